@@ -1,0 +1,190 @@
+//! Allocations: the share of time each combination gets on each worker type, checked against their problem.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::index::{CombinationId, Id, IndexVec, JobIndex, Matrix, WorkerTypeId};
+use crate::problem::Problem;
+use crate::workload::Combination;
+
+/// Largest violation of a constraint of the allocation polytope that is accepted: absolute for the time of a
+/// job, relative to the workers of a type.
+pub const VIOLATION_MAX: f64 = 1e-6;
+
+/// X: [combination × worker type] in [0, 1], a member of the allocation polytope.
+///
+/// Made only by [`Allocation::check`], so whoever holds one may rely on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Allocation {
+    combinations: IndexVec<CombinationId, Combination<JobIndex>>,
+    shares: Matrix<CombinationId, WorkerTypeId>,
+    effective_throughput: IndexVec<JobIndex, f64>,
+    violation_max: f64,
+}
+
+/// Why shares are not an allocation.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum AllocationError {
+    /// A share below 0, above 1 or undefined.
+    #[error("combination {combination} has share {share} on worker type {worker_type}, expected 0 to 1")]
+    Share {
+        /// Position of the combination.
+        combination: usize,
+        /// Position of the worker type.
+        worker_type: usize,
+        /// The share.
+        share: f64,
+    },
+    /// A job with more than all of its time.
+    #[error("job {job} is given {time} of its time, expected at most 1")]
+    Time {
+        /// Position of the job.
+        job: usize,
+        /// Its total share.
+        time: f64,
+    },
+    /// A worker type given away more than once.
+    #[error("{workers} workers of type {worker_type} are given away, of {capacity}")]
+    Capacity {
+        /// Position of the worker type.
+        worker_type: usize,
+        /// Workers given away.
+        workers: f64,
+        /// Workers there are.
+        capacity: f64,
+    },
+    /// Time where a member cannot run, or a pair of different scale factors.
+    #[error("combination {combination} cannot run on worker type {worker_type}")]
+    CannotRun {
+        /// Position of the combination.
+        combination: usize,
+        /// Position of the worker type.
+        worker_type: usize,
+    },
+}
+
+impl Allocation {
+    /// Checks shares against the problem's allocation polytope and makes an allocation of them. Shares below 0
+    /// by no more than [`VIOLATION_MAX`] become 0; nothing else is changed.
+    ///
+    /// # Errors
+    /// If a constraint is broken by more than [`VIOLATION_MAX`].
+    pub fn check(
+        problem: &Problem,
+        rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
+    ) -> Result<Self, AllocationError> {
+        let mut checked = Self {
+            combinations: IndexVec::new(),
+            shares: Matrix::with_columns(problem.n_types()),
+            effective_throughput: vec![0.0; problem.n_jobs()].into(),
+            violation_max: 0.0,
+        };
+        let mut time = vec![0.0; problem.n_jobs()];
+        let mut workers = vec![0.0; problem.n_types()];
+        for (combination, mut shares) in rows {
+            checked.check_shares(problem, combination, &mut shares)?;
+            let scale_factor = f64::from(problem.jobs()[combination.first()].scale_factor);
+            for job in combination.members() {
+                time[job.index()] += shares.iter().sum::<f64>();
+            }
+            for (used, share) in workers.iter_mut().zip(&shares) {
+                *used += scale_factor * share;
+            }
+            checked.combinations.push(combination);
+            checked.shares.push_row(&shares);
+        }
+        checked.check_totals(problem, &time, &workers)?;
+        Ok(checked)
+    }
+
+    fn check_shares(
+        &mut self,
+        problem: &Problem,
+        combination: Combination<JobIndex>,
+        shares: &mut [f64],
+    ) -> Result<(), AllocationError> {
+        let position = self.combinations.len();
+        for (worker_type, share) in shares.iter_mut().enumerate() {
+            if !(-VIOLATION_MAX..=1.0 + VIOLATION_MAX).contains(share) {
+                return Err(AllocationError::Share { combination: position, worker_type, share: *share });
+            }
+            self.violation_max = self.violation_max.max(-*share).max(*share - 1.0);
+            *share = share.max(0.0);
+            if *share == 0.0 {
+                continue;
+            }
+            let cannot = AllocationError::CannotRun { combination: position, worker_type };
+            let column = WorkerTypeId::from_index(worker_type);
+            match combination.second() {
+                None => {
+                    let job = combination.first();
+                    self.effective_throughput[job] += *share * problem.throughput()[(job, column)];
+                }
+                Some(second) => {
+                    let both = problem.colocated(combination, column).ok_or(cannot)?;
+                    self.effective_throughput[combination.first()] += *share * both[0];
+                    self.effective_throughput[second] += *share * both[1];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_totals(
+        &mut self,
+        problem: &Problem,
+        time: &[f64],
+        workers: &[f64],
+    ) -> Result<(), AllocationError> {
+        for (job, time) in time.iter().copied().enumerate() {
+            if time > 1.0 + VIOLATION_MAX {
+                return Err(AllocationError::Time { job, time });
+            }
+            self.violation_max = self.violation_max.max(time - 1.0);
+        }
+        for (worker_type, (used, kind)) in workers.iter().zip(problem.cluster().types()).enumerate() {
+            let capacity = f64::from(kind.n_workers);
+            let excess = (used - capacity) / capacity.max(1.0);
+            if excess > VIOLATION_MAX {
+                return Err(AllocationError::Capacity { worker_type, workers: *used, capacity });
+            }
+            self.violation_max = self.violation_max.max(excess);
+        }
+        Ok(())
+    }
+
+    /// The combinations that were given a row, in the policy's order.
+    pub fn combinations(&self) -> &IndexVec<CombinationId, Combination<JobIndex>> {
+        &self.combinations
+    }
+
+    /// X: [combination × worker type].
+    pub fn shares(&self) -> &Matrix<CombinationId, WorkerTypeId> {
+        &self.shares
+    }
+
+    /// thr(m, X) of every job in steps/s, under measured throughputs whatever the policy's view: [n].
+    pub fn effective_throughput(&self) -> &IndexVec<JobIndex, f64> {
+        &self.effective_throughput
+    }
+
+    /// The largest violation that was found and accepted.
+    pub fn violation_max(&self) -> f64 {
+        self.violation_max
+    }
+}
+
+impl fmt::Display for Allocation {
+    /// One line a combination: its jobs' positions and its shares.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (id, combination) in self.combinations.enumerate() {
+            let jobs: Vec<String> = combination.members().map(|job| job.to_string()).collect();
+            let shares: Vec<String> = self.shares.row(id).iter().map(|share| format!("{share:.4}")).collect();
+            writeln!(f, "{:>10}  {}", jobs.join("+"), shares.join("  "))?;
+        }
+        Ok(())
+    }
+}

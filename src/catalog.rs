@@ -1,0 +1,1 @@
+//! Name → policy: the one place where programs, heuristics and learned policies meet.

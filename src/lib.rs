@@ -1,0 +1,34 @@
+//! Apportion decides which deep-learning jobs run on which accelerators.
+//!
+//! Modules are declared in import order: each may mention only those above it.
+
+// nouns
+pub mod units;
+pub mod index;
+pub mod cluster;
+pub mod throughput;
+pub mod workload;
+pub mod spec;
+// one decision
+pub mod problem;
+pub mod program;
+pub mod solver;
+pub mod allocation;
+pub mod policy;
+// rounds over time
+pub mod mechanism;
+pub mod simulator;
+// after the run
+pub mod metrics;
+pub mod report;
+// around it
+pub mod catalog;
+pub mod sweep;
+pub mod cli;
+
+pub use allocation::Allocation;
+pub use cluster::{Cluster, ClusterError};
+pub use problem::{Problem, ProblemError};
+pub use throughput::Throughputs;
+pub use units::{Dollars, DollarsPerWorkerHour, JobsPerHour, Seconds, Steps, StepsPerSecond, WorkerHours};
+pub use workload::Job;

@@ -1,0 +1,3 @@
+//! The `apportion` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Numbers folded from the events of a run.

@@ -1,0 +1,184 @@
+//! The allocation seam: the trait a policy implements, and what it answers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::allocation::{Allocation, AllocationError};
+use crate::index::JobIndex;
+use crate::problem::Problem;
+pub use crate::program::Sense;
+use crate::solver::SolveError;
+
+/// Decides time shares. A function of the problem and of its own declared, serializable state.
+pub trait Policy: fmt::Debug + Send {
+    /// The name users know it by.
+    fn name(&self) -> &str;
+
+    /// Decides the time shares of the jobs in `problem`; called at re-computation events only.
+    ///
+    /// # Errors
+    /// If the problem lacks what the policy needs, is infeasible, or no solver certifies an optimum.
+    fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError>;
+
+    /// The state that must survive a checkpoint, as JSON; `null` if there is none.
+    fn state(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    /// Takes back what [`state`](Self::state) gave.
+    ///
+    /// # Errors
+    /// If the value was not written by this policy.
+    fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
+        if state.is_null() { Ok(()) } else { Err(PolicyError::State { policy: self.name().to_owned() }) }
+    }
+}
+
+/// What a policy answers, with its evidence.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The shares, checked.
+    pub allocation: Allocation,
+    /// The policy's own objective; none for heuristics.
+    pub objective: Option<ObjectiveReport>,
+    /// The normalized level of every job, where the policy has levels: [n].
+    pub levels: Option<Vec<f64>>,
+    /// How it was solved; none for closed forms and heuristics.
+    pub solve: Option<SolveReport>,
+    /// Jobs whose SLO (or other soft promise) was given up.
+    pub dropped: Vec<JobIndex>,
+    /// What the policy needs of the mechanism.
+    pub rules: RoundRules,
+}
+
+impl Decision {
+    /// A decision without an objective, under the default rules.
+    pub fn of(allocation: Allocation) -> Self {
+        Self {
+            allocation,
+            objective: None,
+            levels: None,
+            solve: None,
+            dropped: Vec::new(),
+            rules: RoundRules::default(),
+        }
+    }
+}
+
+/// The objective's value with its proof.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectiveReport {
+    /// Direction.
+    pub sense: Sense,
+    /// Value of the allocation returned, recomputed from it.
+    pub value: f64,
+    /// What no allocation can beat, from dual values.
+    pub bound: f64,
+    /// |bound − value| / max(1, |value|) … as the certificate defines it.
+    pub gap_relative: f64,
+    /// Largest constraint violation of the shares returned.
+    pub violation_max: f64,
+    /// Is the gap within the certificate's tolerance?
+    pub optimal: bool,
+}
+
+/// Wall time of the parts of a solve, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SolveSeconds {
+    /// Grouping and building the program.
+    pub build: f64,
+    /// Inside backends.
+    pub solve: f64,
+    /// Expanding classes to jobs and certifying.
+    pub expand: f64,
+}
+
+/// How a decision was solved.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct SolveReport {
+    /// The backend whose answer was taken.
+    pub backend: String,
+    /// `linear`, `parametric`, `conic` or `closed_form`.
+    pub route: String,
+    /// Where the time went.
+    pub seconds: SolveSeconds,
+    /// Iterations of all solves.
+    pub iterations: u64,
+    /// Programs solved.
+    pub solves: u32,
+    /// Backends that were tried and not believed, each with the reason.
+    pub fallbacks: Vec<String>,
+}
+
+/// The order in which a round fills worker types.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TypeOrder {
+    /// As the throughput matrix lists them, fastest first.
+    #[default]
+    Speed,
+    /// Shuffled anew each round, for policies that do not look at speed.
+    Shuffled,
+}
+
+/// What a policy needs of the mechanism: data, so that nothing downstream asks for its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundRules {
+    /// Combinations with priority 0 are skipped, not used as fillers.
+    pub skip_zero_priority: bool,
+    /// The order of worker types.
+    pub type_order: TypeOrder,
+}
+
+/// Why a policy gave no decision.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// A datum the policy reads is missing or out of range for some job.
+    #[error("policy `{policy}` needs `{field}` of job {job}, expected {expected}")]
+    Missing {
+        /// The policy.
+        policy: String,
+        /// The datum.
+        field: String,
+        /// Position of the job.
+        job: usize,
+        /// What it ought to be.
+        expected: String,
+    },
+    /// The program has no feasible point.
+    #[error("policy `{policy}` is infeasible: {reason}")]
+    Infeasible {
+        /// The policy.
+        policy: String,
+        /// Why, in words.
+        reason: String,
+    },
+    /// The program's objective is unbounded.
+    #[error("policy `{policy}` is unbounded: {reason}")]
+    Unbounded {
+        /// The policy.
+        policy: String,
+        /// Why, in words.
+        reason: String,
+    },
+    /// No solver certified an optimum.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// The shares found break a constraint: our bug or a solver's.
+    #[error("policy `{policy}` returned shares that break a constraint")]
+    Allocation {
+        /// The policy.
+        policy: String,
+        /// Which one.
+        #[source]
+        source: AllocationError,
+    },
+    /// A checkpoint's state is not this policy's.
+    #[error("the saved state is not one of policy `{policy}`")]
+    State {
+        /// The policy.
+        policy: String,
+    },
+}

@@ -1,0 +1,9 @@
+//! Policies: a problem in, a decision out.
+
+pub mod decision;
+pub mod round;
+
+pub use decision::{
+    Decision, ObjectiveReport, Policy, PolicyError, RoundRules, Sense, SolveReport, SolveSeconds, TypeOrder,
+};
+pub use round::{Placed, RoundDecision, RoundPolicy, RoundView};

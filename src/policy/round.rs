@@ -1,0 +1,84 @@
+//! The round seam: deciding inside a round, one decision at a time, on concrete servers.
+//!
+//! Learned policies implement [`RoundPolicy`] directly; every [`Policy`](super::Policy) becomes one through the
+//! mechanism. Whoever runs the round applies each decision or rejects it with a reason, and asks again until
+//! the end of the round; a cap on decisions per round makes a livelock an error.
+
+use std::fmt;
+
+use crate::cluster::Cluster;
+use crate::index::{IndexVec, JobId, WorkerId, WorkerTypeId};
+use crate::policy::PolicyError;
+use crate::problem::Problem;
+use crate::units::Seconds;
+use crate::workload::Combination;
+
+/// A combination on the workers it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The jobs.
+    pub combination: Combination<JobId>,
+    /// The type of all its workers.
+    pub worker_type: WorkerTypeId,
+    /// The workers, one per unit of scale factor, ascending.
+    pub workers: Vec<WorkerId>,
+}
+
+/// What may be seen at a point inside a round.
+#[derive(Debug)]
+pub struct RoundView<'a> {
+    /// Number of the round, from 0.
+    pub round: u64,
+    /// Start of the round.
+    pub now: Seconds,
+    /// Length of the round.
+    pub round_length: Seconds,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// Active jobs and throughputs.
+    pub problem: &'a Problem,
+    /// Leases of the previous round.
+    pub previous: &'a [Placed],
+    /// What has been placed so far in this round.
+    pub placed: &'a [Placed],
+    /// Free workers of each type, ascending.
+    pub free: &'a IndexVec<WorkerTypeId, Vec<WorkerId>>,
+    /// Why the last decision was rejected, if it was.
+    pub rejected: Option<&'a str>,
+}
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoundDecision {
+    /// Run these jobs on these workers until the round ends.
+    Place(Placed),
+    /// Change the workers of an elastic job.
+    Resize {
+        /// The job.
+        job: JobId,
+        /// Its workers from now on.
+        workers: u32,
+    },
+    /// Take a job placed earlier in this round off its workers.
+    Preempt {
+        /// The job.
+        job: JobId,
+    },
+    /// Nothing more.
+    EndRound,
+}
+
+/// Decides inside rounds.
+pub trait RoundPolicy: fmt::Debug + Send {
+    /// A round starts.
+    ///
+    /// # Errors
+    /// If the policy cannot decide at all.
+    fn begin(&mut self, view: &RoundView<'_>) -> Result<(), PolicyError>;
+
+    /// The next decision of this round.
+    ///
+    /// # Errors
+    /// If the policy cannot decide.
+    fn next(&mut self, view: &RoundView<'_>) -> Result<RoundDecision, PolicyError>;
+}

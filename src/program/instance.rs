@@ -1,0 +1,86 @@
+//! The numbers an objective ranges over: member classes, combinations of them, worker types.
+//!
+//! A *member* is a class of interchangeable jobs with a multiplicity (1 where every job stands for itself).
+//! A *combination* is what a column of the program gives time to: a member alone, or two members sharing
+//! workers. Columns are in units of **class time**: Y[c,j] = the time on worker type j summed over the jobs of
+//! the class, so a member of multiplicity n has n units of time to spend.
+//!
+//!   effective throughput of one job of member m:  thr(m) = Σ_{c∋m} Σ_j uses(m,c)·T[m,c,j]·Y[c,j] / n_m
+//!   time:      Σ_{c∋m} Σ_j uses(m,c)·Y[c,j] ≤ n_m         for every member
+//!   capacity:  Σ_c s_c·Y[c,j] ≤ w_j                       for every worker type
+//!
+//! A member paired with its own kind has uses = 2: one unit of pair time spends two units of its time.
+
+use std::collections::BTreeMap;
+
+/// A member's part in a combination.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Which member class.
+    pub member: usize,
+    /// Units of its time that one unit of the combination's time spends: 1, or 2 for its own kind.
+    pub uses: f64,
+    /// Its throughput there, as the policy's view has it: [K]; 0 where it cannot run.
+    pub throughput: Vec<f64>,
+}
+
+/// What a group of columns, one per worker type, gives time to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstanceCombination {
+    /// One part, or two of different members.
+    pub parts: Vec<Part>,
+    /// Workers it holds while it runs.
+    pub scale_factor: f64,
+}
+
+/// A column of the program: a combination on a worker type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Position among the combinations.
+    pub combination: usize,
+    /// Position among the worker types.
+    pub worker_type: usize,
+}
+
+/// All numbers of one decision, dense.
+#[derive(Clone, Debug, Default)]
+pub struct Instance {
+    /// Workers of each type: [K].
+    pub capacity: Vec<f64>,
+    /// Jobs in each member class: [members].
+    pub multiplicity: Vec<f64>,
+    /// Per-job data by name, each [members]: `weight`, `steps_remaining`, ….
+    pub data: BTreeMap<String, Vec<f64>>,
+    /// Per-worker-type data by name, each [K]: `price`, ….
+    pub type_data: BTreeMap<String, Vec<f64>>,
+    /// Worker types by name, for `time_on(…)`: [K].
+    pub worker_types: Vec<String>,
+    /// Combinations: singles of every member first, in member order, then pairs.
+    pub combinations: Vec<InstanceCombination>,
+}
+
+impl Instance {
+    /// Member classes.
+    pub fn n_members(&self) -> usize {
+        self.multiplicity.len()
+    }
+
+    /// Worker types, K.
+    pub fn n_types(&self) -> usize {
+        self.capacity.len()
+    }
+
+    /// The columns that exist: where every part of the combination runs and the type has workers enough.
+    pub fn columns(&self) -> Vec<Column> {
+        let mut columns = Vec::new();
+        for (combination, c) in self.combinations.iter().enumerate() {
+            for worker_type in 0..self.n_types() {
+                let runs = c.parts.iter().all(|part| part.throughput[worker_type] > 0.0);
+                if runs && c.scale_factor <= self.capacity[worker_type] {
+                    columns.push(Column { combination, worker_type });
+                }
+            }
+        }
+        columns
+    }
+}

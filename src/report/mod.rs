@@ -1,0 +1,1 @@
+//! Formats for numbers: table, JSON, CSV. Computes nothing.

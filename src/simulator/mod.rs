@@ -1,0 +1,1 @@
+//! Rounds over simulated time: clock, events, progress, faults, checkpoints.

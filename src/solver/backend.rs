@@ -1,0 +1,180 @@
+//! The seam behind which solvers sit.
+
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::program::Program;
+
+/// Something a program or caller may need of a solver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Exponential cones.
+    ExponentialCones,
+    /// Second-order cones.
+    SecondOrderCones,
+    /// Dual values of the rows.
+    Duals,
+    /// Ends at a vertex of the optimal face.
+    VertexSolutions,
+    /// Ends in the relative interior of the optimal face, near its analytic centre.
+    InteriorSolutions,
+    /// Starts from an earlier basis or solution.
+    WarmStart,
+}
+
+/// When to give up, and how exact to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Wall time, if bounded.
+    pub time: Option<Duration>,
+    /// Iterations, if bounded.
+    pub iterations: Option<u32>,
+    /// Feasibility and optimality tolerance, relative to a well-scaled program.
+    pub tolerance: f64,
+    /// Threads a solver may use.
+    pub threads: u32,
+}
+
+impl Default for Limits {
+    /// No bound on time; 1e-9; one thread.
+    fn default() -> Self {
+        Self { time: None, iterations: None, tolerance: 1e-9, threads: 1 }
+    }
+}
+
+/// Why a backend stopped. What it proves is in each line; only a certificate proves more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Termination {
+    /// The backend claims an optimum within tolerance.
+    Optimal,
+    /// It claims that no point satisfies the constraints.
+    Infeasible,
+    /// It claims that the objective is unbounded.
+    Unbounded,
+    /// It claims one of the two, without saying which.
+    InfeasibleOrUnbounded,
+    /// It stopped close to an optimum, below its own tolerance.
+    Inaccurate,
+    /// Out of time.
+    TimeLimit,
+    /// Out of iterations.
+    IterationLimit,
+    /// It gave up for numerical or internal reasons.
+    Failed,
+}
+
+/// Where a column or row stands in a basis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BasisStatus {
+    /// In the basis.
+    Basic,
+    /// At its lower bound.
+    Lower,
+    /// At its upper bound.
+    Upper,
+    /// Free and out of the basis.
+    Free,
+}
+
+/// A simplex basis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Basis {
+    /// Status of each column.
+    pub columns: Vec<BasisStatus>,
+    /// Status of each row.
+    pub rows: Vec<BasisStatus>,
+}
+
+/// What an earlier solve leaves for the next.
+#[derive(Clone, Debug, Default)]
+pub struct WarmStart {
+    /// A basis of matching shape.
+    pub basis: Option<Basis>,
+    /// Column values of matching length.
+    pub columns: Option<Vec<f64>>,
+}
+
+/// A solver's answer: three separate things, why it stopped, a primal vector and a dual vector.
+///
+/// Signs of duals: for `maximize`, the Lagrangian is `cost·x − Σ y_i (row_i(x) − bound_i)`, so a binding upper
+/// bound has y ≥ 0, "one more unit of the bound adds y to the objective". For `minimize` the same statement
+/// holds: y is the change of the objective per unit of the bound.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// Why the backend stopped.
+    pub termination: Termination,
+    /// Column values: [columns]; empty if there are none to give.
+    pub columns: Vec<f64>,
+    /// Change of the objective per unit of each row's binding bound: [rows]; empty if not given.
+    pub row_duals: Vec<f64>,
+    /// Change of the objective per unit added to each cone entry's constant: [cones][entries]; empty if not given.
+    pub cone_duals: Vec<Vec<f64>>,
+    /// Objective as the backend reports it.
+    pub objective: f64,
+    /// Iterations, summed over phases.
+    pub iterations: u64,
+    /// The final basis, if the backend has one.
+    pub basis: Option<Basis>,
+}
+
+/// Why a backend gave no [`Solution`] at all.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SolveError {
+    /// The program needs what the backend lacks.
+    #[error("backend `{backend}` does not support {feature:?}")]
+    Unsupported {
+        /// The backend.
+        backend: &'static str,
+        /// What it lacks.
+        feature: Feature,
+    },
+    /// No such backend in this build.
+    #[error("unknown backend `{name}`, expected one of {expected}")]
+    UnknownBackend {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        expected: String,
+    },
+    /// The library behind the backend failed.
+    #[error("backend `{backend}` failed: {message}")]
+    Backend {
+        /// The backend.
+        backend: &'static str,
+        /// What its library said.
+        message: String,
+    },
+    /// Every backend of the chain stopped without a certified optimum.
+    #[error("no backend found a certified optimum: {attempts}")]
+    NotOptimal {
+        /// What each did.
+        attempts: String,
+        /// How the last one ended.
+        termination: Termination,
+    },
+}
+
+/// An implementation of a solver.
+pub trait Backend: fmt::Debug + Send {
+    /// Its name, as users write it.
+    fn name(&self) -> &'static str;
+
+    /// Can it do this?
+    fn supports(&self, feature: Feature) -> bool;
+
+    /// Solves a program, from a warm start where given and supported.
+    ///
+    /// # Errors
+    /// [`SolveError::Unsupported`] before anything is sent, if the program needs what the backend lacks;
+    /// [`SolveError::Backend`] if its library fails. Infeasible and unbounded programs are answers, not errors.
+    fn solve(
+        &mut self,
+        program: &Program,
+        limits: &Limits,
+        warm: Option<&WarmStart>,
+    ) -> Result<Solution, SolveError>;
+}

@@ -1,0 +1,8 @@
+//! How fast each job type runs: alone or co-located, per worker type, on one server or spread over several.
+//!
+//! In: measurements, read by [`spec`](crate::spec). Out: [`Throughputs`], a dense matrix that every problem
+//! borrows. It knows nothing of jobs or clusters: rows are job types at scale factors.
+
+pub mod matrix;
+
+pub use matrix::{Measured, Throughputs, ThroughputsError};

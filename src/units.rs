@@ -1,0 +1,242 @@
+//! Physical quantities as types: only arithmetic that means something compiles.
+//!
+//! Every quantity is one `f64`; [`new`](Seconds::new) and [`get`](Seconds::get) cross the border to bare
+//! numbers, whose names then carry the unit (`elapsed_s`, `price_per_hour`). Hot arrays in the solver layers
+//! are bare `f64` with the unit in their documentation.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $unit:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(f64);
+
+        impl $name {
+            /// Nothing of it.
+            pub const ZERO: Self = Self(0.0);
+
+            #[doc = concat!("A quantity of `value` ", $unit, ".")]
+            pub const fn new(value: f64) -> Self {
+                Self(value)
+            }
+
+            #[doc = concat!("The number of ", $unit, ".")]
+            pub const fn get(self) -> f64 {
+                self.0
+            }
+
+            /// The smaller of the two.
+            #[must_use]
+            pub fn min(self, other: Self) -> Self {
+                Self(self.0.min(other.0))
+            }
+
+            /// The larger of the two.
+            #[must_use]
+            pub fn max(self, other: Self) -> Self {
+                Self(self.0.max(other.0))
+            }
+
+            /// A total order, in which NaN comes last; sorts use it, never `partial_cmp`.
+            pub fn total_cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.0.total_cmp(&other.0)
+            }
+
+            /// Neither infinite nor NaN.
+            pub const fn is_finite(self) -> bool {
+                self.0.is_finite()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)?;
+                f.write_str(concat!(" ", $unit))
+            }
+        }
+
+        impl Add for $name {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+        impl Sub for $name {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+        impl SubAssign for $name {
+            fn sub_assign(&mut self, other: Self) {
+                self.0 -= other.0;
+            }
+        }
+        impl Mul<f64> for $name {
+            type Output = Self;
+            fn mul(self, factor: f64) -> Self {
+                Self(self.0 * factor)
+            }
+        }
+        impl Div<f64> for $name {
+            type Output = Self;
+            fn div(self, divisor: f64) -> Self {
+                Self(self.0 / divisor)
+            }
+        }
+        /// The ratio of two like quantities is a number.
+        impl Div for $name {
+            type Output = f64;
+            fn div(self, other: Self) -> f64 {
+                self.0 / other.0
+            }
+        }
+        impl Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+                Self(items.map(|item| item.0).sum())
+            }
+        }
+    };
+}
+
+quantity!(
+    /// A span of time, or an instant counted from the start of a simulation, in seconds.
+    Seconds, "s"
+);
+quantity!(
+    /// Training steps; fractional, because generated jobs may ask for a fraction of one.
+    Steps, "steps"
+);
+quantity!(
+    /// A throughput, in training steps per second.
+    StepsPerSecond, "steps/s"
+);
+quantity!(
+    /// Busy or available time of workers, in worker-hours.
+    WorkerHours, "worker-hours"
+);
+quantity!(
+    /// Money, in dollars.
+    Dollars, "$"
+);
+quantity!(
+    /// The price of one worker, in dollars per worker-hour.
+    DollarsPerWorkerHour, "$/worker-hour"
+);
+quantity!(
+    /// A rate of arrivals, in jobs per hour.
+    JobsPerHour, "jobs/h"
+);
+
+/// Steps at a throughput take a time.
+impl Div<StepsPerSecond> for Steps {
+    type Output = Seconds;
+    fn div(self, throughput: StepsPerSecond) -> Seconds {
+        Seconds(self.0 / throughput.0)
+    }
+}
+
+/// Steps in a time are a throughput.
+impl Div<Seconds> for Steps {
+    type Output = StepsPerSecond;
+    fn div(self, time: Seconds) -> StepsPerSecond {
+        StepsPerSecond(self.0 / time.0)
+    }
+}
+
+/// A throughput held for a time makes steps.
+impl Mul<Seconds> for StepsPerSecond {
+    type Output = Steps;
+    fn mul(self, time: Seconds) -> Steps {
+        Steps(self.0 * time.0)
+    }
+}
+
+/// A price paid for worker-hours is money.
+impl Mul<WorkerHours> for DollarsPerWorkerHour {
+    type Output = Dollars;
+    fn mul(self, time: WorkerHours) -> Dollars {
+        Dollars(self.0 * time.0)
+    }
+}
+
+impl Seconds {
+    /// The same span in hours.
+    pub fn hours(self) -> f64 {
+        self.0 / 3600.0
+    }
+
+    /// `n_workers` workers busy for this long.
+    pub fn of_workers(self, n_workers: f64) -> WorkerHours {
+        WorkerHours(self.hours() * n_workers)
+    }
+
+    /// Reads `90`, `90s`, `15min`, `2h` or `3d`.
+    ///
+    /// ```
+    /// use apportion::Seconds;
+    /// assert_eq!(Seconds::parse("30min"), Some(Seconds::new(1800.0)));
+    /// assert_eq!(Seconds::parse("soon"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let split =
+            text.find(|c: char| c.is_ascii_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let factor = match unit {
+            "" | "s" => 1.0,
+            "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            _ => return None,
+        };
+        let value: f64 = number.trim().parse().ok()?;
+        (value.is_finite() && value >= 0.0).then_some(Self(value * factor))
+    }
+}
+
+impl JobsPerHour {
+    /// The mean time between two arrivals of a Poisson process of this rate.
+    pub fn mean_gap(self) -> Seconds {
+        Seconds(3600.0 / self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_divided_by_throughput_are_seconds() {
+        assert_eq!(Steps::new(120.0) / StepsPerSecond::new(4.0), Seconds::new(30.0));
+        assert_eq!(StepsPerSecond::new(4.0) * Seconds::new(30.0), Steps::new(120.0));
+    }
+
+    #[test]
+    fn a_price_needs_worker_hours() {
+        let busy = Seconds::new(7200.0).of_workers(3.0);
+        assert_eq!(DollarsPerWorkerHour::new(2.0) * busy, Dollars::new(12.0));
+    }
+
+    #[test]
+    fn durations_are_read_with_their_unit() {
+        for (text, seconds) in [("90", 90.0), ("1.5h", 5400.0), ("2 min", 120.0), ("1e3s", 1000.0)] {
+            assert_eq!(Seconds::parse(text), Some(Seconds::new(seconds)), "{text}");
+        }
+        for text in ["", "-1s", "5 parsecs", "nan"] {
+            assert_eq!(Seconds::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! One job as its owner submits it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Seconds, Steps, StepsPerSecond};
+
+/// A training run: what it is, how much it asks for, and when it arrives.
+///
+/// A builder: everything but the job type has a default, documented at its setter.
+///
+/// ```
+/// use apportion::{Job, Seconds};
+/// let job = Job::new("ResNet-50 (batch size 64)").scale_factor(2).steps(120_000).arrival(Seconds::new(60.0));
+/// assert_eq!(job.scale_factor, 2);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Job {
+    /// The job type, by which the throughput matrix knows it.
+    pub job_type: String,
+    /// Workers it needs at once (a gang), ≥ 1.
+    pub scale_factor: u32,
+    /// Steps to its end; generated jobs may ask for a fraction.
+    pub total_steps: Steps,
+    /// When it arrives, from the start of the workload.
+    pub arrival: Seconds,
+    /// The user's importance of it, > 0; larger is more.
+    pub weight: f64,
+    /// The time from its arrival by which it ought to be done.
+    pub slo: Option<Seconds>,
+    /// Who owns it, in hierarchical policies.
+    pub entity: Option<String>,
+    /// The time it would take alone on the reference worker type, where its generator drew one.
+    pub duration: Option<Seconds>,
+    /// Its own throughput alone, per worker type by name, in place of the matrix's.
+    pub throughput: Option<Vec<(String, StepsPerSecond)>>,
+}
+
+impl Job {
+    /// A job of this type: one worker, weight 1, arriving at 0, with no steps yet.
+    pub fn new(job_type: impl Into<String>) -> Self {
+        Self {
+            job_type: job_type.into(),
+            scale_factor: 1,
+            total_steps: Steps::ZERO,
+            arrival: Seconds::ZERO,
+            weight: 1.0,
+            slo: None,
+            entity: None,
+            duration: None,
+            throughput: None,
+        }
+    }
+
+    /// Workers it needs at once; default 1.
+    #[must_use]
+    pub fn scale_factor(mut self, scale_factor: u32) -> Self {
+        self.scale_factor = scale_factor;
+        self
+    }
+
+    /// Steps to its end; default 0, which only policies that ignore the work left accept.
+    #[must_use]
+    pub fn steps(mut self, steps: u32) -> Self {
+        self.total_steps = Steps::new(f64::from(steps));
+        self
+    }
+
+    /// Steps to its end, possibly fractional.
+    #[must_use]
+    pub fn total_steps(mut self, steps: Steps) -> Self {
+        self.total_steps = steps;
+        self
+    }
+
+    /// When it arrives; default 0.
+    #[must_use]
+    pub fn arrival(mut self, arrival: Seconds) -> Self {
+        self.arrival = arrival;
+        self
+    }
+
+    /// Its importance; default 1.
+    #[must_use]
+    pub fn weight(mut self, weight: f64) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    /// The time from arrival by which it ought to be done; default none.
+    #[must_use]
+    pub fn slo(mut self, slo: Seconds) -> Self {
+        self.slo = Some(slo);
+        self
+    }
+
+    /// Who owns it; default nobody.
+    #[must_use]
+    pub fn entity(mut self, entity: impl Into<String>) -> Self {
+        self.entity = Some(entity.into());
+        self
+    }
+
+    /// Its throughput alone on a worker type, in place of the matrix's; types not named run nothing.
+    #[must_use]
+    pub fn throughput(mut self, worker_type: impl Into<String>, throughput: StepsPerSecond) -> Self {
+        self.throughput.get_or_insert_default().push((worker_type.into(), throughput));
+        self
+    }
+}

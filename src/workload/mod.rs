@@ -1,0 +1,36 @@
+//! What is to be run: jobs and their combinations, traces of them, and generators.
+
+pub mod combination;
+pub mod job;
+
+pub use combination::Combination;
+pub use job::Job;
+
+use std::fmt;
+
+/// Where jobs come from, in order of arrival; possibly without end.
+///
+/// Deterministic: two sources made alike give the same jobs, so a resumed simulation makes its source anew and
+/// skips what it has had.
+pub trait Arrivals: fmt::Debug + Send {
+    /// The next job; its arrival is not before the last one's.
+    fn next_job(&mut self) -> Option<Job>;
+}
+
+/// Jobs given one by one.
+#[derive(Clone, Debug)]
+pub struct Listed(std::vec::IntoIter<Job>);
+
+impl Listed {
+    /// These jobs, sorted by arrival (jobs of equal arrival keep their order).
+    pub fn new(mut jobs: Vec<Job>) -> Self {
+        jobs.sort_by(|one, other| one.arrival.total_cmp(&other.arrival));
+        Self(jobs.into_iter())
+    }
+}
+
+impl Arrivals for Listed {
+    fn next_job(&mut self) -> Option<Job> {
+        self.0.next()
+    }
+}
