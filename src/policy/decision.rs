@@ -16,7 +16,8 @@ pub trait Policy: fmt::Debug + Send {
     /// The name users know it by.
     fn name(&self) -> &str;
 
-    /// Decides the time shares of the jobs in `problem`; called at re-computation events only.
+    /// Decides the time shares of the jobs in `problem`; called at re-computation events only. A problem
+    /// without jobs is answered by an allocation without rows.
     ///
     /// # Errors
     /// If the problem lacks what the policy needs, is infeasible, or no solver certifies an optimum.
@@ -129,6 +130,8 @@ pub struct RoundRules {
     pub skip_zero_priority: bool,
     /// The order of worker types.
     pub type_order: TypeOrder,
+    /// Pairs without a share fill workers left free, as single jobs do: policies that share space.
+    pub pair_fillers: bool,
 }
 
 /// Why a policy gave no decision.

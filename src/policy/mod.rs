@@ -6,4 +6,4 @@ pub mod round;
 pub use decision::{
     Decision, ObjectiveReport, Policy, PolicyError, RoundRules, Sense, SolveReport, SolveSeconds, TypeOrder,
 };
-pub use round::{Placed, RoundDecision, RoundPolicy, RoundView};
+pub use round::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};

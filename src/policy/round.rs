@@ -24,6 +24,17 @@ pub struct Placed {
     pub workers: Vec<WorkerId>,
 }
 
+/// What a combination ran in the round before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ran {
+    /// The jobs.
+    pub combination: Combination<JobId>,
+    /// The type of its workers.
+    pub worker_type: WorkerTypeId,
+    /// How long it held them, once however many they were.
+    pub time: Seconds,
+}
+
 /// What may be seen at a point inside a round.
 #[derive(Debug)]
 pub struct RoundView<'a> {
@@ -39,6 +50,8 @@ pub struct RoundView<'a> {
     pub problem: &'a Problem,
     /// Leases of the previous round.
     pub previous: &'a [Placed],
+    /// What they ran, in the order in which they ended.
+    pub ran: &'a [Ran],
     /// What has been placed so far in this round.
     pub placed: &'a [Placed],
     /// Free workers of each type, ascending.
