@@ -6,6 +6,11 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::spec::complaint::{About, in_plain_words, without_place};
+use crate::spec::nearest::suggestion;
+use crate::spec::places::{self, Part, Place};
+use crate::spec::structure;
+
 /// A document's text and the name people know it by.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -13,6 +18,13 @@ pub struct Source {
     pub name: String,
     /// The text.
     pub text: Arc<str>,
+}
+
+/// Who says what is wrong: one names the start of a mapping that lacks a key, the other its end.
+#[derive(Clone, Copy, Debug)]
+enum Reader {
+    Json,
+    Yaml,
 }
 
 /// One complaint with its place.
@@ -24,13 +36,13 @@ pub struct Diagnostic {
     pub source: String,
     /// Line from 1; 0 where there is none.
     pub line: usize,
-    /// Column from 1; 0 where there is none.
+    /// Column from 1, in characters; 0 where there is none.
     pub column: usize,
     /// The line's text, for display.
     pub excerpt: String,
     /// How many characters to underline.
     pub width: usize,
-    /// What to do about it.
+    /// What to do about it. A first line that asks ``did you mean `x`?`` is shown beside the underlined text.
     pub help: Option<String>,
 }
 
@@ -41,12 +53,35 @@ pub struct SpecError {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl SpecError {
+    /// One complaint without a place: about a document as a whole, or about none.
+    #[must_use]
+    pub fn about(source: impl Into<String>, message: impl Into<String>, help: Option<String>) -> Self {
+        let (message, source) = (message.into(), source.into());
+        let diagnostic =
+            Diagnostic { message, source, line: 0, column: 0, excerpt: String::new(), width: 0, help };
+        Self { diagnostics: vec![diagnostic] }
+    }
+
+    /// All complaints of several errors as one; `Ok` if there are none.
+    ///
+    /// # Errors
+    /// If there is at least one.
+    pub fn join(errors: impl IntoIterator<Item = Self>) -> Result<(), Self> {
+        let diagnostics: Vec<_> = errors.into_iter().flat_map(|error| error.diagnostics).collect();
+        if diagnostics.is_empty() { Ok(()) } else { Err(Self { diagnostics }) }
+    }
+}
+
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, diagnostic) in self.diagnostics.iter().enumerate() {
             let newline = if position == 0 { "" } else { "\n" };
             let Diagnostic { message, source, line, column, .. } = diagnostic;
-            write!(f, "{newline}{source}:{line}:{column}: {message}")?;
+            match (line, column) {
+                (0, _) => write!(f, "{newline}{source}: {message}")?,
+                _ => write!(f, "{newline}{source}:{line}:{column}: {message}")?,
+            }
         }
         Ok(())
     }
@@ -55,28 +90,54 @@ impl fmt::Display for SpecError {
 impl Source {
     /// A document.
     pub fn new(name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        let text: Arc<str> = text.into();
+        let text = text.strip_prefix('\u{feff}').map(Arc::from).unwrap_or(text);
+        Self { name: name.into(), text }
     }
 
-    /// Reads YAML or JSON into `T`.
+    /// Reads YAML or JSON into `T`. A text that starts with `{` is read as JSON, in one pass and without an
+    /// intermediate tree, so that a million jobs can be read.
     ///
     /// # Errors
     /// With line, column and the nearest known name, if the text is not such a document.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
-        serde_yaml::from_str(&self.text).map_err(|error| {
-            let place = error.location();
-            let (line, column) = place.map_or((0, 0), |place| (place.line(), place.column()));
-            self.at(line, column, error.to_string(), None)
-        })
+        structure::check_text(self)?;
+        if self.is_json() {
+            match serde_json::from_str(&self.text) {
+                Err(error) if error.is_syntax() && structure::check_nodes(self).is_ok() => {} // YAML, in braces
+                result => return result.map_err(|error| self.json_error(&error)),
+            }
+        }
+        structure::check_nodes(self)?;
+        serde_yaml::from_str(&self.text).map_err(|error| self.yaml_error(&error))
     }
 
-    /// A complaint about the value at `path` (`jobs[3].scale_factor`, `axes.rate`), or about its key.
+    /// Reads a document whose `format:` is `format` (`apportion/snapshot-v1`) into `T`, which has a field of that
+    /// name too.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); and if the document is of another kind or version.
+    pub fn parse_format<T: DeserializeOwned>(&self, format: &str) -> Result<T, SpecError> {
+        structure::check_text(self)?;
+        structure::check_format(self, format)?;
+        self.parse()
+    }
+
+    /// A complaint about the value at `path` (`jobs[3].scale_factor`, `axes.rate`); where the document has no such
+    /// value, about the nearest thing around it.
     #[must_use]
     pub fn error_at(&self, path: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
-        self.at(0, 0, format!("{path}: {}", message.into()), help)
+        self.at_place(places::find(&self.text, path, Part::Value), message.into(), help)
     }
 
-    /// A complaint about characters `offset..offset + width` of the string value at `path`.
+    /// A complaint about the key of the value at `path`.
+    #[must_use]
+    pub fn error_at_key(&self, path: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
+        self.at_place(places::find(&self.text, path, Part::Key), message.into(), help)
+    }
+
+    /// A complaint about characters `offset..offset + width` of the string value at `path`, counted in the value,
+    /// however it is quoted or folded in the text.
     #[must_use]
     pub fn error_within(
         &self,
@@ -85,15 +146,103 @@ impl Source {
         width: usize,
         message: impl Into<String>,
     ) -> SpecError {
-        let _ = (offset, width);
-        self.error_at(path, message, None)
+        match places::find_within(&self.text, path, offset, width) {
+            Some(place) => self.at_place(Some(place), message.into(), None),
+            None => self.error_at(path, message, None),
+        }
+    }
+
+    /// A complaint about a name at `path` that is none of `known`: says which there are, and which is nearest.
+    #[must_use]
+    pub fn unknown_name<'a>(
+        &self,
+        path: &str,
+        what: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> SpecError {
+        let known: Vec<&str> = known.into_iter().collect();
+        let expected = match known.as_slice() {
+            [] => "none is known".to_owned(),
+            [one] => format!("expected `{one}`"),
+            _ => format!("expected one of {}", crate::spec::nearest::name_list(known.iter().copied())),
+        };
+        self.error_at(path, format!("unknown {what} `{name}`, {expected}"), suggestion(name, known))
     }
 
     /// A complaint about a line and column.
     #[must_use]
     pub fn at(&self, line: usize, column: usize, message: String, help: Option<String>) -> SpecError {
+        self.at_place(Some(Place { line, column, width: 1 }), message, help)
+    }
+
+    pub(super) fn at_place(&self, place: Option<Place>, message: String, help: Option<String>) -> SpecError {
+        let Some(Place { line, column, width }) = place else {
+            return SpecError::about(self.name.clone(), message, help);
+        };
         let excerpt = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default().to_owned();
         let source = self.name.clone();
-        SpecError { diagnostics: vec![Diagnostic { message, source, line, column, excerpt, width: 1, help }] }
+        SpecError { diagnostics: vec![Diagnostic { message, source, line, column, excerpt, width, help }] }
+    }
+
+    fn is_json(&self) -> bool {
+        self.text.trim_start().starts_with('{')
+    }
+
+    fn yaml_error(&self, error: &serde_yaml::Error) -> SpecError {
+        let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
+        let message = error.to_string();
+        self.point_out(Reader::Yaml, without_place(&message), line, column)
+    }
+
+    fn json_error(&self, error: &serde_json::Error) -> SpecError {
+        let quoted = self.text.trim_start()[1..].trim_start().starts_with(['"', '}']);
+        if error.is_syntax()
+            && !quoted
+            && let Err(error) = structure::check_nodes(self)
+        {
+            return error;
+        }
+        let message = error.to_string();
+        let message = without_place(&message);
+        if error.is_data() {
+            let column = self.characters_before(error.line(), error.column());
+            return self.point_out(Reader::Json, message, error.line(), column);
+        }
+        self.at(error.line().max(1), error.column().max(1), format!("not JSON: {message}"), None)
+    }
+
+    /// serde_json counts columns in bytes.
+    fn characters_before(&self, line: usize, n_bytes: usize) -> usize {
+        let line = self.text.split('\n').nth(line.saturating_sub(1)).unwrap_or_default();
+        line.char_indices().take_while(|(byte, _)| *byte < n_bytes).count()
+    }
+
+    /// Finds what a message of serde's is about near the place it names.
+    fn point_out(&self, reader: Reader, message: &str, line: usize, column: usize) -> SpecError {
+        if message.contains("missing field `") {
+            let mapping = match reader {
+                Reader::Json => places::closed_at(&self.text, line, column),
+                Reader::Yaml => places::opened_at(&self.text, line, column),
+            };
+            let (path, place) = mapping.unwrap_or_else(|| (String::new(), Place { line, column, width: 1 }));
+            let complaint = in_plain_words(message, &path);
+            return self.at_place(Some(place), complaint.message, complaint.help);
+        }
+        let Some((path, part, place)) = places::node_at(&self.text, line, column) else {
+            let complaint = in_plain_words(message, "");
+            let place = (line > 0).then_some(Place { line, column, width: 1 });
+            return self.at_place(place, complaint.message, complaint.help);
+        };
+        let complaint = in_plain_words(message, &path);
+        let exact = match (complaint.about, part) {
+            (About::Key, Part::Value) => places::find(&self.text, &path, Part::Key),
+            (About::Value, Part::Key) => places::find(&self.text, &path, Part::Value),
+            _ => None,
+        };
+        self.at_place(exact.or(Some(place)), complaint.message, complaint.help)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "read to be refused")]
+struct Document {
+    format: String,
+    #[serde(default)]
+    jobs: Vec<Entry>,
+    #[serde(default, with = "serde_yaml::with::singleton_map")]
+    rule: Rule,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "read to be refused")]
+struct Entry {
+    id: u32,
+    #[serde(default)]
+    weight: Option<f64>,
+    #[serde(default)]
+    throughput: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Rule {
+    #[default]
+    Fifo,
+    Cap {
+        #[expect(dead_code, reason = "read to be refused")]
+        workers: u32,
+    },
+}
+
+/// `line:column [underlined] message | help` of what `text` is refused with.
+fn refusal(text: &str) -> String {
+    match Source::new("d", text).parse_format::<Document>("apportion/test-v1") {
+        Ok(_) => "accepted".to_owned(),
+        Err(error) => brief(&error),
+    }
+}
+
+fn brief(error: &SpecError) -> String {
+    let lines = error.diagnostics.iter().map(|d| {
+        let help = d.help.as_ref().map(|help| format!(" | {help}")).unwrap_or_default();
+        let underlined: String = d.excerpt.chars().skip(d.column.saturating_sub(1)).take(d.width).collect();
+        format!("{}:{} [{underlined}] {}{help}", d.line, d.column, d.message)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn check(text: &str, expected: &str) {
+    assert_eq!(refusal(text), expected, "\n{text}");
+}
+
+const HEAD: &str = "format: apportion/test-v1\n";
+
+#[test]
+fn an_unknown_key_is_pointed_at_and_the_nearest_one_named() {
+    let message =
+        "unknown key `wieght`, expected one of `id`, `weight`, `throughput` | did you mean `weight`?";
+    check(&format!("{HEAD}jobs:\n  - id: 1\n    wieght: 2\n"), &format!("4:5 [wieght] {message}"));
+    check(
+        r#"{"format": "apportion/test-v1", "jobs": [{"id": 1, "wieght": 2}]}"#,
+        &format!("1:52 [\"wieght\"] {message}"),
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_pointed_at() {
+    check(
+        &format!("{HEAD}jobs:\n- {{id: 1, weight: heavy}}\n"),
+        "3:19 [heavy] `jobs[0].weight` is the text \"heavy\", expected a number",
+    );
+    check(
+        "{\"format\": \"apportion/test-v1\",\n \"jobs\": [{\"id\": 1, \"weight\": \"heavy\"}]}",
+        "2:31 [\"heavy\"] `jobs[0].weight` is the text \"heavy\", expected a number",
+    );
+    check(&format!("{HEAD}jobs: 3\n"), "2:7 [3] `jobs` is `3`, expected a list");
+    check(
+        &format!("{HEAD}jobs:\n- id: -1\n"),
+        "3:7 [-1] `jobs[0].id` is `-1`, expected a whole number from 0 to 4294967295",
+    );
+    check(
+        &format!("{HEAD}jobs:\n- id: 1.5\n"),
+        "3:7 [1.5] `jobs[0].id` is `1.5`, expected a whole number from 0 to 4294967295",
+    );
+    check(
+        &format!("{HEAD}jobs:\n- id: 99999999999\n"),
+        "3:7 [99999999999] `jobs[0].id` is `99999999999`, expected a whole number from 0 to 4294967295",
+    );
+    check(
+        &format!("{HEAD}jobs:\n- id: 1\n  throughput: [1, 2]\n"),
+        "4:15 [[] `jobs[0].throughput` is a list, expected a mapping",
+    );
+}
+
+#[test]
+fn a_missing_key_is_looked_for_in_its_mapping() {
+    check(&format!("{HEAD}jobs:\n- weight: 1\n"), "3:3 [w] `jobs[0]` has no `id`");
+    check(
+        "{\"format\": \"apportion/test-v1\",\n \"jobs\": [{\"id\": 1}, {\"weight\": 1}]}",
+        "2:22 [{] `jobs[1]` has no `id`",
+    );
+}
+
+#[test]
+fn an_unknown_variant_is_pointed_at() {
+    check(
+        &format!("{HEAD}rule: fofi\n"),
+        "2:7 [fofi] unknown name `fofi`, expected `fifo` or `cap` | did you mean `fifo`?",
+    );
+    check(
+        &format!("{HEAD}rule: {{cap: {{wrokers: 2}}}}\n"),
+        "2:14 [wrokers] unknown key `wrokers`, expected `workers` | did you mean `workers`?",
+    );
+}
+
+#[test]
+fn a_key_given_twice_is_refused() {
+    check(&format!("{HEAD}jobs: []\njobs: []\n"), "3:1 [jobs] key `jobs` is given twice");
+    check(
+        &format!("{HEAD}jobs:\n- id: 1\n  throughput: {{a: 1, b: 2, a: 3}}\n"),
+        "4:28 [a] key `a` is given twice",
+    );
+    check(
+        r#"{"format": "apportion/test-v1", "jobs": [], "jobs": []}"#,
+        "1:45 [\"jobs\"] key `jobs` is given twice",
+    );
+}
+
+#[test]
+fn another_format_is_named() {
+    check(
+        "jobs: []\n",
+        "1:1 [j] the document has no `format`, expected `apportion/test-v1` | begin the file with `format: apportion/test-v1`",
+    );
+    check(
+        "format: apportion/test-v2\n",
+        "1:9 [apportion/test-v2] format is `apportion/test-v2`, expected `apportion/test-v1` | this program is older than the file's format: a newer release reads it",
+    );
+    check(
+        "format: apportion/policy-v1\n",
+        "1:9 [apportion/policy-v1] format is `apportion/policy-v1`, expected `apportion/test-v1` | this is a policy document, expected a test",
+    );
+}
+
+#[test]
+fn text_that_is_no_document_is_refused() {
+    check("", "0:0 [] the document is empty, expected a mapping");
+    check("# nothing\n\n", "0:0 [] the document is empty, expected a mapping");
+    check("ab\nc\0d", "2:2 [] a NUL byte at byte 4: expected a text file, this one is binary");
+    check(
+        &format!("{HEAD}---\nformat: x\n"),
+        "2:1 [-] a second document begins here, expected one document a file",
+    );
+    check(
+        &format!("{HEAD}jobs:\n\t- id: 1\n"),
+        "3:2 [-] not YAML: tabs disallowed within this context (block indentation) | YAML is indented with spaces, not tabs",
+    );
+    check(
+        &format!("{HEAD}jobs: [1, 2\n"),
+        "3:1 [] not YAML: while parsing a flow sequence, expected ',' or ']'",
+    );
+    check("{\"format\": \"apportion/test-v1\", \"jobs\": [", "1:41 [[] not JSON: EOF while parsing a list");
+    check(
+        "just words",
+        "1:1 [j] the document has no `format`, expected `apportion/test-v1` | begin the file with `format: apportion/test-v1`",
+    );
+    check(&format!("{HEAD}jobs: {}\n", "[".repeat(1000)), "2:262 [[] nested more than 64 levels deep");
+    check(
+        &format!("{HEAD}jobs: {}1{}\n", "[".repeat(1000), "]".repeat(1000)),
+        "2:262 [[] nested more than 64 levels deep",
+    );
+}
+
+#[test]
+fn yaml_in_braces_is_yaml() {
+    check("{format: apportion/test-v1, jobs: [{id: 1}]}", "accepted");
+    check(r#"{"format": "apportion/test-v1", "jobs": [],}"#, "accepted");
+    check(
+        "{format: apportion/test-v1, jobs: [{id: x}]}",
+        "1:41 [x] `jobs[0].id` is the text \"x\", expected a whole number from 0 to 4294967295",
+    );
+    check("{format: apportion/test-v1, jobs: [{weight: 1}]}", "1:36 [{] `jobs[0]` has no `id`");
+    check(
+        "{format: apportion/test-v1, jobs: [{id: 1]}",
+        "1:42 []] not YAML: while parsing a flow mapping, did not find expected ',' or '}'",
+    );
+    check(r#"{"format": "apportion/test-v1", "jobs": [}]}"#, "1:42 [}] not JSON: expected value");
+}
+
+#[test]
+fn aliases_cannot_explode() {
+    let mut text = format!("{HEAD}a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..9 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        writeln!(text, "a{level}: &a{level} [{aliases}]").unwrap();
+    }
+    check(&text, "6:45 [*a3] aliases stand for more than 100000 values");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    check(&format!("\u{feff}{HEAD}jobs: 3\n"), "2:7 [3] `jobs` is `3`, expected a list");
+}
+
+fn at(text: &str, path: &str) -> String {
+    brief(&Source::new("d", text).error_at(path, "here", None))
+}
+
+#[test]
+fn a_path_is_found_in_yaml_and_json() {
+    let yaml =
+        "axes:\n  rate: {from: 1, to: 2}\njobs:\n  - id: 1\n    t: {a.b: 5}\n  - name: 'x y'\n    t: {}\n";
+    assert_eq!(at(yaml, "axes.rate.to"), "2:23 [2] here");
+    assert_eq!(at(yaml, "axes.rate"), "2:9 [{from: 1, to: 2}] here");
+    assert_eq!(at(yaml, "axes"), "1:1 [axes] here");
+    assert_eq!(at(yaml, "jobs[0].t.a.b"), "5:14 [5] here");
+    assert_eq!(at(yaml, "jobs[1].name"), "6:11 ['x y'] here");
+    assert_eq!(at(yaml, "jobs[1]"), "6:5 [n] here");
+    assert_eq!(at(yaml, "jobs[1].missing"), "6:5 [n] here");
+    assert_eq!(at(yaml, "jobs[0].t.c"), "5:5 [t] here");
+    assert_eq!(at(yaml, "nowhere"), "1:1 [a] here");
+    let json = r#"{"jobs": [{"id": 1}, {"id": 2, "t": {"x": 7}}]}"#;
+    assert_eq!(at(json, "jobs[1].t.x"), "1:43 [7] here");
+    assert_eq!(at(json, "jobs[1].id"), "1:29 [2] here");
+    let keyed = Source::new("d", yaml).error_at_key("jobs[1].name", "here", None);
+    assert_eq!(brief(&keyed), "6:5 [name] here");
+}
+
+/// Where in the text the letter `!` of the value at `k` is found.
+fn within(text: &str) -> (usize, usize) {
+    #[derive(Deserialize)]
+    struct One {
+        k: String,
+    }
+    let source = Source::new("d", text);
+    let value = source.parse::<One>().unwrap().k;
+    let offset = value.chars().position(|letter| letter == '!').unwrap();
+    let error = source.error_within("k", offset, 1, "here");
+    (error.diagnostics[0].line, error.diagnostics[0].column)
+}
+
+#[test]
+fn a_letter_of_a_string_is_found_however_it_is_written() {
+    let texts = [
+        "k: ab !c\n",
+        "k: 'a''b !c'\n",
+        "k: \"a\\\"b\\u00e9 \\n!c\"\n",
+        "k: ab\n  cd\n  e !f\n",
+        "k: |\n  ab\n    cd\n\n  e !f\n",
+        "k: >-\n  ab\n  cd\n\n  e !f\n",
+        "k: |2-  # note\n   ab\n  !f\n",
+        "k: \"ab \\\n   cd\n\n  !f\"\n",
+        "{\"k\": \"ab\\t!c\"}",
+        "k: 'ä ö\n\n  ü !'\n",
+    ];
+    for text in texts {
+        let (line, column) = within(text);
+        let letter = text.lines().nth(line - 1).and_then(|line| line.chars().nth(column - 1));
+        assert_eq!(letter, Some('!'), "{text:?} {line}:{column}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #[test]
+    fn no_text_makes_a_panic(text in "[\\PC\n\t]{0,60}", path in "[a-c.\\[\\]0-9]{0,8}", offset in 0usize..9) {
+        let source = Source::new("d", text);
+        let _ = source.parse_format::<Document>("apportion/test-v1");
+        let _ = source.error_at(&path, "", None);
+        let _ = source.error_within(&path, offset, 1, "");
+    }
+
+    #[test]
+    fn no_punctuation_makes_a_panic(text in "[-a{}\\[\\]:,'\"|>&*!#?%@ \n\t\\\\]{0,60}") {
+        let source = Source::new("d", format!("format: apportion/test-v1\n{text}"));
+        let _ = source.parse_format::<Document>("apportion/test-v1");
+        let _ = source.error_at("a[0].a", "", None);
+        let _ = source.error_within("a", 2, 1, "");
+    }
+}

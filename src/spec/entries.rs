@@ -1,0 +1,111 @@
+//! A mapping whose order matters and whose keys come once.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Names and values in the order of the document, each name once: `{v100: 4, p100: 4}`. Where a `BTreeMap` would
+/// sort the names and quietly keep the last of two, this keeps the order and refuses the second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entries<T>(Vec<(String, T)>);
+
+impl<T> Entries<T> {
+    /// In the order of the document.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The value of this name.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// None?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> FromIterator<(String, T)> for Entries<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(items: I) -> Self {
+        Self(items.into_iter().collect())
+    }
+}
+
+impl<T> IntoIterator for Entries<T> {
+    type Item = (String, T);
+    type IntoIter = std::vec::IntoIter<(String, T)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<T: Serialize> Serialize for Entries<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EntriesVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
+            type Value = Entries<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut items: Vec<(String, T)> = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if items.iter().any(|(other, _)| *other == name) {
+                        return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+                    }
+                    items.push((name, map.next_value()?));
+                }
+                Ok(Entries(items))
+            }
+        }
+
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Source;
+
+    #[test]
+    fn order_is_kept() {
+        let entries: Entries<u32> = Source::new("d", "z: 1\na: 2").parse().unwrap();
+        assert_eq!(entries.iter().collect::<Vec<_>>(), [("z", &1), ("a", &2)]);
+        assert_eq!(serde_json::to_string(&entries).unwrap(), r#"{"z":1,"a":2}"#);
+    }
+
+    #[test]
+    fn a_name_given_twice_is_refused() {
+        let error = Source::new("d", r#"{"z": 1, "z": 2}"#).parse::<Entries<u32>>().unwrap_err();
+        assert_eq!(error.to_string(), "d:1:10: key `z` is given twice");
+    }
+}

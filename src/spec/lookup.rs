@@ -1,0 +1,170 @@
+//! Where documents come from: files, standard input, or the binary itself.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::spec::document::{Source, SpecError};
+use crate::spec::nearest::{did_you_mean, name_list, suggestion};
+
+/// The largest file that is read, in bytes.
+pub const FILE_SIZE_MAX: u64 = 2 << 30;
+
+/// A document that ships with the program: its name and text.
+pub type Embedded = (&'static str, &'static str);
+
+impl Source {
+    /// Reads a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// If it cannot be read, is a folder, is larger than [`FILE_SIZE_MAX`], or is not UTF-8.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SpecError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let bytes = read(path).map_err(|error| load_error(path, &error))?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self::new(name, text)),
+            Err(error) => Err(not_text(name, error.as_bytes(), error.utf8_error().valid_up_to())),
+        }
+    }
+
+    /// A document of the binary.
+    #[must_use]
+    pub fn embedded(name: &str, text: &str) -> Self {
+        Self::new(format!("<embedded {name}>"), text)
+    }
+
+    /// The embedded document of this name, or the file at this path. What has a path separator, ends in `.yaml`,
+    /// `.yml` or `.json`, or is `-`, is a path; anything else is a name first.
+    ///
+    /// # Errors
+    /// If there is neither; says which names there are and which is nearest. Else as [`load`](Self::load).
+    pub fn find(what: &str, name_or_path: &str, embedded: &[Embedded]) -> Result<Self, SpecError> {
+        let path = Path::new(name_or_path);
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let is_path = name_or_path == "-"
+            || name_or_path.contains(std::path::is_separator)
+            || matches!(extension, "yaml" | "yml" | "json");
+        if is_path {
+            return Self::load(path);
+        }
+        if let Some((name, text)) = embedded.iter().find(|(name, _)| *name == name_or_path) {
+            return Ok(Self::embedded(name, text));
+        }
+        if path.is_file() {
+            return Self::load(path);
+        }
+        let names = || embedded.iter().map(|(name, _)| *name);
+        let message =
+            format!("unknown {what} `{name_or_path}`, expected a file or one of {}", name_list(names()));
+        Err(SpecError::about("", message, suggestion(name_or_path, names())))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    } else {
+        let file = fs::File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        bytes.reserve(usize::try_from(metadata.len().min(FILE_SIZE_MAX)).unwrap_or(0));
+        file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > FILE_SIZE_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
+
+fn load_error(path: &Path, error: &io::Error) -> SpecError {
+    let name = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let help = nearest_file(path).map(|near| format!("did you mean `{near}`?"));
+            SpecError::about(name, "there is no such file", help)
+        }
+        io::ErrorKind::IsADirectory => SpecError::about(name, "this is a folder, expected a file", None),
+        io::ErrorKind::FileTooLarge => {
+            SpecError::about(name, format!("the file is larger than {FILE_SIZE_MAX} bytes"), None)
+        }
+        _ => SpecError::about(name, format!("cannot be read: {error}"), None),
+    }
+}
+
+/// The name in the file's folder that is most like it.
+fn nearest_file(path: &Path) -> Option<String> {
+    let parent = path.parent()?;
+    let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .ok()?
+        .take(10_000)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    let near = did_you_mean(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(parent.join(near).display().to_string())
+}
+
+fn not_text(name: String, bytes: &[u8], valid: usize) -> SpecError {
+    let help = match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("the file is UTF-16: save it as UTF-8".to_owned()),
+        [0x1f, 0x8b, ..] => Some("the file is compressed: unpack it first".to_owned()),
+        _ => None,
+    };
+    let line = String::from_utf8_lossy(&bytes[..valid]).matches('\n').count() + 1;
+    let message = format!("byte {valid}, on line {line}, is not UTF-8: expected a text file");
+    SpecError::about(name, message, help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMBEDDED: [Embedded; 2] = [("fifo", "a: 1"), ("isolated", "a: 2")];
+
+    fn complaint(what: Result<Source, SpecError>) -> (String, Option<String>) {
+        let diagnostic = what.unwrap_err().diagnostics.remove(0);
+        (diagnostic.message, diagnostic.help)
+    }
+
+    #[test]
+    fn an_embedded_document_is_found_by_name() {
+        let found = Source::find("policy", "isolated", &EMBEDDED).unwrap();
+        assert_eq!((found.name.as_str(), &*found.text), ("<embedded isolated>", "a: 2"));
+    }
+
+    #[test]
+    fn an_unknown_name_comes_with_the_known_ones() {
+        let (message, help) = complaint(Source::find("policy", "fifi", &EMBEDDED));
+        assert_eq!(message, "unknown policy `fifi`, expected a file or one of `fifo`, `isolated`");
+        assert_eq!(help.as_deref(), Some("did you mean `fifo`?"));
+    }
+
+    #[test]
+    fn a_missing_file_comes_with_the_nearest_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.yaml");
+        fs::write(&path, "a: 3").unwrap();
+        let found = Source::find("policy", path.to_str().unwrap(), &EMBEDDED).unwrap();
+        assert_eq!(&*found.text, "a: 3");
+        let (message, help) = complaint(Source::load(folder.path().join("mime.yaml")));
+        assert_eq!(message, "there is no such file");
+        assert_eq!(help, Some(format!("did you mean `{}`?", path.display())));
+    }
+
+    #[test]
+    fn folders_and_binaries_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(complaint(Source::load(folder.path())).0, "this is a folder, expected a file");
+        let path = folder.path().join("x.yaml");
+        fs::write(&path, b"a: 1\nb: \xff\xfe").unwrap();
+        let (message, _) = complaint(Source::load(&path));
+        assert_eq!(message, "byte 8, on line 2, is not UTF-8: expected a text file");
+        fs::write(&path, b"\xff\xfea\0").unwrap();
+        assert_eq!(complaint(Source::load(&path)).1.unwrap(), "the file is UTF-16: save it as UTF-8");
+    }
+}
