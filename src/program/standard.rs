@@ -69,6 +69,11 @@ impl Range {
     pub const fn exactly(value: f64) -> Self {
         Self { lower: value, upper: value }
     }
+    /// Nothing but one value? By definition, not by tolerance.
+    #[expect(clippy::float_cmp, reason = "a point is a range whose ends are the same number")]
+    pub fn is_point(&self) -> bool {
+        self.lower == self.upper
+    }
     /// No bound.
     pub const FREE: Self = Self { lower: f64::NEG_INFINITY, upper: f64::INFINITY };
     /// Between 0 and infinity.

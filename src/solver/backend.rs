@@ -140,6 +140,12 @@ pub enum SolveError {
         /// The names there are.
         expected: String,
     },
+    /// The program is not in standard form.
+    #[error("malformed program: {what}")]
+    Malformed {
+        /// What is wrong with it.
+        what: String,
+    },
     /// The library behind the backend failed.
     #[error("backend `{backend}` failed: {message}")]
     Backend {

@@ -1,9 +1,24 @@
 //! Solvers: what each takes, what each answers, and a certificate that trusts none of them.
 //!
 //! In: a [`Program`](crate::program::Program). Out: a [`Solution`] with its evidence. Nothing here knows of jobs.
+//! [`solve_certified`] is the way in; [`registry`] has the backends by name; [`conformance`] is what a new one
+//! must pass.
 
 pub mod backend;
+mod intake;
+mod scaling;
+pub mod timing;
+pub mod certificate;
+pub mod chain;
+#[cfg(feature = "highs")]
+pub mod highs;
+pub mod clarabel;
+pub mod good_lp;
+pub mod registry;
+pub mod conformance;
 
 pub use backend::{
     Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
 };
+pub use certificate::Certificate;
+pub use chain::{Certified, solve_certified};

@@ -1,0 +1,100 @@
+//! Finite boxes for columns whose implied bounds are infinite, from the rows they are in.
+
+use crate::program::{Program, Range};
+
+/// Rounds over the rows; each can carry a bound one row further (time row → share → level takes two).
+const ROUNDS: usize = 3;
+/// Every bound found is loosened by this, relative: more than the rounding in it.
+const MARGIN: f64 = 1e-9;
+
+/// Ranges that hold at every feasible point within the implied bounds, finite where a row makes them so.
+pub(super) fn boxes(program: &Program) -> Vec<Range> {
+    let mut boxes: Vec<Range> = program
+        .implied
+        .iter()
+        .zip(&program.columns)
+        .map(|(implied, column)| Range {
+            lower: implied.lower.max(column.lower),
+            upper: implied.upper.min(column.upper),
+        })
+        .collect();
+    for _ in 0..ROUNDS {
+        let open = boxes.iter().any(|range| range.lower.is_infinite() || range.upper.is_infinite());
+        let mut changed = false;
+        if open {
+            for row in 0..program.n_rows() {
+                changed |= fill(program, row, &mut boxes);
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    boxes
+}
+
+/// The least (or, negated, greatest) value of a row's form: its finite part, and how many terms are infinite.
+#[derive(Clone, Copy, Default)]
+struct Least {
+    finite: f64,
+    infinite: usize,
+}
+
+impl Least {
+    fn add(&mut self, term: f64) {
+        if term.is_finite() {
+            self.finite += term;
+        } else {
+            self.infinite += 1;
+        }
+    }
+
+    /// Without one of its terms; none if what remains is infinite.
+    fn without(self, term: f64) -> Option<f64> {
+        match (term.is_finite(), self.infinite) {
+            (true, 0) => Some(self.finite - term),
+            (false, 1) => Some(self.finite),
+            _ => None,
+        }
+    }
+}
+
+/// Uses one row to give its open columns bounds. True if it gave any.
+fn fill(program: &Program, row: usize, boxes: &mut [Range]) -> bool {
+    let terms = || program.row(row).filter(|&(_, value)| value != 0.0);
+    if terms().all(|(column, _)| boxes[column].lower.is_finite() && boxes[column].upper.is_finite()) {
+        return false;
+    }
+    let range = program.rows[row];
+    let mut changed = false;
+    // form ≤ upper, then −form ≤ −lower
+    for (sign, limit) in [(1.0, range.upper), (-1.0, -range.lower)] {
+        if limit == f64::INFINITY {
+            continue;
+        }
+        let least_term = |boxes: &[Range], column: usize, value: f64| {
+            let value = sign * value;
+            if value > 0.0 { value * boxes[column].lower } else { value * boxes[column].upper }
+        };
+        let mut least = Least::default();
+        for (column, value) in terms() {
+            least.add(least_term(boxes, column, value));
+        }
+        for (column, value) in terms() {
+            let Some(rest) = least.without(least_term(boxes, column, value)) else { continue };
+            let value = sign * value;
+            let bound = (limit - rest) / value;
+            let margin = MARGIN * ((limit.abs() + rest.abs()) / value.abs());
+            let open = &mut boxes[column];
+            if value > 0.0 && open.upper == f64::INFINITY && bound.is_finite() {
+                // an infeasible row may cross the bounds; a box is never empty
+                open.upper = (bound + margin).max(open.lower);
+                changed = true;
+            } else if value < 0.0 && open.lower == f64::NEG_INFINITY && bound.is_finite() {
+                open.lower = (bound - margin).min(open.upper);
+                changed = true;
+            }
+        }
+    }
+    changed
+}

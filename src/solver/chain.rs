@@ -1,0 +1,149 @@
+//! Chains of backends: the first certified optimum wins, and no status is taken at its word.
+
+use crate::program::{Program, Sense};
+use crate::solver::backend::{Backend, Limits, Solution, SolveError, Termination, WarmStart};
+use crate::solver::certificate::{Certificate, dual_bound};
+
+/// A certified optimum and how it was come by.
+#[derive(Clone, Debug)]
+pub struct Certified {
+    /// The answer.
+    pub solution: Solution,
+    /// Its evidence.
+    pub certificate: Certificate,
+    /// Who gave it.
+    pub backend: &'static str,
+    /// What the backends before it did instead, one line each; each is an event to be counted.
+    pub fallbacks: Vec<String>,
+    /// Iterations of all backends together.
+    pub iterations: u64,
+}
+
+/// What has been learned from the backends so far.
+#[derive(Debug, Default)]
+struct Attempts {
+    lines: Vec<String>,
+    iterations: u64,
+    /// The tightest bound any backend's duals have proven.
+    bound: Option<f64>,
+    /// A claim that there is no optimum, awaiting a second voice.
+    claim: Option<Termination>,
+    last: Option<Termination>,
+}
+
+/// Tries each backend in turn until one answers with a certified optimum.
+///
+/// An answer is accepted on its certificate alone, whatever its termination says. Bounds proven by one backend's
+/// duals are kept and used to judge the next one's answer: a backend without duals (microlp) can be certified so
+/// and not otherwise. "Infeasible" and "unbounded" are claims that cannot be certified here: they are reported
+/// when a second backend confirms them, or when no other backend contradicts them.
+///
+/// # Errors
+/// [`SolveError::NotOptimal`] if none succeeds, with the confirmed or only claim as its termination, else the last
+/// backend's; [`SolveError::Malformed`] at once; another backend's error only if no backend could be tried.
+pub fn solve_certified(
+    program: &Program,
+    chain: &mut [Box<dyn Backend>],
+    limits: &Limits,
+    warm: Option<&WarmStart>,
+) -> Result<Certified, SolveError> {
+    let mut attempts = Attempts::default();
+    let mut failure = None;
+    for backend in chain.iter_mut() {
+        let name = backend.name();
+        match backend.solve(program, limits, warm) {
+            Ok(solution) => {
+                attempts.iterations += solution.iterations;
+                let certificate = attempts.judge(program, &solution);
+                if certificate.optimal {
+                    return Ok(Certified {
+                        solution,
+                        certificate,
+                        backend: name,
+                        fallbacks: attempts.lines,
+                        iterations: attempts.iterations,
+                    });
+                }
+                attempts.record(name, solution.termination, &certificate);
+                if let Some(termination) = attempts.confirmed(solution.termination) {
+                    return Err(attempts.failed(termination));
+                }
+            }
+            Err(error @ SolveError::Malformed { .. }) => return Err(error),
+            Err(error) => {
+                attempts.lines.push(error.to_string());
+                failure.get_or_insert(error);
+            }
+        }
+    }
+    match (attempts.claim.or(attempts.last), failure) {
+        (Some(termination), _) => Err(attempts.failed(termination)),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(SolveError::NotOptimal {
+            attempts: "the chain has no backend".to_owned(),
+            termination: Termination::Failed,
+        }),
+    }
+}
+
+impl Attempts {
+    /// The certificate of an answer, judged with the tightest bound there is, which it may tighten.
+    fn judge(&mut self, program: &Program, solution: &Solution) -> Certificate {
+        if self.bound.is_none() {
+            let certificate = Certificate::of(program, solution);
+            self.bound = certificate.bound.is_finite().then_some(certificate.bound);
+            return certificate;
+        }
+        let own = dual_bound(program, &solution.row_duals, &solution.cone_duals);
+        self.bound = self.bound.map(|known| match program.sense {
+            Sense::Maximize => known.min(own),
+            Sense::Minimize => known.max(own),
+        });
+        Certificate::with_bound(program, solution, self.bound)
+    }
+
+    fn record(&mut self, name: &str, termination: Termination, certificate: &Certificate) {
+        self.last = Some(termination);
+        let line = if certificate.primal.is_finite() {
+            let (violation, gap) = (certificate.violation_max, certificate.gap_relative);
+            format!("{name}: {termination:?} (violation {violation:.1e}, gap {gap:.1e})")
+        } else {
+            format!("{name}: {termination:?}")
+        };
+        self.lines.push(line);
+    }
+
+    /// Takes note of a claim that there is no optimum; gives it back if it is the second that agrees.
+    fn confirmed(&mut self, termination: Termination) -> Option<Termination> {
+        let claims = |of: Termination| {
+            matches!(
+                of,
+                Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded
+            )
+        };
+        if !claims(termination) {
+            return None;
+        }
+        let Some(earlier) = self.claim else {
+            self.claim = Some(termination);
+            return None;
+        };
+        match (earlier, termination) {
+            (either, specific) if either == specific => Some(specific),
+            (Termination::InfeasibleOrUnbounded, specific)
+            | (specific, Termination::InfeasibleOrUnbounded) => Some(specific),
+            // one says infeasible, the other unbounded: leave it to a third
+            _ => {
+                self.claim = Some(Termination::InfeasibleOrUnbounded);
+                None
+            }
+        }
+    }
+
+    fn failed(self, termination: Termination) -> SolveError {
+        SolveError::NotOptimal { attempts: self.lines.join("; "), termination }
+    }
+}
+
+#[cfg(test)]
+mod tests;

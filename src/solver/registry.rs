@@ -1,0 +1,133 @@
+//! Backends by name, and the chains that are used where nobody names one.
+
+use crate::program::Program;
+use crate::solver::backend::{Backend, SolveError};
+use crate::solver::clarabel::Clarabel;
+use crate::solver::good_lp::{GoodLp, Inner};
+#[cfg(feature = "highs")]
+use crate::solver::highs::{Highs, Method};
+
+/// A backend of this build.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names it answers to.
+    pub aliases: &'static [&'static str],
+    /// What it is, in a line.
+    pub summary: &'static str,
+    make: fn() -> Box<dyn Backend>,
+}
+
+impl Entry {
+    /// A fresh backend.
+    pub fn make(&self) -> Box<dyn Backend> {
+        (self.make)()
+    }
+}
+
+/// Every backend of this build; those of HiGHS need the feature `highs`.
+pub const BACKENDS: &[Entry] = &[
+    #[cfg(feature = "highs")]
+    Entry {
+        name: "highs-simplex",
+        aliases: &["highs"],
+        summary: "HiGHS dual simplex: linear programs, vertex solutions, warm starts",
+        make: || Box::new(Highs::new(Method::Simplex)),
+    },
+    #[cfg(feature = "highs")]
+    Entry {
+        name: "highs-ipm",
+        aliases: &[],
+        summary: "HiGHS interior point with crossover: linear programs, vertex solutions",
+        make: || Box::new(Highs::new(Method::Ipm)),
+    },
+    #[cfg(feature = "highs")]
+    Entry {
+        name: "highs-interior",
+        aliases: &[],
+        summary: "HiGHS interior point without crossover: linear programs, central solutions",
+        make: || Box::new(Highs::new(Method::Interior)),
+    },
+    Entry {
+        name: "clarabel",
+        aliases: &[],
+        summary: "Clarabel interior point, pure Rust: linear and conic programs, central solutions",
+        make: || Box::new(Clarabel),
+    },
+    Entry {
+        name: "good_lp-microlp",
+        aliases: &["microlp"],
+        summary: "microlp simplex through good_lp, pure Rust: small linear programs, no duals",
+        make: || Box::new(GoodLp::new(Inner::MicroLp)),
+    },
+    #[cfg(feature = "highs")]
+    Entry {
+        name: "good_lp-highs",
+        aliases: &[],
+        summary: "HiGHS through good_lp: linear programs, vertex solutions",
+        make: || Box::new(GoodLp::new(Inner::Highs)),
+    },
+];
+
+/// The backend of this name or alias.
+///
+/// # Errors
+/// [`SolveError::UnknownBackend`] with the names there are, if this build has none of this name.
+///
+/// ```
+/// let backend = apportion::solver::registry::backend("clarabel")?;
+/// assert_eq!(backend.name(), "clarabel");
+/// let error = apportion::solver::registry::backend("abacus").unwrap_err();
+/// assert!(error.to_string().starts_with("unknown backend `abacus`, expected one of "));
+/// # Ok::<(), apportion::solver::SolveError>(())
+/// ```
+pub fn backend(name: &str) -> Result<Box<dyn Backend>, SolveError> {
+    entry(name).map(Entry::make)
+}
+
+/// The entry of this name or alias.
+///
+/// # Errors
+/// As [`backend`].
+pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
+    BACKENDS.iter().find(|entry| entry.name == name || entry.aliases.contains(&name)).ok_or_else(|| {
+        let expected: Vec<String> = BACKENDS.iter().map(|entry| format!("`{}`", entry.name)).collect();
+        SolveError::UnknownBackend { name: name.to_owned(), expected: expected.join(", ") }
+    })
+}
+
+/// What a program is solved by if nobody says: for linear ones simplex, then interior point with crossover, then
+/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones Clarabel.
+pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
+    if !program.is_linear() {
+        return made(&["clarabel"]);
+    }
+    made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"])
+}
+
+/// What gives the analytic centre of the optimal face: Clarabel, then HiGHS without crossover.
+pub fn interior_chain(program: &Program) -> Vec<Box<dyn Backend>> {
+    if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel"]) }
+}
+
+/// The named backend first, then the rest of the program's default chain.
+///
+/// # Errors
+/// As [`backend`].
+pub fn chain_from(name: &str, program: &Program) -> Result<Vec<Box<dyn Backend>>, SolveError> {
+    let first = backend(name)?;
+    let rest = default_chain(program).into_iter().filter(|backend| backend.name() != first.name());
+    let rest: Vec<_> = rest.collect();
+    Ok(std::iter::once(first).chain(rest).collect())
+}
+
+/// Those of the names that this build has. Microlp, slow beyond a few hundred jobs, only stands in for HiGHS.
+fn made(names: &[&str]) -> Vec<Box<dyn Backend>> {
+    let has_highs = cfg!(feature = "highs");
+    names
+        .iter()
+        .filter(|name| !(has_highs && **name == "good_lp-microlp"))
+        .filter_map(|name| backend(name).ok())
+        .collect()
+}
