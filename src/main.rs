@@ -1,3 +1,7 @@
 //! The `apportion` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    apportion::cli::main()
+}

@@ -1,1 +1,83 @@
-//! Arguments, one file per subcommand, progress, diagnostics, exit codes.
+//! The `apportion` command: arguments, one file per subcommand, progress, diagnostics, exit codes.
+//!
+//! Results go to standard output and everything else to standard error. Only this module prints, reads flags and
+//! decides exit codes.
+//!
+//! A subcommand is a file with an `…Arguments` struct that derives [`clap::Args`], its help and an example, and
+//! `pub(super) fn run(&…Arguments, &Session) -> Result<(), Failure>`; it is named once in
+//! [`arguments::Command`] and once in `dispatch`.
+
+pub mod arguments;
+pub mod diagnostics;
+pub mod exit;
+pub mod interrupt;
+pub mod output;
+pub mod progress;
+
+use std::panic;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::arguments::{Arguments, Command};
+use crate::cli::exit::{ExitStatus, Failure};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
+use crate::cli::progress::ProgressMode;
+
+/// What every subcommand is given beside its own arguments.
+#[derive(Debug)]
+pub struct Session {
+    /// Where results go, and in which format.
+    pub output: Output,
+    /// Whether to show progress.
+    pub progress: ProgressMode,
+    /// Say nothing but results and errors.
+    pub quiet: bool,
+    /// Raised when the user asks to stop.
+    pub interrupt: Interrupt,
+}
+
+impl Session {
+    /// Says something on standard error, unless `--quiet`.
+    pub fn note(&self, message: impl AsRef<str>) {
+        if !self.quiet {
+            diagnostics::print(message.as_ref());
+        }
+    }
+}
+
+/// Parses the command line, runs it, and gives the exit code.
+pub fn main() -> ExitCode {
+    panic::set_hook(Box::new(|report| diagnostics::print(&diagnostics::of_panic(report))));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(refusal) => {
+            let shown = refusal.print();
+            let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
+            return if shown.is_ok() { status.into() } else { ExitStatus::Bug.into() };
+        }
+    };
+    let session = Session {
+        output: Output::new(arguments.global.format),
+        progress: arguments.global.progress,
+        quiet: arguments.global.quiet,
+        interrupt: Interrupt::install(),
+    };
+    let outcome = panic::catch_unwind(panic::AssertUnwindSafe(|| dispatch(&arguments.command, &session)));
+    match outcome {
+        Ok(Ok(())) => ExitStatus::Done.into(),
+        Ok(Err(failure)) => {
+            if let Some(text) = diagnostics::of_failure(&failure) {
+                diagnostics::print(&text);
+            }
+            failure.status().into()
+        }
+        Err(_) => ExitStatus::Bug.into(),
+    }
+}
+
+fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
+    let _ = session;
+    match *command {}
+}
