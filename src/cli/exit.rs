@@ -125,7 +125,7 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
 fn of_solve(error: &SolveError) -> ExitStatus {
     match error {
         SolveError::Unsupported { .. } | SolveError::UnknownBackend { .. } => ExitStatus::BadInput,
-        SolveError::Backend { .. } => ExitStatus::Bug,
+        SolveError::Backend { .. } | SolveError::Malformed { .. } => ExitStatus::Bug,
         SolveError::NotOptimal { termination, .. } => match termination {
             Termination::TimeLimit | Termination::IterationLimit => ExitStatus::Limit,
             Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded => {
