@@ -7,7 +7,12 @@ pub mod lookup;
 pub mod nearest;
 mod places;
 mod structure;
+pub mod throughputs;
 
 pub use document::{Diagnostic, Source, SpecError};
 pub use entries::Entries;
 pub use nearest::did_you_mean;
+pub use throughputs::{
+    Finding, FindingKind, Header, Origin, ThroughputsFile, load_throughputs, measured_of, read_throughputs,
+    write_throughputs,
+};

@@ -3,6 +3,8 @@
 //! In: measurements, read by [`spec`](crate::spec). Out: [`Throughputs`], a dense matrix that every problem
 //! borrows. It knows nothing of jobs or clusters: rows are job types at scale factors.
 
+pub mod contention;
 pub mod matrix;
 
-pub use matrix::{Measured, Throughputs, ThroughputsError};
+pub use contention::Contention;
+pub use matrix::{Measured, RowKey, Throughputs, ThroughputsError};

@@ -1,9 +1,13 @@
 //! What is to be run: jobs and their combinations, traces of them, and generators.
 
 pub mod combination;
+pub mod generator;
 pub mod job;
+pub mod python_random;
+pub mod random;
 
 pub use combination::Combination;
+pub use generator::{Gavel, GeneratorError, Native, WorkloadOptions};
 pub use job::Job;
 
 use std::fmt;

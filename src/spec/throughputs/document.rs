@@ -1,0 +1,268 @@
+//! Our own format, `apportion/throughputs-v1`.
+
+use std::collections::BTreeMap;
+
+use ndarray::Array3;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{FindingKind, Findings, ThroughputsFile, too_large};
+use crate::spec::nearest::suggestion;
+use crate::spec::{Source, SpecError};
+use crate::throughput::contention::{Contention, measured};
+use crate::throughput::{Measured, RowKey};
+
+/// The value of `format`.
+pub const FORMAT: &str = "apportion/throughputs-v1";
+
+/// The only unit there is.
+const UNIT: &str = "steps/s";
+
+/// What a throughput file says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The name others know the matrix by.
+    pub name: String,
+    /// Where the numbers come from.
+    pub source: Origin,
+}
+
+/// Where measurements come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Who measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// Where they were published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#where: Option<String>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// Under which licence they may be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
+    /// What was measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// With which software.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub software: Option<String>,
+    /// Anything else a reader should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A throughput file: how fast each job type runs on each worker type, alone and beside others.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    /// `apportion/throughputs-v1`.
+    #[expect(dead_code, reason = "checked before the document is read")]
+    format: String,
+    /// The name others know the matrix by.
+    name: String,
+    /// `steps/s`.
+    unit: String,
+    /// Where the numbers come from.
+    #[serde(default)]
+    source: Origin,
+    /// Worker types, fastest first.
+    worker_types: Vec<String>,
+    /// Job types at scale factors.
+    rows: Vec<Row>,
+    /// What jobs keep of their throughput beside others; by default none may share workers.
+    colocation: Option<Colocation>,
+}
+
+/// A job type at a scale factor, alone.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    job_type: String,
+    scale_factor: u32,
+    /// Steps/s with all workers on the fewest servers, per worker type; null or 0 = cannot run.
+    consolidated: Vec<Option<f64>>,
+    /// Steps/s with the workers on several servers, per worker type; null = not measured.
+    unconsolidated: Option<Vec<Option<f64>>>,
+}
+
+/// Co-location.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Colocation {
+    /// The contention model.
+    model: Contention,
+    /// Per worker type, the fraction of its isolated throughput that each row keeps.
+    #[serde(default)]
+    retained: BTreeMap<String, Vec<Retained>>,
+}
+
+/// What one row keeps beside each row of its scale factor.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Retained {
+    job_type: String,
+    scale_factor: u32,
+    /// The fraction kept beside each row of the same scale factor, in the order of `rows`; 0 or null = cannot
+    /// share workers.
+    beside: Vec<Option<f64>>,
+}
+
+pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
+    let document: Document = source.parse_format(FORMAT)?;
+    let mut checker = Checker { source, complaints: Vec::new(), findings: Findings::default() };
+    checker.head(&document);
+    let keys: Vec<RowKey> = document.rows.iter().map(|row| key(&row.job_type, row.scale_factor)).collect();
+    let by_key = checker.index(&keys);
+    let n_types = document.worker_types.len();
+    let (mut alone, mut spread) = (Vec::new(), Vec::new());
+    for (position, row) in document.rows.iter().enumerate() {
+        checker.row(position, row, &document.worker_types);
+        alone.push(row.consolidated.iter().map(|value| value.unwrap_or(0.0)).collect());
+        spread.push(row.unconsolidated.clone().unwrap_or_else(|| vec![None; n_types]));
+    }
+    checker.stop_if_wrong()?;
+    let mut retained = Array3::zeros((n_types, keys.len(), keys.len()));
+    if let Some(Colocation { model: Contention::Measured, retained: table }) = &document.colocation {
+        for (worker_type, rows) in table {
+            checker.table(worker_type, rows, (&document.worker_types, &keys, &by_key), &mut retained);
+        }
+    }
+    let findings = checker.finish()?;
+    let measured = Measured {
+        name: document.name.clone(),
+        worker_types: document.worker_types,
+        rows: keys,
+        colocated: measured(&alone, &retained),
+        consolidated: alone,
+        spread,
+    };
+    let header = Header { name: document.name, source: document.source };
+    Ok(ThroughputsFile { header, measured, findings })
+}
+
+fn key(job_type: &str, scale_factor: u32) -> RowKey {
+    RowKey { job_type: job_type.to_owned(), scale_factor }
+}
+
+fn believable(value: f64) -> bool {
+    value.is_finite() && value >= 0.0
+}
+
+/// Worker types, row keys, and rows by key.
+type Names<'a> = (&'a [String], &'a [RowKey], &'a BTreeMap<RowKey, usize>);
+
+/// Collects complaints, so that all are shown at once.
+struct Checker<'a> {
+    source: &'a Source,
+    complaints: Vec<SpecError>,
+    findings: Findings,
+}
+
+impl Checker<'_> {
+    fn complain(&mut self, path: &str, message: String, help: Option<String>) {
+        self.complaints.push(self.source.error_at(path, message, help));
+    }
+
+    fn head(&mut self, document: &Document) {
+        if document.unit != UNIT {
+            self.complain("unit", format!("`{}`, expected `{UNIT}`", document.unit), None);
+        }
+        if document.worker_types.is_empty() {
+            self.complain("worker_types", "no worker type, expected at least one".to_owned(), None);
+        }
+        if let Some(message) = too_large(document.worker_types.len(), document.rows.len()) {
+            self.complain("rows", message, None);
+        }
+        for (position, name) in document.worker_types.iter().enumerate() {
+            if document.worker_types[..position].contains(name) {
+                self.complain(&format!("worker_types[{position}]"), format!("`{name}` is named twice"), None);
+            }
+        }
+    }
+
+    fn index(&mut self, keys: &[RowKey]) -> BTreeMap<RowKey, usize> {
+        let mut by_key = BTreeMap::new();
+        for (position, key) in keys.iter().enumerate() {
+            if by_key.insert(key.clone(), position).is_some() {
+                let RowKey { job_type, scale_factor } = key;
+                let message = format!("`{job_type}` at scale factor {scale_factor} comes twice");
+                self.complain(&format!("rows[{position}]"), message, None);
+            }
+        }
+        by_key
+    }
+
+    fn row(&mut self, position: usize, row: &Row, worker_types: &[String]) {
+        let path = format!("rows[{position}]");
+        if row.scale_factor == 0 {
+            self.complain(&format!("{path}.scale_factor"), "0, expected at least 1".to_owned(), None);
+        }
+        let unconsolidated = row.unconsolidated.as_ref();
+        let arrays = [("consolidated", Some(&row.consolidated)), ("unconsolidated", unconsolidated)];
+        for (field, values) in arrays.into_iter().filter_map(|(field, values)| Some((field, values?))) {
+            self.numbers(&format!("{path}.{field}"), values, worker_types.len());
+        }
+        for (value, worker_type) in row.consolidated.iter().zip(worker_types) {
+            if value.unwrap_or(0.0) == 0.0 {
+                let place = || format!("{} at {} on {worker_type}", row.job_type, row.scale_factor);
+                self.findings.note(FindingKind::CannotRun, place);
+            }
+        }
+        if unconsolidated.is_none_or(|values| values.contains(&None)) {
+            let place = || format!("{} at {}", row.job_type, row.scale_factor);
+            self.findings.note(FindingKind::MissingUnconsolidated, place);
+        }
+    }
+
+    fn numbers(&mut self, path: &str, values: &[Option<f64>], expected: usize) {
+        if values.len() != expected {
+            self.complain(path, format!("{} values, expected {expected}", values.len()), None);
+        }
+        for (position, value) in values.iter().enumerate() {
+            if let Some(value) = value.filter(|value| !believable(*value)) {
+                let message = format!("{value}, expected a finite number, at least 0");
+                self.complain(&format!("{path}[{position}]"), message, None);
+            }
+        }
+    }
+
+    fn table(&mut self, worker_type: &str, rows: &[Retained], names: Names<'_>, retained: &mut Array3<f64>) {
+        let path = format!("colocation.retained.{worker_type}");
+        let (worker_types, keys, by_key) = names;
+        let Some(column) = worker_types.iter().position(|other| other == worker_type) else {
+            let known = worker_types.iter().map(String::as_str);
+            self.complaints.push(self.source.unknown_name(&path, "worker type", worker_type, known));
+            return;
+        };
+        for (position, row) in rows.iter().enumerate() {
+            let path = format!("{path}[{position}]");
+            let Some(index) = by_key.get(&key(&row.job_type, row.scale_factor)).copied() else {
+                let message = format!("no row `{}` at scale factor {}", row.job_type, row.scale_factor);
+                let known = keys.iter().filter(|key| key.scale_factor == row.scale_factor);
+                let help = suggestion(&row.job_type, known.map(|key| key.job_type.as_str()));
+                self.complain(&format!("{path}.job_type"), message, help);
+                continue;
+            };
+            let same_size = |(_, key): &(usize, &RowKey)| key.scale_factor == row.scale_factor;
+            let others: Vec<usize> =
+                keys.iter().enumerate().filter(same_size).map(|(other, _)| other).collect();
+            self.numbers(&format!("{path}.beside"), &row.beside, others.len());
+            for (other, fraction) in others.into_iter().zip(&row.beside) {
+                retained[[column, index, other]] = fraction.unwrap_or(0.0);
+            }
+        }
+    }
+
+    /// Shapes must be right before arrays are made.
+    fn stop_if_wrong(&mut self) -> Result<(), SpecError> {
+        SpecError::join(std::mem::take(&mut self.complaints))
+    }
+
+    fn finish(mut self) -> Result<Vec<super::Finding>, SpecError> {
+        self.stop_if_wrong()?;
+        Ok(self.findings.into_list())
+    }
+}
