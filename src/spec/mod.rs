@@ -6,7 +6,9 @@ pub mod entries;
 pub mod lookup;
 pub mod nearest;
 mod places;
+pub mod run;
 mod structure;
+pub mod sweep;
 pub mod throughputs;
 
 pub use document::{Diagnostic, Source, SpecError};

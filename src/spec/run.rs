@@ -1,0 +1,527 @@
+//! One simulation, whole: everything that determines its result, in one document.
+//!
+//! In: a table of fields, from flags or from a sweep. Out: a checked [`RunSpec`], its canonical text and its
+//! digest. It knows the fields' types and ranges, not what a policy or a trace says.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::cluster::Cluster;
+use crate::units::{JobsPerHour, Seconds};
+
+/// Everything that determines the result of one simulation.
+///
+/// Fields inside the groups (`workload`, `mechanism`, `solver`, `faults`) may be named without their group
+/// wherever a field is named, because no two share a name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunSpec {
+    /// The policy: a name of the catalog, or a path of a policy file.
+    pub policy: String,
+    /// Workers of each type.
+    pub cluster: WorkerCounts,
+    /// Workers on each server, by type; 1 where not given.
+    pub servers: WorkerCounts,
+    /// Price of a worker by type, in $/h; none by default.
+    pub prices: BTreeMap<String, f64>,
+    /// The throughput matrix: an embedded name, or a path; `osdi20` by default.
+    pub throughputs: ThroughputsName,
+    /// The jobs.
+    pub workload: WorkloadSpec,
+    /// Whose mechanism, quirks included; `corrected` by default.
+    pub semantics: Semantics,
+    /// The one seed that all random streams derive from; 0 by default.
+    pub seed: u64,
+    /// Jobs measured, by position in order of arrival: [start, end); all by default.
+    pub measure: Option<[u64; 2]>,
+    /// Rounds.
+    pub mechanism: MechanismSpec,
+    /// How allocations are computed.
+    pub solver: SolverSpec,
+    /// What may go wrong; nothing by default.
+    pub faults: FaultsSpec,
+}
+
+/// Where jobs come from: exactly one of `rate`, `static` and `trace`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// Which generator draws the jobs of `rate` and `static`; `native` by default.
+    pub generator: GeneratorName,
+    /// Poisson arrivals, in jobs per hour.
+    pub rate: Option<JobsPerHour>,
+    /// Arrivals stop after so many jobs; without it they go on until the measured jobs are done.
+    pub jobs: Option<u64>,
+    /// So many jobs, all at time 0.
+    #[serde(rename = "static")]
+    pub n_static: Option<u64>,
+    /// A trace file.
+    pub trace: Option<String>,
+    /// Draw jobs of several workers too; false by default.
+    pub multi_worker: bool,
+    /// Draw priority weights (5 for one job in five); false by default.
+    pub multi_priority: bool,
+    /// Draw deadlines; false by default.
+    pub slos: bool,
+    /// Every job would take so long alone on the reference worker type; drawn by default.
+    #[serde(with = "optional_time")]
+    #[schemars(with = "Option<TimeText>")]
+    pub duration: Option<Seconds>,
+}
+
+/// The rounds of the mechanism.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MechanismSpec {
+    /// Length of a round; 360 s by default.
+    #[serde(with = "time")]
+    #[schemars(with = "TimeText")]
+    pub round_length: Seconds,
+    /// Least time between two computations of the allocation; 1,920 s by default.
+    #[serde(with = "time")]
+    #[schemars(with = "TimeText")]
+    pub reset_interval: Seconds,
+    /// Run allocations exactly, without rounds; false by default.
+    pub ideal: bool,
+    /// What a job that changes workers pays, in time; 0 by default.
+    #[serde(with = "time")]
+    #[schemars(with = "TimeText")]
+    pub preemption_cost: Seconds,
+}
+
+impl Default for MechanismSpec {
+    fn default() -> Self {
+        Self {
+            round_length: Seconds::new(360.0),
+            reset_interval: Seconds::new(1920.0),
+            ideal: false,
+            preemption_cost: Seconds::ZERO,
+        }
+    }
+}
+
+/// How allocations are computed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SolverSpec {
+    /// Which optimum, in place of the policy's own choice; `gavel` semantics imply `interior`.
+    pub refine: Option<String>,
+    /// Which backend, in place of the policy's own choice.
+    pub backend: Option<String>,
+}
+
+/// What may go wrong, each off by default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FaultsSpec {
+    /// Mean time between failures of a worker; never by default.
+    #[serde(with = "optional_time")]
+    #[schemars(with = "Option<TimeText>")]
+    pub worker_mtbf: Option<Seconds>,
+    /// Mean time to repair a worker; needed where workers fail.
+    #[serde(with = "optional_time")]
+    #[schemars(with = "Option<TimeText>")]
+    pub worker_mttr: Option<Seconds>,
+    /// Chance that a job's slice of a round fails, 0 to 1.
+    pub job_failure: f64,
+    /// Relative spread of the speed of workers of one type, 0 to 1.
+    pub straggling: f64,
+    /// Relative error of the throughputs that policies see, 0 to 1.
+    pub noise: f64,
+}
+
+/// Whose mechanism, quirks included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Semantics {
+    /// The mechanism without the published system's quirks.
+    #[default]
+    Corrected,
+    /// The published system, to the last draw.
+    Gavel,
+}
+
+/// A generator of jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GeneratorName {
+    /// Independent streams of our own.
+    #[default]
+    Native,
+    /// What the published simulator draws, bit for bit.
+    Gavel,
+}
+
+/// A matrix's name or path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ThroughputsName(pub String);
+
+impl Default for ThroughputsName {
+    fn default() -> Self {
+        Self("osdi20".to_owned())
+    }
+}
+
+/// Workers by type, in the order given; written `{v100: 36, k80: 4}` or `v100=36,k80=4`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerCounts(pub Vec<(String, u32)>);
+
+impl fmt::Display for WorkerCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pieces: Vec<String> = self.0.iter().map(|(name, count)| format!("{name}={count}")).collect();
+        f.write_str(&pieces.join(","))
+    }
+}
+
+impl Serialize for WorkerCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkerCounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CountsVisitor)
+    }
+}
+
+struct CountsVisitor;
+
+impl<'de> Visitor<'de> for CountsVisitor {
+    type Value = WorkerCounts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("workers by type, such as {v100: 36, k80: 4} or v100=36,k80=4")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WorkerCounts, A::Error> {
+        let mut counts = Vec::new();
+        while let Some((name, count)) = map.next_entry::<String, u32>()? {
+            counts.push((name, count));
+        }
+        Ok(WorkerCounts(counts))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<WorkerCounts, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+impl std::str::FromStr for WorkerCounts {
+    type Err = String;
+
+    /// Reads `v100=36,k80=4`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let entry = |piece: &str| {
+            let (name, count) = piece.split_once('=')?;
+            let name = name.trim();
+            (!name.is_empty()).then_some((name.to_owned(), count.trim().parse().ok()?))
+        };
+        let pieces = text.split(',').map(|piece| {
+            entry(piece).ok_or_else(|| format!("`{}` is not `worker_type=count`", piece.trim()))
+        });
+        Ok(Self(pieces.collect::<Result<_, _>>()?))
+    }
+}
+
+impl JsonSchema for WorkerCounts {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WorkerCounts".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Workers by type, as a mapping or as text: v100=36,k80=4",
+            "anyOf": [
+                {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
+                {"type": "string"}
+            ]
+        })
+    }
+}
+
+/// A time in a document: a number of seconds, or text with a unit (`90s`, `30min`, `2h`, `3d`).
+#[derive(Clone, Copy, Debug, JsonSchema)]
+#[schemars(description = "Seconds, or text with a unit: 90s, 30min, 2h, 3d")]
+pub struct TimeText(#[schemars(with = "f64")] pub Seconds);
+
+impl<'de> Deserialize<'de> for TimeText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TimeVisitor).map(Self)
+    }
+}
+
+struct TimeVisitor;
+
+impl Visitor<'_> for TimeVisitor {
+    type Value = Seconds;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time: seconds, at least 0, or text with a unit such as 90s, 30min, 2h or 3d")
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Seconds, E> {
+        if value.is_finite() && value >= 0.0 {
+            Ok(Seconds::new(value))
+        } else {
+            Err(E::invalid_value(de::Unexpected::Float(value), &self))
+        }
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Seconds, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Seconds, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Seconds, E> {
+        Seconds::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+mod time {
+    #![expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::units::Seconds;
+
+    pub(super) fn serialize<S: Serializer>(time: &Seconds, serializer: S) -> Result<S::Ok, S::Error> {
+        time.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Seconds, D::Error> {
+        super::TimeText::deserialize(deserializer).map(|time| time.0)
+    }
+}
+
+mod optional_time {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::units::Seconds;
+
+    #[expect(clippy::ref_option, reason = "the signature serde asks for")]
+    pub(super) fn serialize<S: Serializer>(time: &Option<Seconds>, serializer: S) -> Result<S::Ok, S::Error> {
+        time.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Seconds>, D::Error> {
+        Ok(Option::<super::TimeText>::deserialize(deserializer)?.map(|time| time.0))
+    }
+}
+
+/// A complaint about one field of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldComplaint {
+    /// The field, dotted: `workload.rate`.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// The most jobs per hour that are believed.
+const RATE_MAX: f64 = 1e6;
+/// The most jobs that are believed.
+const JOBS_MAX: u64 = 100_000_000;
+
+impl RunSpec {
+    /// What is wrong with the values, if anything; names of policies, matrices and files are not looked up.
+    pub fn complaints(&self) -> Vec<FieldComplaint> {
+        let mut found = Complaints(Vec::new());
+        if self.policy.trim().is_empty() {
+            found.push("policy", "no policy is named", Some("`apportion policies list` names them"));
+        }
+        self.check_cluster(&mut found);
+        self.check_workload(&mut found);
+        self.check_measure(&mut found);
+        let round = self.mechanism.round_length.get();
+        if !(round.is_finite() && (1e-3..=1e9).contains(&round)) {
+            found.push("mechanism.round_length", format!("{round} s is not a round"), None);
+        }
+        self.check_faults(&mut found);
+        found.0
+    }
+
+    fn check_cluster(&self, found: &mut Complaints) {
+        if self.cluster.0.is_empty() {
+            found.push("cluster", "no cluster is given", Some("such as {v100: 36, p100: 36, k80: 36}"));
+        } else if let Err(error) = self.bare_cluster() {
+            found.push("cluster", error.to_string(), None);
+        }
+        let known = |name: &String| self.cluster.0.iter().any(|(other, _)| other == name);
+        for (name, per_server) in &self.servers.0 {
+            if !known(name) {
+                found.push("servers", format!("the cluster has no worker type `{name}`"), None);
+            } else if *per_server == 0 {
+                found.push(
+                    "servers",
+                    format!("0 workers of `{name}` on a server, expected at least 1"),
+                    None,
+                );
+            }
+        }
+        for (name, price) in &self.prices {
+            if !known(name) {
+                found.push("prices", format!("the cluster has no worker type `{name}`"), None);
+            } else if !(price.is_finite() && *price >= 0.0) {
+                let message = format!("{price} $/h for `{name}`, expected a finite number, at least 0");
+                found.push("prices", message, None);
+            }
+        }
+    }
+
+    fn bare_cluster(&self) -> Result<Cluster, crate::cluster::ClusterError> {
+        Cluster::try_new(self.cluster.0.iter().map(|(name, count)| (name.clone(), *count)))
+    }
+
+    fn check_workload(&self, found: &mut Complaints) {
+        let WorkloadSpec { rate, n_static, trace, jobs, duration, .. } = &self.workload;
+        let sources = [rate.is_some(), n_static.is_some(), trace.is_some()];
+        match sources.iter().filter(|given| **given).count() {
+            1 => {}
+            0 => found.push("workload", "no jobs: expected one of `rate`, `static` and `trace`", None),
+            _ => found.push("workload", "expected only one of `rate`, `static` and `trace`", None),
+        }
+        if let Some(rate) = rate.map(JobsPerHour::get)
+            && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
+        {
+            let message = format!("{rate} jobs/h, expected a number above 0 and at most {RATE_MAX}");
+            found.push("workload.rate", message, None);
+        }
+        for (field, count) in [("workload.jobs", jobs), ("workload.static", n_static)] {
+            if let Some(count) = count
+                && !(1..=JOBS_MAX).contains(count)
+            {
+                found.push(field, format!("{count} jobs, expected 1 to {JOBS_MAX}"), None);
+            }
+        }
+        if jobs.is_some() && rate.is_none() {
+            found.push("workload.jobs", "says when arrivals at a `rate` stop, and there is none", None);
+        }
+        if rate.is_some() && jobs.is_none() && self.measure.is_none() {
+            let help = "say how many `jobs` arrive, or which to `measure`";
+            found.push("workload.rate", "arrivals would never stop", Some(help));
+        }
+        if let Some(duration) = duration
+            && duration.get() <= 0.0
+        {
+            found.push("workload.duration", format!("{duration}, expected a time above 0"), None);
+        }
+    }
+
+    fn check_measure(&self, found: &mut Complaints) {
+        let Some([start, end]) = self.measure else { return };
+        let n_jobs = self.workload.jobs.or(self.workload.n_static);
+        if end <= start {
+            let message = format!("[{start}, {end}) holds no job, expected [start, end) with start < end");
+            found.push("measure", message, None);
+        } else if let Some(n_jobs) = n_jobs
+            && end > n_jobs
+        {
+            found.push("measure", format!("[{start}, {end}) goes beyond the {n_jobs} jobs there are"), None);
+        } else if end > JOBS_MAX {
+            found.push("measure", format!("[{start}, {end}) ends beyond {JOBS_MAX} jobs"), None);
+        }
+    }
+
+    fn check_faults(&self, found: &mut Complaints) {
+        let FaultsSpec { worker_mtbf, worker_mttr, job_failure, straggling, noise } = self.faults;
+        if worker_mtbf.is_some() != worker_mttr.is_some() {
+            let message = "`worker_mtbf` and `worker_mttr` are given together or not at all";
+            found.push("faults.worker_mtbf", message, None);
+        }
+        if worker_mtbf.is_some_and(|time| time.get() <= 0.0) {
+            found.push("faults.worker_mtbf", "expected a time above 0", None);
+        }
+        for (field, value) in
+            [("faults.job_failure", job_failure), ("faults.straggling", straggling), ("faults.noise", noise)]
+        {
+            if !(0.0..1.0).contains(&value) {
+                found.push(field, format!("{value}, expected at least 0 and below 1"), None);
+            }
+        }
+    }
+
+    /// The cluster, with servers and prices.
+    ///
+    /// # Errors
+    /// What [`complaints`](Self::complaints) says of the cluster.
+    pub fn cluster(&self) -> Result<Cluster, crate::cluster::ClusterError> {
+        let mut cluster = self.bare_cluster()?;
+        for (name, per_server) in &self.servers.0 {
+            cluster = cluster.with_workers_per_server(name, *per_server)?;
+        }
+        for (name, price) in &self.prices {
+            cluster = cluster.with_price(name, crate::units::DollarsPerWorkerHour::new(*price))?;
+        }
+        Ok(cluster)
+    }
+
+    /// The spec as JSON text in one canonical form: every field present, keys sorted, no spaces.
+    #[expect(clippy::missing_panics_doc, reason = "all keys are text, which is all that JSON asks for")]
+    pub fn canonical(&self) -> String {
+        canonical(&serde_json::to_value(self).expect("all keys are text"))
+    }
+
+    /// The identity of the run's result: SHA-256 over this crate's version, the canonical spec and the digests
+    /// of the data it names (`data`: what → digest).
+    pub fn digest(&self, data: &BTreeMap<String, String>) -> String {
+        let whole = serde_json::json!({
+            "apportion": env!("CARGO_PKG_VERSION"),
+            "data": data,
+            "run": self,
+        });
+        sha256(canonical(&whole).as_bytes())
+    }
+}
+
+struct Complaints(Vec<FieldComplaint>);
+
+impl Complaints {
+    fn push(&mut self, field: &str, message: impl Into<String>, help: Option<&str>) {
+        let (field, message, help) = (field.to_owned(), message.into(), help.map(str::to_owned));
+        self.0.push(FieldComplaint { field, message, help });
+    }
+}
+
+/// SHA-256 in lowercase hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// JSON text in one canonical form: keys sorted, no spaces.
+pub fn canonical(value: &serde_json::Value) -> String {
+    sorted(value.clone()).to_string()
+}
+
+fn sorted(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Object(map) => {
+            let entries: BTreeMap<String, Value> =
+                map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;

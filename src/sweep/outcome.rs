@@ -1,0 +1,141 @@
+//! What becomes of a run.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Metrics of a run, in the order of their columns.
+///
+/// | column            | unit | of                                                                     |
+/// |-------------------|------|------------------------------------------------------------------------|
+/// | `n_jobs`          | jobs | measured and completed                                                 |
+/// | `average_jct`     | s    | measured jobs; so are the next three                                   |
+/// | `median_jct`      | s    |                                                                        |
+/// | `p95_jct`         | s    |                                                                        |
+/// | `p99_jct`         | s    |                                                                        |
+/// | `average_rho`     | 1    | finish-time fairness of measured jobs                                  |
+/// | `worst_rho`       | 1    |                                                                        |
+/// | `makespan`        | s    | all jobs                                                               |
+/// | `utilization`     | 1    | busy worker-time ÷ worker-time, all types                              |
+/// | `rounds`          | 1    |                                                                        |
+/// | `solves`          | 1    | allocations computed                                                   |
+/// | `preemptions`     | 1    |                                                                        |
+/// | `cost`            | $    | where prices are given                                                 |
+/// | `slo_violations`  | jobs | measured jobs that were done too late                                  |
+pub const METRICS: [&str; 14] = [
+    "n_jobs",
+    "average_jct",
+    "median_jct",
+    "p95_jct",
+    "p99_jct",
+    "average_rho",
+    "worst_rho",
+    "makespan",
+    "utilization",
+    "rounds",
+    "solves",
+    "preemptions",
+    "cost",
+    "slo_violations",
+];
+
+/// The position of a metric in [`METRICS`].
+pub fn metric(name: &str) -> Option<usize> {
+    METRICS.iter().position(|other| *other == name)
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every measured job is done.
+    Done,
+    /// Not made: the arrival rate provably exceeds what the cluster can serve.
+    Saturated,
+    /// Given up with an error.
+    Failed,
+    /// Given up after its wall time.
+    Timeout,
+}
+
+impl Status {
+    /// All, best first: of two results for one run, a merge keeps the better.
+    pub const ALL: [Self; 4] = [Self::Done, Self::Saturated, Self::Failed, Self::Timeout];
+
+    /// As written in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Saturated => "saturated",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Status {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.name() == text)
+            .ok_or_else(|| format!("`{text}` is no status of a run"))
+    }
+}
+
+/// A measured job of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRow {
+    /// Its position in order of arrival.
+    pub id: u64,
+    /// Its type.
+    pub job_type: String,
+    /// Workers at once.
+    pub scale_factor: u32,
+    /// Its weight.
+    pub weight: f64,
+    /// When it arrived, in s.
+    pub arrival: f64,
+    /// When its last step ended, in s; none if it was dropped.
+    pub completion: Option<f64>,
+    /// completion − arrival, in s.
+    pub jct: Option<f64>,
+    /// Finish-time fairness.
+    pub rho: Option<f64>,
+}
+
+/// The result of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// Why it is not `done`, for people.
+    pub reason: Option<String>,
+    /// The largest sustainable arrival rate in jobs/h, where it was computed.
+    pub capacity: Option<f64>,
+    /// [`METRICS`], each where it means something.
+    pub metrics: [Option<f64>; METRICS.len()],
+    /// The measured jobs, if they are kept.
+    pub jobs: Vec<JobRow>,
+}
+
+impl Outcome {
+    /// An outcome without metrics.
+    pub fn without_metrics(status: Status, reason: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason: Some(reason.into()),
+            capacity: None,
+            metrics: [None; METRICS.len()],
+            jobs: Vec::new(),
+        }
+    }
+}
