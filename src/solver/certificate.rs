@@ -78,6 +78,9 @@ fn gap(program: &Program, boxes: &[Range], primal: f64, bound: f64) -> f64 {
     }
     let term_max =
         program.cost.iter().zip(boxes).map(|(cost, range)| cost.abs() * reach(*range)).fold(0.0, f64::max);
+    // where the boxes leave every cost nothing but zero, in units of the costs
+    let term_max =
+        if term_max > 0.0 { term_max } else { program.cost.iter().fold(0.0, |a: f64, b| a.max(b.abs())) };
     let reference = primal.abs().max(bound.abs()).max(OBJECTIVE_FLOOR * term_max);
     if reference > 0.0 { (bound - primal).abs() / reference } else { 0.0 }
 }
@@ -85,6 +88,18 @@ fn gap(program: &Program, boxes: &[Range], primal: f64, bound: f64) -> f64 {
 /// The largest magnitude among finite bounds; zero if there is none.
 fn reach(range: Range) -> f64 {
     [range.lower, range.upper].into_iter().filter(|bound| bound.is_finite()).fold(0.0, |a, b| a.max(b.abs()))
+}
+
+/// The size that a value can have within its box: its reach, or the value's own where the box is open, or one
+/// where it is zero.
+fn size(range: Range, value: f64) -> f64 {
+    let within = reach(range);
+    let is_open = range.lower.is_infinite() || range.upper.is_infinite();
+    match (within > 0.0, is_open) {
+        (true, false) => within,
+        (_, true) => within.max(value.abs()),
+        (false, false) => 1.0,
+    }
 }
 
 fn violation(program: &Program, boxes: &[Range], x: &[f64]) -> f64 {
@@ -102,9 +117,7 @@ fn violation(program: &Program, boxes: &[Range], x: &[f64]) -> f64 {
         let mut scale = reach(range);
         for (column, coefficient) in program.row(row) {
             activity += coefficient * x[column];
-            let within = reach(boxes[column]);
-            let size = if within > 0.0 { within } else { x[column].abs() };
-            scale = scale.max(coefficient.abs() * size);
+            scale = scale.max(coefficient.abs() * size(boxes[column], x[column]));
         }
         worst = worst.max(outside(range, activity) / if scale > 0.0 { scale } else { 1.0 });
     }

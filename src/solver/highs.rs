@@ -97,7 +97,7 @@ impl Highs {
         for (option, value) in [
             ("primal_feasibility_tolerance", tolerance),
             ("dual_feasibility_tolerance", tolerance),
-            ("ipm_optimality_tolerance", tolerance),
+            ("ipm_optimality_tolerance", (tolerance * 1e-2).max(1e-12)),
             // the default, 1e-9, drops coefficients that matter
             ("small_matrix_value", 1e-12),
             ("time_limit", limits.time.map_or(f64::INFINITY, |time| time.as_secs_f64())),

@@ -1,4 +1,5 @@
-//! Finite boxes for columns whose implied bounds are infinite, from the rows they are in.
+//! Boxes for columns: implied bounds, narrowed by rows of one term, and made finite by other rows where they are
+//! not.
 
 use crate::program::{Program, Range};
 
@@ -18,6 +19,9 @@ pub(super) fn boxes(program: &Program) -> Vec<Range> {
             upper: implied.upper.min(column.upper),
         })
         .collect();
+    for row in 0..program.n_rows() {
+        narrow_by_single(program, row, &mut boxes);
+    }
     for _ in 0..ROUNDS {
         let open = boxes.iter().any(|range| range.lower.is_infinite() || range.upper.is_infinite());
         let mut changed = false;
@@ -56,6 +60,22 @@ impl Least {
             (false, 1) => Some(self.finite),
             _ => None,
         }
+    }
+}
+
+/// A row of one term is a bound of its column: the level of a job that can run nowhere is at most zero.
+fn narrow_by_single(program: &Program, row: usize, boxes: &mut [Range]) {
+    let mut terms = program.row(row).filter(|&(_, value)| value != 0.0);
+    let (Some((column, value)), None) = (terms.next(), terms.next()) else { return };
+    let Range { lower, upper } = program.rows[row];
+    let (lower, upper) = if value > 0.0 { (lower, upper) } else { (upper, lower) };
+    let narrowed = Range {
+        lower: boxes[column].lower.max(lower / value),
+        upper: boxes[column].upper.min(upper / value),
+    };
+    // bounds that cross are the solver's to report; a box is never empty
+    if narrowed.lower <= narrowed.upper {
+        boxes[column] = narrowed;
     }
 }
 

@@ -1,0 +1,4 @@
+//! Tests across module boundaries, in one binary so that it links once.
+
+#[path = "suite/solver.rs"]
+mod solver;
