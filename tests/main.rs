@@ -2,3 +2,5 @@
 
 #[path = "suite/solver.rs"]
 mod solver;
+#[path = "suite/formulations.rs"]
+mod formulations;

@@ -1,7 +1,6 @@
 //! Policies: a problem in, a decision out.
 
 pub mod decision;
-pub mod heuristic;
 pub mod round;
 
 pub use decision::{

@@ -5,6 +5,19 @@
 
 pub mod instance;
 pub mod standard;
+pub mod expression;
+pub mod inversion;
+pub mod objective;
+pub mod bound;
+mod range;
+mod compile;
+pub mod formulation;
+pub mod formulate;
 
+pub use bound::{BindError, BoundObjective, Point, Term};
+pub use formulate::HOLD_SLACK;
+pub use formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use instance::{Column, Instance, InstanceCombination, Part};
+pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
+pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};

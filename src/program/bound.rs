@@ -1,0 +1,416 @@
+//! An objective bound to the numbers of one decision: checked data, throughputs as linear forms, values.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::expression::vocabulary::nearest;
+use super::expression::{Expr, Fold, Function, Node, Operator, Subject, TypeRef};
+use super::instance::{Column, Instance};
+use super::inversion::{Levels, Required};
+use super::objective::Objective;
+
+/// Why an objective cannot be bound to an instance.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// A datum that the objective reads and the instance lacks.
+    #[error("`{name}` is not given")]
+    Missing {
+        /// The datum.
+        name: String,
+    },
+    /// A datum out of its range.
+    #[error("`{name}` of member {position} is {value}, expected a number {expected}")]
+    Value {
+        /// The datum.
+        name: String,
+        /// Position of the member, or of the worker type.
+        position: usize,
+        /// Its value.
+        value: f64,
+        /// What it ought to be.
+        expected: String,
+    },
+    /// A worker type that the objective names and the cluster lacks.
+    #[error("the objective names worker type `{name}`, expected one of {expected}")]
+    UnknownWorkerType {
+        /// The type.
+        name: String,
+        /// The one that may have been meant.
+        nearest: Option<String>,
+        /// The types there are.
+        expected: String,
+    },
+    /// A member that no column gives time to.
+    #[error("member {member} can run on no worker type")]
+    RunsNowhere {
+        /// Its position.
+        member: usize,
+    },
+    /// No member at all, so the objective has no value.
+    #[error("there are no jobs")]
+    NoJobs,
+}
+
+/// One column's part in a member's throughput and time, per job of the member.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Term {
+    /// The column.
+    pub column: usize,
+    /// Its worker type.
+    pub worker_type: usize,
+    /// Throughput per unit of the column: uses·T/n, steps/s.
+    pub throughput: f64,
+    /// Share of time per unit of the column: uses/n.
+    pub time: f64,
+}
+
+/// What a job of each member gets: the variables of an objective, as numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Effective throughput: [members], steps/s.
+    pub throughput: Vec<f64>,
+    /// The part of it from each worker type: [members × K].
+    pub throughput_on: Vec<f64>,
+    /// Share of time on each worker type: [members × K].
+    pub time_on: Vec<f64>,
+}
+
+/// The job or worker type at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) member: usize,
+    pub(crate) worker_type: usize,
+}
+
+/// An objective and the instance it is to be optimized on.
+#[derive(Clone, Debug)]
+pub struct BoundObjective<'a> {
+    pub(crate) objective: &'a Objective,
+    pub(crate) instance: &'a Instance,
+    pub(crate) columns: Vec<Column>,
+    terms: Vec<Term>,
+    term_starts: Vec<usize>,
+    data: Vec<&'a [f64]>,
+    named_types: BTreeMap<String, usize>,
+    levels: Option<Levels>,
+}
+
+impl Objective {
+    /// Binds the objective to the numbers of one decision.
+    ///
+    /// # Errors
+    /// If a datum it reads is missing or out of range, a worker type it names does not exist, or a member can
+    /// run nowhere.
+    pub fn bind<'a>(&'a self, instance: &'a Instance) -> Result<BoundObjective<'a>, BindError> {
+        if instance.n_members() == 0 {
+            return Err(BindError::NoJobs);
+        }
+        let columns = instance.columns();
+        let (terms, term_starts) = member_terms(instance, &columns);
+        if let Some(member) = (0..instance.n_members()).find(|m| term_starts[*m] == term_starts[m + 1]) {
+            return Err(BindError::RunsNowhere { member });
+        }
+        let data = self.bind_data(instance)?;
+        let named_types = self.bind_types(instance)?;
+        let objective = self;
+        let mut bound = BoundObjective {
+            objective,
+            instance,
+            columns,
+            terms,
+            term_starts,
+            data,
+            named_types,
+            levels: None,
+        };
+        bound.levels = self.inversion().map(|inversion| {
+            let data = inversion.steps.iter().map(|step| step.datum.as_ref());
+            Levels::new(inversion, bound.step_data(&data.collect::<Vec<_>>()))
+        });
+        Ok(bound)
+    }
+
+    fn bind_data<'a>(&self, instance: &'a Instance) -> Result<Vec<&'a [f64]>, BindError> {
+        let mut bound: Vec<&[f64]> = Vec::new();
+        for slot in 0..self.vocabulary().len() {
+            if !self.uses(slot) {
+                bound.push(&[]);
+                continue;
+            }
+            let datum = self.vocabulary().datum(slot);
+            let (given, length) = match datum.subject {
+                Subject::Job => (instance.data.get(&datum.name), instance.n_members()),
+                Subject::WorkerType if datum.name == "capacity" => {
+                    (Some(&instance.capacity), instance.n_types())
+                }
+                Subject::WorkerType => (instance.type_data.get(&datum.name), instance.n_types()),
+            };
+            let name = || datum.name.clone();
+            let values = given.filter(|values| values.len() == length);
+            let values = values.ok_or_else(|| BindError::Missing { name: name() })?;
+            let accepted = |value: f64| {
+                datum.sign.admits(value) && (value.is_finite() || (datum.may_be_infinite && value > 0.0))
+            };
+            if let Some(position) = values.iter().position(|value| !accepted(*value)) {
+                let (value, expected) = (values[position], datum.sign.to_string());
+                return Err(BindError::Value { name: name(), position, value, expected });
+            }
+            bound.push(values);
+        }
+        Ok(bound)
+    }
+
+    fn bind_types(&self, instance: &Instance) -> Result<BTreeMap<String, usize>, BindError> {
+        let mut named = BTreeMap::new();
+        let expressions =
+            std::iter::once(self.expression()).chain(self.constraints().iter().map(|c| &c.excess));
+        for expression in expressions {
+            collect_types(expression, &mut named);
+        }
+        for (name, position) in &mut named {
+            *position = instance.worker_types.iter().position(|known| known == name).ok_or_else(|| {
+                let known = instance.worker_types.iter().map(String::as_str);
+                let expected: Vec<String> = known.clone().map(|name| format!("`{name}`")).collect();
+                BindError::UnknownWorkerType {
+                    name: name.clone(),
+                    nearest: nearest(name, known).map(str::to_owned),
+                    expected: expected.join(", "),
+                }
+            })?;
+        }
+        Ok(named)
+    }
+}
+
+fn collect_types(expression: &Expr, named: &mut BTreeMap<String, usize>) {
+    match &expression.node {
+        Node::ThroughputOn(of) | Node::TimeOn(of) | Node::Data { of: Some(of), .. } => {
+            if let TypeRef::Named(name) = of {
+                named.insert(name.clone(), 0);
+            }
+        }
+        Node::Negate(inner) | Node::Reduce(_, inner) => collect_types(inner, named),
+        Node::Binary(_, left, right) => {
+            collect_types(left, named);
+            collect_types(right, named);
+        }
+        Node::Call(_, arguments) => arguments.iter().for_each(|argument| collect_types(argument, named)),
+        Node::Number { .. } | Node::Throughput | Node::Data { of: None, .. } => {}
+    }
+}
+
+/// The terms of every member, one member after another, and where each begins.
+fn member_terms(instance: &Instance, columns: &[Column]) -> (Vec<Term>, Vec<usize>) {
+    let mut starts = vec![0; instance.n_members() + 1];
+    for column in columns {
+        for part in &instance.combinations[column.combination].parts {
+            starts[part.member + 1] += 1;
+        }
+    }
+    for member in 0..instance.n_members() {
+        starts[member + 1] += starts[member];
+    }
+    let empty = Term { column: 0, worker_type: 0, throughput: 0.0, time: 0.0 };
+    let mut terms = vec![empty; starts[instance.n_members()]];
+    let mut next = starts.clone();
+    for (position, column) in columns.iter().enumerate() {
+        for part in &instance.combinations[column.combination].parts {
+            let time = part.uses / instance.multiplicity[part.member];
+            let throughput = time * part.throughput[column.worker_type];
+            let worker_type = column.worker_type;
+            terms[next[part.member]] = Term { column: position, worker_type, throughput, time };
+            next[part.member] += 1;
+        }
+    }
+    (terms, starts)
+}
+
+impl<'a> BoundObjective<'a> {
+    /// The objective.
+    pub fn objective(&self) -> &'a Objective {
+        self.objective
+    }
+
+    /// The instance.
+    pub fn instance(&self) -> &'a Instance {
+        self.instance
+    }
+
+    /// The columns of class time, first in every program made from this.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The columns that give time to a member, with what each gives one job of it.
+    pub fn terms(&self, member: usize) -> &[Term] {
+        &self.terms[self.term_starts[member]..self.term_starts[member + 1]]
+    }
+
+    /// Levels of the members, where the objective has them.
+    pub fn levels(&self) -> Option<&Levels> {
+        self.levels.as_ref()
+    }
+
+    /// The level of one job of `member` at this leaf value (its throughput, as a rule).
+    pub fn level(&self, member: usize, leaf: f64) -> Option<f64> {
+        self.levels.as_ref().map(|levels| levels.level(member, leaf))
+    }
+
+    /// What the leaf of one job of `member` must be for the objective to reach a level.
+    pub fn required(&self, member: usize, level: f64) -> Option<Required> {
+        self.levels.as_ref().map(|levels| levels.required(member, level))
+    }
+
+    /// The value of every member's leaf at a point: [members]; its throughputs, as a rule.
+    pub fn leaves(&self, point: &Point) -> Option<Vec<f64>> {
+        let inversion = self.objective.inversion()?;
+        if inversion.leaf_is_throughput() {
+            return Some(point.throughput.clone());
+        }
+        let leaf = |member| self.evaluate(inversion.leaf(), At { member, worker_type: 0 }, Some(point));
+        Some((0..self.instance.n_members()).map(leaf).collect())
+    }
+
+    /// What the jobs get from class times of the columns: [columns].
+    pub fn point(&self, class_time: &[f64]) -> Point {
+        let (n, k) = (self.instance.n_members(), self.instance.n_types());
+        let mut point =
+            Point { throughput: vec![0.0; n], throughput_on: vec![0.0; n * k], time_on: vec![0.0; n * k] };
+        for member in 0..n {
+            for term in self.terms(member) {
+                let time = class_time[term.column];
+                point.throughput[member] += term.throughput * time;
+                point.throughput_on[member * k + term.worker_type] += term.throughput * time;
+                point.time_on[member * k + term.worker_type] += term.time * time;
+            }
+        }
+        point
+    }
+
+    /// The objective's value at a point, as the policy writes it; constraints, soft ones too, are left out.
+    pub fn value(&self, point: &Point) -> f64 {
+        self.evaluate(self.objective.expression(), At::default(), Some(point))
+    }
+
+    /// How far each constraint is exceeded at a point, at its worst job or worker type: [constraints]; at most
+    /// 0 where it holds.
+    pub fn excesses(&self, point: &Point) -> Vec<f64> {
+        let excess = |constraint: &super::objective::Constraint| {
+            let values = self.places(constraint.subject).map(|at| {
+                let value = self.evaluate(&constraint.excess, at, Some(point));
+                if constraint.equality { value.abs() } else { value }
+            });
+            values.fold(f64::NEG_INFINITY, f64::max)
+        };
+        self.objective.constraints().iter().map(excess).collect()
+    }
+
+    /// Every job, or every worker type.
+    pub(crate) fn places(&self, subject: Subject) -> impl Iterator<Item = At> + use<> {
+        let n = match subject {
+            Subject::Job => self.instance.n_members(),
+            Subject::WorkerType => self.instance.n_types(),
+        };
+        (0..n).map(move |position| match subject {
+            Subject::Job => At { member: position, worker_type: 0 },
+            Subject::WorkerType => At { member: 0, worker_type: position },
+        })
+    }
+
+    /// The places a reduction ranges over, seen from `at`.
+    pub(crate) fn range_over(&self, subject: Subject, at: At) -> impl Iterator<Item = At> + use<> {
+        self.places(subject).map(move |place| match subject {
+            Subject::Job => At { member: place.member, ..at },
+            Subject::WorkerType => At { worker_type: place.worker_type, ..at },
+        })
+    }
+
+    /// Jobs that one place of a reduction stands for.
+    pub(crate) fn count(&self, subject: Subject, at: At) -> f64 {
+        match subject {
+            Subject::Job => self.instance.multiplicity[at.member],
+            Subject::WorkerType => 1.0,
+        }
+    }
+
+    pub(crate) fn type_position(&self, of: &TypeRef, at: At) -> usize {
+        match of {
+            TypeRef::Bound => at.worker_type,
+            TypeRef::Named(name) => self.named_types[name],
+        }
+    }
+
+    pub(crate) fn datum(&self, slot: usize, of: Option<&TypeRef>, at: At) -> f64 {
+        match of {
+            None => self.data[slot][at.member],
+            Some(of) => self.data[slot][self.type_position(of, at)],
+        }
+    }
+
+    /// The value of an expression that does not depend on the allocation.
+    pub(crate) fn constant(&self, expression: &Expr, at: At) -> f64 {
+        self.evaluate(expression, at, None)
+    }
+
+    pub(crate) fn step_data(&self, steps: &[Option<&Expr>]) -> Vec<f64> {
+        let mut data = Vec::with_capacity(self.instance.n_members() * steps.len());
+        for at in self.places(Subject::Job) {
+            data.extend(steps.iter().map(|step| step.map_or(0.0, |datum| self.constant(datum, at))));
+        }
+        data
+    }
+
+    /// The value of an expression at a point; without one, variables have none (NaN).
+    fn evaluate(&self, expression: &Expr, at: At, point: Option<&Point>) -> f64 {
+        let k = self.instance.n_types();
+        let on = |of: &TypeRef, values: fn(&Point) -> &[f64]| {
+            point.map_or(f64::NAN, |point| values(point)[at.member * k + self.type_position(of, at)])
+        };
+        match &expression.node {
+            Node::Number { value, .. } => *value,
+            Node::Data { slot, of, .. } => self.datum(*slot, of.as_ref(), at),
+            Node::Throughput => point.map_or(f64::NAN, |point| point.throughput[at.member]),
+            Node::ThroughputOn(of) => on(of, |point| &point.throughput_on),
+            Node::TimeOn(of) => on(of, |point| &point.time_on),
+            Node::Negate(inner) => -self.evaluate(inner, at, point),
+            Node::Binary(operator, left, right) => {
+                let (x, y) = (self.evaluate(left, at, point), self.evaluate(right, at, point));
+                match operator {
+                    Operator::Add => x + y,
+                    Operator::Subtract => x - y,
+                    Operator::Multiply => x * y,
+                    Operator::Divide => quotient(x, y),
+                }
+            }
+            Node::Call(function, arguments) => {
+                let mut values = arguments.iter().map(|argument| self.evaluate(argument, at, point));
+                let first = values.next().unwrap_or(f64::NAN);
+                match function {
+                    Function::Log => first.ln(),
+                    Function::Sqrt => first.sqrt(),
+                    Function::Inv => first.recip(),
+                    Function::Min => values.fold(first, f64::min),
+                    Function::Max => values.fold(first, f64::max),
+                }
+            }
+            Node::Reduce(reduction, inner) => {
+                let places = self.range_over(reduction.over, at);
+                let values = places.map(|place| (self.evaluate(inner, place, point), place));
+                match reduction.fold {
+                    Fold::Sum => values.map(|(value, place)| value * self.count(reduction.over, place)).sum(),
+                    Fold::Min | Fold::LexicographicMin => {
+                        values.fold(f64::INFINITY, |least, (value, _)| least.min(value))
+                    }
+                    Fold::Max => values.fold(f64::NEG_INFINITY, |most, (value, _)| most.max(value)),
+                }
+            }
+        }
+    }
+}
+
+/// x/y, and 0/0 = 0: nothing left to do at no speed is done.
+pub(crate) fn quotient(x: f64, y: f64) -> f64 {
+    if x == 0.0 { 0.0 } else { x / y }
+}

@@ -1,0 +1,169 @@
+//! What can be told of an expression without numbers: its dimension, its sign, what it depends on.
+
+use super::ast::{Expr, Fold, Function, Node, Operator};
+use super::dimension::Dimension;
+use super::error::{ExpressionError, ExpressionErrorKind as Kind};
+use super::sign::Sign;
+use super::vocabulary::Vocabulary;
+
+/// What is known of an expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// Its dimension; a literal 0 has any.
+    pub dimension: Option<Dimension>,
+    /// Its sign, for every allocation.
+    pub sign: Sign,
+    /// Does it depend on the allocation?
+    pub varies: bool,
+}
+
+impl Facts {
+    fn varying(dimension: Dimension) -> Self {
+        Self { dimension: Some(dimension), sign: Sign::NON_NEGATIVE, varies: true }
+    }
+}
+
+/// Works out dimension, sign and dependence, and refuses what makes no sense for any numbers.
+///
+/// # Errors
+/// Where dimensions differ that must agree, a divisor may be 0, or a function's argument leaves its domain.
+pub fn facts(expression: &Expr, vocabulary: &Vocabulary) -> Result<Facts, ExpressionError> {
+    match &expression.node {
+        Node::Number { value, dimension } => {
+            let any = *value == 0.0 && dimension.is_none();
+            let dimension = (!any).then_some(*dimension);
+            Ok(Facts { dimension, sign: Sign::of(*value), varies: false })
+        }
+        Node::Data { slot, .. } => {
+            let datum = vocabulary.datum(*slot);
+            Ok(Facts { dimension: Some(datum.dimension), sign: datum.sign, varies: false })
+        }
+        Node::Throughput | Node::ThroughputOn(_) => Ok(Facts::varying(Dimension::STEPS_PER_SECOND)),
+        Node::TimeOn(_) => Ok(Facts::varying(Dimension::NONE)),
+        Node::Negate(inner) => {
+            let inner = facts(inner, vocabulary)?;
+            Ok(Facts { sign: inner.sign.negated(), ..inner })
+        }
+        Node::Binary(operator, left, right) => {
+            let both = (facts(left, vocabulary)?, facts(right, vocabulary)?);
+            binary(*operator, both, right, expression)
+        }
+        Node::Call(function, arguments) => call(*function, arguments, expression, vocabulary),
+        Node::Reduce(reduction, inner) => {
+            let inner = facts(inner, vocabulary)?;
+            let sign = if reduction.fold == Fold::Sum { inner.sign.plus(inner.sign) } else { inner.sign };
+            Ok(Facts { sign, ..inner })
+        }
+    }
+}
+
+/// The dimension two things have in common; 0 goes with any.
+///
+/// # Errors
+/// If they have none in common.
+pub(crate) fn common_dimension(
+    operation: &'static str,
+    left: Facts,
+    right: Facts,
+    whole: &Expr,
+) -> Result<Option<Dimension>, ExpressionError> {
+    match (left.dimension, right.dimension) {
+        (Some(one), Some(other)) if one != other => {
+            let kind = Kind::Dimensions { operation, left: one, right: other };
+            Err(ExpressionError::new(kind, whole.span))
+        }
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+fn binary(
+    operator: Operator,
+    (left, right): (Facts, Facts),
+    divisor: &Expr,
+    whole: &Expr,
+) -> Result<Facts, ExpressionError> {
+    let varies = left.varies || right.varies;
+    let plain = |facts: Facts| facts.dimension.unwrap_or(Dimension::NONE);
+    match operator {
+        Operator::Add | Operator::Subtract => {
+            let (operation, sign) = match operator {
+                Operator::Add => ("sum", left.sign.plus(right.sign)),
+                _ => ("difference", left.sign.plus(right.sign.negated())),
+            };
+            let dimension = common_dimension(operation, left, right, whole)?;
+            Ok(Facts { dimension, sign, varies })
+        }
+        Operator::Multiply => {
+            let dimension = Some(plain(left).times(plain(right)));
+            Ok(Facts { dimension, sign: left.sign.times(right.sign), varies })
+        }
+        Operator::Divide => {
+            // A divisor that depends on the allocation may touch 0: the objective keeps it above.
+            let unsafe_data = !right.varies && right.sign.zero;
+            let unsafe_variable = right.varies && right.sign.below && right.sign.above;
+            if unsafe_data || unsafe_variable {
+                let known = right.sign.to_string();
+                let kind = Kind::DivisionByZero { divisor: divisor.to_string(), known };
+                return Err(ExpressionError::new(kind, divisor.span));
+            }
+            let dimension = Some(plain(left).over(plain(right)));
+            Ok(Facts { dimension, sign: left.sign.over(right.sign), varies })
+        }
+    }
+}
+
+fn call(
+    function: Function,
+    arguments: &[Expr],
+    whole: &Expr,
+    vocabulary: &Vocabulary,
+) -> Result<Facts, ExpressionError> {
+    let first = facts(&arguments[0], vocabulary)?;
+    match function {
+        Function::Min | Function::Max => {
+            let mut all = first;
+            for argument in &arguments[1..] {
+                let next = facts(argument, vocabulary)?;
+                let dimension = common_dimension("comparison", all, next, whole)?;
+                let sign = match function {
+                    Function::Min => all.sign.min(next.sign),
+                    _ => all.sign.max(next.sign),
+                };
+                all = Facts { dimension, sign, varies: all.varies || next.varies };
+            }
+            Ok(all)
+        }
+        Function::Log => {
+            domain(function, &arguments[0], first, true)?;
+            Ok(Facts { dimension: Some(Dimension::NONE), sign: Sign::ANY, ..first })
+        }
+        Function::Sqrt => {
+            domain(function, &arguments[0], first, false)?;
+            let dimension = first.dimension.unwrap_or(Dimension::NONE);
+            let Some(root) = dimension.root() else {
+                return Err(ExpressionError::new(Kind::RootDimension(dimension), whole.span));
+            };
+            Ok(Facts { dimension: Some(root), ..first })
+        }
+        Function::Inv => {
+            domain(function, &arguments[0], first, true)?;
+            let dimension = Dimension::NONE.over(first.dimension.unwrap_or(Dimension::NONE));
+            Ok(Facts { dimension: Some(dimension), sign: Sign::POSITIVE, ..first })
+        }
+    }
+}
+
+/// Refuses an argument below 0; data that may be 0 too, where 0 has no value.
+fn domain(
+    function: Function,
+    argument: &Expr,
+    known: Facts,
+    excludes_zero: bool,
+) -> Result<(), ExpressionError> {
+    if known.sign.below || (excludes_zero && !known.varies && known.sign.zero) {
+        let (function, argument_text) = (function.name(), argument.to_string());
+        let kind = Kind::Domain { function, argument: argument_text, known: known.sign.to_string() };
+        return Err(ExpressionError::new(kind, argument.span));
+    }
+    Ok(())
+}

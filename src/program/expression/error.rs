@@ -1,0 +1,239 @@
+//! Complaints about an expression, each with the stretch of text it is about.
+
+use thiserror::Error;
+
+use super::ast::Span;
+use super::dimension::Dimension;
+use super::vocabulary::Subject;
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{kind}")]
+pub struct ExpressionError {
+    /// What.
+    pub kind: ExpressionErrorKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// What can be wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ExpressionErrorKind {
+    /// A character that no expression has.
+    #[error("unexpected character `{0}`")]
+    Character(char),
+    /// A number that is none, or has no finite value.
+    #[error("`{0}` is not a finite number")]
+    Number(String),
+    /// A quotation mark without its partner.
+    #[error("a quoted name without its closing quotation mark")]
+    OpenQuote,
+    /// A unit that is none.
+    #[error(
+        "unknown unit `{0}`, expected a product of `steps`, `s`, `h`, `$` and `workers`, as in `steps/s`"
+    )]
+    Unit(String),
+    /// Another token than the grammar asks for.
+    #[error("expected {expected}, found {found}")]
+    Token {
+        /// What may stand there.
+        expected: &'static str,
+        /// What does.
+        found: String,
+    },
+    /// Longer than any expression need be.
+    #[error("an expression of {0} bytes, expected at most {max}", max = super::LENGTH_MAX)]
+    TooLong(usize),
+    /// Nested deeper than any expression need be.
+    #[error("an expression nested deeper than {max} levels", max = super::DEPTH_MAX)]
+    TooDeep,
+    /// A name nobody knows.
+    #[error("unknown name `{name}`, expected one of {expected}")]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// The name that may have been meant.
+        nearest: Option<String>,
+        /// The names there are.
+        expected: String,
+    },
+    /// A function with too few or too many arguments, or a name used without its own.
+    #[error("`{name}` takes {expected}, found {found}")]
+    Arguments {
+        /// The function.
+        name: String,
+        /// How many it takes.
+        expected: &'static str,
+        /// How many it was given.
+        found: usize,
+    },
+    /// A quantity of one job where no job is at hand, or of a type where no type is.
+    #[error("`{name}` is of one {}, and none is at hand here", subject_name(*.subject))]
+    Unbound {
+        /// The quantity.
+        name: String,
+        /// What it is of.
+        subject: Subject,
+    },
+    /// A reduction where a job (or type) is already at hand.
+    #[error("`{name}` inside a place that is already about one {}", subject_name(*.subject))]
+    Nested {
+        /// The reduction.
+        name: String,
+        /// What is at hand.
+        subject: Subject,
+    },
+    /// A lexicographic reduction anywhere but at the top of a maximized objective.
+    #[error("`lexicographic_min_over_jobs` stands only as the whole of what is maximized")]
+    Lexicographic,
+    /// A lexicographic reduction of something that gives no level per job.
+    #[error("the order of levels needs an expression that grows with each job's `throughput`, named once")]
+    LexicographicLevel,
+    /// Two things of different dimension added or compared.
+    #[error("{operation} of `{left}` and `{right}`, expected equal dimensions")]
+    Dimensions {
+        /// `sum`, `comparison`, ….
+        operation: &'static str,
+        /// Dimension of the one.
+        left: Dimension,
+        /// Dimension of the other.
+        right: Dimension,
+    },
+    /// A dimension without a square root.
+    #[error("square root of `{0}`, which has no unit")]
+    RootDimension(Dimension),
+    /// Division by what may be 0.
+    #[error("division by `{divisor}`, which may be 0 (it is {known})")]
+    DivisionByZero {
+        /// The divisor.
+        divisor: String,
+        /// What is known of it.
+        known: String,
+    },
+    /// A logarithm, root or inverse of what may be negative.
+    #[error("`{function}` of `{argument}`, which must not be below 0 and is {known}")]
+    Domain {
+        /// The function.
+        function: &'static str,
+        /// Its argument.
+        argument: String,
+        /// What is known of it.
+        known: String,
+    },
+    /// A product of two quantities that depend on the allocation.
+    #[error("product of `{left}` and `{right}`, which both depend on the allocation")]
+    Product {
+        /// One factor.
+        left: String,
+        /// The other.
+        right: String,
+    },
+    /// A quotient of two quantities that depend on the allocation.
+    #[error("quotient of `{left}` and `{right}`, which both depend on the allocation")]
+    Quotient {
+        /// The dividend.
+        left: String,
+        /// The divisor.
+        right: String,
+    },
+    /// A convex or concave part multiplied by something of unknown sign.
+    #[error("`{part}` is multiplied by `{factor}`, whose sign is not known")]
+    SignUnknown {
+        /// The part.
+        part: String,
+        /// The factor.
+        factor: String,
+    },
+    /// A sum of a convex and a concave part.
+    #[error("`{part}` is neither convex nor concave: `{convex}` is convex and `{concave}` concave")]
+    Mixed {
+        /// The sum.
+        part: String,
+        /// Its convex side.
+        convex: String,
+        /// Its concave side.
+        concave: String,
+    },
+    /// A function of an argument whose curvature breaks the rules.
+    #[error("`{function}` of `{argument}`, which is {found}, expected {expected}")]
+    Curvature {
+        /// The function, reduction or place.
+        function: String,
+        /// Its argument.
+        argument: String,
+        /// The argument's curvature.
+        found: &'static str,
+        /// What the rules allow.
+        expected: &'static str,
+    },
+    /// An objective or constraint that no allocation can change.
+    #[error("`{0}` does not depend on the allocation")]
+    Constant(String),
+    /// A penalty that is not a finite number above 0.
+    #[error("penalty {0}, expected a finite number above 0")]
+    Penalty(f64),
+    /// A soft constraint beside an objective that is solved level by level.
+    #[error("a soft constraint beside an objective that is not linear or conic")]
+    SoftParametric,
+    /// A column that is declared and never used.
+    #[error("column `{0}` is declared but neither the objective nor a constraint uses it")]
+    UnusedColumn(String),
+}
+
+fn subject_name(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Job => "job",
+        Subject::WorkerType => "worker type",
+    }
+}
+
+impl ExpressionError {
+    pub(crate) fn new(kind: ExpressionErrorKind, span: Span) -> Self {
+        Self { kind, span }
+    }
+
+    /// What would be accepted, in words.
+    pub fn help(&self) -> Option<String> {
+        use ExpressionErrorKind as Kind;
+        let text = match &self.kind {
+            Kind::UnknownName { nearest: Some(name), .. } => format!("did you mean `{name}`?"),
+            Kind::UnknownName { nearest: None, .. } => {
+                "a per-job column of your own is declared under `columns`".to_owned()
+            }
+            Kind::Unbound { subject: Subject::Job, .. } => {
+                "put it inside `min_over_jobs(…)`, `max_over_jobs(…)` or `sum_over_jobs(…)`, or under `for_each_job`"
+                    .to_owned()
+            }
+            Kind::Unbound { subject: Subject::WorkerType, .. } => {
+                "put it inside `sum_over_worker_types(…)`, or name a worker type in its place".to_owned()
+            }
+            Kind::Nested { .. } => "one reduction of a kind is enough".to_owned(),
+            Kind::Dimensions { .. } => {
+                "a number takes a unit in brackets, as in `60[s]` or `3600[s/h]`".to_owned()
+            }
+            Kind::DivisionByZero { .. } => {
+                "keep the divisor above 0, as in `max(elapsed, 1[s])`".to_owned()
+            }
+            Kind::Domain { .. } => "keep the argument at 0 or above".to_owned(),
+            Kind::Product { .. } => "one factor of a product must be data or a number".to_owned(),
+            Kind::Quotient { .. } => {
+                "under `min_over_jobs` or `max_over_jobs`, a quotient that names `throughput` once is accepted"
+                    .to_owned()
+            }
+            Kind::SignUnknown { .. } => "declare the column's sign, as in `columns: {bonus: \"1 > 0\"}`".to_owned(),
+            Kind::Mixed { .. } | Kind::Curvature { .. } => {
+                "a maximized objective must be concave, a minimized one convex; `log`, `sqrt` and `min` are concave, `inv`, `max` and division by `throughput` convex"
+                    .to_owned()
+            }
+            Kind::LexicographicLevel => {
+                "as in `lexicographic_min_over_jobs(throughput / equal_share_throughput)`".to_owned()
+            }
+            Kind::SoftParametric => "make the constraint hard, or the objective a sum".to_owned(),
+            Kind::UnusedColumn(_) => "remove it, or use it".to_owned(),
+            Kind::Unit(_) => "prices are `$/h/workers`, throughputs `steps/s`".to_owned(),
+            _ => return None,
+        };
+        Some(text)
+    }
+}

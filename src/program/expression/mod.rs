@@ -1,0 +1,32 @@
+//! The language in which policy files say what they want: text to a checked tree.
+//!
+//! In: text and a [`Vocabulary`]. Out: an [`Expr`] whose names, physical dimensions, signs and curvature were
+//! checked, or an [`ExpressionError`] with its place. Numbers come later: nothing here knows an instance.
+
+pub mod ast;
+pub mod check;
+pub mod curvature;
+pub mod dimension;
+pub mod error;
+mod lexer;
+pub mod parser;
+pub mod sign;
+pub mod vocabulary;
+
+pub use ast::{Comparison, Expr, Fold, Function, Node, Operator, Reduction, Span, TypeRef};
+pub use check::{Facts, facts};
+pub use curvature::{Curvature, Shape, shape};
+pub use dimension::Dimension;
+pub use error::{ExpressionError, ExpressionErrorKind};
+pub use parser::{Scope, parse, parse_comparison};
+pub use sign::Sign;
+pub use vocabulary::{Datum, Subject, Vocabulary};
+
+/// The longest expression that is read, in bytes. It also bounds how deep a tree can be.
+pub const LENGTH_MAX: usize = 2000;
+
+/// The deepest nesting of parentheses that is read.
+pub const DEPTH_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;

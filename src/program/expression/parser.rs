@@ -1,0 +1,299 @@
+//! Tokens into trees. Names are resolved as they are read, so every complaint knows its place.
+//!
+//!   comparison = sum ("<=" | ">=" | "==") sum
+//!   sum        = product (("+" | "-") product)*
+//!   product    = factor (("*" | "/") factor)*
+//!   factor     = "-" factor | number unit? | "(" sum ")" | name | name "(" arguments ")"
+
+use super::ast::{Comparison, Expr, Function, Node, Operator, Reduction, Span, TypeRef};
+use super::dimension::Dimension;
+use super::error::{ExpressionError, ExpressionErrorKind as Kind};
+use super::lexer::{Token, tokens};
+use super::vocabulary::{RESERVED, Subject, Vocabulary, nearest};
+use super::{DEPTH_MAX, LENGTH_MAX};
+
+/// What is at hand where an expression stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// One job.
+    pub job: bool,
+    /// One worker type.
+    pub worker_type: bool,
+}
+
+impl Scope {
+    /// Neither: the place of an objective.
+    pub const GLOBAL: Self = Self { job: false, worker_type: false };
+    /// One job: the place of a `for_each_job` constraint.
+    pub const JOB: Self = Self { job: true, worker_type: false };
+    /// One worker type: the place of a `for_each_worker_type` constraint.
+    pub const WORKER_TYPE: Self = Self { job: false, worker_type: true };
+}
+
+/// Reads one expression.
+///
+/// # Errors
+/// Where the text is no expression, or a name is unknown or out of its place.
+pub fn parse(text: &str, vocabulary: &Vocabulary, scope: Scope) -> Result<Expr, ExpressionError> {
+    let mut parser = Parser::new(text, vocabulary, scope)?;
+    let expression = parser.sum()?;
+    parser.end()?;
+    Ok(expression)
+}
+
+/// Reads a comparison of two expressions.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_comparison(
+    text: &str,
+    vocabulary: &Vocabulary,
+    scope: Scope,
+) -> Result<(Expr, Comparison, Expr), ExpressionError> {
+    let mut parser = Parser::new(text, vocabulary, scope)?;
+    let left = parser.sum()?;
+    let Token::Compare(comparison) = *parser.token() else {
+        return Err(parser.unexpected("`<=`, `>=` or `==`"));
+    };
+    parser.position += 1;
+    let right = parser.sum()?;
+    parser.end()?;
+    Ok((left, comparison, right))
+}
+
+struct Parser<'a> {
+    tokens: Vec<(Token, Span)>,
+    position: usize,
+    depth: usize,
+    scope: Scope,
+    vocabulary: &'a Vocabulary,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &str, vocabulary: &'a Vocabulary, scope: Scope) -> Result<Self, ExpressionError> {
+        if text.len() > LENGTH_MAX {
+            return Err(ExpressionError::new(Kind::TooLong(text.len()), Span { offset: 0, width: 1 }));
+        }
+        Ok(Self { tokens: tokens(text)?, position: 0, depth: 0, scope, vocabulary })
+    }
+
+    fn token(&self) -> &Token {
+        &self.tokens[self.position].0
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.position].1
+    }
+
+    fn unexpected(&self, expected: &'static str) -> ExpressionError {
+        ExpressionError::new(Kind::Token { expected, found: self.token().describe() }, self.span())
+    }
+
+    fn end(&self) -> Result<(), ExpressionError> {
+        match self.token() {
+            Token::End => Ok(()),
+            _ => Err(self.unexpected("an operator or the end")),
+        }
+    }
+
+    fn take(&mut self, symbol: char) -> bool {
+        let found = *self.token() == Token::Symbol(symbol);
+        self.position += usize::from(found);
+        found
+    }
+
+    fn close(&mut self) -> Result<Span, ExpressionError> {
+        let span = self.span();
+        if self.take(')') { Ok(span) } else { Err(self.unexpected("an operator, `,` or `)`")) }
+    }
+
+    fn sum(&mut self) -> Result<Expr, ExpressionError> {
+        self.chain(&[('+', Operator::Add), ('-', Operator::Subtract)], Self::product)
+    }
+
+    fn product(&mut self) -> Result<Expr, ExpressionError> {
+        self.chain(&[('*', Operator::Multiply), ('/', Operator::Divide)], Self::factor)
+    }
+
+    fn chain(
+        &mut self,
+        operators: &[(char, Operator)],
+        part: impl Fn(&mut Self) -> Result<Expr, ExpressionError>,
+    ) -> Result<Expr, ExpressionError> {
+        let mut left = part(self)?;
+        while let Some((_, operator)) = operators.iter().find(|(symbol, _)| self.take(*symbol)) {
+            let right = part(self)?;
+            let span = left.span.to(right.span);
+            left = Expr { node: Node::Binary(*operator, Box::new(left), Box::new(right)), span };
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self) -> Result<Expr, ExpressionError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(ExpressionError::new(Kind::TooDeep, self.span()));
+        }
+        let start = self.span();
+        let token = self.token().clone();
+        let factor = match token {
+            Token::Number(value) => {
+                self.position += 1;
+                let mut expression =
+                    Expr { node: Node::Number { value, dimension: Dimension::NONE }, span: start };
+                if let Token::Unit(dimension) = *self.token() {
+                    let span = start.to(self.span());
+                    expression = Expr { node: Node::Number { value, dimension }, span };
+                    self.position += 1;
+                }
+                expression
+            }
+            Token::Symbol('-') => {
+                self.position += 1;
+                let inner = self.factor()?;
+                Expr { span: start.to(inner.span), node: Node::Negate(Box::new(inner)) }
+            }
+            Token::Symbol('(') => {
+                self.position += 1;
+                let inner = self.sum()?;
+                Expr { span: start.to(self.close()?), ..inner }
+            }
+            Token::Name(name) => {
+                self.position += 1;
+                self.named(&name, start)?
+            }
+            _ => return Err(self.unexpected("a number, a name, `-` or `(`")),
+        };
+        self.depth -= 1;
+        Ok(factor)
+    }
+
+    fn named(&mut self, name: &str, start: Span) -> Result<Expr, ExpressionError> {
+        if let Some(reduction) = Reduction::find(name) {
+            return self.reduction(reduction, start);
+        }
+        if let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name) {
+            return self.call(function, start);
+        }
+        let (node, subject) = match (name, self.vocabulary.find(name)) {
+            ("throughput", _) => (Node::Throughput, Subject::Job),
+            ("throughput_on", _) => (Node::ThroughputOn(self.type_argument(name, start)?), Subject::Job),
+            ("time_on", _) => (Node::TimeOn(self.type_argument(name, start)?), Subject::Job),
+            ("type", _) => {
+                let expected = "a quantity (`type` stands only inside parentheses, as in `price(type)`)";
+                return Err(ExpressionError::new(
+                    Kind::Token { expected, found: "`type`".to_owned() },
+                    start,
+                ));
+            }
+            (_, None) => return Err(self.unknown(name, start)),
+            (_, Some(slot)) => {
+                let subject = self.vocabulary.datum(slot).subject;
+                let of = match subject {
+                    Subject::Job => None,
+                    Subject::WorkerType => Some(self.type_argument(name, start)?),
+                };
+                (Node::Data { slot, name: name.to_owned(), of }, subject)
+            }
+        };
+        if subject == Subject::Job && !self.scope.job {
+            return Err(ExpressionError::new(Kind::Unbound { name: name.to_owned(), subject }, start));
+        }
+        if *self.token() == Token::Symbol('(') {
+            let found = Kind::Arguments { name: name.to_owned(), expected: "no arguments", found: 1 };
+            return Err(ExpressionError::new(found, start));
+        }
+        let last = self.tokens[self.position - 1].1;
+        Ok(Expr { node, span: start.to(last) })
+    }
+
+    fn unknown(&self, name: &str, span: Span) -> ExpressionError {
+        let nearest = nearest(name, self.vocabulary.names()).map(str::to_owned);
+        let data = (0..self.vocabulary.len()).map(|slot| self.vocabulary.datum(slot).name.as_str());
+        let known: Vec<String> = RESERVED
+            .into_iter()
+            .chain(data)
+            .filter(|name| *name != "type")
+            .map(|n| format!("`{n}`"))
+            .collect();
+        let kind = Kind::UnknownName { name: name.to_owned(), nearest, expected: known.join(", ") };
+        ExpressionError::new(kind, span)
+    }
+
+    /// `(type)`, `(v100)` or `("a100-80gb")`.
+    fn type_argument(&mut self, name: &str, start: Span) -> Result<TypeRef, ExpressionError> {
+        if !self.take('(') {
+            let expected = "one argument, `type` or the name of a worker type";
+            return Err(ExpressionError::new(
+                Kind::Arguments { name: name.to_owned(), expected, found: 0 },
+                start,
+            ));
+        }
+        let of = match self.token() {
+            Token::Name(of) if of == "type" => {
+                if !self.scope.worker_type {
+                    let subject = Subject::WorkerType;
+                    let kind = Kind::Unbound { name: format!("{name}(type)"), subject };
+                    return Err(ExpressionError::new(kind, start.to(self.span())));
+                }
+                TypeRef::Bound
+            }
+            Token::Name(of) | Token::Quoted(of) => TypeRef::Named(of.clone()),
+            _ => return Err(self.unexpected("`type` or the name of a worker type")),
+        };
+        self.position += 1;
+        if self.take(')') { Ok(of) } else { Err(self.unexpected("`)`")) }
+    }
+
+    fn reduction(&mut self, reduction: Reduction, start: Span) -> Result<Expr, ExpressionError> {
+        let before = self.scope;
+        let at_hand = match reduction.over {
+            Subject::Job => &mut self.scope.job,
+            Subject::WorkerType => &mut self.scope.worker_type,
+        };
+        if std::mem::replace(at_hand, true) {
+            let kind = Kind::Nested { name: reduction.to_string(), subject: reduction.over };
+            return Err(ExpressionError::new(kind, start));
+        }
+        let (mut arguments, last) = self.arguments(&reduction.to_string(), start)?;
+        self.scope = before;
+        match (arguments.pop(), arguments.len()) {
+            (Some(inner), 0) => {
+                Ok(Expr { node: Node::Reduce(reduction, Box::new(inner)), span: start.to(last) })
+            }
+            (_, others) => {
+                let kind = Kind::Arguments {
+                    name: reduction.to_string(),
+                    expected: "one argument",
+                    found: others + 1,
+                };
+                Err(ExpressionError::new(kind, start.to(last)))
+            }
+        }
+    }
+
+    fn call(&mut self, function: Function, start: Span) -> Result<Expr, ExpressionError> {
+        let (arguments, last) = self.arguments(function.name(), start)?;
+        let several = matches!(function, Function::Min | Function::Max);
+        let fits = if several { arguments.len() >= 2 } else { arguments.len() == 1 };
+        if !fits {
+            let expected = if several { "two arguments or more" } else { "one argument" };
+            let kind = Kind::Arguments { name: function.name().to_owned(), expected, found: arguments.len() };
+            return Err(ExpressionError::new(kind, start.to(last)));
+        }
+        Ok(Expr { node: Node::Call(function, arguments), span: start.to(last) })
+    }
+
+    fn arguments(&mut self, name: &str, start: Span) -> Result<(Vec<Expr>, Span), ExpressionError> {
+        if !self.take('(') {
+            let kind =
+                Kind::Arguments { name: name.to_owned(), expected: "arguments in parentheses", found: 0 };
+            return Err(ExpressionError::new(kind, start));
+        }
+        let mut arguments = vec![self.sum()?];
+        while self.take(',') {
+            arguments.push(self.sum()?);
+        }
+        Ok((arguments, self.close()?))
+    }
+}

@@ -1,0 +1,271 @@
+//! From a bound objective to a program in standard form.
+//!
+//! Every program has one column of class time Y[c,j] per combination and worker type it runs on, one time row
+//! per member and one capacity row per worker type (see [`instance`](super::instance)), then what the
+//! objective and its constraints add: a level column with a row per member, auxiliary columns for curved or
+//! piecewise linear parts, cones. Columns carry rigorous implied bounds, from interval arithmetic over all
+//! allocations and from the value of one feasible allocation (each member's isolated share).
+
+use super::bound::{At, BoundObjective};
+use super::compile::Builder;
+use super::expression::Subject;
+use super::formulation::{AuxiliaryRole, Formulation, RowRole, ValueMap};
+use super::objective::Route;
+use super::range::Reach;
+use super::standard::{Affine, Program, Range, Sense};
+
+/// What may be given up of an optimum when it is held, relative to it: the width that keeps a second stage
+/// feasible in floating point, below what any policy's value is reported to.
+pub const HOLD_SLACK: f64 = 1e-9;
+
+impl BoundObjective<'_> {
+    /// The program of a linear or conic objective; of a parametric one, the program at a level that can be
+    /// reached.
+    pub fn formulate(&self) -> Formulation {
+        if self.objective.route() == Route::Parametric {
+            return self.at_level(self.level_range().upper_or_lower(self.objective.sense()));
+        }
+        let reach = self.reach();
+        let mut builder = self.polytope(&reach);
+        if self.objective.is_by_inverse() {
+            let level = self.level_range();
+            self.inverse_level(&mut builder, level);
+            return builder.finish(Sense::Maximize);
+        }
+        let affine = match self.objective.sense() {
+            Sense::Maximize => builder.at_most(self.objective.expression(), At::default(), true),
+            Sense::Minimize => builder.at_least(self.objective.expression(), At::default(), true),
+        };
+        builder.objective(affine);
+        builder.constraints();
+        builder.finish(self.objective.sense())
+    }
+
+    /// The program at one level: maximize λ, the part of the required leaf (throughput, as a rule) that all
+    /// members reach at once. The level can be reached if and only if the optimum is at least 1. Its
+    /// [`level_rows`](Formulation::level_rows) are `leaf(m) − λ·required(m, level) ≥ 0`, one per member.
+    ///
+    /// A member that needs nothing at this level has a row without λ; a level that no throughput reaches
+    /// gives a program whose λ is 0.
+    ///
+    /// # Panics
+    /// If the objective has no levels.
+    pub fn at_level(&self, level: f64) -> Formulation {
+        let (inversion, levels) =
+            self.objective.inversion().zip(self.levels()).expect("the objective has levels");
+        let reach = Reach::of(self);
+        let mut builder = self.polytope(&reach);
+        let required: Vec<f64> =
+            self.places(Subject::Job).map(|at| levels.required(at.member, level).value).collect();
+        let never = required.iter().any(|value| value.is_infinite());
+        let mut most = 1e9_f64;
+        for (at, required) in self.places(Subject::Job).zip(&required) {
+            if *required > 0.0 {
+                most = most.min(self.range(inversion.leaf(), at, &reach).upper / required);
+            }
+        }
+        // Where nothing is required every λ will do: the bound keeps the program bounded.
+        let hard = Range { lower: 0.0, upper: if never { 0.0 } else { most } };
+        let column = builder.auxiliary(AuxiliaryRole::Reached, hard, hard, 1.0);
+        for (at, required) in self.places(Subject::Job).zip(required) {
+            let mut row = builder.affine(inversion.leaf(), at);
+            if required > 0.0 && required.is_finite() {
+                row.terms.push((column, -required));
+            }
+            builder.row(RowRole::Level { member: at.member }, Range::at_least(0.0), row);
+        }
+        builder.constraints();
+        builder.objective(Affine { constant: 0.0, terms: vec![(column, 1.0)] });
+        let mut formulation = builder.finish(Sense::Maximize);
+        formulation.value_map = ValueMap::Level(level);
+        formulation
+    }
+
+    /// Where the level (or the value) of every optimum lies.
+    pub fn level_range(&self) -> Range {
+        let range = self.range(self.objective.expression(), At::default(), &Reach::of(self));
+        let Some(reference) = self.reference_value() else { return range };
+        match self.objective.sense() {
+            Sense::Maximize => {
+                Range { lower: range.lower.max(reference).min(range.upper), upper: range.upper }
+            }
+            Sense::Minimize => {
+                Range { lower: range.lower, upper: range.upper.min(reference).max(range.lower) }
+            }
+        }
+    }
+
+    /// The objective's value when every job gets its isolated share, which is feasible; nothing if there are
+    /// constraints it may break.
+    pub fn reference_value(&self) -> Option<f64> {
+        if !self.objective.constraints().is_empty() {
+            return None;
+        }
+        let value = self.value(&self.point(&self.isolated()));
+        value.is_finite().then_some(value)
+    }
+
+    /// The isolated share as class times: x[m,j] = w_j/(n·s_m), each job's row divided by max(1, its sum).
+    pub fn isolated(&self) -> Vec<f64> {
+        let instance = self.instance;
+        let n_jobs: f64 = instance.multiplicity.iter().sum();
+        let singles = |c: usize| (c < instance.n_members()).then(|| &instance.combinations[c]);
+        let mut time = vec![0.0; instance.n_members()];
+        let share = |j: usize, scale_factor: f64| instance.capacity[j] / (n_jobs * scale_factor);
+        for column in &self.columns {
+            if let Some(single) = singles(column.combination) {
+                time[column.combination] += share(column.worker_type, single.scale_factor);
+            }
+        }
+        let class_time = |column: &super::instance::Column| {
+            singles(column.combination).map_or(0.0, |single| {
+                let row = time[column.combination].max(1.0);
+                share(column.worker_type, single.scale_factor) / row
+                    * instance.multiplicity[column.combination]
+            })
+        };
+        self.columns.iter().map(class_time).collect()
+    }
+
+    /// The second stage of `refine: utilization`: among the optima, the one with the largest
+    /// Σ_m n_m · thr(m)/thr_eq(m). `optimum` is the first stage's own objective value; at most
+    /// [`HOLD_SLACK`] of it is given up.
+    ///
+    /// `equal_share`: thr_eq of every member, steps/s.
+    pub fn refine_utilization(
+        &self,
+        formulation: &Formulation,
+        optimum: f64,
+        equal_share: &[f64],
+    ) -> Formulation {
+        let mut terms = Vec::new();
+        for (member, normal) in equal_share.iter().enumerate() {
+            let weight = self.instance.multiplicity[member] / normal;
+            terms.extend(self.terms(member).iter().map(|term| (term.column, weight * term.throughput)));
+        }
+        formulation.second_stage(optimum, Affine { constant: 0.0, terms }, self.instance)
+    }
+
+    fn reach(&self) -> Reach {
+        let reach = Reach::of(self);
+        match self.reference_value() {
+            Some(reference) => reach.tightened(self, reference),
+            None => reach,
+        }
+    }
+
+    /// Class times with their time and capacity rows.
+    fn polytope<'b>(&'b self, reach: &'b Reach) -> Builder<'b> {
+        let instance = self.instance;
+        let mut builder = Builder::new(self, reach);
+        for column in &self.columns {
+            let combination = &instance.combinations[column.combination];
+            let mut most = instance.capacity[column.worker_type] / combination.scale_factor;
+            for part in &combination.parts {
+                most = most.min(instance.multiplicity[part.member] / part.uses);
+            }
+            builder.program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: most }, 0.0);
+        }
+        for member in 0..instance.n_members() {
+            let n = instance.multiplicity[member];
+            let terms = self.terms(member).iter().map(|term| (term.column, term.time * n)).collect();
+            builder.row(RowRole::Time { member }, Range::at_most(n), Affine { constant: 0.0, terms });
+        }
+        let mut capacity = vec![Affine::default(); instance.n_types()];
+        for (position, column) in self.columns.iter().enumerate() {
+            let scale_factor = instance.combinations[column.combination].scale_factor;
+            capacity[column.worker_type].terms.push((position, scale_factor));
+        }
+        for (worker_type, terms) in capacity.into_iter().enumerate() {
+            let range = Range::at_most(instance.capacity[worker_type]);
+            builder.row(RowRole::Capacity { worker_type }, range, terms);
+        }
+        builder
+    }
+
+    /// maximize u = 1/t subject to leaf(m) ≥ a_m + b_m·u.
+    fn inverse_level(&self, builder: &mut Builder<'_>, level: Range) {
+        let (inversion, levels) =
+            self.objective.inversion().zip(self.levels()).expect("an inverse level has an inversion");
+        let implied = Range { lower: level.upper.recip(), upper: level.lower.recip() };
+        let bounds = if level.upper > 0.0 { Range::NON_NEGATIVE } else { Range::exactly(0.0) };
+        let implied = if level.upper > 0.0 { implied } else { bounds };
+        let column = builder.column(AuxiliaryRole::InverseLevel, bounds, implied);
+        let scale = builder.scale_of(column);
+        for at in self.places(Subject::Job) {
+            let mut row = builder.affine(inversion.leaf(), at);
+            // No coefficients: a factor of 0, and with it a part that is 0 whatever the job gets.
+            if let Some((a, b)) = levels.coefficients(at.member) {
+                row.constant -= a;
+                row.terms.push((column, -b * scale));
+            }
+            builder.row(RowRole::Level { member: at.member }, Range::at_least(0.0), row);
+        }
+        builder.constraints();
+        builder.objective(Affine { constant: 0.0, terms: vec![(column, 1.0)] });
+        // A level that is 0 whatever anyone gets leaves its inverse without a limit.
+        builder.value_map = if level.upper > 0.0 { ValueMap::Inverse(scale) } else { ValueMap::Level(0.0) };
+    }
+}
+
+impl Range {
+    /// The end that an optimum is surely on the good side of: the least of what is maximized.
+    fn upper_or_lower(self, sense: Sense) -> f64 {
+        match sense {
+            Sense::Maximize => self.lower,
+            Sense::Minimize => self.upper,
+        }
+    }
+}
+
+impl Formulation {
+    /// Holds this stage's optimum, `optimum` in the program's own terms, and maximizes `objective` next.
+    pub(crate) fn second_stage(
+        &self,
+        optimum: f64,
+        objective: Affine,
+        instance: &super::instance::Instance,
+    ) -> Self {
+        let mut next = self.clone();
+        let program: &mut Program = &mut next.program;
+        let slack = HOLD_SLACK * optimum.abs().max(1e-12);
+        let held: Vec<(usize, f64)> =
+            program.cost.iter().copied().enumerate().filter(|(_, cost)| *cost != 0.0).collect();
+        let (value, better) = match program.sense {
+            Sense::Maximize => (optimum - slack - program.offset, true),
+            Sense::Minimize => (optimum + slack - program.offset, false),
+        };
+        if let [(column, cost)] = held[..] {
+            // A bound on the level's column does the work of a row.
+            let limit = value / cost;
+            let range = &mut program.columns[column];
+            if better == (cost > 0.0) {
+                range.lower = range.lower.max(limit);
+            } else {
+                range.upper = range.upper.min(limit);
+            }
+            let bounds = program.columns[column];
+            let implied = &mut program.implied[column];
+            *implied = Range {
+                lower: implied.lower.max(bounds.lower),
+                upper: implied.upper.min(bounds.upper).max(bounds.lower),
+            };
+        } else {
+            let range = if better { Range::at_least(value) } else { Range::at_most(value) };
+            program.push_row(range, held);
+            next.rows.push(RowRole::Hold);
+            next.row_scales.push(1.0);
+        }
+        let scale = objective.terms.iter().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
+        let scale = if scale > 0.0 { scale } else { 1.0 };
+        program.sense = Sense::Maximize;
+        program.offset = objective.constant / scale;
+        program.cost = vec![0.0; program.cost.len()];
+        for (column, value) in objective.terms {
+            program.cost[column] += value / scale;
+        }
+        next.value_map = ValueMap::Scaled(scale);
+        next.name(instance);
+        next
+    }
+}

@@ -1,0 +1,190 @@
+//! A formulated program with the meaning of its columns, rows and value.
+
+use std::ops::Range as Span;
+use std::sync::Arc;
+
+use super::instance::{Column, Instance};
+use super::standard::{Namer, Program};
+
+/// What a row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowRole {
+    /// A member spends at most its time.
+    Time {
+        /// The member.
+        member: usize,
+    },
+    /// A worker type is given away at most once.
+    Capacity {
+        /// The worker type.
+        worker_type: usize,
+    },
+    /// A member reaches the level.
+    Level {
+        /// The member.
+        member: usize,
+    },
+    /// A constraint of the policy holds.
+    Constraint {
+        /// Position among the objective's constraints.
+        constraint: usize,
+        /// The member, or the worker type, it holds for.
+        position: usize,
+    },
+    /// An auxiliary column stands on its side of the part it stands for.
+    Part {
+        /// The auxiliary column, counted from the first one.
+        auxiliary: usize,
+    },
+    /// The optimum of an earlier stage is held.
+    Hold,
+}
+
+/// What an auxiliary column stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuxiliaryRole {
+    /// The level of a min-max objective.
+    Level,
+    /// Its inverse.
+    InverseLevel,
+    /// How much of the level asked for can be reached by all at once; 1 is all of it.
+    Reached,
+    /// A curved part of an expression.
+    Part {
+        /// `log`, `min`, `sum_over_jobs`…
+        function: &'static str,
+        /// The member at hand.
+        member: usize,
+    },
+    /// How far a soft constraint is exceeded.
+    Slack {
+        /// Position among the objective's constraints.
+        constraint: usize,
+        /// The member, or the worker type.
+        position: usize,
+    },
+}
+
+/// An auxiliary column: `value = scale · x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Auxiliary {
+    /// What it stands for.
+    pub role: AuxiliaryRole,
+    /// Its unit.
+    pub scale: f64,
+}
+
+/// How the policy's objective follows from the program's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueMap {
+    /// value = scale · objective.
+    Scaled(f64),
+    /// value = 1 / (scale · objective): the program maximizes the inverse of what the policy minimizes.
+    Inverse(f64),
+    /// The value is this level wherever the program's objective is at least 1.
+    Level(f64),
+}
+
+/// A program, and what it means. Columns are class times first, then auxiliaries.
+#[derive(Clone, Debug)]
+pub struct Formulation {
+    /// The program, well scaled: every row divided by its largest coefficient, its objective of order 1.
+    pub program: Program,
+    /// What the first columns give time to.
+    pub columns: Vec<Column>,
+    /// What the columns after them stand for.
+    pub auxiliaries: Vec<Auxiliary>,
+    /// What each row says.
+    pub rows: Vec<RowRole>,
+    /// What each row was divided by.
+    pub row_scales: Vec<f64>,
+    /// How the policy's objective follows from the program's.
+    pub value_map: ValueMap,
+}
+
+impl Formulation {
+    /// The policy's objective at a value of the program's, soft penalties included. Bounds map alike: a bound
+    /// on the program's optimum becomes one on the policy's.
+    pub fn value(&self, program_objective: f64) -> f64 {
+        match self.value_map {
+            ValueMap::Scaled(scale) => scale * program_objective,
+            ValueMap::Inverse(scale) => (scale * program_objective).recip(),
+            ValueMap::Level(level) => level,
+        }
+    }
+
+    /// The class times among a solution's columns.
+    pub fn class_time<'a>(&self, columns: &'a [f64]) -> &'a [f64] {
+        &columns[..self.columns.len()]
+    }
+
+    /// The change of the policy's objective per unit of a row's own right-hand side (class time for a time row,
+    /// workers for a capacity row), at a solution of objective `objective` where the row's dual is `dual`.
+    pub fn shadow_price(&self, row: usize, dual: f64, objective: f64) -> f64 {
+        let per_unit = dual / self.row_scales[row];
+        match self.value_map {
+            ValueMap::Scaled(scale) => scale * per_unit,
+            ValueMap::Inverse(scale) => -per_unit / (scale * objective * objective),
+            ValueMap::Level(_) => per_unit,
+        }
+    }
+
+    /// The rows that ask members for the level, in member order; empty if there are none.
+    pub fn level_rows(&self) -> Span<usize> {
+        let is_level = |role: &RowRole| matches!(role, RowRole::Level { .. });
+        let start = self.rows.iter().position(is_level).unwrap_or(self.rows.len());
+        start..start + self.rows[start..].iter().take_while(|role| is_level(role)).count()
+    }
+
+    /// Gives the program's columns and rows their names.
+    pub(crate) fn name(&mut self, instance: &Instance) {
+        let types = Arc::new(instance.worker_types.clone());
+        let part = |c: usize| instance.combinations[c].parts.iter().map(|part| part.member).collect();
+        let columns: Vec<(Vec<usize>, usize)> =
+            self.columns.iter().map(|column| (part(column.combination), column.worker_type)).collect();
+        let auxiliaries = self.auxiliaries.clone();
+        let column_types = Arc::clone(&types);
+        let of_column: Namer = Arc::new(move |position| match columns.get(position) {
+            Some((members, worker_type)) => {
+                let members: Vec<String> = members.iter().map(usize::to_string).collect();
+                let name = type_name(&column_types, *worker_type);
+                format!("time[job class {}, {name}]", members.join("+"))
+            }
+            None => auxiliary_name(auxiliaries.get(position - columns.len()), position),
+        });
+        let rows = self.rows.clone();
+        let of_row: Namer = Arc::new(move |position| match rows.get(position) {
+            Some(role) => row_name(*role, &types),
+            None => format!("row[{position}]"),
+        });
+        self.program.set_names(of_column, of_row);
+    }
+}
+
+fn type_name(types: &[String], position: usize) -> String {
+    types.get(position).cloned().unwrap_or_else(|| position.to_string())
+}
+
+fn auxiliary_name(auxiliary: Option<&Auxiliary>, position: usize) -> String {
+    match auxiliary.map(|auxiliary| auxiliary.role) {
+        None => format!("column[{position}]"),
+        Some(AuxiliaryRole::Level) => "level".to_owned(),
+        Some(AuxiliaryRole::InverseLevel) => "inverse level".to_owned(),
+        Some(AuxiliaryRole::Reached) => "reached".to_owned(),
+        Some(AuxiliaryRole::Part { function, member }) => {
+            format!("{function}[job class {member}, {position}]")
+        }
+        Some(AuxiliaryRole::Slack { constraint, position }) => format!("slack[{constraint}, {position}]"),
+    }
+}
+
+fn row_name(role: RowRole, types: &[String]) -> String {
+    match role {
+        RowRole::Time { member } => format!("time[job class {member}]"),
+        RowRole::Capacity { worker_type } => format!("capacity[{}]", type_name(types, worker_type)),
+        RowRole::Level { member } => format!("level[job class {member}]"),
+        RowRole::Constraint { constraint, position } => format!("constraint[{constraint}, {position}]"),
+        RowRole::Part { auxiliary } => format!("part[{auxiliary}]"),
+        RowRole::Hold => "hold".to_owned(),
+    }
+}

@@ -1,0 +1,358 @@
+//! Level inversion: how much throughput a job needs for its part of a min-max objective to reach a level.
+//!
+//! Under `min_over_jobs` and `max_over_jobs` an expression that names `throughput` once (or one affine form of
+//! the allocation, its *leaf*) is a chain of steps from the whole down to the leaf. Undone one by one, they turn
+//! "the expression reaches level t" into "the leaf is at least `required(t)`", which is linear in the
+//! allocation however curved the expression is.
+
+use super::expression::{
+    Curvature, Expr, ExpressionError, Function, Node, Operator, Vocabulary, facts, shape,
+};
+
+/// How the required leaf depends on the level t.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelForm {
+    /// a + b·t: one linear program with t as a column.
+    Affine,
+    /// a + b/t: one linear program with 1/t as a column.
+    AffineInInverse,
+    /// Anything else: one linear program per level tried.
+    General,
+}
+
+/// Which side of a bound is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// y ≥ level.
+    AtLeast,
+    /// y ≤ level.
+    AtMost,
+}
+
+impl Bound {
+    fn flipped(self) -> Self {
+        match self {
+            Self::AtLeast => Self::AtMost,
+            Self::AtMost => Self::AtLeast,
+        }
+    }
+
+    fn holds(self, value: f64, level: f64) -> bool {
+        match self {
+            Self::AtLeast => value >= level,
+            Self::AtMost => value <= level,
+        }
+    }
+}
+
+/// What one step does to x, with its datum d.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    /// x + d
+    Plus,
+    /// x − d
+    Minus,
+    /// d − x
+    From,
+    /// x · d
+    Times,
+    /// x / d
+    Over,
+    /// d / x, x ≥ 0
+    Under,
+    /// −x
+    Negate,
+    /// log x
+    Log,
+    /// √x
+    Sqrt,
+    /// min(x, d)
+    Min,
+    /// max(x, d)
+    Max,
+}
+
+/// A step and the expression of its datum, if it has one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) kind: StepKind,
+    pub(crate) datum: Option<Expr>,
+}
+
+/// A chain of invertible steps from an expression down to its leaf.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inversion {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) leaf: Expr,
+    pub(crate) bound: Bound,
+    form: LevelForm,
+}
+
+impl Inversion {
+    /// Finds the chain of an expression of one job, if it has one that asks *at least* something of its leaf
+    /// when the whole is to be on the side `bound` of a level.
+    pub(crate) fn trace(expression: &Expr, bound: Bound, vocabulary: &Vocabulary) -> Option<Self> {
+        let (steps, leaf) = chain(expression, vocabulary)?;
+        let shape = shape(&leaf, vocabulary).ok()?;
+        if shape.curvature != Curvature::Affine {
+            return None;
+        }
+        let mut towards = bound;
+        for step in &steps {
+            if step.flips(vocabulary).ok()?? {
+                towards = towards.flipped();
+            }
+        }
+        let form = form(&steps);
+        (towards == Bound::AtLeast).then_some(Self { steps, leaf, bound, form })
+    }
+
+    /// The affine form of the allocation at the end of the chain, `throughput` as a rule.
+    pub fn leaf(&self) -> &Expr {
+        &self.leaf
+    }
+
+    /// Is the leaf the job's effective throughput itself?
+    pub fn leaf_is_throughput(&self) -> bool {
+        self.leaf.node == Node::Throughput
+    }
+
+    /// How the required leaf depends on the level.
+    pub fn form(&self) -> LevelForm {
+        self.form
+    }
+}
+
+impl Step {
+    /// Does a larger x make the result smaller? Nothing, if that depends on numbers.
+    fn flips(&self, vocabulary: &Vocabulary) -> Result<Option<bool>, ExpressionError> {
+        Ok(match self.kind {
+            StepKind::Plus
+            | StepKind::Minus
+            | StepKind::Log
+            | StepKind::Sqrt
+            | StepKind::Min
+            | StepKind::Max => Some(false),
+            StepKind::From | StepKind::Negate => Some(true),
+            StepKind::Times | StepKind::Over | StepKind::Under => {
+                let Some(datum) = &self.datum else { return Ok(None) };
+                let sign = facts(datum, vocabulary)?.sign;
+                let negative = match (sign.is_non_negative(), sign.is_non_positive()) {
+                    (true, _) => false,
+                    (_, true) => true,
+                    _ => return Ok(None),
+                };
+                Some(negative != (self.kind == StepKind::Under))
+            }
+        })
+    }
+}
+
+/// Steps from the whole to the first part that depends on the allocation in more than one place, or simply.
+fn chain(expression: &Expr, vocabulary: &Vocabulary) -> Option<(Vec<Step>, Expr)> {
+    let non_negative = |part: &Expr| facts(part, vocabulary).is_ok_and(|facts| facts.sign.is_non_negative());
+    let mut steps = Vec::new();
+    let mut rest = expression;
+    loop {
+        let (kind, datum, inner): (StepKind, Option<Expr>, &Expr) = match &rest.node {
+            Node::Negate(inner) => (StepKind::Negate, None, inner),
+            Node::Binary(operator, left, right) => match (left.varies(), right.varies()) {
+                (true, false) => {
+                    let kind = match operator {
+                        Operator::Add => StepKind::Plus,
+                        Operator::Subtract => StepKind::Minus,
+                        Operator::Multiply => StepKind::Times,
+                        Operator::Divide => StepKind::Over,
+                    };
+                    (kind, Some((**right).clone()), left)
+                }
+                (false, true) => {
+                    let kind = match operator {
+                        Operator::Add => StepKind::Plus,
+                        Operator::Subtract => StepKind::From,
+                        Operator::Multiply => StepKind::Times,
+                        Operator::Divide if non_negative(right) => StepKind::Under,
+                        Operator::Divide => return None,
+                    };
+                    (kind, Some((**left).clone()), right)
+                }
+                _ => return Some((steps, rest.clone())),
+            },
+            Node::Call(function, arguments) => {
+                let (variable, data): (Vec<&Expr>, Vec<&Expr>) =
+                    arguments.iter().partition(|argument| argument.varies());
+                let [inner] = variable[..] else { return Some((steps, rest.clone())) };
+                let (kind, datum) = called(*function, &data, rest);
+                (kind, datum, inner)
+            }
+            _ => return Some((steps, rest.clone())),
+        };
+        steps.push(Step { kind, datum });
+        rest = inner;
+    }
+}
+
+fn called(function: Function, data: &[&Expr], whole: &Expr) -> (StepKind, Option<Expr>) {
+    let folded = || match data {
+        [one] => (*one).clone(),
+        several => {
+            let arguments = several.iter().map(|part| (*part).clone()).collect();
+            Expr { node: Node::Call(function, arguments), span: whole.span }
+        }
+    };
+    match function {
+        Function::Log => (StepKind::Log, None),
+        Function::Sqrt => (StepKind::Sqrt, None),
+        Function::Inv => {
+            let dimension = super::expression::Dimension::NONE;
+            (StepKind::Under, Some(Expr { node: Node::Number { value: 1.0, dimension }, span: whole.span }))
+        }
+        Function::Min => (StepKind::Min, Some(folded())),
+        Function::Max => (StepKind::Max, Some(folded())),
+    }
+}
+
+/// Follows t through the undone steps: it stays affine, or becomes 1/t while no constant was added before.
+fn form(steps: &[Step]) -> LevelForm {
+    let (mut form, mut pure) = (LevelForm::Affine, true);
+    for step in steps {
+        match step.kind {
+            StepKind::Plus | StepKind::Minus | StepKind::From => pure = false,
+            StepKind::Times | StepKind::Over | StepKind::Negate => {}
+            StepKind::Under if pure => {
+                form = match form {
+                    LevelForm::Affine => LevelForm::AffineInInverse,
+                    LevelForm::AffineInInverse => LevelForm::Affine,
+                    LevelForm::General => return LevelForm::General,
+                }
+            }
+            _ => return LevelForm::General,
+        }
+    }
+    form
+}
+
+/// A requirement on a leaf, and how it changes with the level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Required {
+    /// The least value of the leaf, at least 0; +∞ if none reaches the level.
+    pub value: f64,
+    /// d value / d level.
+    pub slope: f64,
+}
+
+/// An inversion with its numbers.
+#[derive(Clone, Debug)]
+pub struct Levels {
+    kinds: Vec<StepKind>,
+    /// [members × steps]; unused entries are 0.
+    data: Vec<f64>,
+    bound: Bound,
+    form: LevelForm,
+}
+
+impl Levels {
+    /// `data`: [members × steps], the value of each step's datum.
+    pub(crate) fn new(inversion: &Inversion, data: Vec<f64>) -> Self {
+        let kinds = inversion.steps.iter().map(|step| step.kind).collect();
+        Self { kinds, data, bound: inversion.bound, form: inversion.form }
+    }
+
+    /// How the required leaf depends on the level.
+    pub fn form(&self) -> LevelForm {
+        self.form
+    }
+
+    fn steps(&self, member: usize) -> impl DoubleEndedIterator<Item = (StepKind, f64)> + '_ {
+        let span = member * self.kinds.len()..(member + 1) * self.kinds.len();
+        self.kinds.iter().copied().zip(self.data[span].iter().copied())
+    }
+
+    /// The level of one job of `member` whose leaf has this value.
+    pub fn level(&self, member: usize, leaf: f64) -> f64 {
+        self.steps(member).rev().fold(leaf, |x, (kind, d)| match kind {
+            StepKind::Plus => x + d,
+            StepKind::Minus => x - d,
+            StepKind::From => d - x,
+            StepKind::Times => x * d,
+            StepKind::Over => x / d,
+            // 0/0 has no value: nothing left to do at no speed is done.
+            StepKind::Under if d == 0.0 => 0.0,
+            StepKind::Under => d / x,
+            StepKind::Negate => -x,
+            StepKind::Log => x.ln(),
+            StepKind::Sqrt => x.sqrt(),
+            StepKind::Min => x.min(d),
+            StepKind::Max => x.max(d),
+        })
+    }
+
+    /// What the leaf of one job of `member` must at least be for the objective's level to be reached.
+    pub fn required(&self, member: usize, level: f64) -> Required {
+        const ALWAYS: Required = Required { value: 0.0, slope: 0.0 };
+        const NEVER: Required = Required { value: f64::INFINITY, slope: 0.0 };
+        let constant = |holds: bool| if holds { ALWAYS } else { NEVER };
+        let (mut y, mut slope, mut bound) = (level, 1.0, self.bound);
+        for (kind, d) in self.steps(member) {
+            match kind {
+                StepKind::Plus => y -= d,
+                StepKind::Minus => y += d,
+                StepKind::From => (y, slope, bound) = (d - y, -slope, bound.flipped()),
+                StepKind::Negate => (y, slope, bound) = (-y, -slope, bound.flipped()),
+                StepKind::Times | StepKind::Under if d == 0.0 => return constant(bound.holds(0.0, y)),
+                StepKind::Times | StepKind::Over => {
+                    let factor = if kind == StepKind::Times { d.recip() } else { d };
+                    (y, slope) = (y * factor, slope * factor);
+                    bound = if factor < 0.0 { bound.flipped() } else { bound };
+                }
+                StepKind::Under => {
+                    // d/x runs over all of d's own side of 0, and only over that.
+                    if y * d.signum() <= 0.0 {
+                        return constant(bound.holds(d, y));
+                    }
+                    slope *= -d / (y * y);
+                    y = d / y;
+                    bound = if d > 0.0 { bound.flipped() } else { bound };
+                }
+                StepKind::Log => {
+                    y = y.exp();
+                    slope *= y;
+                }
+                StepKind::Sqrt if y < 0.0 => return constant(bound == Bound::AtLeast),
+                StepKind::Sqrt => (y, slope) = (y * y, slope * 2.0 * y),
+                // The datum alone may settle it: min(x, d) ≤ d, max(x, d) ≥ d.
+                StepKind::Min if bound == Bound::AtMost && d <= y => return ALWAYS,
+                StepKind::Min if bound == Bound::AtLeast && d < y => return NEVER,
+                StepKind::Max if bound == Bound::AtLeast && d >= y => return ALWAYS,
+                StepKind::Max if bound == Bound::AtMost && d > y => return NEVER,
+                StepKind::Min | StepKind::Max => {}
+            }
+        }
+        if y > 0.0 { Required { value: y, slope } } else { ALWAYS }
+    }
+
+    /// Coefficients (a, b) of the required leaf, a + b·t or a + b/t as [`form`](Self::form) says; nothing if
+    /// the form is general or a factor of this member is 0.
+    pub fn coefficients(&self, member: usize) -> Option<(f64, f64)> {
+        // x = (p + q t) / (r + s t): every step keeps this shape.
+        let (mut p, mut q, mut r, mut s) = (0.0, 1.0, 1.0, 0.0);
+        for (kind, d) in self.steps(member) {
+            match kind {
+                StepKind::Plus => (p, q) = (p - d * r, q - d * s),
+                StepKind::Minus => (p, q) = (p + d * r, q + d * s),
+                StepKind::From => (p, q) = (d * r - p, d * s - q),
+                StepKind::Times => (p, q) = (p / d, q / d),
+                StepKind::Over => (p, q) = (p * d, q * d),
+                StepKind::Under => (p, q, r, s) = (d * r, d * s, p, q),
+                StepKind::Negate => (p, q) = (-p, -q),
+                StepKind::Log | StepKind::Sqrt | StepKind::Min | StepKind::Max => return None,
+            }
+        }
+        let (a, b) = match self.form {
+            LevelForm::Affine => (p / r, q / r),
+            LevelForm::AffineInInverse => (q / s, p / s),
+            LevelForm::General => return None,
+        };
+        (a.is_finite() && b.is_finite()).then_some((a, b))
+    }
+}

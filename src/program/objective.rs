@@ -1,0 +1,376 @@
+//! Objectives: what is maximized or minimized under which constraints, checked, with the route to its optimum.
+
+use thiserror::Error;
+
+use super::expression::check::common_dimension;
+use super::expression::{
+    Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind, Fold, Node,
+    Operator, Scope, Span, Subject, Vocabulary, facts, parse, parse_comparison, shape,
+};
+use super::inversion::{Bound, Inversion, LevelForm};
+use super::standard::Sense;
+
+/// How an optimum is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// One linear program.
+    Linear,
+    /// A linear program per level tried.
+    Parametric,
+    /// One program with exponential or second-order cones.
+    Conic,
+}
+
+impl Route {
+    /// As outputs spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Parametric => "parametric",
+            Self::Conic => "conic",
+        }
+    }
+}
+
+/// An objective and its constraints as they are written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectiveText {
+    /// Direction.
+    pub sense: Sense,
+    /// The objective.
+    pub objective: String,
+    /// Constraints on every job.
+    pub for_each_job: Vec<ConstraintText>,
+    /// Constraints on every worker type.
+    pub for_each_worker_type: Vec<ConstraintText>,
+}
+
+impl ObjectiveText {
+    /// An objective without constraints.
+    pub fn new(sense: Sense, objective: impl Into<String>) -> Self {
+        let objective = objective.into();
+        Self { sense, objective, for_each_job: Vec::new(), for_each_worker_type: Vec::new() }
+    }
+}
+
+/// A constraint as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstraintText {
+    /// Two expressions and a comparison.
+    pub text: String,
+    /// What a unit of violation costs, in units of the objective; hard if absent.
+    pub soft: Option<f64>,
+}
+
+/// Which of an objective's texts is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The objective.
+    Objective,
+    /// A constraint on every job, by position.
+    ForEachJob(usize),
+    /// A constraint on every worker type, by position.
+    ForEachWorkerType(usize),
+    /// A column, by name.
+    Column(String),
+}
+
+/// What is wrong with an objective, and in which of its texts.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{error}")]
+pub struct ObjectiveError {
+    /// Which text.
+    pub place: Place,
+    /// What, and where in it.
+    pub error: ExpressionError,
+}
+
+/// A checked constraint, `excess` ≤ 0 (or = 0) for each job or each worker type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constraint {
+    /// As it was written.
+    pub text: String,
+    /// What it ranges over.
+    pub subject: Subject,
+    /// What must not be above 0.
+    pub excess: Expr,
+    /// Must it be 0?
+    pub equality: bool,
+    /// What a unit of violation costs; hard if absent.
+    pub soft: Option<f64>,
+    /// The chain that makes a hard constraint linear where its excess is curved.
+    pub(crate) inversion: Option<Inversion>,
+}
+
+/// A checked objective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objective {
+    sense: Sense,
+    expression: Expr,
+    constraints: Vec<Constraint>,
+    vocabulary: Vocabulary,
+    route: Route,
+    inversion: Option<Inversion>,
+}
+
+impl Objective {
+    /// Parses and checks an objective: names, dimensions, signs, curvature.
+    ///
+    /// ```
+    /// use apportion::program::{Objective, ObjectiveText, Route, Sense};
+    /// let text = ObjectiveText::new(Sense::Minimize, "max_over_jobs(steps_remaining / throughput)");
+    /// let makespan = Objective::check(&text, Default::default())?;
+    /// assert_eq!(makespan.route(), Route::Linear);
+    /// let text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(steps_remaining / throughput)");
+    /// assert!(Objective::check(&text, Default::default()).is_err(), "convex");
+    /// # Ok::<(), apportion::program::ObjectiveError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// With the text, place and reason of the first thing wrong.
+    pub fn check(text: &ObjectiveText, vocabulary: Vocabulary) -> Result<Self, ObjectiveError> {
+        let at = |place: Place| move |error| ObjectiveError { place: place.clone(), error };
+        let objective = check_objective(text, &vocabulary).map_err(at(Place::Objective))?;
+        let (expression, mut route, inversion) = objective;
+        let mut constraints = Vec::new();
+        let lists = [(&text.for_each_job, Subject::Job), (&text.for_each_worker_type, Subject::WorkerType)];
+        for (list, subject) in lists {
+            for (position, constraint) in list.iter().enumerate() {
+                let place = match subject {
+                    Subject::Job => Place::ForEachJob(position),
+                    Subject::WorkerType => Place::ForEachWorkerType(position),
+                };
+                let (checked, conic) =
+                    check_constraint(constraint, subject, &vocabulary).map_err(at(place.clone()))?;
+                if conic && route == Route::Linear {
+                    route = Route::Conic;
+                }
+                let by_inverse = objective_by_inverse(&expression, inversion.as_ref(), &vocabulary);
+                if checked.soft.is_some() && (route == Route::Parametric || by_inverse) {
+                    let span = Span { offset: 0, width: constraint.text.len() };
+                    return Err(at(place)(ExpressionError::new(Kind::SoftParametric, span)));
+                }
+                constraints.push(checked);
+            }
+        }
+        let objective = Self { sense: text.sense, expression, constraints, vocabulary, route, inversion };
+        objective.check_columns()?;
+        Ok(objective)
+    }
+
+    fn check_columns(&self) -> Result<(), ObjectiveError> {
+        let unused = self.vocabulary.added().find(|slot| !self.uses(*slot));
+        match unused {
+            None => Ok(()),
+            Some(slot) => {
+                let name = self.vocabulary.datum(slot).name.clone();
+                let error = ExpressionError::new(Kind::UnusedColumn(name.clone()), Span::default());
+                Err(ObjectiveError { place: Place::Column(name), error })
+            }
+        }
+    }
+
+    /// Does the objective or a constraint read the datum at this slot?
+    pub fn uses(&self, slot: usize) -> bool {
+        let mut expressions = vec![&self.expression];
+        expressions.extend(self.constraints.iter().map(|constraint| &constraint.excess));
+        let here = |node: &Node| matches!(node, Node::Data { slot: other, .. } if *other == slot);
+        expressions.into_iter().any(|expression| expression.contains(&here))
+    }
+
+    /// Names of the per-job data the objective and its constraints read, sorted by slot: what the policy sees
+    /// of a job beyond its throughputs and scale factor.
+    pub fn job_data(&self) -> Vec<&str> {
+        let of_jobs = |slot: &usize| self.vocabulary.datum(*slot).subject == Subject::Job;
+        let slots = (0..self.vocabulary.len()).filter(of_jobs).filter(|slot| self.uses(*slot));
+        slots.map(|slot| self.vocabulary.datum(slot).name.as_str()).collect()
+    }
+
+    /// Direction.
+    pub fn sense(&self) -> Sense {
+        self.sense
+    }
+
+    /// What is maximized or minimized.
+    pub fn expression(&self) -> &Expr {
+        &self.expression
+    }
+
+    /// The constraints: those on jobs, then those on worker types.
+    pub fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    /// The names it was checked with.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// How its optimum is found.
+    pub fn route(&self) -> Route {
+        self.route
+    }
+
+    /// The chain from a job's part of a min-max objective to its throughput, if there is one.
+    pub fn inversion(&self) -> Option<&Inversion> {
+        self.inversion.as_ref()
+    }
+
+    /// Is it `lexicographic_min_over_jobs`?
+    pub fn is_lexicographic(&self) -> bool {
+        matches!(&self.expression.node, Node::Reduce(reduction, _) if reduction.fold == Fold::LexicographicMin)
+    }
+
+    /// Is 1/level the column of its linear program?
+    pub(crate) fn is_by_inverse(&self) -> bool {
+        objective_by_inverse(&self.expression, self.inversion.as_ref(), &self.vocabulary)
+    }
+
+    /// Why this route, in a sentence.
+    pub fn reason(&self) -> String {
+        let cones = "cones, because a logarithm, root or inverse is added up over jobs";
+        match (self.route, self.inversion.as_ref().map(Inversion::form)) {
+            (Route::Linear, _) if self.is_by_inverse() => {
+                "one linear program in the inverse of the level: a level t asks each job for a throughput of the form a + b/t".to_owned()
+            }
+            (Route::Linear, Some(LevelForm::Affine)) => {
+                "one linear program with the level as a column: a level t asks each job for a throughput of the form a + b·t".to_owned()
+            }
+            (Route::Linear, _) => {
+                "one linear program: the objective is piecewise linear in the allocation".to_owned()
+            }
+            (Route::Parametric, _) => {
+                "a linear program for each level tried: at a fixed level each job needs a known throughput, which is not linear in the level".to_owned()
+            }
+            (Route::Conic, _) => format!("one program with {cones}"),
+        }
+    }
+}
+
+/// 1/t serves as a column where the level t is minimized and never below 0, and nothing simpler does.
+fn objective_by_inverse(expression: &Expr, inversion: Option<&Inversion>, vocabulary: &Vocabulary) -> bool {
+    let inverse = inversion.is_some_and(|inversion| inversion.form() == LevelForm::AffineInInverse);
+    let minimized = matches!(&expression.node, Node::Reduce(reduction, _) if reduction.fold == Fold::Max);
+    let linear = shape(expression, vocabulary).is_ok_and(|shape| shape.piecewise_linear);
+    inverse
+        && minimized
+        && !linear
+        && facts(expression, vocabulary).is_ok_and(|facts| facts.sign.is_non_negative())
+}
+
+type Checked = (Expr, Route, Option<Inversion>);
+
+fn check_objective(text: &ObjectiveText, vocabulary: &Vocabulary) -> Result<Checked, ExpressionError> {
+    let expression = parse(&text.objective, vocabulary, Scope::GLOBAL)?;
+    let lexicographic =
+        |node: &Node| matches!(node, Node::Reduce(reduction, _) if reduction.fold == Fold::LexicographicMin);
+    let top = lexicographic(&expression.node);
+    let inside = match &expression.node {
+        Node::Reduce(_, inner) => inner.contains(&lexicographic),
+        _ => expression.contains(&lexicographic),
+    };
+    if inside || (top && text.sense == Sense::Minimize) {
+        return Err(ExpressionError::new(Kind::Lexicographic, expression.span));
+    }
+    if !facts(&expression, vocabulary)?.varies {
+        return Err(ExpressionError::new(Kind::Constant(expression.to_string()), expression.span));
+    }
+    let inversion = trace_level(&expression, text.sense, vocabulary);
+    if top && inversion.is_none() {
+        return Err(ExpressionError::new(Kind::LexicographicLevel, expression.span));
+    }
+    let convexity = shape(&expression, vocabulary);
+    let (fits, word, expected): (fn(Curvature) -> bool, _, _) = match text.sense {
+        Sense::Maximize => (Curvature::is_concave, "maximize", "a concave expression"),
+        Sense::Minimize => (Curvature::is_convex, "minimize", "a convex expression"),
+    };
+    let route = match &convexity {
+        Ok(shape) if fits(shape.curvature) && shape.piecewise_linear => Route::Linear,
+        _ if objective_by_inverse(&expression, inversion.as_ref(), vocabulary) => Route::Linear,
+        _ if inversion.is_some() => Route::Parametric,
+        Ok(shape) if fits(shape.curvature) => Route::Conic,
+        Ok(shape) => {
+            let (function, argument) = (word.to_owned(), expression.to_string());
+            let kind = Kind::Curvature { function, argument, found: shape.curvature.name(), expected };
+            return Err(ExpressionError::new(kind, expression.span));
+        }
+        Err(error) => return Err(error.clone()),
+    };
+    Ok((expression, route, inversion))
+}
+
+fn trace_level(expression: &Expr, sense: Sense, vocabulary: &Vocabulary) -> Option<Inversion> {
+    let Node::Reduce(reduction, inner) = &expression.node else { return None };
+    if reduction.over != Subject::Job {
+        return None;
+    }
+    let bound = match (reduction.fold, sense) {
+        (Fold::Min | Fold::LexicographicMin, Sense::Maximize) => Bound::AtLeast,
+        (Fold::Max, Sense::Minimize) => Bound::AtMost,
+        _ => return None,
+    };
+    Inversion::trace(inner, bound, vocabulary)
+}
+
+/// The constraint, and whether it needs cones.
+fn check_constraint(
+    constraint: &ConstraintText,
+    subject: Subject,
+    vocabulary: &Vocabulary,
+) -> Result<(Constraint, bool), ExpressionError> {
+    let text = &constraint.text;
+    let whole = Span { offset: 0, width: text.len().max(1) };
+    let scope = match subject {
+        Subject::Job => Scope::JOB,
+        Subject::WorkerType => Scope::WORKER_TYPE,
+    };
+    let (left, comparison, right) = parse_comparison(text, vocabulary, scope)?;
+    let (small, large) = if comparison == Comparison::AtLeast { (right, left) } else { (left, right) };
+    let node = Node::Binary(Operator::Subtract, Box::new(small.clone()), Box::new(large.clone()));
+    let excess = Expr { node, span: whole };
+    if excess.contains(&|node| matches!(node, Node::Reduce(r, _) if r.fold == Fold::LexicographicMin)) {
+        return Err(ExpressionError::new(Kind::Lexicographic, whole));
+    }
+    let sides = (facts(&small, vocabulary)?, facts(&large, vocabulary)?);
+    common_dimension("comparison", sides.0, sides.1, &excess)?;
+    if !sides.0.varies && !sides.1.varies {
+        return Err(ExpressionError::new(Kind::Constant(text.clone()), whole));
+    }
+    if let Some(penalty) = constraint.soft.filter(|penalty| !(penalty.is_finite() && *penalty > 0.0)) {
+        return Err(ExpressionError::new(Kind::Penalty(penalty), whole));
+    }
+    let equality = comparison == Comparison::Equal;
+    let convexity = shape(&excess, vocabulary);
+    let hard_job = subject == Subject::Job && !equality && constraint.soft.is_none();
+    let inversion = match &convexity {
+        Ok(shape) if shape.curvature.is_convex() && shape.piecewise_linear => None,
+        _ if hard_job => Inversion::trace(&excess, Bound::AtMost, vocabulary),
+        _ => None,
+    };
+    let accepted = |curvature: Curvature| {
+        if equality { curvature == Curvature::Affine } else { curvature.is_convex() }
+    };
+    let conic = match convexity {
+        _ if inversion.is_some() => false,
+        Ok(shape) if accepted(shape.curvature) => !shape.piecewise_linear,
+        Ok(shape) => {
+            let expected =
+                if equality { "affine sides" } else { "a convex smaller and a concave larger side" };
+            let (function, argument) = (format!("a constraint with `{comparison}`"), excess.to_string());
+            let kind = Kind::Curvature { function, argument, found: shape.curvature.name(), expected };
+            return Err(ExpressionError::new(kind, whole));
+        }
+        Err(error) => return Err(error),
+    };
+    let (text, soft) = (text.clone(), constraint.soft);
+    Ok((Constraint { text, subject, excess, equality, soft, inversion }, conic))
+}
+
+/// The dimension of an objective's value, for reports.
+impl Objective {
+    /// The physical dimension of the objective's value.
+    pub fn dimension(&self) -> Dimension {
+        let facts = facts(&self.expression, &self.vocabulary);
+        facts.ok().and_then(|facts| facts.dimension).unwrap_or(Dimension::NONE)
+    }
+}
