@@ -15,7 +15,8 @@ pub const VIOLATION_MAX: f64 = 1e-6;
 
 /// X: [combination × worker type] in [0, 1], a member of the allocation polytope.
 ///
-/// Made only by [`Allocation::check`], so whoever holds one may rely on it.
+/// Made only by [`Allocation::check`], so whoever holds one may rely on it; the one exception says so in its name
+/// ([`Allocation::overcommitted`]) and in [`violation_max`](Allocation::violation_max).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
     combinations: IndexVec<CombinationId, Combination<JobIndex>>,
@@ -76,6 +77,31 @@ impl Allocation {
         problem: &Problem,
         rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
     ) -> Result<Self, AllocationError> {
+        let (checked, excess) = Self::check_rows(problem, rows)?;
+        match excess {
+            Some(excess) => Err(excess),
+            None => Ok(checked),
+        }
+    }
+
+    /// As [`check`](Self::check), but worker types may be given away more than once: only for repeating a published
+    /// heuristic that does so. The excess, relative to the workers there are, is in
+    /// [`violation_max`](Self::violation_max); a mechanism places each worker once whatever the shares say.
+    ///
+    /// # Errors
+    /// If another constraint is broken by more than [`VIOLATION_MAX`].
+    pub fn overcommitted(
+        problem: &Problem,
+        rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
+    ) -> Result<Self, AllocationError> {
+        Self::check_rows(problem, rows).map(|(checked, _)| checked)
+    }
+
+    /// Checks all but capacity, whose first excess it returns beside.
+    fn check_rows(
+        problem: &Problem,
+        rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
+    ) -> Result<(Self, Option<AllocationError>), AllocationError> {
         let mut checked = Self {
             combinations: IndexVec::new(),
             shares: Matrix::with_columns(problem.n_types()),
@@ -96,8 +122,8 @@ impl Allocation {
             checked.combinations.push(combination);
             checked.shares.push_row(&shares);
         }
-        checked.check_totals(problem, &time, &workers)?;
-        Ok(checked)
+        let excess = checked.check_totals(problem, &time, &workers)?;
+        Ok((checked, excess))
     }
 
     fn check_shares(
@@ -138,22 +164,23 @@ impl Allocation {
         problem: &Problem,
         time: &[f64],
         workers: &[f64],
-    ) -> Result<(), AllocationError> {
+    ) -> Result<Option<AllocationError>, AllocationError> {
         for (job, time) in time.iter().copied().enumerate() {
             if time > 1.0 + VIOLATION_MAX {
                 return Err(AllocationError::Time { job, time });
             }
             self.violation_max = self.violation_max.max(time - 1.0);
         }
+        let mut first = None;
         for (worker_type, (used, kind)) in workers.iter().zip(problem.cluster().types()).enumerate() {
             let capacity = f64::from(kind.n_workers);
             let excess = (used - capacity) / capacity.max(1.0);
-            if excess > VIOLATION_MAX {
-                return Err(AllocationError::Capacity { worker_type, workers: *used, capacity });
+            if excess > VIOLATION_MAX && first.is_none() {
+                first = Some(AllocationError::Capacity { worker_type, workers: *used, capacity });
             }
             self.violation_max = self.violation_max.max(excess);
         }
-        Ok(())
+        Ok(first)
     }
 
     /// The combinations that were given a row, in the policy's order.

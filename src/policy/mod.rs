@@ -1,6 +1,7 @@
 //! Policies: a problem in, a decision out.
 
 pub mod decision;
+pub mod heuristic;
 pub mod round;
 
 pub use decision::{
