@@ -170,6 +170,20 @@ impl Source {
         self.error_at(path, format!("unknown {what} `{name}`, {expected}"), suggestion(name, known))
     }
 
+    /// A complaint about a worker type that the cluster or matrix does not have; points at the key of `path`.
+    #[must_use]
+    pub fn unknown_worker_type<'a>(
+        &self,
+        path: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> SpecError {
+        let known: Vec<&str> = known.into_iter().collect();
+        let expected = crate::spec::nearest::name_list(known.iter().copied());
+        let message = format!("unknown worker type `{name}`, expected one of {expected}");
+        self.error_at_key(path, message, suggestion(name, known))
+    }
+
     /// A complaint about a line and column.
     #[must_use]
     pub fn at(&self, line: usize, column: usize, message: String, help: Option<String>) -> SpecError {

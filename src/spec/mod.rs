@@ -7,6 +7,7 @@ pub mod lookup;
 pub mod nearest;
 mod places;
 pub mod run;
+pub mod snapshot;
 mod structure;
 pub mod sweep;
 pub mod throughputs;
@@ -18,3 +19,4 @@ pub use throughputs::{
     Finding, FindingKind, Header, Origin, ThroughputsFile, load_throughputs, measured_of, read_throughputs,
     write_throughputs,
 };
+pub use snapshot::Snapshot;

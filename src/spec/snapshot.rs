@@ -1,0 +1,485 @@
+//! Snapshots: one decision's input as a document, `apportion/snapshot-v1`.
+//!
+//! Read, and checked for all that the document alone can show: numbers in range, ids that come once, references
+//! that lead somewhere. What needs a throughput matrix is checked where the
+//! [`Problem`](crate::Problem) is made of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::cluster::{Cluster, ClusterError, WORKERS_PER_TYPE_MAX};
+use crate::spec::document::{Source, SpecError};
+use crate::spec::entries::Entries;
+use crate::units::DollarsPerWorkerHour;
+
+/// The `format:` of a snapshot.
+pub const FORMAT: &str = "apportion/snapshot-v1";
+
+/// The largest number that is believed, of whatever unit: a slip of the pen is likelier than 30 million years.
+pub const NUMBER_MAX: f64 = 1e15;
+
+/// The most complaints that are collected before giving up.
+const COMPLAINTS_MAX: usize = 20;
+
+/// A job's id as its owner writes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum Label {
+    /// A whole number.
+    Number(i64),
+    /// Text.
+    Text(String),
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => fmt::Display::fmt(number, f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Label {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct LabelVisitor;
+        impl Visitor<'_> for LabelVisitor {
+            type Value = Label;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id: a whole number or text")
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Label, E> {
+                Ok(Label::Number(number))
+            }
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Label, E> {
+                let unexpected = serde::de::Unexpected::Unsigned(number);
+                i64::try_from(number).map(Label::Number).map_err(|_| E::invalid_value(unexpected, &self))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Label, E> {
+                Ok(Label::Text(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(LabelVisitor)
+    }
+}
+
+/// The document, field by field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotDocument {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Workers of each type, in the order the problem keeps.
+    pub cluster: Entries<u64>,
+    /// $/h per worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Entries<f64>>,
+    /// The active jobs, in order of arrival.
+    pub jobs: Vec<SnapshotJob>,
+    /// Co-located throughputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<SnapshotPair>,
+    /// Owners of jobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entities: Vec<SnapshotEntity>,
+}
+
+/// One active job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotJob {
+    /// Unique.
+    pub id: Label,
+    /// By which a matrix knows its throughputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_type: Option<String>,
+    /// Workers it needs at once.
+    #[serde(default = "one_worker")]
+    pub scale_factor: u32,
+    /// Importance.
+    #[serde(default = "weight_one")]
+    pub weight: f64,
+    /// Steps left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_remaining: Option<f64>,
+    /// Seconds since its arrival.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub elapsed: f64,
+    /// Accumulated isolated seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub isolated_elapsed: f64,
+    /// Seconds left to its SLO.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_remaining: Option<f64>,
+    /// Its owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+    /// Steps/s alone; nothing = cannot run there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Entries<Option<f64>>>,
+    /// Further numbers that policy files may name.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub extra: Entries<f64>,
+}
+
+/// Co-located throughputs of two jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotPair {
+    /// The two.
+    pub jobs: [Label; 2],
+    /// Steps/s of each on a worker type.
+    pub throughput: Entries<[f64; 2]>,
+}
+
+/// How an entity divides its share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InnerRuleName {
+    /// In proportion to the jobs' weights.
+    #[default]
+    Fairness,
+    /// All to its earliest job.
+    Fifo,
+}
+
+/// An owner of jobs or of other entities.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotEntity {
+    /// Unique.
+    pub id: String,
+    /// Its weight among its siblings.
+    #[serde(default = "weight_one")]
+    pub weight: f64,
+    /// How it divides its share.
+    #[serde(default)]
+    pub inner: InnerRuleName,
+    /// The entity it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+}
+
+fn one_worker() -> u32 {
+    1
+}
+
+fn weight_one() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+/// A snapshot that has been checked, with the text that complaints point into.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    source: Source,
+    document: SnapshotDocument,
+    cluster: Cluster,
+    positions: BTreeMap<String, usize>,
+}
+
+impl Snapshot {
+    /// Reads and checks a snapshot.
+    ///
+    /// # Errors
+    /// All that is wrong with it, up to a limit, each with its place.
+    pub fn read(source: &Source) -> Result<Self, SpecError> {
+        let document: SnapshotDocument = source.parse_format(FORMAT)?;
+        let mut check = Check { source, document: &document, complaints: Vec::new() };
+        let cluster = check.cluster();
+        check.prices();
+        let positions = check.ids();
+        check.jobs();
+        check.pairs(&positions);
+        check.entities();
+        SpecError::join(check.complaints)?;
+        let cluster = cluster.map_err(|error| source.error_at("cluster", error.to_string(), None))?;
+        Ok(Self { source: source.clone(), document, cluster, positions })
+    }
+
+    /// The text, for complaints about it.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The document.
+    pub fn document(&self) -> &SnapshotDocument {
+        &self.document
+    }
+
+    /// Its cluster, prices included.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The position of the job of this id.
+    pub fn position(&self, label: &Label) -> Option<usize> {
+        self.positions.get(&label.to_string()).copied()
+    }
+}
+
+impl SnapshotDocument {
+    /// The document as JSON, which [`Snapshot::read`] reads to the last digit.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Numbers, by what they may be.
+#[derive(Clone, Copy)]
+enum Bounds {
+    Positive,
+    NotNegative,
+    Any,
+}
+
+struct Check<'s> {
+    source: &'s Source,
+    document: &'s SnapshotDocument,
+    complaints: Vec<SpecError>,
+}
+
+impl Check<'_> {
+    fn full(&self) -> bool {
+        self.complaints.len() >= COMPLAINTS_MAX
+    }
+
+    fn complain(&mut self, path: &str, message: impl Into<String>) {
+        if !self.full() {
+            self.complaints.push(self.source.error_at(path, message, None));
+        }
+    }
+
+    fn number(&mut self, path: impl FnOnce() -> String, value: f64, bounds: Bounds, unit: &str) {
+        let fine = value.abs() <= NUMBER_MAX
+            && match bounds {
+                Bounds::Positive => value > 0.0,
+                Bounds::NotNegative => value >= 0.0,
+                Bounds::Any => true,
+            };
+        if fine || self.full() {
+            return;
+        }
+        let range = match bounds {
+            Bounds::Positive => format!("above 0 and at most {NUMBER_MAX:e}"),
+            Bounds::NotNegative => format!("from 0 to {NUMBER_MAX:e}"),
+            Bounds::Any => format!("from -{NUMBER_MAX:e} to {NUMBER_MAX:e}"),
+        };
+        let path = path();
+        let name = path.rsplit(['.', ']']).next().unwrap_or_default().to_owned();
+        let name = if name.is_empty() { &path } else { &name };
+        self.complain(&path, format!("`{name}` is {value}, expected a number{unit} {range}"));
+    }
+
+    fn cluster(&mut self) -> Result<Cluster, ClusterError> {
+        let mut types = Vec::new();
+        let mut fine = true;
+        for (name, n_workers) in self.document.cluster.iter() {
+            match u32::try_from(*n_workers) {
+                Ok(n_workers) if n_workers <= WORKERS_PER_TYPE_MAX => types.push((name, n_workers)),
+                _ => {
+                    fine = false;
+                    let error = ClusterError::TooMany { name: name.to_owned(), n_workers: *n_workers };
+                    self.complain(&format!("cluster.{name}"), error.to_string());
+                }
+            }
+        }
+        let mut cluster = Cluster::try_new(types);
+        if let (Err(error), true) = (&cluster, fine) {
+            self.complain("cluster", format!("{error}, expected at least one"));
+        }
+        for (name, price) in self.document.prices.iter().flat_map(Entries::iter) {
+            if self.document.cluster.get(name).is_some() {
+                cluster = cluster.and_then(|c| c.with_price(name, DollarsPerWorkerHour::new(*price)));
+            }
+        }
+        cluster
+    }
+
+    fn prices(&mut self) {
+        for (name, price) in self.document.prices.iter().flat_map(Entries::iter) {
+            let path = format!("prices.{name}");
+            self.worker_type(&path, name);
+            self.number(|| path, *price, Bounds::Positive, " of $/h");
+        }
+    }
+
+    fn worker_type(&mut self, path: &str, name: &str) {
+        if self.document.cluster.get(name).is_none() && !self.full() {
+            let known = self.document.cluster.iter().map(|(name, _)| name);
+            self.complaints.push(self.source.unknown_worker_type(path, name, known));
+        }
+    }
+
+    fn ids(&mut self) -> BTreeMap<String, usize> {
+        let mut positions = BTreeMap::new();
+        for (position, job) in self.document.jobs.iter().enumerate() {
+            if let Some(first) = positions.insert(job.id.to_string(), position) {
+                let message = format!("id `{}` is that of jobs[{first}] already, expected another", job.id);
+                self.complain(&format!("jobs[{position}].id"), message);
+            }
+        }
+        positions
+    }
+
+    fn jobs(&mut self) {
+        let names: Vec<&str> = self
+            .document
+            .jobs
+            .first()
+            .map(|job| job.extra.iter().map(|(name, _)| name).collect())
+            .unwrap_or_default();
+        for (position, job) in self.document.jobs.iter().enumerate() {
+            if self.full() {
+                return;
+            }
+            self.job(position, job);
+            if !job.extra.iter().map(|(name, _)| name).eq(names.iter().copied()) {
+                let message = format!("`extra` has other names than that of jobs[0]: {names:?}");
+                self.complain(&format!("jobs[{position}].extra"), message);
+            }
+        }
+    }
+
+    fn job(&mut self, position: usize, job: &SnapshotJob) {
+        let at = |field: &str| format!("jobs[{position}].{field}");
+        if job.scale_factor == 0 {
+            self.complain(&at("scale_factor"), "`scale_factor` is 0, expected at least 1 worker");
+        }
+        self.number(|| at("weight"), job.weight, Bounds::Positive, "");
+        if let Some(steps) = job.steps_remaining {
+            self.number(|| at("steps_remaining"), steps, Bounds::NotNegative, " of steps");
+        }
+        self.number(|| at("elapsed"), job.elapsed, Bounds::NotNegative, " of seconds");
+        self.number(|| at("isolated_elapsed"), job.isolated_elapsed, Bounds::NotNegative, " of seconds");
+        if let Some(slo) = job.slo_remaining {
+            self.number(|| at("slo_remaining"), slo, Bounds::Any, " of seconds");
+        }
+        for (name, value) in job.extra.iter() {
+            self.number(|| at(&format!("extra.{name}")), *value, Bounds::Any, "");
+        }
+        match &job.throughput {
+            Some(throughput) => {
+                for (name, value) in throughput.iter() {
+                    if self.document.cluster.get(name).is_none() {
+                        self.worker_type(&at(&format!("throughput.{name}")), name);
+                    }
+                    let value = value.unwrap_or(0.0);
+                    self.number(
+                        || at(&format!("throughput.{name}")),
+                        value,
+                        Bounds::NotNegative,
+                        " of steps/s",
+                    );
+                }
+            }
+            None if job.job_type.is_none() => {
+                self.complain(
+                    &format!("jobs[{position}]"),
+                    format!("job `{}` has neither `throughput` nor `job_type`, expected one of them", job.id),
+                );
+            }
+            None => {}
+        }
+    }
+
+    fn pairs(&mut self, positions: &BTreeMap<String, usize>) {
+        let mut seen = BTreeSet::new();
+        for (index, pair) in self.document.pairs.iter().enumerate() {
+            if self.full() {
+                return;
+            }
+            let places = pair.jobs.each_ref().map(|label| positions.get(&label.to_string()).copied());
+            for (member, label) in
+                pair.jobs.iter().enumerate().filter(|(member, _)| places[*member].is_none())
+            {
+                let known: Vec<String> = self.document.jobs.iter().map(|job| job.id.to_string()).collect();
+                let known = known.iter().map(String::as_str);
+                let path = format!("pairs[{index}].jobs[{member}]");
+                let error = self.source.unknown_name(&path, "job", &label.to_string(), known);
+                self.complaints.push(error);
+            }
+            if let [Some(one), Some(other)] = places {
+                let path = format!("pairs[{index}].jobs");
+                if one == other {
+                    self.complain(
+                        &path,
+                        format!("a job cannot share workers with itself: `{}`", pair.jobs[0]),
+                    );
+                } else if !seen.insert((one.min(other), one.max(other))) {
+                    let [one, other] = &pair.jobs;
+                    self.complain(&path, format!("the pair of `{one}` and `{other}` is given twice"));
+                }
+            }
+            for (name, both) in pair.throughput.iter() {
+                let path = format!("pairs[{index}].throughput.{name}");
+                self.worker_type(&path, name);
+                for (member, value) in both.iter().enumerate() {
+                    self.number(|| format!("{path}[{member}]"), *value, Bounds::NotNegative, " of steps/s");
+                }
+            }
+        }
+    }
+
+    fn entities(&mut self) {
+        let entities = &self.document.entities;
+        let mut known = BTreeMap::new();
+        for (index, entity) in entities.iter().enumerate() {
+            self.number(|| format!("entities[{index}].weight"), entity.weight, Bounds::Positive, "");
+            if known.insert(entity.id.as_str(), index).is_some() {
+                self.complain(
+                    &format!("entities[{index}].id"),
+                    format!("entity `{}` is given twice", entity.id),
+                );
+            }
+        }
+        for (index, entity) in entities.iter().enumerate() {
+            let Some(parent) = &entity.parent else { continue };
+            let path = format!("entities[{index}].parent");
+            if !known.contains_key(parent.as_str()) {
+                let error = self.source.unknown_name(&path, "entity", parent, known.keys().copied());
+                self.complaints.push(error);
+            } else if self.is_circular(index, &known) {
+                self.complain(
+                    &path,
+                    format!("entity `{}` belongs to itself, by way of its parents", entity.id),
+                );
+            }
+        }
+        if entities.is_empty() {
+            return;
+        }
+        for (position, job) in self.document.jobs.iter().enumerate() {
+            if let Some(entity) = job.entity.as_deref().filter(|entity| !known.contains_key(entity))
+                && !self.full()
+            {
+                let path = format!("jobs[{position}].entity");
+                self.complaints.push(self.source.unknown_name(
+                    &path,
+                    "entity",
+                    entity,
+                    known.keys().copied(),
+                ));
+            }
+        }
+    }
+
+    fn is_circular(&self, start: usize, known: &BTreeMap<&str, usize>) -> bool {
+        let mut at = start;
+        for _ in 0..=self.document.entities.len() {
+            match self.document.entities[at].parent.as_deref().and_then(|parent| known.get(parent)) {
+                None => return false,
+                Some(next) if *next == start => return true,
+                Some(next) => at = *next,
+            }
+        }
+        false // a circle further up: reported for its own members
+    }
+}
