@@ -3,6 +3,8 @@
 //! Everything a policy may know is here and nothing else is: no clock, no trace, no future. Built by
 //! [`Problem::new`] for an embedder, by [`ProblemBuilder`] for a simulator or a snapshot file; checked once.
 
+pub mod snapshot;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

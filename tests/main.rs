@@ -1,5 +1,7 @@
 //! Tests across module boundaries, in one binary so that it links once.
 
+#[path = "suite/snapshot.rs"]
+mod snapshot;
 #[path = "suite/solver.rs"]
 mod solver;
 #[path = "suite/formulations.rs"]

@@ -15,8 +15,8 @@ pub mod throughputs;
 pub use document::{Diagnostic, Source, SpecError};
 pub use entries::Entries;
 pub use nearest::did_you_mean;
+pub use snapshot::Snapshot;
 pub use throughputs::{
     Finding, FindingKind, Header, Origin, ThroughputsFile, load_throughputs, measured_of, read_throughputs,
     write_throughputs,
 };
-pub use snapshot::Snapshot;

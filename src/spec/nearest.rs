@@ -55,7 +55,7 @@ where
     }
 }
 
-const LISTED_MAX: usize = 30;
+const LISTED_MAX: usize = 12;
 
 /// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 fn edits(from: &[char], to: &[char]) -> usize {

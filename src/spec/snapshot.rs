@@ -240,6 +240,12 @@ enum Bounds {
     Any,
 }
 
+/// A number without a hundred digits.
+fn brief(value: f64) -> String {
+    let plain = value == 0.0 || !value.is_finite() || (1e-6..1e12).contains(&value.abs());
+    if plain { value.to_string() } else { format!("{value:e}") }
+}
+
 struct Check<'s> {
     source: &'s Source,
     document: &'s SnapshotDocument,
@@ -273,9 +279,8 @@ impl Check<'_> {
             Bounds::Any => format!("from -{NUMBER_MAX:e} to {NUMBER_MAX:e}"),
         };
         let path = path();
-        let name = path.rsplit(['.', ']']).next().unwrap_or_default().to_owned();
-        let name = if name.is_empty() { &path } else { &name };
-        self.complain(&path, format!("`{name}` is {value}, expected a number{unit} {range}"));
+        let name = path.rsplit('.').next().unwrap_or_default().to_owned();
+        self.complain(&path, format!("`{name}` is {}, expected a number{unit} {range}", brief(value)));
     }
 
     fn cluster(&mut self) -> Result<Cluster, ClusterError> {
