@@ -11,6 +11,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cluster::{Cluster, ClusterError, WORKERS_PER_TYPE_MAX};
+use crate::index::{Id, JobId};
 use crate::spec::document::{Source, SpecError};
 use crate::spec::entries::Entries;
 use crate::units::DollarsPerWorkerHour;
@@ -32,6 +33,13 @@ pub enum Label {
     Number(i64),
     /// Text.
     Text(String),
+}
+
+/// The id of a job that has no other: its position in the workload.
+impl From<JobId> for Label {
+    fn from(job: JobId) -> Self {
+        Self::Number(i64::try_from(job.index()).unwrap_or(i64::MAX))
+    }
 }
 
 impl fmt::Display for Label {

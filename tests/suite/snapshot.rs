@@ -403,7 +403,7 @@ proptest! {
         builder.colocation(Colocation::Pairs(pairs));
         let problem = builder.build().unwrap();
 
-        let text = problem.to_snapshot(|job| Label::Number(job.index() as i64)).to_json();
+        let text = problem.to_snapshot(Label::from).to_json();
         let snapshot = Snapshot::read(&Source::new("saved", text.clone())).unwrap();
         let again = Problem::from_snapshot(&snapshot, &throughputs()).unwrap();
         prop_assert_eq!(problem.jobs(), again.jobs());
@@ -414,7 +414,7 @@ proptest! {
         if let (Colocation::Pairs(one), Colocation::Pairs(other)) = (problem.colocation(), again.colocation()) {
             prop_assert_eq!(one, other);
         }
-        prop_assert_eq!(again.to_snapshot(|job| Label::Number(job.index() as i64)).to_json(), text);
+        prop_assert_eq!(again.to_snapshot(Label::from).to_json(), text);
     }
 
     #[test]
