@@ -127,6 +127,21 @@ impl Cluster {
         Self { types: types.into() }
     }
 
+    /// The same cluster with other numbers of workers; all may be 0, when every worker has failed.
+    #[must_use]
+    pub fn with_counts(&self, n_workers: impl Fn(WorkerTypeId) -> u32) -> Self {
+        let mut cluster = self.clone();
+        for id in self.types.ids() {
+            cluster.types[id].n_workers = n_workers(id);
+        }
+        cluster
+    }
+
+    /// Changes the price of a worker type.
+    pub fn set_price(&mut self, id: WorkerTypeId, price: DollarsPerWorkerHour) {
+        self.types[id].price = Some(price);
+    }
+
     /// The worker types, in order.
     pub fn types(&self) -> &IndexVec<WorkerTypeId, WorkerType> {
         &self.types

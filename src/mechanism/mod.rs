@@ -1,1 +1,28 @@
-//! Allocation and what was received → who runs on which workers this round; pure.
+//! From shares of time to time slices: an allocation and what was received → who runs on which workers next.
+//!
+//! In: an [`Allocation`](crate::Allocation), the workers that exist now, and what ran since the last call. Out:
+//! [leases](GrantedLease) for the next round. It refuses to know which policy it serves, whether it runs in a
+//! simulation, and what time it is: instants are arguments.
+//!
+//! ```text
+//! record(what ran) → due(now)? → settle(now), adopt(allocation) → assign(order of worker types) → leases
+//! ```
+//!
+//! Source: Narayanan et al., OSDI '20, section 5. [`MechanismOptions`] names every point at which the published
+//! system differs from the mechanism it describes.
+
+mod ledger;
+mod options;
+mod placement;
+mod priority;
+mod rounds;
+mod selection;
+mod state;
+
+pub use options::{
+    Fillers, Gangs, IdleWorkers, LastReset, LastServer, MechanismOptions, PairStart, Ties, Unallocated,
+};
+pub use placement::Workers;
+pub use priority::Priority;
+pub use rounds::{GrantedLease, Mechanism, Rules};
+pub use state::MechanismState;

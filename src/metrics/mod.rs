@@ -1,1 +1,16 @@
-//! Numbers folded from the events of a run.
+//! What a simulation amounted to: folds over its events, nothing else.
+//!
+//! In: [`Event`](crate::simulator::Event)s, through [`Recorder`]. Out: a [`Summary`], which is the JSON that
+//! `simulate` writes. Each number has one fold: [`completion`], [`fairness`], [`utilization`], [`slo`].
+
+pub mod completion;
+pub mod fairness;
+mod recorder;
+pub mod slo;
+mod summary;
+pub mod utilization;
+
+pub use completion::{Completions, JobRecord};
+pub use fairness::Fairness;
+pub use recorder::Recorder;
+pub use summary::{Distribution, Summary, WeightClass};

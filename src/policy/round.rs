@@ -94,4 +94,17 @@ pub trait RoundPolicy: fmt::Debug + Send {
     /// # Errors
     /// If the policy cannot decide.
     fn next(&mut self, view: &RoundView<'_>) -> Result<RoundDecision, PolicyError>;
+
+    /// The state that must survive a checkpoint, as JSON; `null` if there is none.
+    fn state(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    /// Takes back what [`state`](Self::state) gave.
+    ///
+    /// # Errors
+    /// If the value was not written by this policy.
+    fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
+        if state.is_null() { Ok(()) } else { Err(PolicyError::State { policy: format!("{self:?}") }) }
+    }
 }

@@ -1,1 +1,32 @@
-//! Rounds over simulated time: clock, events, progress, faults, checkpoints.
+//! Rounds over simulated time: the only loop over time.
+//!
+//! In: arrivals, a cluster, throughputs, a policy and [`Options`]. Out: [`Event`]s to an [`Observer`], and a
+//! [`Checkpoint`] whenever asked. It computes no metric, prints nothing and opens no file.
+//!
+//! ```text
+//! advance the clock → end slices → completions → arrivals, faults, prices → policy, mechanism → start slices
+//! ```
+//!
+//! One step of [`Simulation`] is one round. [`Semantics`] names each point at which the published system's
+//! simulator differs from what it set out to do.
+
+mod active;
+mod adapter;
+mod apply;
+mod checkpoint;
+mod event;
+mod faults;
+mod feed;
+mod ideal;
+mod options;
+mod progress;
+mod simulation;
+
+pub use adapter::Mechanized;
+pub use checkpoint::Checkpoint;
+pub use event::{Event, Observer, Unobserved};
+pub use options::{
+    Consolidation, Contention, EmptyCluster, ExecutionTime, Faults, JobFaults, Options, PairEnd,
+    PreemptionCost, PriceChange, Semantics, ShortSlice, Stragglers, TypeDraws, WorkerFaults,
+};
+pub use simulation::{Limits, Outcome, Simulation, SimulationError, Step};

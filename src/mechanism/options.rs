@@ -1,0 +1,153 @@
+//! What may differ between the mechanism as described and as published.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Seconds;
+
+/// The order of combinations that nothing else tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ties {
+    /// By the ids of the jobs: a job alone before its pairs, those before the next job.
+    JobId,
+    /// In the order in which they came to exist: a job alone, then its pairs with the jobs before it.
+    Insertion,
+}
+
+/// What happens to jobs that arrived after the last re-computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unallocated {
+    /// They are not selected.
+    Wait,
+    /// They are selected as fillers and counted, but get no workers, so that those stay idle.
+    Block,
+}
+
+/// What a pending change means when a waiting job could use workers that would otherwise idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdleWorkers {
+    /// The allocation is re-computed at once, however recent the last reset.
+    Recompute,
+    /// They idle until the reset interval is over.
+    Wait,
+}
+
+/// How the reset interval starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastReset {
+    /// At every reset.
+    Exact,
+    /// At every reset but one at time 0, which is taken for none.
+    ZeroIsNone,
+}
+
+/// The credit of a new pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairStart {
+    /// As for a job alone.
+    Credited,
+    /// None, so that its first deficit is too high by the credit.
+    Uncredited,
+}
+
+/// Which combinations without a share fill workers left free by those that have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fillers {
+    /// Jobs alone, and pairs that have a row in the allocation.
+    Allocated,
+    /// Every job and, where the policy shares space, every pair: n²/2 accounts.
+    EveryCombination,
+}
+
+/// How a gang is placed that does not keep its workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gangs {
+    /// On as few servers as are possible now.
+    FewestServers,
+    /// On the free workers of lowest id, wherever they are.
+    LowestIds,
+}
+
+/// What a server is that cannot be filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastServer {
+    /// A smaller server.
+    Smaller,
+    /// None: its workers do not exist.
+    Dropped,
+}
+
+/// Parameters of the mechanism and its differences, one field each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MechanismOptions {
+    /// What every combination counts as having received at a reset: half a round, so that a new one is neither
+    /// infinitely nor never preferred. With 0, a combination that has received nothing is
+    /// [starved](super::Priority::Starved).
+    pub initial_credit: Seconds,
+    /// The least time between two resets.
+    pub reset_interval: Seconds,
+    /// Ties in priority, deficit and share.
+    pub ties: Ties,
+    /// Jobs that arrived after the last re-computation.
+    pub unallocated: Unallocated,
+    /// Waiting jobs beside idle workers.
+    pub idle_workers: IdleWorkers,
+    /// The start of the reset interval.
+    pub last_reset: LastReset,
+    /// The credit of new pairs.
+    pub pair_start: PairStart,
+    /// Combinations that fill workers left free.
+    pub fillers: Fillers,
+    /// The placement of gangs.
+    pub gangs: Gangs,
+    /// Workers that fill no server.
+    pub last_server: LastServer,
+}
+
+impl MechanismOptions {
+    /// The mechanism as described: 360 s rounds (a credit of 180 s), resets at least 1,920 s apart.
+    pub const fn corrected() -> Self {
+        Self {
+            initial_credit: Seconds::new(180.0),
+            reset_interval: Seconds::new(1920.0),
+            ties: Ties::JobId,
+            unallocated: Unallocated::Wait,
+            idle_workers: IdleWorkers::Recompute,
+            last_reset: LastReset::Exact,
+            pair_start: PairStart::Credited,
+            fillers: Fillers::Allocated,
+            gangs: Gangs::FewestServers,
+            last_server: LastServer::Smaller,
+        }
+    }
+
+    /// The mechanism as published (Gavel's repository at c4fa400).
+    pub const fn gavel() -> Self {
+        Self {
+            initial_credit: Seconds::new(180.0),
+            reset_interval: Seconds::new(1920.0),
+            ties: Ties::Insertion,
+            unallocated: Unallocated::Block,
+            idle_workers: IdleWorkers::Wait,
+            last_reset: LastReset::ZeroIsNone,
+            pair_start: PairStart::Uncredited,
+            fillers: Fillers::EveryCombination,
+            gangs: Gangs::LowestIds,
+            last_server: LastServer::Dropped,
+        }
+    }
+}
+
+impl Default for MechanismOptions {
+    fn default() -> Self {
+        Self::corrected()
+    }
+}

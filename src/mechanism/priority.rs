@@ -1,0 +1,75 @@
+//! How urgently a combination is owed a worker type.
+
+use std::cmp::Ordering;
+
+/// The share allotted over the share received, on one worker type. Ordered: nothing allotted, then ratios, then
+/// combinations that have received nothing at all, among which the larger share is the more urgent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Priority {
+    /// No share, or it cannot run there.
+    Nothing,
+    /// X / (received / Σ received), > 0.
+    Ratio(f64),
+    /// A share, and nothing received of it.
+    Starved {
+        /// The share allotted, > 0.
+        share: f64,
+    },
+}
+
+impl Priority {
+    /// The priority of `share` where `received` seconds of `received_total` were this combination's.
+    pub fn of(share: f64, received: f64, received_total: f64) -> Self {
+        if share <= 0.0 {
+            return Self::Nothing;
+        }
+        let fraction = if received_total == 0.0 { 0.0 } else { received / received_total };
+        if fraction > 0.0 { Self::Ratio(share / fraction) } else { Self::Starved { share } }
+    }
+
+    fn key(self) -> (u8, f64) {
+        match self {
+            Self::Nothing => (0, 0.0),
+            Self::Ratio(ratio) => (1, ratio),
+            Self::Starved { share } => (2, share),
+        }
+    }
+
+    /// The more urgent first.
+    pub fn descending(self, other: Self) -> Ordering {
+        let ((kind, value), (other_kind, other_value)) = (self.key(), other.key());
+        other_kind.cmp(&kind).then_with(|| descending(value, other_value))
+    }
+}
+
+/// The larger first; −0 equals 0.
+pub(super) fn descending(one: f64, other: f64) -> Ordering {
+    (other + 0.0).total_cmp(&(one + 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starvation_outranks_every_ratio_and_nothing_is_last() {
+        let mut all = [
+            Priority::of(0.0, 1.0, 2.0),
+            Priority::of(0.5, 1.0, 1e12),
+            Priority::of(0.25, 0.0, 10.0),
+            Priority::of(0.5, 0.0, 10.0),
+            Priority::of(0.5, 5.0, 10.0),
+            Priority::of(0.1, 0.0, 0.0),
+        ];
+        all.sort_by(|one, other| one.descending(*other));
+        let expected = [
+            Priority::Starved { share: 0.5 },
+            Priority::Starved { share: 0.25 },
+            Priority::Starved { share: 0.1 },
+            Priority::Ratio(5e11),
+            Priority::Ratio(1.0),
+            Priority::Nothing,
+        ];
+        assert_eq!(all, expected);
+    }
+}

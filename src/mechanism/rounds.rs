@@ -1,0 +1,477 @@
+//! The mechanism: its state from round to round, and the steps of one.
+
+use std::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use super::ledger::{Ledger, Slot};
+use super::options::{Fillers, LastReset, MechanismOptions, PairStart, Unallocated};
+use super::placement::{Free, Workers};
+use super::selection::Selection;
+use crate::allocation::Allocation;
+use crate::cluster::Cluster;
+use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerId, WorkerTypeId};
+use crate::units::Seconds;
+use crate::workload::Combination;
+
+/// What an allocation's policy needs of the mechanism.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// Combinations with priority 0 are skipped, not used as fillers.
+    pub skip_zero_priority: bool,
+    /// Pairs without a share may be fillers.
+    pub pair_fillers: bool,
+}
+
+/// The right of a combination to some workers until the round ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantedLease<'a> {
+    /// The jobs.
+    pub combination: Combination<JobId>,
+    /// The type of all the workers.
+    pub worker_type: WorkerTypeId,
+    /// The workers, one per unit of scale factor.
+    pub workers: &'a [WorkerId],
+    /// How many servers they are on.
+    pub n_servers: u32,
+    /// The combination had the same workers in the round before, so it keeps running.
+    pub extended: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    pub(super) slot: Slot,
+    pub(super) generation: u64,
+    pub(super) combination: Combination<JobId>,
+    pub(super) worker_type: WorkerTypeId,
+    pub(super) workers: (u32, u32),
+    pub(super) n_servers: u32,
+    pub(super) extended: bool,
+    /// Extended in the round after.
+    pub(super) kept: bool,
+}
+
+/// The leases of one round, their workers in one vector.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Leases {
+    pub(super) leases: Vec<Lease>,
+    pub(super) workers: Vec<WorkerId>,
+}
+
+impl Leases {
+    fn clear(&mut self) {
+        self.leases.clear();
+        self.workers.clear();
+    }
+
+    pub(super) fn workers(&self, lease: &Lease) -> &[WorkerId] {
+        &self.workers[lease.workers.0 as usize..lease.workers.1 as usize]
+    }
+
+    fn granted(&self, lease: &Lease) -> GrantedLease<'_> {
+        GrantedLease {
+            combination: lease.combination,
+            worker_type: lease.worker_type,
+            workers: self.workers(lease),
+            n_servers: lease.n_servers,
+            extended: lease.extended,
+        }
+    }
+}
+
+/// When to ask the policy again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Resets {
+    pub(super) changed: bool,
+    pub(super) last: Option<f64>,
+}
+
+const NO_LEASE: u32 = u32::MAX;
+
+/// The round-based mechanism. See the [module](super) for the order of its steps.
+#[derive(Clone, Debug)]
+pub struct Mechanism {
+    pub(super) options: MechanismOptions,
+    pub(super) rules: Rules,
+    pub(super) ledger: Ledger,
+    pub(super) workers: Workers,
+    pub(super) resets: Resets,
+    pub(super) current: Leases,
+    previous: Leases,
+    /// Each slot's lease in the previous round: [slot].
+    previous_of: Vec<u32>,
+    pub(super) selection: Selection,
+    free: Free,
+    runs: Vec<bool>,
+}
+
+impl Mechanism {
+    /// A mechanism for these workers, with no jobs yet; a re-computation is due.
+    pub fn new(cluster: &Cluster, options: MechanismOptions) -> Self {
+        let n_types = cluster.n_types();
+        Self {
+            options,
+            rules: Rules::default(),
+            ledger: Ledger::new(n_types),
+            workers: Workers::new(cluster, options.last_server),
+            resets: Resets { changed: true, last: None },
+            current: Leases::default(),
+            previous: Leases::default(),
+            previous_of: Vec::new(),
+            selection: Selection::new(n_types),
+            free: Free::default(),
+            runs: vec![false; n_types],
+        }
+    }
+
+    /// The parameters.
+    pub fn options(&self) -> &MechanismOptions {
+        &self.options
+    }
+
+    /// The workers.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    /// Takes a worker away, or gives it back: a change.
+    pub fn set_up(&mut self, worker: WorkerId, up: bool) {
+        if self.workers.is_up(worker) != up {
+            self.workers.set_up(worker, up);
+            self.resets.changed = true;
+        }
+    }
+
+    /// The jobs, by id.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.ledger.jobs()
+    }
+
+    /// Is this job known?
+    pub fn has_job(&self, job: JobId) -> bool {
+        self.ledger.has_job(job)
+    }
+
+    /// Something that an allocation depends on has changed.
+    pub fn note_change(&mut self) {
+        self.resets.changed = true;
+    }
+
+    /// Has something changed since the last re-computation?
+    pub fn has_changed(&self) -> bool {
+        self.resets.changed
+    }
+
+    /// A job arrives: a change. `runs` says which combinations have a throughput on which type.
+    ///
+    /// # Panics
+    /// If the job is known.
+    pub fn add_job(
+        &mut self,
+        job: JobId,
+        scale_factor: u32,
+        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+    ) {
+        self.resets.changed = true;
+        self.selection.stale = true;
+        let credit = self.options.initial_credit.get();
+        self.fill_runs(Combination::single(job), runs);
+        self.ledger.add_job(job, scale_factor, &self.runs, credit);
+        if self.rules.pair_fillers && self.options.fillers == Fillers::EveryCombination {
+            let start = if self.options.pair_start == PairStart::Credited { credit } else { 0.0 };
+            let others: Vec<JobId> = self.ledger.jobs().filter(|other| *other != job).collect();
+            for other in others {
+                self.open_pair(Combination::pair(other, job), runs, start);
+            }
+        }
+    }
+
+    /// A job leaves: a change.
+    pub fn remove_job(&mut self, job: JobId) {
+        self.resets.changed = true;
+        self.selection.stale = true;
+        self.ledger.remove_job(job);
+    }
+
+    /// A combination held workers of a type for this long.
+    pub fn record(&mut self, combination: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
+        if let Some(slot) = self.ledger.slot(combination) {
+            self.add_received(slot, worker_type, time);
+        }
+    }
+
+    /// The combination of a lease of this round held its workers for this long.
+    pub fn record_lease(&mut self, lease: usize, time: Seconds) {
+        let Lease { slot, generation, worker_type, .. } = self.current.leases[lease];
+        if self.ledger.is_current(slot, generation) {
+            self.add_received(slot, worker_type, time);
+        }
+    }
+
+    fn add_received(&mut self, slot: Slot, worker_type: WorkerTypeId, time: Seconds) {
+        let cell = self.ledger.row(slot) + worker_type.index();
+        self.ledger.received[cell] += time.get();
+        self.ledger.total[worker_type.index()] += time.get();
+    }
+
+    /// Is a re-computation due? Something changed, and the last reset was long enough ago, or there was none.
+    pub fn due(&self, now: Seconds) -> bool {
+        let rested = |last: f64| {
+            now.get() - last >= self.options.reset_interval.get()
+                || (self.options.last_reset == LastReset::ZeroIsNone && last == 0.0)
+        };
+        self.resets.changed && self.resets.last.is_none_or(rested)
+    }
+
+    /// The instant of the last reset.
+    pub fn last_reset(&self) -> Option<Seconds> {
+        self.resets.last.map(Seconds::new)
+    }
+
+    /// Forgets when the last reset was, so that the next change counts at once.
+    pub fn forget_reset(&mut self) {
+        self.resets.last = None;
+    }
+
+    /// A reset: deficits grow by what was owed and not run since the last one, and what was received starts
+    /// again at the initial credit. [`adopt`](Self::adopt) follows.
+    pub fn settle(&mut self, now: Seconds) {
+        let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
+        self.ledger.settle(elapsed, self.options.initial_credit.get());
+        self.resets = Resets { changed: false, last: Some(now.get()) };
+    }
+
+    /// Takes a new allocation, whose jobs are `ids` in the order of its problem.
+    pub fn adopt(
+        &mut self,
+        allocation: &Allocation,
+        ids: &IndexVec<JobIndex, JobId>,
+        rules: Rules,
+        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+    ) {
+        self.selection.stale = true;
+        self.ledger.clear_shares();
+        if rules.pair_fillers && !self.rules.pair_fillers && self.options.fillers == Fillers::EveryCombination
+        {
+            self.open_all_pairs(runs);
+        }
+        self.rules = rules;
+        for job in ids {
+            if let Some(slot) = self.ledger.slot(Combination::single(*job)) {
+                self.ledger.accounts[slot as usize].allocated = true;
+            }
+        }
+        for (row, combination) in allocation.combinations().enumerate() {
+            let combination = combination.map(|index| ids[index]);
+            let slot = match self.ledger.slot(combination) {
+                Some(slot) => slot,
+                None => match self.open_pair(combination, runs, 0.0) {
+                    Some(slot) => {
+                        self.ledger.settle_new_pair(slot, &self.options);
+                        slot
+                    }
+                    None => continue,
+                },
+            };
+            self.ledger.set_shares(slot, allocation.shares().row(row));
+        }
+        if rules.pair_fillers {
+            self.ledger.allocate_all();
+        }
+    }
+
+    fn fill_runs(
+        &mut self,
+        combination: Combination<JobId>,
+        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+    ) {
+        for (column, flag) in self.runs.iter_mut().enumerate() {
+            *flag = runs(combination, WorkerTypeId::from_index(column));
+        }
+    }
+
+    /// Opens the account of a pair whose jobs are known and need equally many workers.
+    fn open_pair(
+        &mut self,
+        pair: Combination<JobId>,
+        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+        start: f64,
+    ) -> Option<Slot> {
+        if !self.ledger.can_pair(pair) {
+            return None;
+        }
+        self.fill_runs(pair, runs);
+        Some(self.ledger.open(pair, &self.runs, start))
+    }
+
+    fn open_all_pairs(&mut self, runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool) {
+        let jobs: Vec<JobId> = self.ledger.jobs().collect();
+        for (position, second) in jobs.iter().enumerate() {
+            for first in &jobs[..position] {
+                let pair = Combination::pair(*first, *second);
+                if self.ledger.slot(pair).is_none()
+                    && let Some(slot) = self.open_pair(pair, runs, 0.0)
+                {
+                    self.ledger.settle_new_pair(slot, &self.options);
+                }
+            }
+        }
+    }
+
+    /// The leases of the next round, types being filled in the order given: selection, then placement.
+    pub fn assign(&mut self, order: &[WorkerTypeId]) {
+        std::mem::swap(&mut self.previous, &mut self.current);
+        self.previous_of.clear();
+        self.previous_of.resize(self.ledger.accounts.len(), NO_LEASE);
+        for (index, lease) in (0_u32..).zip(&self.previous.leases) {
+            if self.ledger.is_current(lease.slot, lease.generation) {
+                self.previous_of[lease.slot as usize] = index;
+            }
+        }
+        self.assign_again(order);
+    }
+
+    /// Assigns the same round anew, after another allocation was adopted.
+    pub fn assign_again(&mut self, order: &[WorkerTypeId]) {
+        self.previous_of.resize(self.ledger.accounts.len(), NO_LEASE);
+        self.current.clear();
+        for lease in &mut self.previous.leases {
+            lease.kept = false;
+        }
+        self.free.start_round(&self.workers);
+        self.selection.select(&mut self.ledger, &self.workers, (&self.options, self.rules), order);
+        for worker_type in order {
+            self.place(*worker_type);
+        }
+    }
+
+    /// Gives the selected combinations of one type their workers, larger scale factors first.
+    fn place(&mut self, worker_type: WorkerTypeId) {
+        let mut chosen = std::mem::take(&mut self.selection.chosen[worker_type.index()]);
+        let scale_factor = |slot: Slot| self.ledger.accounts[slot as usize].scale_factor;
+        chosen.sort_by_key(|slot| Reverse(scale_factor(*slot)));
+        self.free.start_type(&self.workers, worker_type);
+        let mut rest = chosen.as_slice();
+        while let Some(largest) = rest.first() {
+            let largest = self.ledger.accounts[*largest as usize].scale_factor;
+            let same = |slot: &Slot| self.ledger.accounts[*slot as usize].scale_factor == largest;
+            let (group, smaller) = rest.split_at(rest.partition_point(same));
+            self.place_group(worker_type, group);
+            rest = smaller;
+        }
+        self.selection.chosen[worker_type.index()] = chosen;
+    }
+
+    /// Extends what leases can be extended, then places the others.
+    fn place_group(&mut self, worker_type: WorkerTypeId, group: &[Slot]) {
+        let first = self.current.leases.len();
+        for slot in group {
+            self.extend_lease(worker_type, *slot);
+        }
+        let extended = self.current.leases.len();
+        let mut next = first;
+        for slot in group {
+            if next < extended && self.current.leases[next].slot == *slot {
+                next += 1;
+                continue;
+            }
+            let account = self.ledger.accounts[*slot as usize];
+            if !account.allocated && self.options.unallocated == Unallocated::Block {
+                continue;
+            }
+            let start = self.current.workers.len();
+            let wanted = (worker_type, account.scale_factor);
+            self.free.grant(&self.workers, wanted, &self.options, &mut self.current.workers);
+            self.push_lease(worker_type, *slot, start, false);
+        }
+    }
+
+    fn extend_lease(&mut self, worker_type: WorkerTypeId, slot: Slot) {
+        let index = self.previous_of[slot as usize];
+        if index == NO_LEASE {
+            return;
+        }
+        let lease = self.previous.leases[index as usize];
+        let workers = &self.previous.workers[lease.workers.0 as usize..lease.workers.1 as usize];
+        let usable = lease.worker_type == worker_type
+            && workers.len() == self.ledger.accounts[slot as usize].scale_factor as usize
+            && workers.iter().all(|worker| self.free.is_free(&self.workers, *worker));
+        if !usable {
+            return;
+        }
+        let start = self.current.workers.len();
+        for worker in workers {
+            self.free.take(&self.workers, *worker);
+            self.current.workers.push(*worker);
+        }
+        self.push_lease(worker_type, slot, start, true);
+    }
+
+    fn push_lease(&mut self, worker_type: WorkerTypeId, slot: Slot, start: usize, extended: bool) {
+        let account = &self.ledger.accounts[slot as usize];
+        let end = self.current.workers.len();
+        let granted = &self.current.workers[start..end];
+        if extended {
+            self.previous.leases[self.previous_of[slot as usize] as usize].kept = true;
+        }
+        let position = |index: usize| u32::try_from(index).expect("fewer than 2^32 workers");
+        self.current.leases.push(Lease {
+            slot,
+            generation: account.generation,
+            combination: account.combination,
+            worker_type,
+            workers: (position(start), position(end)),
+            n_servers: if end - start == 1 { 1 } else { self.workers.n_servers_of(granted) },
+            extended,
+            kept: false,
+        });
+    }
+
+    /// Does a job wait although workers that it could use were left? Asked after [`assign`](Self::assign).
+    pub fn waits_beside_idle(&self) -> bool {
+        let ledger = &self.ledger;
+        ledger.order.iter().any(|slot| {
+            let account = &ledger.accounts[*slot as usize];
+            let row = ledger.row(*slot);
+            !account.combination.is_pair()
+                && !self.selection.has_taken(ledger, account.members[0])
+                && (0..ledger.n_types).any(|column| {
+                    ledger.runs[row + column] && account.scale_factor <= self.selection.left[column]
+                })
+        })
+    }
+
+    /// The leases of this round, in the order in which they were granted.
+    pub fn leases(&self) -> impl ExactSizeIterator<Item = GrantedLease<'_>> {
+        self.current.leases.iter().map(|lease| self.current.granted(lease))
+    }
+
+    /// One of them.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn lease(&self, index: usize) -> GrantedLease<'_> {
+        self.current.granted(&self.current.leases[index])
+    }
+
+    /// The combinations of the round before that lost their workers although a job of theirs is still here.
+    pub fn preempted(&self) -> impl Iterator<Item = GrantedLease<'_>> {
+        let lost =
+            self.previous.leases.iter().filter(|lease| {
+                !lease.kept && lease.combination.members().any(|job| self.ledger.has_job(job))
+            });
+        lost.map(|lease| self.previous.granted(lease))
+    }
+
+    /// The deficit of a combination on a worker type; none if it has no account.
+    pub fn deficit(&self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> Option<Seconds> {
+        let slot = self.ledger.slot(combination)?;
+        Some(Seconds::new(self.ledger.deficit[self.ledger.row(slot) + worker_type.index()]))
+    }
+
+    /// Time received since the last reset, the initial credit included; none if it has no account.
+    pub fn received(&self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> Option<Seconds> {
+        let slot = self.ledger.slot(combination)?;
+        Some(Seconds::new(self.ledger.received[self.ledger.row(slot) + worker_type.index()]))
+    }
+}

@@ -1,0 +1,159 @@
+//! Who runs in the next round: greedily, type by type, the most urgent first, without backtracking.
+
+use super::ledger::{Ledger, Slot};
+use super::options::{MechanismOptions, Unallocated};
+use super::placement::Workers;
+use super::priority::{Priority, descending};
+use super::rounds::Rules;
+use crate::index::{Id, WorkerTypeId};
+
+/// A combination that wants a worker type.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    priority: Priority,
+    deficit: f64,
+    share: f64,
+    /// Its place in the order that breaks ties.
+    position: u32,
+    slot: Slot,
+}
+
+/// What was selected, and room to select in.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    /// Combinations with a share that can run on the type, with their positions: [type].
+    sharing: Vec<Vec<(u32, Slot)>>,
+    /// What was selected, in order: [type].
+    pub(super) chosen: Vec<Vec<Slot>>,
+    /// Workers that the selection left: [type].
+    pub(super) left: Vec<u32>,
+    entries: Vec<Entry>,
+    stamp: u64,
+    n_taken: usize,
+    /// `sharing` is out of date.
+    pub(super) stale: bool,
+}
+
+impl Selection {
+    pub(super) fn new(n_types: usize) -> Self {
+        Self {
+            sharing: vec![Vec::new(); n_types],
+            chosen: vec![Vec::new(); n_types],
+            left: vec![0; n_types],
+            entries: Vec::new(),
+            stamp: 0,
+            n_taken: 0,
+            stale: true,
+        }
+    }
+
+    /// Was this job selected? Its place among the ledger's members.
+    pub(super) fn has_taken(&self, ledger: &Ledger, place: u32) -> bool {
+        ledger.members[place as usize].taken == self.stamp
+    }
+
+    /// Selects for every type in the order given.
+    pub(super) fn select(
+        &mut self,
+        ledger: &mut Ledger,
+        workers: &Workers,
+        (options, rules): (&MechanismOptions, Rules),
+        order: &[WorkerTypeId],
+    ) {
+        if self.stale {
+            self.refresh(ledger, options);
+        }
+        self.stamp += 1;
+        self.n_taken = 0;
+        for worker_type in order {
+            let column = worker_type.index();
+            self.left[column] = workers.n_up(*worker_type);
+            self.chosen[column].clear();
+            self.gather_sharing(ledger, column);
+            self.take_entries(ledger, column);
+            let all_taken = self.n_taken == ledger.n_jobs();
+            if self.left[column] > 0 && !rules.skip_zero_priority && !all_taken {
+                self.gather_fillers(ledger, options, column);
+                self.take_entries(ledger, column);
+            }
+        }
+    }
+
+    fn refresh(&mut self, ledger: &mut Ledger, options: &MechanismOptions) {
+        ledger.sort(options.ties);
+        for (column, sharing) in self.sharing.iter_mut().enumerate() {
+            sharing.clear();
+            for (position, slot) in (0_u32..).zip(&ledger.order) {
+                let cell = ledger.row(*slot) + column;
+                if ledger.runs[cell] && ledger.share[cell] > 0.0 {
+                    sharing.push((position, *slot));
+                }
+            }
+        }
+        self.stale = false;
+    }
+
+    fn gather_sharing(&mut self, ledger: &Ledger, column: usize) {
+        self.entries.clear();
+        let total = ledger.total[column];
+        for (position, slot) in &self.sharing[column] {
+            let cell = ledger.row(*slot) + column;
+            let share = ledger.share[cell];
+            self.entries.push(Entry {
+                priority: Priority::of(share, ledger.received[cell], total),
+                deficit: ledger.deficit[cell],
+                share,
+                position: *position,
+                slot: *slot,
+            });
+        }
+    }
+
+    fn gather_fillers(&mut self, ledger: &Ledger, options: &MechanismOptions, column: usize) {
+        self.entries.clear();
+        for (position, slot) in (0_u32..).zip(&ledger.order) {
+            let cell = ledger.row(*slot) + column;
+            let account = &ledger.accounts[*slot as usize];
+            let waits = !account.allocated && options.unallocated == Unallocated::Wait;
+            let taken = account.members.iter().any(|place| self.has_taken(ledger, *place));
+            if ledger.share[cell] > 0.0 || !ledger.runs[cell] || waits || taken {
+                continue;
+            }
+            self.entries.push(Entry {
+                priority: Priority::Nothing,
+                deficit: ledger.deficit[cell],
+                share: 0.0,
+                position,
+                slot: *slot,
+            });
+        }
+    }
+
+    /// Takes the entries that fit, in descending (priority, deficit, share), then by position.
+    fn take_entries(&mut self, ledger: &mut Ledger, column: usize) {
+        self.entries.sort_unstable_by(|one, other| {
+            (one.priority.descending(other.priority))
+                .then_with(|| descending(one.deficit, other.deficit))
+                .then_with(|| descending(one.share, other.share))
+                .then_with(|| one.position.cmp(&other.position))
+        });
+        for entry in &self.entries {
+            if self.left[column] == 0 {
+                break;
+            }
+            let account = &ledger.accounts[entry.slot as usize];
+            let [first, second] = account.members;
+            if account.scale_factor > self.left[column]
+                || ledger.members[first as usize].taken == self.stamp
+                || ledger.members[second as usize].taken == self.stamp
+            {
+                continue;
+            }
+            self.left[column] -= account.scale_factor;
+            self.n_taken += account.combination.n_members();
+            ledger.members[first as usize].taken = self.stamp;
+            ledger.members[second as usize].taken = self.stamp;
+            self.chosen[column].push(entry.slot);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What of a mechanism must survive a checkpoint.
+
+use serde::{Deserialize, Serialize};
+
+use super::ledger::Ledger;
+use super::options::MechanismOptions;
+use super::rounds::{Lease, Leases, Mechanism, Resets, Rules};
+use crate::cluster::Cluster;
+use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
+use crate::workload::Combination;
+
+/// A mechanism between two rounds, to be saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MechanismState {
+    rules: Rules,
+    resets: Resets,
+    jobs: Vec<(JobId, u32)>,
+    accounts: Vec<AccountState>,
+    total: Vec<f64>,
+    leases: Vec<LeaseState>,
+    down: Vec<WorkerId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountState {
+    combination: Combination<JobId>,
+    allocated: bool,
+    received: Vec<f64>,
+    deficit: Vec<f64>,
+    share: Vec<f64>,
+    runs: Vec<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LeaseState {
+    combination: Combination<JobId>,
+    worker_type: WorkerTypeId,
+    workers: Vec<WorkerId>,
+    n_servers: u32,
+    extended: bool,
+}
+
+impl Mechanism {
+    /// What [`restore`](Self::restore) takes back.
+    pub fn state(&self) -> MechanismState {
+        let ledger = &self.ledger;
+        let scale_factor = |job: JobId| {
+            let alone = ledger.slot(Combination::single(job));
+            alone.map_or(0, |slot| ledger.accounts[slot as usize].scale_factor)
+        };
+        let account = |slot: &u32| {
+            let cells = ledger.row(*slot)..ledger.row(*slot) + ledger.n_types;
+            let account = &ledger.accounts[*slot as usize];
+            AccountState {
+                combination: account.combination,
+                allocated: account.allocated,
+                received: ledger.received[cells.clone()].to_vec(),
+                deficit: ledger.deficit[cells.clone()].to_vec(),
+                share: ledger.share[cells.clone()].to_vec(),
+                runs: ledger.runs[cells].to_vec(),
+            }
+        };
+        let lease = |lease: &Lease| LeaseState {
+            combination: lease.combination,
+            worker_type: lease.worker_type,
+            workers: self.current.workers(lease).to_vec(),
+            n_servers: lease.n_servers,
+            extended: lease.extended,
+        };
+        MechanismState {
+            rules: self.rules,
+            resets: self.resets,
+            jobs: ledger.jobs().map(|job| (job, scale_factor(job))).collect(),
+            accounts: ledger.order.iter().map(account).collect(),
+            total: ledger.total.clone(),
+            leases: self.current.leases.iter().map(lease).collect(),
+            down: (0..self.workers.len())
+                .map(WorkerId::from_index)
+                .filter(|worker| !self.workers.is_up(*worker))
+                .collect(),
+        }
+    }
+
+    /// A mechanism in a saved state, for the same cluster and options.
+    ///
+    /// # Errors
+    /// If the state does not fit the cluster: what is wrong, in words.
+    pub fn restore(
+        cluster: &Cluster,
+        options: MechanismOptions,
+        state: &MechanismState,
+    ) -> Result<Self, String> {
+        let mut mechanism = Self::new(cluster, options);
+        mechanism.rules = state.rules;
+        for worker in &state.down {
+            if worker.index() >= mechanism.workers.len() {
+                return Err(format!("worker {worker} is not in the cluster"));
+            }
+            mechanism.workers.set_up(*worker, false);
+        }
+        mechanism.ledger = restore_ledger(cluster.n_types(), state)?;
+        mechanism.current = restore_leases(&mechanism, state)?;
+        mechanism.resets = state.resets;
+        Ok(mechanism)
+    }
+}
+
+fn restore_ledger(n_types: usize, state: &MechanismState) -> Result<Ledger, String> {
+    let mut ledger = Ledger::new(n_types);
+    let (singles, pairs): (Vec<_>, Vec<_>) =
+        state.accounts.iter().partition(|account| !account.combination.is_pair());
+    for account in singles.into_iter().chain(pairs) {
+        let columns = [&account.received, &account.deficit, &account.share].map(Vec::len);
+        if columns.iter().any(|columns| *columns != n_types) || account.runs.len() != n_types {
+            return Err(format!("an account does not have {n_types} worker types"));
+        }
+        let job = account.combination.first();
+        let slot = if account.combination.is_pair() {
+            if !ledger.can_pair(account.combination) {
+                return Err(format!("jobs {:?} cannot be a pair", account.combination));
+            }
+            ledger.open(account.combination, &account.runs, 0.0)
+        } else {
+            let known = state.jobs.iter().find(|(id, _)| *id == job);
+            let (_, scale_factor) = known.ok_or_else(|| format!("job {job} has no scale factor"))?;
+            if ledger.has_job(job) {
+                return Err(format!("job {job} comes twice"));
+            }
+            ledger.add_job(job, *scale_factor, &account.runs, 0.0)
+        };
+        let row = ledger.row(slot);
+        ledger.received[row..row + n_types].copy_from_slice(&account.received);
+        ledger.deficit[row..row + n_types].copy_from_slice(&account.deficit);
+        ledger.share[row..row + n_types].copy_from_slice(&account.share);
+        ledger.accounts[slot as usize].allocated = account.allocated;
+    }
+    if state.total.len() != n_types {
+        return Err(format!("the totals are not of {n_types} worker types"));
+    }
+    ledger.total.copy_from_slice(&state.total);
+    Ok(ledger)
+}
+
+fn restore_leases(mechanism: &Mechanism, state: &MechanismState) -> Result<Leases, String> {
+    let mut leases = Leases::default();
+    for saved in &state.leases {
+        if let Some(worker) = saved.workers.iter().find(|worker| worker.index() >= mechanism.workers.len()) {
+            return Err(format!("worker {worker} is not in the cluster"));
+        }
+        // A combination of which a member has ended has no account: its lease cannot be extended.
+        let slot = mechanism.ledger.slot(saved.combination);
+        let generation = slot.map_or(u64::MAX, |slot| mechanism.ledger.accounts[slot as usize].generation);
+        let position = |index: usize| u32::try_from(index).expect("fewer than 2^32 workers");
+        let start = leases.workers.len();
+        leases.workers.extend(&saved.workers);
+        leases.leases.push(Lease {
+            slot: slot.unwrap_or(0),
+            generation,
+            combination: saved.combination,
+            worker_type: saved.worker_type,
+            workers: (position(start), position(leases.workers.len())),
+            n_servers: saved.n_servers,
+            extended: saved.extended,
+            kept: false,
+        });
+    }
+    Ok(leases)
+}

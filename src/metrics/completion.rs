@@ -1,0 +1,103 @@
+//! Job completion times: JCT = completion − arrival, in seconds; and the makespan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::index::JobId;
+use crate::simulator::Event;
+use crate::units::Seconds;
+use crate::workload::Job;
+
+/// A measured job that is done, or was given up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Its position in order of arrival.
+    pub id: JobId,
+    /// Its type.
+    pub job_type: String,
+    /// Workers it needed at once.
+    pub scale_factor: u32,
+    /// Its importance.
+    pub weight: f64,
+    /// When it arrived.
+    pub arrival: Seconds,
+    /// When its last step ended; none if it was given up after too many failures.
+    pub completion: Option<Seconds>,
+    /// Completion − arrival.
+    pub jct: Option<Seconds>,
+    /// JCT over the time on an isolated 1/n share; see [`fairness`](super::fairness).
+    pub rho: Option<f64>,
+    /// The time from arrival by which it ought to have been done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<Seconds>,
+    /// Who owns it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+}
+
+/// Measured jobs, in the order in which they ended, and the ends of the whole workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Completions {
+    jobs: Vec<JobRecord>,
+    first_arrival: Option<Seconds>,
+    last_completion: Option<Seconds>,
+}
+
+impl Completions {
+    /// Takes in one event.
+    pub fn fold(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Arrival { job, .. } => {
+                let first = self.first_arrival.get_or_insert(job.arrival);
+                *first = first.min(job.arrival);
+            }
+            Event::Completion { at, id, measured, job, isolated } => {
+                self.last_completion = Some(self.last_completion.map_or(at, |last| last.max(at)));
+                if measured {
+                    let jct = at - job.arrival;
+                    let rho = (isolated.get() > 0.0).then(|| jct / isolated);
+                    let (completion, jct) = (Some(at), Some(jct));
+                    self.jobs.push(JobRecord { completion, jct, rho, ..record(id, job) });
+                }
+            }
+            Event::Dropped { id, measured: true, job, .. } => self.jobs.push(record(id, job)),
+            _ => {}
+        }
+    }
+
+    /// The measured jobs, by id.
+    pub fn jobs(&self) -> Vec<JobRecord> {
+        let mut jobs = self.jobs.clone();
+        jobs.sort_unstable_by_key(|job| job.id);
+        jobs
+    }
+
+    /// JCTs of the measured jobs that were completed, s, in order of completion.
+    pub fn jcts(&self) -> impl Iterator<Item = f64> {
+        self.jobs.iter().filter_map(|job| job.jct).map(Seconds::get)
+    }
+
+    /// Measured jobs that were given up.
+    pub fn n_dropped(&self) -> usize {
+        self.jobs.iter().filter(|job| job.completion.is_none()).count()
+    }
+
+    /// Last completion − first arrival, of all jobs.
+    pub fn makespan(&self) -> Option<Seconds> {
+        Some(self.last_completion? - self.first_arrival?)
+    }
+}
+
+fn record(id: JobId, job: &Job) -> JobRecord {
+    JobRecord {
+        id,
+        job_type: job.job_type.clone(),
+        scale_factor: job.scale_factor,
+        weight: job.weight,
+        arrival: job.arrival,
+        completion: None,
+        jct: None,
+        rho: None,
+        slo: job.slo,
+        entity: job.entity.clone(),
+    }
+}

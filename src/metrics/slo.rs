@@ -1,0 +1,11 @@
+//! Service-level objectives: measured jobs that were done later than they ought to have been.
+
+use super::completion::JobRecord;
+
+/// Measured jobs that have an SLO and missed it, or were given up; none if no job has one.
+pub fn violations(jobs: &[JobRecord]) -> Option<usize> {
+    let with_slo = || jobs.iter().filter_map(|job| job.slo.map(|slo| (job, slo)));
+    let missed = |job: &JobRecord, slo: f64| job.jct.is_none_or(|jct| jct.get() > slo);
+    with_slo().next()?;
+    Some(with_slo().filter(|(job, slo)| missed(job, slo.get())).count())
+}

@@ -1,0 +1,162 @@
+//! The numbers of one simulation.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::completion::JobRecord;
+use super::fairness::Fairness;
+use super::recorder::Recorder;
+use super::slo;
+use crate::units::{Dollars, Seconds};
+
+/// How some values are spread. Quantiles are interpolated linearly between order statistics.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Distribution {
+    /// How many.
+    pub count: usize,
+    /// Their mean.
+    pub average: f64,
+    /// The 50th percentile.
+    pub median: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+    /// The values themselves, ascending: the i-th of n is the quantile (i + 1)/n of the empirical CDF.
+    #[serde(skip)]
+    pub sorted: Vec<f64>,
+}
+
+impl Distribution {
+    /// None without values.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_unstable_by(f64::total_cmp);
+        let max = *values.last()?;
+        let count = values.len();
+        Some(Self {
+            count,
+            average: values.iter().sum::<f64>() / count as f64,
+            median: quantile(&values, 0.5),
+            p95: quantile(&values, 0.95),
+            p99: quantile(&values, 0.99),
+            max,
+            sorted: values,
+        })
+    }
+}
+
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let place = q * (sorted.len() - 1) as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and the length of a slice"
+    )]
+    let below = place.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
+}
+
+/// Completion times of the measured jobs of one weight.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WeightClass {
+    /// The weight.
+    pub weight: f64,
+    /// JCTs, s.
+    pub jct: Distribution,
+}
+
+/// One simulation in numbers; the same bytes for the same spec and seed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Mean JCT of the measured jobs that were completed, s; null without any.
+    pub average_jct: Option<f64>,
+    /// How their JCTs are spread, s.
+    pub jct: Option<Distribution>,
+    /// The same by weight, where weights differ.
+    pub jct_by_weight: Vec<WeightClass>,
+    /// How finish-time fairness is spread.
+    pub rho: Option<Fairness>,
+    /// Last completion − first arrival, of all jobs.
+    pub makespan: Option<Seconds>,
+    /// Busy worker time over worker time, by type and `all`.
+    pub utilization: BTreeMap<String, f64>,
+    /// Rounds started.
+    pub rounds: u64,
+    /// Times the policy was asked.
+    pub solves: u64,
+    /// Iterations of all solves.
+    pub solve_iterations: u64,
+    /// Backends that were tried and not believed.
+    pub fallbacks: u64,
+    /// Soft promises (SLOs) that the policy gave up, counted at each decision.
+    pub promises_dropped: u64,
+    /// Combinations that lost their workers while work was left.
+    pub preemptions: u64,
+    /// Leases granted.
+    pub leases: u64,
+    /// Of them, on the workers of the round before.
+    pub lease_extensions: u64,
+    /// What busy workers cost, $; null without prices.
+    pub cost: Option<Dollars>,
+    /// Measured jobs that missed their SLO; null if none has one.
+    pub slo_violations: Option<usize>,
+    /// Slices of jobs that failed.
+    pub failures: u64,
+    /// Failures of workers.
+    pub worker_failures: u64,
+    /// Measured jobs given up after too many failures.
+    pub jobs_dropped: usize,
+    /// The measured jobs that ended, by id.
+    pub jobs: Vec<JobRecord>,
+}
+
+impl Summary {
+    pub(super) fn of(recorder: &Recorder) -> Self {
+        let Recorder { completions, utilization, counts, .. } = recorder;
+        let jobs = completions.jobs();
+        let jct = Distribution::of(completions.jcts().collect());
+        let mut by_type: BTreeMap<String, f64> = utilization.by_type().into_iter().collect();
+        by_type.insert("all".to_owned(), utilization.all());
+        Self {
+            average_jct: jct.as_ref().map(|jct| jct.average),
+            jct,
+            jct_by_weight: by_weight(&jobs),
+            rho: Fairness::of(&jobs),
+            makespan: completions.makespan(),
+            utilization: by_type,
+            rounds: counts.rounds,
+            solves: counts.solves,
+            solve_iterations: counts.iterations,
+            fallbacks: counts.fallbacks,
+            promises_dropped: counts.promises_dropped,
+            preemptions: counts.preemptions,
+            leases: counts.leases,
+            lease_extensions: counts.lease_extensions,
+            cost: utilization.cost(),
+            slo_violations: slo::violations(&jobs),
+            failures: counts.failures,
+            worker_failures: counts.worker_failures,
+            jobs_dropped: completions.n_dropped(),
+            jobs,
+        }
+    }
+}
+
+fn by_weight(jobs: &[JobRecord]) -> Vec<WeightClass> {
+    let mut weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
+    weights.sort_unstable_by(f64::total_cmp);
+    weights.dedup();
+    if weights.len() < 2 {
+        return Vec::new();
+    }
+    let class = |weight: f64| {
+        let of_weight = jobs.iter().filter(|job| job.weight.total_cmp(&weight).is_eq());
+        let jct = Distribution::of(of_weight.filter_map(|job| job.jct).map(Seconds::get).collect())?;
+        Some(WeightClass { weight, jct })
+    };
+    weights.into_iter().filter_map(class).collect()
+}

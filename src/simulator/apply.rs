@@ -1,0 +1,289 @@
+//! Rounds decided one decision at a time: each is applied, or rejected with a reason.
+
+use serde::{Deserialize, Serialize};
+
+use super::active::Table;
+use super::adapter::{MechanizedState, Situation};
+use super::event::{Event, Observer};
+use super::options::Options;
+use super::simulation::{Driver, Moment, SimulationError};
+use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
+use crate::mechanism::{GrantedLease, Workers};
+use crate::policy::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
+use crate::units::Seconds;
+use crate::workload::Combination;
+
+/// Decisions of one round that are believed: a multiple of what there is to decide.
+const DECISIONS_PER_JOB_OR_WORKER: usize = 16;
+
+/// A policy that decides inside rounds, and what it has placed.
+#[derive(Debug)]
+pub(super) struct Direct {
+    policy: Box<dyn RoundPolicy>,
+    workers: Workers,
+    previous: Vec<Placed>,
+    placed: Vec<Placed>,
+    /// Servers of each placement, and whether it had the same workers before.
+    granted: Vec<(u32, bool)>,
+    free: IndexVec<WorkerTypeId, Vec<WorkerId>>,
+}
+
+/// What of a driver must survive a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DriverState {
+    Mechanized(Box<MechanizedState>),
+    Direct { policy: serde_json::Value, placed: Vec<PlacedState>, down: Vec<WorkerId> },
+}
+
+/// A placement, to be saved.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlacedState {
+    combination: Combination<JobId>,
+    worker_type: WorkerTypeId,
+    workers: Vec<WorkerId>,
+}
+
+impl Direct {
+    pub(super) fn new(policy: Box<dyn RoundPolicy>, workers: Workers) -> Self {
+        Self {
+            policy,
+            workers,
+            previous: Vec::new(),
+            placed: Vec::new(),
+            granted: Vec::new(),
+            free: IndexVec::new(),
+        }
+    }
+
+    /// Asks for decisions until the round ends.
+    pub(super) fn decide(
+        &mut self,
+        moment: &mut Moment<'_>,
+        (round, options): (u64, &Options),
+        ran: &[Ran],
+    ) -> Result<(), SimulationError> {
+        self.previous = std::mem::take(&mut self.placed);
+        self.free = (0..self.workers.n_types())
+            .map(|column| {
+                let all = self.workers.of_type(WorkerTypeId::from_index(column));
+                all.filter(|worker| self.workers.is_up(*worker)).collect()
+            })
+            .collect();
+        let mut problem = moment.problem()?;
+        let decisions_max = DECISIONS_PER_JOB_OR_WORKER * (1 + moment.table.jobs.len() + self.workers.len());
+        let mut rejected: Option<String> = None;
+        for decisions in 0..=decisions_max {
+            let view = RoundView {
+                round,
+                now: moment.now,
+                round_length: options.round_length,
+                cluster: moment.cluster,
+                problem: &problem,
+                previous: &self.previous,
+                ran,
+                placed: &self.placed,
+                free: &self.free,
+                rejected: rejected.as_deref(),
+            };
+            if decisions == 0 {
+                self.policy.begin(&view)?;
+            }
+            rejected = match self.policy.next(&view)? {
+                RoundDecision::EndRound => {
+                    self.grant();
+                    return Ok(());
+                }
+                RoundDecision::Place(placed) => self.place(moment.table, placed).err(),
+                RoundDecision::Preempt { job } => self.take_off(job).err(),
+                RoundDecision::Resize { job, workers } => {
+                    let done = self.resize(moment.table, job, workers);
+                    if done.is_ok() {
+                        problem = moment.problem()?;
+                    }
+                    done.err()
+                }
+            };
+        }
+        Err(SimulationError::Livelock { decisions: decisions_max, round })
+    }
+
+    fn place(&mut self, table: &Table, placed: Placed) -> Result<(), String> {
+        let Placed { combination, worker_type, workers } = &placed;
+        for job in combination.members() {
+            let active = table.get(job).ok_or_else(|| format!("job {job} is not active"))?;
+            let needs = active.progress.job.scale_factor;
+            if workers.len() != needs as usize {
+                return Err(format!("job {job} needs {needs} workers, got {}", workers.len()));
+            }
+            if self.placed.iter().any(|other| other.combination.contains(job)) {
+                return Err(format!("job {job} is placed already"));
+            }
+        }
+        if worker_type.index() >= self.free.len() || !table.runs(*combination, *worker_type) {
+            return Err(format!("jobs {combination:?} cannot run on worker type {worker_type}"));
+        }
+        let ascending = workers.windows(2).all(|pair| pair[0] < pair[1]);
+        let free = &self.free[*worker_type];
+        if let Some(worker) = workers.iter().find(|worker| free.binary_search(worker).is_err()) {
+            return Err(format!("worker {worker} is not a free one of type {worker_type}"));
+        }
+        if !ascending {
+            return Err("workers are not in ascending order".to_owned());
+        }
+        self.free[*worker_type].retain(|worker| workers.binary_search(worker).is_err());
+        self.placed.push(placed);
+        Ok(())
+    }
+
+    fn take_off(&mut self, job: JobId) -> Result<(), String> {
+        let position = self.placed.iter().position(|placed| placed.combination.contains(job));
+        let position = position.ok_or_else(|| format!("job {job} is not placed in this round"))?;
+        let placed = self.placed.remove(position);
+        self.free[placed.worker_type].extend(placed.workers);
+        self.free[placed.worker_type].sort_unstable();
+        Ok(())
+    }
+
+    fn resize(&self, table: &mut Table, job: JobId, workers: u32) -> Result<(), String> {
+        if self.placed.iter().any(|placed| placed.combination.contains(job)) {
+            return Err(format!("job {job} is placed already"));
+        }
+        let position = table.find(job).ok_or_else(|| format!("job {job} is not active"))?;
+        if table.resize(position, workers) {
+            Ok(())
+        } else {
+            Err(format!("job {job} has no throughputs on {workers} workers"))
+        }
+    }
+
+    /// The round is decided: which placements keep their workers?
+    fn grant(&mut self) {
+        let granted = self
+            .placed
+            .iter()
+            .map(|placed| (self.workers.n_servers_of(&placed.workers), self.previous.contains(placed)));
+        self.granted = granted.collect();
+    }
+
+    fn lease(&self, index: usize) -> GrantedLease<'_> {
+        let Placed { combination, worker_type, workers } = &self.placed[index];
+        let (n_servers, extended) = self.granted[index];
+        GrantedLease { combination: *combination, worker_type: *worker_type, workers, n_servers, extended }
+    }
+}
+
+impl Driver {
+    pub(super) fn workers(&self) -> &Workers {
+        match self {
+            Self::Mechanized(mechanized) => mechanized.mechanism.workers(),
+            Self::Direct(direct) => &direct.workers,
+        }
+    }
+
+    pub(super) fn set_up(&mut self, worker: WorkerId, up: bool) {
+        match self {
+            Self::Mechanized(mechanized) => mechanized.mechanism.set_up(worker, up),
+            Self::Direct(direct) => direct.workers.set_up(worker, up),
+        }
+    }
+
+    /// Something that an allocation depends on has changed; a round policy looks for itself.
+    pub(super) fn note_change(&mut self) {
+        if let Self::Mechanized(mechanized) = self {
+            mechanized.mechanism.note_change();
+        }
+    }
+
+    pub(super) fn n_leases(&self) -> usize {
+        match self {
+            Self::Mechanized(mechanized) => mechanized.mechanism.leases().len(),
+            Self::Direct(direct) => direct.placed.len(),
+        }
+    }
+
+    pub(super) fn lease(&self, index: usize) -> GrantedLease<'_> {
+        match self {
+            Self::Mechanized(mechanized) => mechanized.mechanism.lease(index),
+            Self::Direct(direct) => direct.lease(index),
+        }
+    }
+
+    pub(super) fn tell_preempted(&self, now: Seconds, table: &Table, observer: &mut dyn Observer) {
+        match self {
+            Self::Mechanized(mechanized) => {
+                for lease in mechanized.mechanism.preempted() {
+                    let (jobs, worker_type) = (lease.combination, lease.worker_type);
+                    observer.observe(&Event::Preempted { now, jobs, worker_type });
+                }
+            }
+            Self::Direct(direct) => {
+                for old in &direct.previous {
+                    let active = old.combination.members().any(|job| table.find(job).is_some());
+                    if active && !direct.placed.contains(old) {
+                        let (jobs, worker_type) = (old.combination, old.worker_type);
+                        observer.observe(&Event::Preempted { now, jobs, worker_type });
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn state(&self) -> DriverState {
+        match self {
+            Self::Mechanized(mechanized) => DriverState::Mechanized(Box::new(mechanized.state())),
+            Self::Direct(direct) => DriverState::Direct {
+                policy: direct.policy.state(),
+                placed: direct.placed.iter().map(|placed| placed.clone().into()).collect(),
+                down: (0..direct.workers.len())
+                    .map(WorkerId::from_index)
+                    .filter(|worker| !direct.workers.is_up(*worker))
+                    .collect(),
+            },
+        }
+    }
+
+    pub(super) fn restore(
+        &mut self,
+        cluster: &crate::cluster::Cluster,
+        state: &DriverState,
+    ) -> Result<(), SimulationError> {
+        match (self, state) {
+            (Self::Mechanized(mechanized), DriverState::Mechanized(state)) => {
+                mechanized.restore(cluster, state)
+            }
+            (Self::Direct(direct), DriverState::Direct { policy, placed, down }) => {
+                direct.policy.restore(policy)?;
+                direct.placed = placed.iter().map(|placed| placed.clone().into()).collect();
+                for worker in down {
+                    if worker.index() >= direct.workers.len() {
+                        let reason = format!("worker {worker} is not in the cluster");
+                        return Err(SimulationError::Checkpoint { reason });
+                    }
+                    direct.workers.set_up(*worker, false);
+                }
+                direct.grant();
+                Ok(())
+            }
+            _ => {
+                let reason = "it is of the other kind of policy".to_owned();
+                Err(SimulationError::Checkpoint { reason })
+            }
+        }
+    }
+}
+
+impl From<Placed> for PlacedState {
+    fn from(placed: Placed) -> Self {
+        let Placed { combination, worker_type, workers } = placed;
+        Self { combination, worker_type, workers }
+    }
+}
+
+impl From<PlacedState> for Placed {
+    fn from(state: PlacedState) -> Self {
+        let PlacedState { combination, worker_type, workers } = state;
+        Self { combination, worker_type, workers }
+    }
+}

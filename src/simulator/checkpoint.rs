@@ -1,0 +1,185 @@
+//! A simulation between two rounds, to be saved and taken up again: with the same result, bit for bit.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::active::Progress;
+use super::apply::DriverState;
+use super::faults::FaultState;
+use super::feed::Feed;
+use super::ideal::Fluid;
+use super::options::Options;
+use super::progress::Running;
+use super::simulation::{Clock, Simulation, SimulationError};
+use crate::cluster::Cluster;
+use crate::policy::{Policy, RoundPolicy};
+use crate::problem::{Entity, InnerRule};
+use crate::throughput::Throughputs;
+use crate::workload::Arrivals;
+
+/// The format that this version writes and reads.
+const FORMAT: &str = "apportion/checkpoint-v1";
+
+/// Everything that a simulation needs to go on, apart from cluster, throughputs, policy and arrivals, which are
+/// made anew as they were.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    format: String,
+    /// What the simulation was told.
+    pub options: Options,
+    /// The cluster, as it is written on command lines.
+    cluster: String,
+    clock: Clock,
+    n_arrived: u32,
+    jobs: Vec<Progress>,
+    entities: Vec<String>,
+    driver: DriverState,
+    running: Vec<Running>,
+    faults: FaultState,
+    fluid: Option<Fluid>,
+}
+
+impl Simulation {
+    /// The state at this boundary.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            format: FORMAT.to_owned(),
+            options: self.setting.options.clone(),
+            cluster: self.setting.cluster.to_string(),
+            clock: self.clock,
+            n_arrived: self.feed.n_taken(),
+            jobs: self.table.jobs.iter().map(|active| active.progress.clone()).collect(),
+            entities: self.table.entities.iter().map(|entity| entity.name.clone()).collect(),
+            driver: self.driver.state(),
+            running: self.running.clone(),
+            faults: self.faults.clone(),
+            fluid: self.fluid.clone(),
+        }
+    }
+
+    /// A simulation that goes on where a checkpoint was taken. Cluster, throughputs, arrivals, policy and
+    /// [declared entities](Self::with_entities) are to be made as they were made for the first run; arrivals
+    /// from their beginning.
+    ///
+    /// # Errors
+    /// If the checkpoint is of another simulation.
+    pub fn resume(
+        (cluster, throughputs): (&Cluster, Arc<Throughputs>),
+        arrivals: Box<dyn Arrivals>,
+        policy: Box<dyn Policy>,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, SimulationError> {
+        let nothing = Box::new(crate::workload::Listed::new(Vec::new()));
+        let options = checkpoint.options.clone();
+        let fresh = Self::new((cluster, throughputs), nothing, policy, options)?;
+        fresh.take_up(arrivals, checkpoint)
+    }
+
+    /// The same for a policy that decides inside rounds.
+    ///
+    /// # Errors
+    /// If the checkpoint is of another simulation.
+    pub fn resume_with_round_policy(
+        (cluster, throughputs): (&Cluster, Arc<Throughputs>),
+        arrivals: Box<dyn Arrivals>,
+        policy: Box<dyn RoundPolicy>,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, SimulationError> {
+        let nothing = Box::new(crate::workload::Listed::new(Vec::new()));
+        let options = checkpoint.options.clone();
+        let fresh = Self::with_round_policy((cluster, throughputs), nothing, policy, options)?;
+        fresh.take_up(arrivals, checkpoint)
+    }
+
+    fn take_up(
+        mut self,
+        arrivals: Box<dyn Arrivals>,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, SimulationError> {
+        let refuse = |reason: String| Err(SimulationError::Checkpoint { reason });
+        if checkpoint.format != FORMAT {
+            return refuse(format!("it is of format `{}`, expected `{FORMAT}`", checkpoint.format));
+        }
+        let cluster = self.setting.cluster.to_string();
+        if checkpoint.cluster != cluster {
+            return refuse(format!("it is of cluster `{}`, expected `{cluster}`", checkpoint.cluster));
+        }
+        if !checkpoint.jobs.is_sorted_by(|one, other| one.id < other.id) {
+            return refuse("its jobs are not in order".to_owned());
+        }
+        if checkpoint.clock.n_prices > self.setting.options.prices.len() {
+            return refuse("it has seen more changes of prices than there are".to_owned());
+        }
+        for name in &checkpoint.entities {
+            let inner = InnerRule::Fairness;
+            self.table.entities.push(Entity { name: name.clone(), weight: 1.0, inner, parent: None });
+        }
+        for progress in &checkpoint.jobs {
+            self.table.add(progress.clone(), &self.setting.cluster)?;
+        }
+        self.driver.restore(&self.setting.cluster, &checkpoint.driver)?;
+        let n_leases = self.driver.n_leases();
+        if checkpoint.running.iter().any(|slice| slice.lease as usize >= n_leases) {
+            return refuse("a slice runs without a lease".to_owned());
+        }
+        self.feed = Feed::new(arrivals, checkpoint.n_arrived);
+        self.clock = checkpoint.clock;
+        self.running.clone_from(&checkpoint.running);
+        self.faults = checkpoint.faults.clone();
+        self.fluid.clone_from(&checkpoint.fluid);
+        self.refresh_cluster();
+        Ok(self)
+    }
+}
+
+/// Refuses options out of their range.
+pub(super) fn check_options(options: &Options, cluster: &Cluster) -> Result<(), SimulationError> {
+    let fine = |fine: bool, field: &'static str, value: String, expected: &'static str| {
+        if fine { Ok(()) } else { Err(SimulationError::Option { field, value, expected }) }
+    };
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    let not_negative = |value: f64| value.is_finite() && value >= 0.0;
+    let round = options.round_length.get();
+    fine(positive(round), "round_length", round.to_string(), "a finite number of seconds above 0")?;
+    let mechanism = &options.semantics.mechanism;
+    for (field, value) in
+        [("initial_credit", mechanism.initial_credit), ("reset_interval", mechanism.reset_interval)]
+    {
+        let expected = "a finite number of seconds, at least 0";
+        fine(not_negative(value.get()), field, value.get().to_string(), expected)?;
+    }
+    if let Some(window) = &options.measure {
+        fine(!window.is_empty(), "measure", format!("{window:?}"), "a range that holds at least one job")?;
+    }
+    let noise = options.faults.throughput_noise;
+    fine(not_negative(noise), "throughput_noise", noise.to_string(), "a finite number, at least 0")?;
+    let chance = options.faults.jobs.probability;
+    let within = (0.0..1.0).contains(&chance);
+    fine(within, "probability", chance.to_string(), "a number from 0 to less than 1")?;
+    if let Some(faults) = &options.faults.workers {
+        for (field, value) in [
+            ("mean_time_between_failures", faults.mean_time_between_failures),
+            ("mean_time_to_repair", faults.mean_time_to_repair),
+        ] {
+            let expected = "a finite number of seconds above 0";
+            fine(positive(value.get()), field, value.get().to_string(), expected)?;
+        }
+    }
+    if let Some(stragglers) = &options.faults.stragglers {
+        let within = (0.0..1.0).contains(&stragglers.spread);
+        fine(within, "spread", stragglers.spread.to_string(), "a number from 0 to less than 1")?;
+    }
+    if let Some(contention) = &options.contention {
+        let slowdown = contention.slowdown;
+        fine(not_negative(slowdown), "slowdown", slowdown.to_string(), "a finite number, at least 0")?;
+    }
+    let in_order = options.prices.is_sorted_by(|one, other| one.at.get() <= other.at.get());
+    fine(in_order, "prices", "out of order".to_owned(), "changes in order of time")?;
+    for change in &options.prices {
+        let known = cluster.find(&change.worker_type).is_some();
+        fine(known, "prices", change.worker_type.clone(), "a worker type of the cluster")?;
+    }
+    Ok(())
+}

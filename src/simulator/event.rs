@@ -1,0 +1,221 @@
+//! What happens in a simulation, told as it happens.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::index::{JobId, WorkerId, WorkerTypeId};
+use crate::policy::Decision;
+use crate::problem::Problem;
+use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
+use crate::workload::{Combination, Job};
+
+/// One thing that happened. `now` and all other instants count from the start of the workload.
+///
+/// Serializes to one JSON object, whose `event` names the variant; wall times are left out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A job was taken in, at the boundary that follows its arrival.
+    Arrival {
+        /// When it was seen.
+        now: Seconds,
+        /// Which job.
+        id: JobId,
+        /// Is it in the measurement window?
+        measured: bool,
+        /// The job.
+        job: &'a Job,
+    },
+    /// The policy was asked.
+    Allocated {
+        /// When.
+        now: Seconds,
+        /// Jobs in the problem.
+        n_jobs: usize,
+        /// The backend whose answer was taken; none for closed forms and heuristics.
+        backend: Option<&'a str>,
+        /// How it was solved.
+        route: Option<&'a str>,
+        /// Iterations of all solves.
+        iterations: u64,
+        /// Backends that were tried and not believed.
+        fallbacks: &'a [String],
+        /// Jobs whose soft promise was given up.
+        dropped: Vec<JobId>,
+        /// Wall time of build, solve and expansion, in seconds.
+        #[serde(skip)]
+        solve_seconds: f64,
+    },
+    /// A round starts.
+    RoundStarted {
+        /// When.
+        now: Seconds,
+        /// Its number, from 0.
+        round: u64,
+        /// Active jobs.
+        n_active: usize,
+        /// Leases granted.
+        n_leases: usize,
+    },
+    /// A combination has workers for this round.
+    Lease {
+        /// When.
+        now: Seconds,
+        /// The jobs.
+        jobs: Combination<JobId>,
+        /// The type of the workers.
+        worker_type: WorkerTypeId,
+        /// The workers.
+        workers: &'a [WorkerId],
+        /// How many servers they are on.
+        n_servers: u32,
+        /// The same workers as in the round before.
+        extended: bool,
+    },
+    /// A combination lost its workers while a job of it has work left.
+    Preempted {
+        /// When.
+        now: Seconds,
+        /// The jobs.
+        jobs: Combination<JobId>,
+        /// The type of the workers it had.
+        worker_type: WorkerTypeId,
+    },
+    /// A combination's slice ended.
+    Slice(Slice),
+    /// A job is done.
+    Completion {
+        /// When its last step ended.
+        at: Seconds,
+        /// Which job.
+        id: JobId,
+        /// Is it in the measurement window?
+        measured: bool,
+        /// The job.
+        job: &'a Job,
+        /// The time it would have taken on an isolated 1/n share: Σ steps / isolated throughput, n being the
+        /// number of active jobs when they were run.
+        isolated: Seconds,
+    },
+    /// A slice failed: its steps are lost.
+    Failure {
+        /// When.
+        at: Seconds,
+        /// Which job.
+        id: JobId,
+        /// Failures in a row.
+        attempts: u32,
+    },
+    /// A job failed too often and was given up.
+    Dropped {
+        /// When.
+        at: Seconds,
+        /// Which job.
+        id: JobId,
+        /// Is it in the measurement window?
+        measured: bool,
+        /// The job.
+        job: &'a Job,
+    },
+    /// A worker failed.
+    WorkerDown {
+        /// When.
+        at: Seconds,
+        /// Which.
+        worker: WorkerId,
+    },
+    /// A worker was repaired.
+    WorkerUp {
+        /// When.
+        at: Seconds,
+        /// Which.
+        worker: WorkerId,
+    },
+    /// A worker type costs something else from now on.
+    PriceChange {
+        /// Since when.
+        at: Seconds,
+        /// Which type.
+        worker_type: WorkerTypeId,
+        /// The new price.
+        price: DollarsPerWorkerHour,
+    },
+    /// Nothing ran from the end of a round to the next event.
+    Idle {
+        /// From when.
+        from: Seconds,
+        /// Until when.
+        until: Seconds,
+    },
+}
+
+/// What one combination ran in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Slice {
+    /// The jobs.
+    pub jobs: Combination<JobId>,
+    /// The type of its workers.
+    pub worker_type: WorkerTypeId,
+    /// How many workers.
+    pub n_workers: u32,
+    /// When it started.
+    pub start: Seconds,
+    /// When the last member's steps ended.
+    pub end: Seconds,
+    /// The time that counts as spent on the workers.
+    pub time: Seconds,
+    /// Of it, lost to saving and loading state.
+    pub overhead: Seconds,
+    /// What one of the workers cost.
+    pub price: Option<DollarsPerWorkerHour>,
+    /// Steps of the members; 0 if the slice failed.
+    pub steps: [Steps; 2],
+    /// Steps per second of the members.
+    pub throughput: [f64; 2],
+    /// The steps count.
+    pub succeeded: bool,
+}
+
+/// Is told of every event, in order.
+pub trait Observer: fmt::Debug {
+    /// Something happened.
+    fn observe(&mut self, event: &Event<'_>);
+
+    /// The policy answered; comes before [`Event::Allocated`].
+    fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
+        let _ = (now, problem, decision);
+    }
+}
+
+/// Nobody looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn observe(&mut self, _event: &Event<'_>) {}
+}
+
+/// Both are told, the first first.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn observe(&mut self, event: &Event<'_>) {
+        self.0.observe(event);
+        self.1.observe(event);
+    }
+
+    fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
+        self.0.decided(now, problem, decision);
+        self.1.decided(now, problem, decision);
+    }
+}
+
+impl<O: Observer + ?Sized> Observer for &mut O {
+    fn observe(&mut self, event: &Event<'_>) {
+        (**self).observe(event);
+    }
+
+    fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
+        (**self).decided(now, problem, decision);
+    }
+}

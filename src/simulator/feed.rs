@@ -1,0 +1,43 @@
+//! The source of jobs, with the next one in hand.
+
+use crate::index::{Id, JobId};
+use crate::units::Seconds;
+use crate::workload::{Arrivals, Job};
+
+#[derive(Debug)]
+pub(super) struct Feed {
+    source: Box<dyn Arrivals>,
+    next: Option<Job>,
+    /// Jobs taken so far, so the id of the next one.
+    n_taken: u32,
+}
+
+impl Feed {
+    /// A source of which `n_taken` jobs have been had.
+    pub(super) fn new(mut source: Box<dyn Arrivals>, n_taken: u32) -> Self {
+        for _ in 0..n_taken {
+            source.next_job();
+        }
+        let next = source.next_job();
+        Self { source, next, n_taken }
+    }
+
+    pub(super) fn n_taken(&self) -> u32 {
+        self.n_taken
+    }
+
+    pub(super) fn next_arrival(&self) -> Option<Seconds> {
+        self.next.as_ref().map(|job| job.arrival)
+    }
+
+    /// The next job, if it has arrived.
+    pub(super) fn take_until(&mut self, now: Seconds) -> Option<(JobId, Job)> {
+        if self.next_arrival()?.get() > now.get() {
+            return None;
+        }
+        let job = std::mem::replace(&mut self.next, self.source.next_job())?;
+        let id = JobId::from_index(self.n_taken as usize);
+        self.n_taken += 1;
+        Some((id, job))
+    }
+}

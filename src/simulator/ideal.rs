@@ -1,0 +1,174 @@
+//! Shares run exactly, without rounds: what the mechanism costs is the difference.
+//!
+//! Between two re-computations every combination runs on every type for its share of the time. A change is
+//! taken into account when the reset interval is over, or at once if a job without a share could use workers
+//! that nobody has a share of.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Event, Observer, Slice};
+use super::simulation::{Driver, Moment, Simulation, SimulationError, Step};
+use crate::index::{Id, JobId, WorkerTypeId};
+use crate::units::{Seconds, Steps};
+use crate::workload::Combination;
+
+/// The shares that are running.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fluid {
+    /// Combinations and their shares: [type].
+    rows: Vec<(Combination<JobId>, Vec<f64>)>,
+}
+
+/// What a row runs on one type: steps/s of the members while it runs, and its share.
+struct Flow {
+    row: usize,
+    worker_type: WorkerTypeId,
+    share: f64,
+    throughput: [f64; 2],
+}
+
+impl Simulation {
+    /// Goes on to the next arrival, completion, change or re-computation.
+    pub(super) fn flow(&mut self, observer: &mut dyn Observer) -> Result<Step, SimulationError> {
+        if self.is_finished() {
+            return Ok(Step::Finished);
+        }
+        self.take_arrivals(observer)?;
+        self.apply_changes(observer);
+        if self.table.jobs.is_empty() {
+            let Some(next) = self.next_event() else { return Ok(Step::Finished) };
+            let (from, until) = (self.now(), next.max(self.now()));
+            self.clock.now = until.get();
+            observer.observe(&Event::Idle { from, until });
+            return Ok(Step::Advanced);
+        }
+        self.share(observer)?;
+        let flows = self.flows();
+        let mut rates = vec![0.0; self.table.jobs.len()];
+        for flow in &flows {
+            for (job, throughput) in self.rows()[flow.row].0.members().zip(flow.throughput) {
+                if let Some(position) = self.table.find(job) {
+                    rates[position] += flow.share * throughput;
+                }
+            }
+        }
+        let completion = |(position, rate): (usize, &f64)| {
+            (*rate > 0.0).then(|| self.table.jobs[position].progress.steps_remaining() / rate)
+        };
+        let first = rates.iter().enumerate().filter_map(completion).min_by(f64::total_cmp);
+        let to = |at: f64| (at - self.clock.now).max(0.0);
+        let event = self.next_event().map(|at| to(at.get()));
+        let reset = self.next_reset().map(to);
+        let Some(span) = [first, event, reset].into_iter().flatten().min_by(f64::total_cmp) else {
+            return Ok(Step::Stalled);
+        };
+        self.run_flows(&flows, &rates, span, observer);
+        self.clock.round += 1;
+        Ok(if self.is_finished() { Step::Finished } else { Step::Advanced })
+    }
+
+    fn rows(&self) -> &[(Combination<JobId>, Vec<f64>)] {
+        self.fluid.as_ref().map_or(&[], |fluid| &fluid.rows)
+    }
+
+    /// Asks the policy, if it is time to.
+    fn share(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+        let Driver::Mechanized(mechanized) = &self.driver else { return Ok(()) };
+        let now = self.now();
+        let mechanism = &mechanized.mechanism;
+        if !(mechanism.due(now) || mechanism.has_changed() && self.waits_beside_unshared()) {
+            return Ok(());
+        }
+        let Driver::Mechanized(mechanized) = &mut self.driver else { return Ok(()) };
+        let mut moment = Moment { now, table: &mut self.table, cluster: &self.cluster, observer };
+        let (decision, ids) = mechanized.recompute(&mut moment)?;
+        let allocation = &decision.allocation;
+        let row = |(id, jobs): (_, &Combination<_>)| {
+            (jobs.map(|index| ids[index]), allocation.shares().row(id).to_vec())
+        };
+        self.fluid = Some(Fluid { rows: allocation.combinations().enumerate().map(row).collect() });
+        Ok(())
+    }
+
+    /// When a change that is held back will count.
+    fn next_reset(&self) -> Option<f64> {
+        let Driver::Mechanized(mechanized) = &self.driver else { return None };
+        let mechanism = &mechanized.mechanism;
+        let last = mechanism.last_reset().filter(|_| mechanism.has_changed())?;
+        Some(last.get() + mechanism.options().reset_interval.get())
+    }
+
+    /// Could a job without a share use workers that nobody has a share of?
+    fn waits_beside_unshared(&self) -> bool {
+        let mut left: Vec<f64> = self.cluster.types().iter().map(|kind| f64::from(kind.n_workers)).collect();
+        for (jobs, shares) in self.rows() {
+            if let Some(active) = jobs.members().find_map(|job| self.table.get(job)) {
+                for (left, share) in left.iter_mut().zip(shares) {
+                    *left -= share * f64::from(active.progress.job.scale_factor);
+                }
+            }
+        }
+        let shared = |job: JobId| {
+            let mut of_job = self.rows().iter().filter(|(jobs, _)| jobs.contains(job));
+            of_job.any(|(_, shares)| shares.iter().any(|share| *share > 0.0))
+        };
+        self.table.jobs.iter().any(|active| {
+            let needs = f64::from(active.progress.job.scale_factor);
+            let fits = left.iter().zip(&active.alone).any(|(left, speed)| *speed > 0.0 && *left >= needs);
+            fits && !shared(active.progress.id)
+        })
+    }
+
+    /// Rows of jobs that are all still here, type by type. A pair that lost a member runs on as the other alone.
+    fn flows(&self) -> Vec<Flow> {
+        let mut flows = Vec::new();
+        for (row, (jobs, shares)) in self.rows().iter().enumerate() {
+            let active: Vec<_> = jobs.members().map(|job| self.table.get(job)).collect();
+            for (column, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+                let worker_type = WorkerTypeId::from_index(column);
+                let throughput = match active.as_slice() {
+                    [Some(alone)] | [Some(alone), None] => [alone.alone[column], 0.0],
+                    [None, Some(alone)] => [0.0, alone.alone[column]],
+                    [Some(one), Some(other)] => {
+                        self.table.colocated(one, other, worker_type).unwrap_or_default()
+                    }
+                    _ => continue,
+                };
+                flows.push(Flow { row, worker_type, share: *share, throughput });
+            }
+        }
+        flows
+    }
+
+    fn run_flows(&mut self, flows: &[Flow], rates: &[f64], span: f64, observer: &mut dyn Observer) {
+        let start = self.now();
+        let end = Seconds::new(self.clock.now + span);
+        for flow in flows {
+            let jobs = self.rows()[flow.row].0;
+            let active = jobs.members().find_map(|job| self.table.get(job));
+            let time = flow.share * span;
+            observer.observe(&Event::Slice(Slice {
+                jobs,
+                worker_type: flow.worker_type,
+                n_workers: active.map_or(0, |active| active.progress.job.scale_factor),
+                start,
+                end,
+                time: Seconds::new(time),
+                overhead: Seconds::ZERO,
+                price: self.cluster.types()[flow.worker_type].price,
+                steps: flow.throughput.map(|throughput| Steps::new(throughput * time)),
+                throughput: flow.throughput,
+                succeeded: true,
+            }));
+        }
+        self.clock.now = end.get();
+        for position in (0..rates.len()).rev() {
+            let progress = &self.table.jobs[position].progress;
+            let (id, remaining) = (progress.id, progress.steps_remaining());
+            let done = rates[position] > 0.0 && remaining / rates[position] <= span;
+            let steps = if done { remaining } else { rates[position] * span };
+            self.progress(id, steps, (end.get(), true), observer);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What a simulation may be told, and the points at which the published simulator differs.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::mechanism::MechanismOptions;
+use crate::units::{DollarsPerWorkerHour, Seconds};
+
+/// What counts as a combination's time on its workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionTime {
+    /// From the start of its slice to its end.
+    OwnSlice,
+    /// From the end of the round before, idle time included.
+    SinceLastRound,
+}
+
+/// A multi-worker job with fewer steps left than workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShortSlice {
+    /// Runs them.
+    Counts,
+    /// Fails, because some workers get none; after [`JobFaults::attempts_max`] failures it is dropped.
+    Fails,
+}
+
+/// When the members of a pair end their slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairEnd {
+    /// Each at its own time.
+    Own,
+    /// Both at the later one's.
+    Later,
+}
+
+/// Whether servers matter to speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Consolidation {
+    /// A job on more servers than it needs runs at its unconsolidated throughput, where there is one.
+    Modelled,
+    /// Placement does not change speed.
+    Ignored,
+}
+
+/// The random numbers behind the order of worker types, for policies that do not look at speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TypeDraws {
+    /// The stream `worker_types` of the seed.
+    Stream,
+    /// CPython's, seeded with the seed + 5.
+    Python,
+}
+
+/// What happens to the policy when no job is active at a boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EmptyCluster {
+    /// It is asked when there is a job again.
+    Waits,
+    /// It is asked all the same, so that the reset interval starts.
+    Resets,
+}
+
+/// The simulator's differences, one field each, and the mechanism's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Semantics {
+    /// The mechanism's.
+    pub mechanism: MechanismOptions,
+    /// Time on workers.
+    pub execution_time: ExecutionTime,
+    /// Few steps on many workers.
+    pub short_slice: ShortSlice,
+    /// Ends of pairs.
+    pub pair_end: PairEnd,
+    /// Servers and speed.
+    pub consolidation: Consolidation,
+    /// Order of worker types.
+    pub type_draws: TypeDraws,
+    /// Boundaries without jobs.
+    pub empty_cluster: EmptyCluster,
+}
+
+impl Semantics {
+    /// Without the published system's oddities: the default.
+    pub const fn corrected() -> Self {
+        Self {
+            mechanism: MechanismOptions::corrected(),
+            execution_time: ExecutionTime::OwnSlice,
+            short_slice: ShortSlice::Counts,
+            pair_end: PairEnd::Own,
+            consolidation: Consolidation::Modelled,
+            type_draws: TypeDraws::Stream,
+            empty_cluster: EmptyCluster::Waits,
+        }
+    }
+
+    /// The published system (Gavel's repository at c4fa400), to the last draw.
+    pub const fn gavel() -> Self {
+        Self {
+            mechanism: MechanismOptions::gavel(),
+            execution_time: ExecutionTime::SinceLastRound,
+            short_slice: ShortSlice::Fails,
+            pair_end: PairEnd::Later,
+            consolidation: Consolidation::Ignored,
+            type_draws: TypeDraws::Python,
+            empty_cluster: EmptyCluster::Resets,
+        }
+    }
+}
+
+impl Default for Semantics {
+    fn default() -> Self {
+        Self::corrected()
+    }
+}
+
+/// The time that a job loses when it starts again after a preemption, or on other workers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreemptionCost {
+    /// Saving its state, at the end of the lease that is lost (charged at the next start).
+    pub checkpoint: Seconds,
+    /// Loading it again.
+    pub restore: Seconds,
+    /// Job types whose sum of the two differs.
+    #[serde(default)]
+    pub job_types: Vec<(String, Seconds)>,
+}
+
+/// Workers that fail and are repaired; times between are exponential.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerFaults {
+    /// Mean time from repair to failure of one worker.
+    pub mean_time_between_failures: Seconds,
+    /// Mean time from failure to repair.
+    pub mean_time_to_repair: Seconds,
+}
+
+/// Jobs whose slices fail.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobFaults {
+    /// The chance that a slice fails and its steps are lost.
+    pub probability: f64,
+    /// Failures in a row after which a job is dropped.
+    pub attempts_max: u32,
+}
+
+/// Workers of one type that are not equally fast; a gang runs at the speed of its slowest worker.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stragglers {
+    /// Each worker's speed is uniform in (1 − spread, 1].
+    pub spread: f64,
+    /// Speeds are drawn anew every so many rounds; none = once.
+    pub redraw_rounds: Option<u64>,
+}
+
+/// What goes wrong; nothing by default.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    /// Workers that fail.
+    pub workers: Option<WorkerFaults>,
+    /// Jobs that fail.
+    pub jobs: JobFaults,
+    /// Workers that are slow.
+    pub stragglers: Option<Stragglers>,
+    /// Relative standard deviation of the throughputs that the policy is shown; what runs is not changed.
+    pub throughput_noise: f64,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            workers: None,
+            jobs: JobFaults { probability: 0.0, attempts_max: 5 },
+            stragglers: None,
+            throughput_noise: 0.0,
+        }
+    }
+}
+
+/// Jobs spread over several servers share the servers' network links: such a job slows down by
+/// 1 / (1 + `slowdown`·k), where k is the largest number of other spread jobs on any of its servers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contention {
+    /// The slowdown for each other job on the busiest link.
+    pub slowdown: f64,
+}
+
+/// From an instant on, a worker type costs this: a re-computation event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceChange {
+    /// When.
+    pub at: Seconds,
+    /// The worker type.
+    pub worker_type: String,
+    /// Its price from then on.
+    pub price: DollarsPerWorkerHour,
+}
+
+/// What a simulation may be told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// As described, or as published.
+    pub semantics: Semantics,
+    /// Length of a round.
+    pub round_length: Seconds,
+    /// From which every random stream is split.
+    pub seed: u64,
+    /// Shares are run exactly, without rounds.
+    pub ideal: bool,
+    /// Jobs by order of arrival, from 0, that are measured; the simulation ends when they are done. None = all.
+    pub measure: Option<Range<u32>>,
+    /// The cost of preemption; none by default.
+    pub preemption_cost: Option<PreemptionCost>,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// Prices that change, in order of time.
+    pub prices: Vec<PriceChange>,
+    /// Contention on networks.
+    pub contention: Option<Contention>,
+}
+
+impl Options {
+    /// Under these semantics: 360 s rounds, seed 0, all jobs measured, nothing else.
+    pub fn new(semantics: Semantics) -> Self {
+        Self {
+            semantics,
+            round_length: Seconds::new(360.0),
+            seed: 0,
+            ideal: false,
+            measure: None,
+            preemption_cost: None,
+            faults: Faults::default(),
+            prices: Vec::new(),
+            contention: None,
+        }
+    }
+
+    /// [`Semantics::corrected`].
+    pub fn corrected() -> Self {
+        Self::new(Semantics::corrected())
+    }
+
+    /// [`Semantics::gavel`].
+    pub fn gavel() -> Self {
+        Self::new(Semantics::gavel())
+    }
+
+    /// Another round length; the mechanism's initial credit becomes half of it.
+    #[must_use]
+    pub fn with_round_length(mut self, round_length: Seconds) -> Self {
+        self.round_length = round_length;
+        self.semantics.mechanism.initial_credit = round_length / 2.0;
+        self
+    }
+
+    /// Another least time between resets.
+    #[must_use]
+    pub fn with_reset_interval(mut self, interval: Seconds) -> Self {
+        self.semantics.mechanism.reset_interval = interval;
+        self
+    }
+
+    /// Another seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Measures these jobs only.
+    #[must_use]
+    pub fn with_measure(mut self, measure: Range<u32>) -> Self {
+        self.measure = Some(measure);
+        self
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::corrected()
+    }
+}
