@@ -1,12 +1,12 @@
 //! Results on standard output: tables for people, JSON and CSV for programs.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::cli::exit::Failure;
+pub use crate::report::{Cell, Table};
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -73,153 +73,4 @@ impl Output {
 fn write_all(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
-}
-
-/// One cell.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// Words; aligned left.
-    Text(String),
-    /// A number, with so many decimals for people and in full for programs; aligned right.
-    Number(f64, usize),
-    /// A whole number; aligned right.
-    Count(u64),
-    /// Nothing.
-    Empty,
-}
-
-impl Cell {
-    fn for_people(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Number(value, n_decimals) => format!("{value:.n_decimals$}"),
-            Self::Count(value) => value.to_string(),
-            Self::Empty => "-".to_owned(),
-        }
-    }
-
-    fn for_programs(&self) -> String {
-        match self {
-            Self::Number(value, _) => value.to_string(),
-            Self::Empty => String::new(),
-            _ => self.for_people(),
-        }
-    }
-
-    fn json(&self) -> serde_json::Value {
-        match self {
-            Self::Text(text) => text.as_str().into(),
-            Self::Number(value, _) => (*value).into(),
-            Self::Count(value) => (*value).into(),
-            Self::Empty => serde_json::Value::Null,
-        }
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-/// Columns and rows.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct Table {
-    columns: Vec<String>,
-    rows: Vec<Vec<Cell>>,
-}
-
-impl Table {
-    /// No rows yet.
-    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
-        Self { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
-    }
-
-    /// Adds a row.
-    ///
-    /// # Panics
-    /// If it has another number of cells than there are columns.
-    pub fn push(&mut self, row: Vec<Cell>) {
-        assert_eq!(row.len(), self.columns.len(), "a row has one cell per column");
-        self.rows.push(row);
-    }
-
-    /// For people: columns aligned, two spaces apart.
-    pub fn aligned(&self) -> String {
-        let cells: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(Cell::for_people).collect()).collect();
-        let width = |column: usize| {
-            let widths = cells.iter().map(|row| row[column].chars().count());
-            widths.chain([self.columns[column].chars().count()]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let right: Vec<bool> = (0..self.columns.len())
-            .map(|column| !self.rows.iter().any(|row| matches!(row[column], Cell::Text(_))))
-            .collect();
-        let mut text = String::new();
-        for line in std::iter::once(&self.columns).chain(&cells) {
-            let mut aligned = String::new();
-            for (column, cell) in line.iter().enumerate() {
-                let padding = " ".repeat(widths[column] - cell.chars().count());
-                let (before, after) =
-                    if right[column] { (padding.as_str(), "") } else { ("", padding.as_str()) };
-                let gap = if column == 0 { "" } else { "  " };
-                let _ = write!(aligned, "{gap}{before}{cell}{after}");
-            }
-            text.push_str(aligned.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-
-    /// For programs: comma-separated, a header line first.
-    pub fn csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        let written = writer.write_record(&self.columns).and_then(|()| {
-            self.rows.iter().try_for_each(|row| writer.write_record(row.iter().map(Cell::for_programs)))
-        });
-        debug_assert!(written.is_ok(), "memory takes every record of the right length");
-        String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
-    }
-
-    fn objects(&self) -> Vec<serde_json::Map<String, serde_json::Value>> {
-        let object = |row: &Vec<Cell>| self.columns.iter().cloned().zip(row.iter().map(Cell::json)).collect();
-        self.rows.iter().map(object).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table() -> Table {
-        let mut table = Table::new(["policy", "rate", "jct"]);
-        table.push(vec!["fifo, plain".into(), Cell::Number(0.4, 1), Cell::Number(12.346, 2)]);
-        table.push(vec!["isolated".into(), Cell::Number(10.0, 1), Cell::Empty]);
-        table
-    }
-
-    #[test]
-    fn people_get_aligned_columns() {
-        let expected = "\
-policy       rate    jct
-fifo, plain   0.4  12.35
-isolated     10.0      -
-";
-        assert_eq!(table().aligned(), expected);
-    }
-
-    #[test]
-    fn programs_get_every_digit() {
-        assert_eq!(table().csv(), "policy,rate,jct\n\"fifo, plain\",0.4,12.346\nisolated,10,\n");
-        let objects = serde_json::to_string(&table().objects()).unwrap();
-        assert!(objects.contains(r#"{"policy":"fifo, plain","rate":0.4,"jct":12.346}"#), "{objects}");
-        assert!(objects.contains(r#""jct":null"#), "{objects}");
-    }
 }

@@ -1,1 +1,5 @@
 //! Formats for numbers: table, JSON, CSV. Computes nothing.
+
+pub mod table;
+
+pub use table::{Cell, Table};

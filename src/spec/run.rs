@@ -117,7 +117,7 @@ pub struct SolverSpec {
 }
 
 /// What may go wrong, each off by default.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultsSpec {
     /// Mean time between failures of a worker; never by default.
@@ -128,12 +128,33 @@ pub struct FaultsSpec {
     #[serde(with = "optional_time")]
     #[schemars(with = "Option<TimeText>")]
     pub worker_mttr: Option<Seconds>,
-    /// Chance that a job's slice of a round fails, 0 to 1.
+    /// Chance that a job's slice of a round fails and its steps are lost, 0 to 1; 0 by default.
     pub job_failure: f64,
-    /// Relative spread of the speed of workers of one type, 0 to 1.
+    /// Failures in a row after which a job is dropped; 5 by default.
+    pub job_attempts: u32,
+    /// Workers' speeds are uniform in (1 − this, 1]; 0 by default.
     pub straggling: f64,
-    /// Relative error of the throughputs that policies see, 0 to 1.
+    /// Speeds are drawn anew every so many rounds; once by default.
+    pub straggling_rounds: Option<u64>,
+    /// Relative standard deviation of the throughputs that policies see, 0 to 1; 0 by default.
     pub noise: f64,
+    /// A job on several servers slows down by 1 / (1 + this × other such jobs on its busiest server); 0 by default.
+    pub contention: f64,
+}
+
+impl Default for FaultsSpec {
+    fn default() -> Self {
+        Self {
+            worker_mtbf: None,
+            worker_mttr: None,
+            job_failure: 0.0,
+            job_attempts: 5,
+            straggling: 0.0,
+            straggling_rounds: None,
+            noise: 0.0,
+            contention: 0.0,
+        }
+    }
 }
 
 /// Whose mechanism, quirks included.
@@ -438,13 +459,23 @@ impl RunSpec {
     }
 
     fn check_faults(&self, found: &mut Complaints) {
-        let FaultsSpec { worker_mtbf, worker_mttr, job_failure, straggling, noise } = self.faults;
+        let FaultsSpec { worker_mtbf, worker_mttr, job_failure, straggling, noise, .. } = self.faults;
         if worker_mtbf.is_some() != worker_mttr.is_some() {
             let message = "`worker_mtbf` and `worker_mttr` are given together or not at all";
             found.push("faults.worker_mtbf", message, None);
         }
         if worker_mtbf.is_some_and(|time| time.get() <= 0.0) {
             found.push("faults.worker_mtbf", "expected a time above 0", None);
+        }
+        if self.faults.job_attempts == 0 {
+            found.push("faults.job_attempts", "0 attempts, expected at least 1", None);
+        }
+        if self.faults.straggling_rounds == Some(0) {
+            found.push("faults.straggling_rounds", "0 rounds, expected at least 1", None);
+        }
+        let contention = self.faults.contention;
+        if !(contention.is_finite() && contention >= 0.0) {
+            found.push("faults.contention", format!("{contention}, expected a number, at least 0"), None);
         }
         for (field, value) in
             [("faults.job_failure", job_failure), ("faults.straggling", straggling), ("faults.noise", noise)]

@@ -9,7 +9,9 @@
 pub mod grid;
 pub mod outcome;
 pub mod runner;
+pub mod saturation;
 pub mod store;
+pub mod summary;
 
 pub use grid::{Point, Shard};
 pub use outcome::{JobRow, METRICS, Outcome, Status};

@@ -12,8 +12,8 @@ fn spec() -> RunSpec {
 #[test]
 fn the_canonical_form_is_golden() {
     let expected = concat!(
-        r#"{"cluster":{"k80":2,"v100":4},"faults":{"job_failure":0.0,"noise":0.0,"straggling":0.0,"#,
-        r#""worker_mtbf":null,"worker_mttr":null},"measure":null,"mechanism":{"ideal":false,"#,
+        r#"{"cluster":{"k80":2,"v100":4},"faults":{"contention":0.0,"job_attempts":5,"job_failure":0.0,"#,
+        r#""noise":0.0,"straggling":0.0,"straggling_rounds":null,"worker_mtbf":null,"worker_mttr":null},"measure":null,"mechanism":{"ideal":false,"#,
         r#""preemption_cost":0.0,"reset_interval":1920.0,"round_length":360.0},"policy":"fifo","prices":{},"#,
         r#""seed":0,"semantics":"corrected","servers":{},"solver":{"backend":null,"refine":null},"#,
         r#""throughputs":"osdi20","workload":{"duration":null,"generator":"native","jobs":10,"#,
@@ -83,6 +83,9 @@ fn each_bad_value_is_one_complaint_about_its_field() {
         (json!({"mechanism": {"round_length": 0}}), "mechanism.round_length"),
         (json!({"faults": {"worker_mtbf": "1h"}}), "faults.worker_mtbf"),
         (json!({"faults": {"noise": 1.5}}), "faults.noise"),
+        (json!({"faults": {"job_attempts": 0}}), "faults.job_attempts"),
+        (json!({"faults": {"straggling_rounds": 0}}), "faults.straggling_rounds"),
+        (json!({"faults": {"contention": -1.0}}), "faults.contention"),
     ];
     for (change, field) in cases {
         let mut tree = serde_json::to_value(spec()).unwrap();

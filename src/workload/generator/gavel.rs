@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
+use crate::workload::generator::mix::{MixShare, mix};
 use crate::workload::generator::{
     ArrivalProcess, GeneratorError, HIGH_WEIGHT, SCALE_FACTORS, WorkloadOptions, minutes, slo_factor, speed,
 };
@@ -90,6 +91,20 @@ impl Gavel {
     /// Names of the job types drawn, in the order that decides the draws.
     pub fn job_types() -> Vec<String> {
         templates().into_iter().map(|template| template.job_type).collect()
+    }
+
+    /// What is drawn in the long run.
+    pub fn mix(&self) -> Vec<MixShare> {
+        mix(&self.options, |size| {
+            let scale_factor = SCALE_FACTORS[size].0;
+            let drawn = self.templates.iter().filter(|template| size == 0 || template.distributed);
+            drawn
+                .filter_map(|template| {
+                    let speed = speed(&self.throughputs, &template.job_type, scale_factor, REFERENCE)?;
+                    Some((template.job_type.clone(), speed))
+                })
+                .collect()
+        })
     }
 
     fn scale_factor(&mut self) -> u32 {

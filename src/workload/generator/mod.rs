@@ -18,9 +18,11 @@
 //! and the published simulator.
 
 pub mod gavel;
+pub mod mix;
 pub mod native;
 
 pub use gavel::Gavel;
+pub use mix::MixShare;
 pub use native::Native;
 
 use serde::{Deserialize, Serialize};

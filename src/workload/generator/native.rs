@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::index::{Id, WorkerTypeId};
 use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
+use crate::workload::generator::mix::{MixShare, mix};
 use crate::workload::generator::{
     ArrivalProcess, GeneratorError, HIGH_WEIGHT, SCALE_FACTORS, WorkloadOptions, minutes, slo_factor, speed,
 };
@@ -75,6 +76,11 @@ impl Native {
             slos: stream("slos"),
         };
         Ok(Self { options, types, streams, n_generated: 0, next_arrival: 0.0 })
+    }
+
+    /// What is drawn in the long run.
+    pub fn mix(&self) -> Vec<MixShare> {
+        mix(&self.options, |size| self.types[size].clone())
     }
 
     /// Position in [`SCALE_FACTORS`].
