@@ -1,8 +1,8 @@
 //! Policies: a problem in, a decision out.
 
 pub mod decision;
-pub mod heuristic;
 pub mod round;
+pub mod heuristic;
 
 pub use decision::{
     Decision, ObjectiveReport, Policy, PolicyError, RoundRules, Sense, SolveReport, SolveSeconds, TypeOrder,
