@@ -6,3 +6,5 @@ mod snapshot;
 mod solver;
 #[path = "suite/formulations.rs"]
 mod formulations;
+#[path = "suite/contention.rs"]
+mod contention;

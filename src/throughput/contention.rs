@@ -5,9 +5,28 @@
 //! [`Contention`], and files name them so; a new one is a variant here, its table in the file format, and a
 //! function that fills [`Array3`] like [`measured`].
 
+pub mod fit;
+mod levenberg_marquardt;
+pub mod network;
+pub mod network_fit;
+pub mod resource;
+pub mod resource_fit;
+#[cfg(test)]
+#[path = "contention/tests.rs"]
+mod model_tests;
+
+pub use fit::{Errors, FitError, FitReport, FitSettings, Judged};
+pub use network::NetworkModel;
+pub use network_fit::fit_network;
+pub use resource::ResourceModel;
+pub use resource_fit::fit_resource;
+
 use ndarray::Array3;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::throughput::{Throughputs, ThroughputsError};
 
 /// How co-located throughputs are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +37,117 @@ pub enum Contention {
     None,
     /// From a table of retained fractions, pair by pair.
     Measured,
+    /// From demands for shared resources: [`ResourceModel`].
+    Resource,
+    /// From traffic on the links between servers: [`NetworkModel`].
+    Network,
+}
+
+/// A contention model with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ContentionModel {
+    /// Jobs never share workers.
+    None,
+    /// What was measured, as it is.
+    Measured,
+    /// Max-min shares of resources.
+    Resource(ResourceModel),
+    /// Fair shares of the links between servers.
+    Network(NetworkModel),
+}
+
+/// Why a contention model cannot be used.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ContentionError {
+    /// A number out of its range.
+    #[error("{path} is {value}, expected {expected}")]
+    Value {
+        /// Which number of the model.
+        path: String,
+        /// What it is.
+        value: f64,
+        /// What it ought to be.
+        expected: &'static str,
+    },
+    /// A list of another length than it needs.
+    #[error("{path} has {found} values, expected {expected}")]
+    Length {
+        /// Which list of the model.
+        path: String,
+        /// Its length.
+        found: usize,
+        /// The length it ought to have.
+        expected: usize,
+    },
+    /// A job type of which the model knows nothing.
+    #[error("the contention model has no parameters of `{job_type}` {place}")]
+    UnknownJobType {
+        /// The job type.
+        job_type: String,
+        /// On which worker type, or at which size.
+        place: String,
+    },
+    /// A worker type of which the model knows nothing.
+    #[error("the contention model has no worker type `{worker_type}`, expected one of {expected}")]
+    UnknownWorkerType {
+        /// The worker type.
+        worker_type: String,
+        /// Those it has.
+        expected: String,
+    },
+    /// Modelled throughputs that are not a matrix: the isolated ones overflow.
+    #[error(transparent)]
+    Throughputs(#[from] ThroughputsError),
+}
+
+impl ContentionError {
+    fn value(path: String, value: f64, expected: &'static str) -> Self {
+        Self::Value { path, value, expected }
+    }
+
+    /// Where in the model the fault is, as a path of keys; none if the fault is not in one place of it.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Value { path, .. } | Self::Length { path, .. } => Some(path),
+            Self::UnknownJobType { .. } | Self::UnknownWorkerType { .. } | Self::Throughputs(_) => None,
+        }
+    }
+}
+
+impl ContentionModel {
+    /// Which model it is.
+    pub const fn kind(&self) -> Contention {
+        match self {
+            Self::None => Contention::None,
+            Self::Measured => Contention::Measured,
+            Self::Resource(_) => Contention::Resource,
+            Self::Network(_) => Contention::Network,
+        }
+    }
+
+    /// The matrix whose co-located throughputs come from this model; isolated ones are kept.
+    ///
+    /// # Errors
+    /// If a parameter is out of range, or a row or worker type has none.
+    pub fn apply(&self, throughputs: &Throughputs) -> Result<Throughputs, ContentionError> {
+        let colocated = match self {
+            Self::None => {
+                let (n_types, n_rows) = (throughputs.worker_types().len(), throughputs.rows().len());
+                Array3::zeros((n_types, n_rows, n_rows))
+            }
+            Self::Measured => return Ok(throughputs.clone()),
+            Self::Resource(model) => {
+                model.check()?;
+                model.colocated(throughputs)?
+            }
+            Self::Network(model) => {
+                model.check()?;
+                model.colocated(throughputs)?
+            }
+        };
+        Ok(throughputs.with_colocated(colocated)?)
+    }
 }
 
 /// Co-located steps/s [type × row × other] under [`Contention::Measured`]: isolated throughput

@@ -166,6 +166,28 @@ impl Throughputs {
     pub fn colocated(&self, row: RowId, other: RowId, worker_type: WorkerTypeId) -> f64 {
         self.colocated[[worker_type.index(), row.index(), other.index()]]
     }
+
+    /// The same matrix with other co-located throughputs: steps/s [type × row × other].
+    ///
+    /// # Errors
+    /// If the shape differs or a value is not a finite number ≥ 0.
+    pub fn with_colocated(&self, colocated: Array3<f64>) -> Result<Self, ThroughputsError> {
+        let (n_rows, n_types) = (self.rows.len(), self.worker_types.len());
+        let expected = [n_types, n_rows, n_rows];
+        if colocated.shape() != expected {
+            let (found, expected) = (format!("{:?}", colocated.shape()), format!("{expected:?}"));
+            return Err(ThroughputsError::Shape { array: "co-located", found, expected });
+        }
+        if let Some(((column, row, _), value)) =
+            colocated.indexed_iter().find(|(_, value)| !(value.is_finite() && **value >= 0.0))
+        {
+            let RowKey { job_type, scale_factor } = self.rows[RowId::from_index(row)].clone();
+            let worker_type = self.worker_types[WorkerTypeId::from_index(column)].clone();
+            let (array, value) = ("co-located", *value);
+            return Err(ThroughputsError::Value { array, job_type, scale_factor, worker_type, value });
+        }
+        Ok(Self { colocated, ..self.clone() })
+    }
 }
 
 fn check_shapes(measured: &Measured) -> Result<(), ThroughputsError> {
