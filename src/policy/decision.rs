@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::allocation::{Allocation, AllocationError};
 use crate::index::JobIndex;
+use crate::policy::explain::Explanation;
 use crate::problem::Problem;
 pub use crate::program::Sense;
 use crate::solver::SolveError;
@@ -22,6 +23,17 @@ pub trait Policy: fmt::Debug + Send {
     /// # Errors
     /// If the problem lacks what the policy needs, is infeasible, or no solver certifies an optimum.
     fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError>;
+
+    /// Explains the decision on `problem` without taking it: the policy's state stays as it was.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    fn explain(&mut self, problem: &Problem) -> Result<Explanation, PolicyError> {
+        let state = self.state();
+        let decision = self.allocate(problem)?;
+        self.restore(&state)?;
+        Ok(Explanation::of_shares(problem, decision, "a rule, not a program: there are no prices".to_owned()))
+    }
 
     /// The state that must survive a checkpoint, as JSON; `null` if there is none.
     fn state(&self) -> serde_json::Value {
@@ -149,6 +161,16 @@ pub enum PolicyError {
         job: usize,
         /// What it ought to be.
         expected: String,
+    },
+    /// A datum the policy reads that the problem does not have at all, or of which one value is out of range.
+    #[error("policy `{policy}` needs `{field}`, {problem}")]
+    Data {
+        /// The policy.
+        policy: String,
+        /// The datum.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
     },
     /// The program has no feasible point.
     #[error("policy `{policy}` is infeasible: {reason}")]

@@ -1,10 +1,16 @@
 //! Policies: a problem in, a decision out.
 
 pub mod decision;
+pub mod explain;
 pub mod round;
+pub mod view;
 pub mod heuristic;
+pub mod program;
 
 pub use decision::{
     Decision, ObjectiveReport, Policy, PolicyError, RoundRules, Sense, SolveReport, SolveSeconds, TypeOrder,
 };
+pub use explain::{Binding, Explanation, JobExplanation, TypeExplanation};
+pub use program::{ProgramOptions, ProgramPolicy, Refine};
 pub use round::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
+pub use view::ThroughputView;

@@ -405,7 +405,8 @@ fn unit(range: Range) -> f64 {
     let (low, high) = (range.lower.abs(), range.upper.abs());
     let same_side = range.lower * range.upper > 0.0 && low.is_finite() && high.is_finite();
     let unit = match (low.is_finite(), high.is_finite()) {
-        (true, true) if same_side => (low.sqrt()) * (high.sqrt()),
+        // A range over many orders of magnitude says little of where the value lies, but its top is a size.
+        (true, true) if same_side && low.max(high) <= 1e4 * low.min(high) => (low.sqrt()) * (high.sqrt()),
         (true, true) => low.max(high),
         (true, false) => low,
         (false, true) => high,

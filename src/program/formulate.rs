@@ -155,7 +155,7 @@ impl BoundObjective<'_> {
     }
 
     /// Class times with their time and capacity rows.
-    fn polytope<'b>(&'b self, reach: &'b Reach) -> Builder<'b> {
+    pub(super) fn polytope<'b>(&'b self, reach: &'b Reach) -> Builder<'b> {
         let instance = self.instance;
         let mut builder = Builder::new(self, reach);
         for column in &self.columns {

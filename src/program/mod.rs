@@ -13,8 +13,12 @@ mod range;
 mod compile;
 pub mod formulation;
 pub mod formulate;
+pub mod demand;
+pub mod classes;
 
 pub use bound::{BindError, BoundObjective, Point, Term};
+pub use classes::Classes;
+pub use demand::Demand;
 pub use formulate::HOLD_SLACK;
 pub use formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use instance::{Column, Instance, InstanceCombination, Part};

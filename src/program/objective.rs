@@ -186,6 +186,15 @@ impl Objective {
         slots.map(|slot| self.vocabulary.datum(slot).name.as_str()).collect()
     }
 
+    /// Does nothing but effective throughput enter, neither time on worker types nor throughput by type?
+    pub fn reads_throughput_only(&self) -> bool {
+        let mut expressions =
+            std::iter::once(&self.expression).chain(self.constraints.iter().map(|c| &c.excess));
+        expressions.all(|expression| {
+            !expression.contains(&|node| matches!(node, Node::TimeOn(_) | Node::ThroughputOn(_)))
+        })
+    }
+
     /// Direction.
     pub fn sense(&self) -> Sense {
         self.sense

@@ -1,0 +1,174 @@
+//! Hierarchical weights: who owns whom, and how an entity's weight falls to its jobs.
+//!
+//! An entity hands its weight to its unsaturated children, jobs or entities: under `fairness` in proportion to
+//! their own weights, under `fifo` all to the earliest. Top-level entities have their own weights, jobs that
+//! nobody owns theirs. Source: Narayanan et al. (OSDI '20), §4.3; nested to any depth here.
+
+use crate::index::{EntityId, Id};
+use crate::problem::{InnerRule, Problem};
+use crate::program::Classes;
+
+#[derive(Clone, Debug)]
+enum Child {
+    /// A class of jobs: its member, the weight of one job, how many jobs.
+    Member {
+        member: usize,
+        weight: f64,
+        n_jobs: f64,
+    },
+    Entity(usize),
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    weight: f64,
+    inner: InnerRule,
+    /// In order of their earliest job.
+    children: Vec<Child>,
+}
+
+/// The tree of one problem, over classes.
+#[derive(Clone, Debug)]
+pub(super) struct Hierarchy {
+    nodes: Vec<Node>,
+    roots: Vec<Child>,
+}
+
+/// May jobs of this entity stand for one another? Not where their order decides, in it or above it.
+pub(super) fn interchangeable(problem: &Problem, entity: Option<EntityId>) -> bool {
+    let mut at = entity;
+    // An entity has fewer ancestors than there are entities; a longer chain is a cycle, refused on reading.
+    for _ in 0..=problem.entities().len() {
+        let Some(id) = at else { return true };
+        let entity = &problem.entities()[id];
+        if entity.inner == InnerRule::Fifo {
+            return false;
+        }
+        at = entity.parent;
+    }
+    true
+}
+
+impl Hierarchy {
+    /// The tree of `problem`'s entities with `classes` of its jobs as leaves.
+    pub(super) fn new(problem: &Problem, classes: &Classes) -> Self {
+        let entities = problem.entities();
+        let mut nodes: Vec<Node> = entities
+            .iter()
+            .map(|entity| Node { weight: entity.weight, inner: entity.inner, children: Vec::new() })
+            .collect();
+        let mut members: Vec<usize> = (0..classes.len()).collect();
+        members.sort_by_key(|member| classes.members(*member)[0]);
+        let mut attached = vec![false; nodes.len()];
+        let mut roots = Vec::new();
+        for member in members {
+            let jobs = classes.members(member);
+            let job = &problem.jobs()[Id::from_index(jobs[0] as usize)];
+            let mut child = Child::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 };
+            let mut owner = job.entity;
+            while let Some(id) = owner {
+                nodes[id.index()].children.push(child);
+                if std::mem::replace(&mut attached[id.index()], true) {
+                    break;
+                }
+                child = Child::Entity(id.index());
+                owner = entities[id].parent;
+                if owner.is_none() {
+                    roots.push(child.clone());
+                }
+            }
+            if job.entity.is_none() {
+                roots.push(Child::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 });
+            }
+        }
+        Self { nodes, roots }
+    }
+
+    /// The weight that falls to one job of each member class; 0 for the frozen and for those who wait: [members].
+    pub(super) fn weights(&self, frozen: &[bool]) -> Vec<f64> {
+        let mut weights = vec![0.0; frozen.len()];
+        for root in &self.roots {
+            match root {
+                Child::Member { member, weight, .. } if !frozen[*member] => weights[*member] = *weight,
+                Child::Member { .. } => {}
+                Child::Entity(node) => self.hand_down(*node, self.nodes[*node].weight, frozen, &mut weights),
+            }
+        }
+        weights
+    }
+
+    fn unsaturated(&self, child: &Child, frozen: &[bool]) -> bool {
+        match child {
+            Child::Member { member, .. } => !frozen[*member],
+            Child::Entity(node) => {
+                self.nodes[*node].children.iter().any(|child| self.unsaturated(child, frozen))
+            }
+        }
+    }
+
+    fn hand_down(&self, node: usize, amount: f64, frozen: &[bool], weights: &mut [f64]) {
+        let open = || self.nodes[node].children.iter().filter(|child| self.unsaturated(child, frozen));
+        let own = |child: &Child| match child {
+            Child::Member { weight, n_jobs, .. } => weight * n_jobs,
+            Child::Entity(node) => self.nodes[*node].weight,
+        };
+        let total: f64 = match self.nodes[node].inner {
+            InnerRule::Fairness => open().map(own).sum(),
+            InnerRule::Fifo => 0.0,
+        };
+        let heirs = if self.nodes[node].inner == InnerRule::Fifo { 1 } else { usize::MAX };
+        for child in open().take(heirs) {
+            let share = if total > 0.0 { amount * own(child) / total } else { amount };
+            match child {
+                Child::Member { member, n_jobs, .. } => weights[*member] = share / n_jobs,
+                Child::Entity(node) => self.hand_down(*node, share, frozen, weights),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::index::JobId;
+    use crate::problem::{ActiveJob, Entity, ProblemBuilder};
+
+    fn entity(name: &str, weight: f64, inner: InnerRule, parent: Option<EntityId>) -> Entity {
+        Entity { name: name.into(), weight, inner, parent }
+    }
+
+    /// org (weight 6, fairness) holds team a (2, fairness: jobs 0 and 2 of weights 1 and 3) and team b
+    /// (1, fifo: jobs 1 and 3); job 4 is nobody's, weight 5.
+    fn problem() -> Problem {
+        let mut builder = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
+        let org = builder.entity(entity("org", 6.0, InnerRule::Fairness, None));
+        let a = builder.entity(entity("a", 2.0, InnerRule::Fairness, Some(org)));
+        let b = builder.entity(entity("b", 1.0, InnerRule::Fifo, Some(org)));
+        for (index, (owner, weight)) in
+            [(Some(a), 1.0), (Some(b), 1.0), (Some(a), 3.0), (Some(b), 1.0), (None, 5.0)]
+                .into_iter()
+                .enumerate()
+        {
+            let job = ActiveJob { weight, entity: owner, ..ActiveJob::new(JobId::from_index(index)) };
+            builder.job(job, &[1.0]);
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn weight_falls_through_the_tree_to_unsaturated_jobs() {
+        let hierarchy = Hierarchy::new(&problem(), &Classes::singletons(5));
+        assert_eq!(hierarchy.weights(&[false; 5]), [1.0, 2.0, 3.0, 0.0, 5.0]);
+        assert_eq!(hierarchy.weights(&[false, true, true, false, false]), [4.0, 0.0, 0.0, 2.0, 5.0]);
+        assert_eq!(hierarchy.weights(&[true, true, true, false, true]), [0.0, 0.0, 0.0, 6.0, 0.0]);
+    }
+
+    #[test]
+    fn order_matters_only_below_a_fifo_entity() {
+        let problem = problem();
+        let of = |job: usize| interchangeable(&problem, problem.jobs()[Id::from_index(job)].entity);
+        assert_eq!([of(0), of(1), of(4)], [true, false, true]);
+    }
+}

@@ -1,0 +1,214 @@
+//! Raising levels on the polytope: one level, every level in turn (water filling), or a level that enters the
+//! demands nonlinearly (parametric search).
+//!
+//! All three solve level programs (see [`demand`](crate::program::demand)) and read their dual values: a
+//! member whose demand has a positive dual cannot be raised by any allocation without lowering another of the
+//! same level, so no integer program and no tolerance-based search is needed to find who is saturated.
+
+use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::program::{BoundObjective, Demand, Formulation, Levels, Sense};
+
+/// Share of the level's price above which a demand counts as binding; the prices sum to 1.
+const PRICE_MIN: f64 = 1e-7;
+/// Largest slack, relative to the demand's scale, of a demand that counts as binding.
+const SLACK_MAX: f64 = 1e-6;
+/// The relative gap at which a parametric search stops.
+const GAP_MAX: f64 = 1e-9;
+/// Steps of a parametric search; Newton's method takes a handful.
+const STEPS_MAX: u32 = 60;
+
+/// An optimum of a level program.
+#[derive(Clone, Debug)]
+pub(super) struct Raised {
+    /// Class time of the columns: [columns].
+    pub(super) class_time: Vec<f64>,
+    /// The leaf of each member there: [members].
+    pub(super) leaves: Vec<f64>,
+    /// The level reached.
+    pub(super) level: f64,
+    /// What no allocation can exceed.
+    pub(super) bound: f64,
+    /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
+    pub(super) demand_price: Vec<f64>,
+    /// The program.
+    pub(super) formulation: Formulation,
+    /// The program's answer.
+    pub(super) answer: Answer,
+}
+
+/// Raises the common level of `demands` as far as the polytope allows.
+pub(super) fn raise(
+    solving: &mut Solving,
+    bound: &BoundObjective<'_>,
+    demands: &[Demand],
+) -> Result<Raised, SolvingError> {
+    let formulation = bound.with_demands(demands);
+    let answer = solving.solve(&formulation.program)?;
+    let class_time = formulation.class_time(&answer.solution.columns).to_vec();
+    let objective = formulation.program.objective(&answer.solution.columns);
+    let price = |row: usize| {
+        let dual = answer.solution.row_duals.get(row).copied().unwrap_or(0.0);
+        -formulation.shadow_price(row, dual, objective)
+    };
+    let demand_price = formulation.level_rows().map(|row| price(row).max(0.0)).collect();
+    Ok(Raised {
+        leaves: leaves(bound, &class_time),
+        class_time,
+        level: formulation.value(objective),
+        bound: formulation.value(answer.bound),
+        demand_price,
+        formulation,
+        answer,
+    })
+}
+
+/// The leaves of all members at class times: throughputs, as a rule.
+fn leaves(bound: &BoundObjective<'_>, class_time: &[f64]) -> Vec<f64> {
+    bound.leaves(&bound.point(class_time)).unwrap_or_default()
+}
+
+/// Who cannot be raised: members with a slope whose demand binds at a positive price. At least one.
+fn saturated(raised: &Raised, demands: &[Demand]) -> Vec<usize> {
+    let sloped = || (0..demands.len()).filter(|member| demands[*member].slope > 0.0);
+    // Prices times slopes are shares of the level's price, which sum to 1.
+    let share = |member: usize| raised.demand_price[member] * demands[member].slope;
+    let rows = raised.formulation.level_rows();
+    let binding = |member: &usize| {
+        let asked = demands[*member].slope * raised.level + demands[*member].base;
+        let slack = (raised.leaves[*member] - asked) / raised.formulation.row_scales[rows.start + *member];
+        share(*member) > PRICE_MIN && slack <= SLACK_MAX
+    };
+    let found: Vec<usize> = sloped().filter(binding).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    sloped().max_by(|a, b| share(*a).total_cmp(&share(*b))).into_iter().collect()
+}
+
+/// The lexicographic optimum: throughputs of all members, and an allocation that reaches them.
+#[derive(Clone, Debug)]
+pub(super) struct Filled {
+    /// Class time of the columns: [columns].
+    pub(super) class_time: Vec<f64>,
+    /// The first program solved, whose level is the max-min optimum.
+    pub(super) first: Raised,
+}
+
+/// Raises all members together, `slope(weights)` apiece, freezing those that saturate and asking for new weights,
+/// until every member is frozen. `slopes` gets who is frozen and returns each member's throughput per unit of
+/// level, 0 for members that wait; at least one unfrozen member must have a slope.
+pub(super) fn fill(
+    solving: &mut Solving,
+    bound: &BoundObjective<'_>,
+    mut slopes: impl FnMut(&[bool]) -> Vec<f64>,
+    base: Vec<f64>,
+) -> Result<Filled, SolvingError> {
+    let n = base.len();
+    let mut frozen = vec![false; n];
+    let mut reached = base;
+    let mut first = None;
+    loop {
+        let mut slope = slopes(&frozen);
+        for (slope, frozen) in slope.iter_mut().zip(&frozen) {
+            *slope = if *frozen { 0.0 } else { *slope };
+        }
+        let demands: Vec<Demand> =
+            slope.iter().zip(&reached).map(|(slope, base)| Demand { slope: *slope, base: *base }).collect();
+        let raised = raise(solving, bound, &demands)?;
+        let rise = raised.level.max(0.0);
+        for member in saturated(&raised, &demands) {
+            frozen[member] = true;
+        }
+        // What the point found really gives: the next program is feasible at it, whatever was rounded.
+        for (member, reached) in reached.iter_mut().enumerate() {
+            *reached = (*reached + slope[member] * rise).min(raised.leaves[member].max(0.0));
+        }
+        let class_time = raised.class_time.clone();
+        first.get_or_insert(raised);
+        if frozen.iter().all(|frozen| *frozen) || slope.iter().all(|slope| *slope == 0.0) {
+            return Ok(Filled { class_time, first: first.unwrap_or_else(|| unreachable!("set above")) });
+        }
+    }
+}
+
+/// The best worst level, from both sides.
+#[derive(Clone, Debug)]
+pub(super) struct Parametric {
+    /// Class time of the columns: [columns].
+    pub(super) class_time: Vec<f64>,
+    /// The worst level there.
+    pub(super) value: f64,
+    /// What no allocation can better.
+    pub(super) bound: f64,
+    /// The last program solved.
+    pub(super) last: Raised,
+}
+
+/// Betters the worst level by Newton's method on duals.
+///
+/// At a level ρ better than the optimum the program maximizes τ with leaf(m) ≥ τ·required(m, ρ). Its duals y
+/// give a bound that holds for every allocation, Σ y·leaf ≤ B, so the optimum ρ* satisfies
+/// Σ y·required(m, ρ*) ≤ B: the root of that one-dimensional equation is the next ρ, still no worse than the
+/// optimum. The allocation found bounds it from the other side by its own worst level. The two meet in a handful
+/// of steps.
+pub(super) fn best_worst(
+    solving: &mut Solving,
+    bound: &BoundObjective<'_>,
+) -> Result<Parametric, SolvingError> {
+    let (levels, sense) = (bound.levels().ok_or(SolvingError::Empty)?, bound.objective().sense());
+    let members = 0..bound.instance().n_members();
+    let better = |a: f64, b: f64| if sense == Sense::Minimize { a < b } else { a > b };
+    let worst = |a: f64, b: f64| if sense == Sense::Minimize { a.max(b) } else { a.min(b) };
+    let range = bound.level_range();
+    let mut ideal = if sense == Sense::Minimize { range.lower } else { range.upper };
+    let mut best: Option<Parametric> = None;
+    for _ in 0..STEPS_MAX {
+        let required = members.clone().map(|member| levels.required(member, ideal).value);
+        let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
+        let raised = raise(solving, bound, &demands)?;
+        let value = members
+            .clone()
+            .map(|member| levels.level(member, raised.leaves[member]))
+            .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
+        let attained =
+            best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
+        let next = cut(levels, &raised, ideal, attained);
+        if best.as_ref().is_none_or(|best| better(value, best.value)) {
+            best =
+                Some(Parametric { class_time: raised.class_time.clone(), value, bound: ideal, last: raised });
+        }
+        let stuck = !better(ideal, next);
+        ideal = if stuck { ideal } else { next };
+        if let Some(best) = &mut best {
+            best.bound = if better(ideal, best.value) { ideal } else { best.value };
+            if stuck || (best.value - ideal).abs() <= GAP_MAX * best.value.abs().max(f64::MIN_POSITIVE) {
+                break;
+            }
+        }
+    }
+    best.ok_or(SolvingError::Empty)
+}
+
+/// The level at which what the duals ask for equals what they bound, by bisection between a level no allocation
+/// betters and an attained one.
+fn cut(levels: &Levels, raised: &Raised, ideal: f64, attained: f64) -> f64 {
+    let asks_too_much = |level: f64| {
+        let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);
+        priced.map(|(member, price)| price * levels.required(member, level).value).sum::<f64>() > raised.bound
+    };
+    if !asks_too_much(ideal) || !attained.is_finite() {
+        return ideal;
+    }
+    let (mut outside, mut inside) = (ideal, attained);
+    while (inside - outside).abs() > GAP_MAX * 0.01 * inside.abs() {
+        let middle = outside + (inside - outside) / 2.0;
+        if !(middle - outside).is_normal() || !(inside - middle).is_normal() {
+            break;
+        }
+        if asks_too_much(middle) { outside = middle } else { inside = middle }
+    }
+    outside
+}
+
+#[cfg(test)]
+mod tests;

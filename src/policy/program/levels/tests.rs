@@ -1,0 +1,131 @@
+#![expect(clippy::float_cmp, reason = "scale factors are copied, not computed")]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::program::{Instance, InstanceCombination, Objective, ObjectiveText, Part, Program};
+use crate::solver::registry;
+
+fn solving() -> Solving {
+    let program = Program::new(Sense::Maximize);
+    Solving::new(registry::default_chain(&program), Vec::new())
+}
+
+/// Jobs × worker types with zeros, mixed scale factors, and a few pairs.
+fn instances() -> impl Strategy<Value = Instance> {
+    let speeds = prop::collection::vec(prop_oneof![1 => Just(0.0), 6 => 0.2_f64..20.0], 3);
+    let job = (speeds, prop::sample::select(vec![1.0, 1.0, 2.0, 4.0]), 1_u32..4);
+    (prop::collection::vec(job, 1..7), prop::collection::vec(1.0_f64..6.0, 3), any::<bool>()).prop_map(
+        |(jobs, capacity, paired)| {
+            let capacity: Vec<f64> = capacity.into_iter().map(|w| w.round() + 3.0).collect();
+            let mut combinations = Vec::new();
+            for (member, (speeds, scale_factor, _)) in jobs.iter().enumerate() {
+                let mut throughput = speeds.clone();
+                throughput[0] = throughput[0].max(0.1);
+                let part = Part { member, uses: 1.0, throughput };
+                combinations.push(InstanceCombination { parts: vec![part], scale_factor: *scale_factor });
+            }
+            if paired {
+                let singles = combinations.clone();
+                for (a, one) in singles.iter().enumerate() {
+                    for other in singles.iter().skip(a + 1).filter(|c| c.scale_factor == one.scale_factor) {
+                        let mut parts = vec![one.parts[0].clone(), other.parts[0].clone()];
+                        for part in &mut parts {
+                            part.throughput.iter_mut().for_each(|speed| *speed *= 0.7);
+                        }
+                        combinations.push(InstanceCombination { parts, scale_factor: one.scale_factor });
+                    }
+                }
+            }
+            Instance {
+                multiplicity: jobs.iter().map(|(_, _, n_jobs)| f64::from(*n_jobs)).collect(),
+                worker_types: (0..3).map(|kind| format!("t{kind}")).collect(),
+                capacity,
+                combinations,
+                ..Instance::default()
+            }
+        },
+    )
+}
+
+/// The lexicographic optimum by its definition: after each level, one program a member to see whether it alone
+/// could be raised.
+fn fill_by_definition(bound: &BoundObjective<'_>, slope: &[f64]) -> Vec<f64> {
+    let n = slope.len();
+    let mut solving = solving();
+    let mut frozen: Vec<Option<f64>> = vec![None; n];
+    while frozen.iter().any(Option::is_none) {
+        let demand = |member: usize, slope: f64| match frozen[member] {
+            Some(floor) => Demand::floor(floor * (1.0 - 1e-10)),
+            None => Demand { slope, base: 0.0 },
+        };
+        let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
+        let level = raise(&mut solving, bound, &demands).unwrap().level;
+        let mut found = Vec::new();
+        for member in (0..n).filter(|member| frozen[*member].is_none()) {
+            let alone: Vec<Demand> = (0..n)
+                .map(|other| match (other == member, frozen[other]) {
+                    (true, _) => Demand { slope: slope[member], base: 0.0 },
+                    (false, None) => Demand::floor(slope[other] * level * (1.0 - 1e-10)),
+                    (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-10)),
+                })
+                .collect();
+            let gain = raise(&mut solving, bound, &alone).unwrap().level - level;
+            if gain <= 1e-6 * level.max(1e-9) {
+                found.push(member);
+            }
+        }
+        assert!(!found.is_empty(), "some member must saturate");
+        for member in found {
+            frozen[member] = Some(slope[member] * level);
+        }
+    }
+    frozen.into_iter().map(Option::unwrap).collect()
+}
+
+fn objective(sense: Sense, text: &str) -> Objective {
+    Objective::check(&ObjectiveText::new(sense, text), crate::program::expression::Vocabulary::default())
+        .unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn filling_agrees_with_its_definition(instance in instances(), weights in prop::collection::vec(0.3_f64..3.0, 7)) {
+        let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+        let bound = objective.bind(&instance).unwrap();
+        let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
+        let filled = fill(&mut solving(), &bound, |_| slope.clone(), vec![0.0; slope.len()]).unwrap();
+        let found = leaves(&bound, &filled.class_time);
+        for (member, expected) in fill_by_definition(&bound, &slope).iter().enumerate() {
+            let found = found[member];
+            prop_assert!((found - expected).abs() <= 2e-6 * expected.max(1e-6), "{member}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn the_worst_level_is_bracketed_tightly(
+        mut instance in instances(),
+        seconds in prop::collection::vec((0.0_f64..2e3, 1.0_f64..1e5, 1.0_f64..1e4), 7),
+    ) {
+        let n = instance.n_members();
+        let column = |of: fn(&(f64, f64, f64)) -> f64| seconds[..n].iter().map(of).collect::<Vec<f64>>();
+        instance.data.insert("elapsed".into(), column(|s| s.0));
+        instance.data.insert("steps_remaining".into(), column(|s| s.1));
+        instance.data.insert("isolated_elapsed".into(), column(|s| s.2));
+        let objective = objective(Sense::Minimize, "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + 1[s]))");
+        let bound = objective.bind(&instance).unwrap();
+        let found = best_worst(&mut solving(), &bound).unwrap();
+        prop_assert!(found.bound <= found.value);
+        prop_assert!((found.value - found.bound) / found.value <= 1e-8, "{found:?}");
+        // A level a little below the bound asks for more than any allocation gives.
+        let below = found.bound * (1.0 - 1e-6);
+        let required = |member| bound.required(member, below).unwrap().value;
+        let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
+        if demands.iter().all(|demand| demand.slope.is_finite()) {
+            let raised = raise(&mut solving(), &bound, &demands).unwrap();
+            prop_assert!(raised.bound < 1.0);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The policy itself: options in, decisions out.
+
+use thiserror::Error;
+
+use crate::allocation::Allocation;
+use crate::policy::decision::{Decision, ObjectiveReport, Policy, PolicyError, RoundRules, TypeOrder};
+use crate::policy::explain::Explanation;
+use crate::policy::program::expand::expand;
+use crate::policy::program::explain::explain;
+use crate::policy::program::hierarchy::Hierarchy;
+use crate::policy::program::isolated_time::IsolatedTime;
+use crate::policy::program::reduce::{Reduced, Selection, reduce};
+use crate::policy::program::solve::{Solved, Task};
+use crate::policy::program::solving::{Solving, SolvingError};
+use crate::policy::view::ThroughputView;
+use crate::problem::Problem;
+use crate::program::{BindError, BoundObjective, LevelForm, Objective, Program, Sense};
+use crate::solver::certificate::TOLERANCE;
+use crate::solver::timing::Stopwatch;
+use crate::solver::{SolveError, Termination, registry};
+
+/// Which of several optima to return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refine {
+    /// Hold the optimum and maximize Σ thr/`thr_eq`, so that no worker idles that a job could use.
+    #[default]
+    Utilization,
+    /// The lexicographic optimum.
+    WaterFilling,
+    /// Near the analytic centre of the optimal face, where an interior-point method without crossover ends.
+    Interior,
+    /// Whatever the solver returns.
+    None,
+}
+
+/// Everything that makes a program-backed policy what it is.
+#[derive(Clone, Debug)]
+pub struct ProgramOptions {
+    /// The name users know it by.
+    pub name: String,
+    /// What is optimized.
+    pub objective: Objective,
+    /// How throughputs are seen.
+    pub view: ThroughputView,
+    /// May two jobs share workers?
+    pub pairs: bool,
+    /// Which optimum.
+    pub refine: Refine,
+    /// Do weights fall through the jobs' owners?
+    pub hierarchical: bool,
+    /// A backend to try first; the default chain if none.
+    pub backend: Option<String>,
+}
+
+/// Why options do not make a policy.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ProgramPolicyError {
+    /// Lexicographic optima are found for levels that are affine in throughput, or in its inverse.
+    #[error(
+        "the lexicographic optimum needs an objective whose level is affine in throughput or in 1/throughput"
+    )]
+    NotFillable,
+    /// Weights that fall through owners need a lexicographic objective that divides by `weight`.
+    #[error("a hierarchical policy needs `lexicographic_min_over_jobs` of something divided by `weight`")]
+    NotHierarchical,
+    /// No such backend.
+    #[error(transparent)]
+    Backend(#[from] SolveError),
+}
+
+/// A policy that solves a program.
+#[derive(Debug)]
+pub struct ProgramPolicy {
+    options: ProgramOptions,
+    data: Vec<String>,
+    prune: bool,
+    solving: Solving,
+    isolated_time: Option<IsolatedTime>,
+}
+
+impl ProgramPolicy {
+    /// A policy of these options.
+    ///
+    /// # Errors
+    /// If the refinement or the hierarchy does not fit the objective, or the backend does not exist.
+    pub fn try_new(options: ProgramOptions) -> Result<Self, ProgramPolicyError> {
+        let objective = &options.objective;
+        let fillable = objective.inversion().is_some_and(|inversion| inversion.form() != LevelForm::General);
+        let lexicographic = objective.is_lexicographic() || options.refine == Refine::WaterFilling;
+        if lexicographic && !fillable {
+            return Err(ProgramPolicyError::NotFillable);
+        }
+        let data: Vec<String> = objective.job_data().into_iter().map(str::to_owned).collect();
+        if options.hierarchical && !(objective.is_lexicographic() && data.iter().any(|name| name == "weight"))
+        {
+            return Err(ProgramPolicyError::NotHierarchical);
+        }
+        let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
+        let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
+        let solving = Solving::new(chain(&options)?, registry::backend("clarabel").into_iter().collect());
+        Ok(Self { options, data, prune, solving, isolated_time })
+    }
+
+    fn error(&self, error: SolvingError) -> PolicyError {
+        let policy = self.options.name.clone();
+        match error {
+            SolvingError::Solve(SolveError::NotOptimal { attempts, termination }) => match termination {
+                Termination::Infeasible => PolicyError::Infeasible { policy, reason: attempts },
+                Termination::Unbounded => PolicyError::Unbounded { policy, reason: attempts },
+                termination => PolicyError::Solve(SolveError::NotOptimal { attempts, termination }),
+            },
+            SolvingError::Solve(error) => PolicyError::Solve(error),
+            SolvingError::Empty => PolicyError::Infeasible { policy, reason: error.to_string() },
+        }
+    }
+
+    fn bind_error(&self, error: &BindError, reduced: &Reduced) -> PolicyError {
+        let policy = self.options.name.clone();
+        match error {
+            BindError::Value { name, position, value, expected } if self.data.contains(name) => {
+                let job = reduced.classes.members(*position)[0] as usize;
+                let expected = format!("a number {expected}, not {value}");
+                PolicyError::Missing { policy, field: name.clone(), job, expected }
+            }
+            BindError::Value { name, value, expected, .. } => PolicyError::Data {
+                policy,
+                field: name.clone(),
+                problem: format!("a number {expected}, not {value}"),
+            },
+            BindError::Missing { name } => {
+                let problem =
+                    "which the problem does not have: give it in the snapshot or the run".to_owned();
+                PolicyError::Data { policy, field: name.clone(), problem }
+            }
+            other => PolicyError::Infeasible { policy, reason: other.to_string() },
+        }
+    }
+
+    /// Data that is 0 or absent where the policy cannot do without.
+    fn check_data(&self, problem: &Problem) -> Result<(), PolicyError> {
+        let needs_steps = self.data.iter().any(|name| name == "steps_remaining");
+        let unstated =
+            |job: &crate::problem::ActiveJob| job.steps_remaining.get() == 0.0 && job.slo_remaining.is_none();
+        match problem.jobs().iter().position(unstated).filter(|_| needs_steps) {
+            None => Ok(()),
+            Some(job) => Err(PolicyError::Missing {
+                policy: self.options.name.clone(),
+                field: "steps_remaining".to_owned(),
+                job,
+                expected: "a number of steps above 0".to_owned(),
+            }),
+        }
+    }
+
+    fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Solved, Decision), PolicyError> {
+        self.check_data(problem)?;
+        self.solving.begin(self.options.objective.route().name());
+        let clock = Stopwatch::start();
+        let isolated_elapsed = self
+            .isolated_time
+            .as_mut()
+            .map(|time| time.update(problem, &self.options.view))
+            .unwrap_or_default();
+        let selection = Selection {
+            view: &self.options.view,
+            pairs: self.options.pairs,
+            classes: self.options.refine != Refine::Interior,
+            prune: self.prune,
+            hierarchical: self.options.hierarchical,
+            data: &self.data,
+            isolated_elapsed: &isolated_elapsed,
+        };
+        let reduced = reduce(problem, &selection);
+        let objective = self.options.objective.clone();
+        let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
+        let hierarchy = self.options.hierarchical.then(|| Hierarchy::new(problem, &reduced.classes));
+        let task = Task {
+            bound: &bound,
+            reduced: &reduced,
+            refine: self.options.refine,
+            hierarchy: hierarchy.as_ref(),
+        };
+        let solved = task.solve(&mut self.solving).map_err(|error| self.error(error))?;
+        let before = clock.elapsed().as_secs_f64();
+        let decision = self.decide(problem, &reduced, &bound, &solved)?;
+        let report = self.solving.report();
+        report.seconds.build = before - report.seconds.solve;
+        report.seconds.expand = clock.elapsed().as_secs_f64() - before;
+        let decision = Decision { solve: Some(report.clone()), ..decision };
+        Ok((reduced, solved, decision))
+    }
+
+    fn decide(
+        &self,
+        problem: &Problem,
+        reduced: &Reduced,
+        bound: &BoundObjective<'_>,
+        solved: &Solved,
+    ) -> Result<Decision, PolicyError> {
+        let interior = self.options.refine == Refine::Interior;
+        let rows = expand(reduced, bound.columns(), &solved.class_time, interior);
+        let policy = || self.options.name.clone();
+        let allocation = Allocation::check(problem, rows)
+            .map_err(|source| PolicyError::Allocation { policy: policy(), source })?;
+        let point = bound.point(&solved.class_time);
+        let value = bound.value(&point);
+        let (sense, violation_max) = (self.options.objective.sense(), allocation.violation_max());
+        let gap_relative =
+            (solved.bound - value).abs() / value.abs().max(solved.bound.abs()).max(f64::MIN_POSITIVE);
+        let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
+        let objective =
+            ObjectiveReport { sense, value, bound: solved.bound, gap_relative, violation_max, optimal };
+        let levels = bound.leaves(&point).zip(bound.levels()).map(|(leaves, levels)| {
+            let level = |job: usize| {
+                let member = reduced.classes.class_of(job);
+                levels.level(member, leaves[member])
+            };
+            (0..problem.n_jobs()).map(level).collect()
+        });
+        Ok(Decision { objective: Some(objective), levels, rules: self.rules(), ..Decision::of(allocation) })
+    }
+
+    fn rules(&self) -> RoundRules {
+        let type_order = if self.options.view == ThroughputView::Measured {
+            TypeOrder::Speed
+        } else {
+            TypeOrder::Shuffled
+        };
+        RoundRules { skip_zero_priority: false, type_order, pair_fillers: self.options.pairs }
+    }
+
+    fn empty(&self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let allocation = Allocation::check(problem, std::iter::empty())
+            .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
+        Ok(Decision { rules: self.rules(), ..Decision::of(allocation) })
+    }
+
+    /// What the policy was made of.
+    pub fn options(&self) -> &ProgramOptions {
+        &self.options
+    }
+}
+
+fn chain(options: &ProgramOptions) -> Result<Vec<Box<dyn crate::solver::Backend>>, SolveError> {
+    let linear = Program::new(Sense::Maximize);
+    match (&options.backend, options.refine) {
+        (Some(name), _) => registry::chain_from(name, &linear),
+        (None, Refine::Interior) => Ok(registry::interior_chain(&linear)),
+        (None, _) => Ok(registry::default_chain(&linear)),
+    }
+}
+
+impl Policy for ProgramPolicy {
+    fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+        if problem.n_jobs() == 0 {
+            return self.empty(problem);
+        }
+        self.solve(problem).map(|(_, _, decision)| decision)
+    }
+
+    fn explain(&mut self, problem: &Problem) -> Result<Explanation, PolicyError> {
+        if problem.n_jobs() == 0 {
+            let decision = self.empty(problem)?;
+            return Ok(Explanation::of_shares(problem, decision, "there are no jobs".to_owned()));
+        }
+        let state = self.state();
+        let (reduced, solved, decision) = self.solve(problem)?;
+        self.restore(&state)?;
+        Ok(explain(problem, &self.options.objective, &reduced, &solved, decision))
+    }
+
+    fn state(&self) -> serde_json::Value {
+        serde_json::to_value(&self.isolated_time).unwrap_or_default()
+    }
+
+    fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
+        self.isolated_time = serde_json::from_value(state.clone())
+            .map_err(|_| PolicyError::State { policy: self.options.name.clone() })?;
+        Ok(())
+    }
+}

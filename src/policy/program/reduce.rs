@@ -1,0 +1,218 @@
+//! Problem → [`Instance`] over classes: the numbers a program-backed policy sees, and no others.
+
+use std::collections::BTreeMap;
+
+use crate::index::{Id, JobIndex, WorkerTypeId};
+use crate::policy::program::hierarchy;
+use crate::policy::view::{self, ThroughputView};
+use crate::problem::{Colocation, Problem};
+use crate::program::{Classes, Instance, InstanceCombination, Part};
+use crate::units::{DollarsPerWorkerHour, Seconds};
+use crate::workload::Combination;
+
+/// What to take from a problem.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, each read once")]
+pub(super) struct Selection<'a> {
+    /// How throughputs are seen.
+    pub(super) view: &'a ThroughputView,
+    /// Are pairs columns?
+    pub(super) pairs: bool,
+    /// Group interchangeable jobs? Off where the answer must be the analytic centre over jobs.
+    pub(super) classes: bool,
+    /// Leave out pairs that time slicing serves as well? Only where nothing but throughput counts.
+    pub(super) prune: bool,
+    /// Do owners matter? Then jobs of different owners are different, and so are those whose order decides.
+    pub(super) hierarchical: bool,
+    /// Per-job data to carry, by name.
+    pub(super) data: &'a [String],
+    /// Isolated time accumulated by the policy itself, on top of the problem's: [n], or empty.
+    pub(super) isolated_elapsed: &'a [f64],
+}
+
+/// An instance and how its members map to jobs.
+#[derive(Clone, Debug)]
+pub(super) struct Reduced {
+    pub(super) instance: Instance,
+    pub(super) classes: Classes,
+    /// Pairs of members, behind the singles: (member, member), the same twice for a class with itself.
+    pub(super) pairs: Vec<(usize, usize)>,
+    /// `thr_eq` of one job of each member, as the view has it: [members].
+    pub(super) equal_share: Vec<f64>,
+}
+
+/// Groups the problem's jobs and gathers the instance.
+pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
+    let n = problem.n_jobs();
+    let k = problem.n_types();
+    let mut throughput = vec![0.0; n * k];
+    for job in problem.jobs().ids() {
+        selection.view.row(problem, job, &mut throughput[job.index() * k..(job.index() + 1) * k]);
+    }
+    let columns: Vec<Vec<f64>> =
+        selection.data.iter().map(|name| column(problem, selection, name, &throughput)).collect();
+    let classes = if selection.classes {
+        classes(problem, selection, &throughput, &columns)
+    } else {
+        Classes::singletons(n)
+    };
+    let first = |class: usize| classes.members(class)[0] as usize;
+    let data: BTreeMap<String, Vec<f64>> = selection
+        .data
+        .iter()
+        .zip(&columns)
+        .map(|(name, column)| (name.clone(), (0..classes.len()).map(|class| column[first(class)]).collect()))
+        .collect();
+    let mut combinations = Vec::with_capacity(classes.len());
+    for class in 0..classes.len() {
+        let job = first(class);
+        let part = Part { member: class, uses: 1.0, throughput: throughput[job * k..(job + 1) * k].to_vec() };
+        combinations
+            .push(InstanceCombination { parts: vec![part], scale_factor: scale_factor(problem, job) });
+    }
+    let mut pairs = Vec::new();
+    if selection.pairs {
+        push_pairs(problem, selection, &classes, &mut combinations, &mut pairs);
+    }
+    let types = problem.cluster().types();
+    let mut type_data = BTreeMap::new();
+    if types.iter().all(|kind| kind.price.is_some()) {
+        type_data.insert(
+            "price".to_owned(),
+            types.iter().filter_map(|kind| kind.price.map(DollarsPerWorkerHour::get)).collect(),
+        );
+    }
+    let instance = Instance {
+        capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
+        multiplicity: classes.multiplicity(),
+        data,
+        type_data,
+        worker_types: types.iter().map(|kind| kind.name.clone()).collect(),
+        combinations,
+    };
+    let equal_share = (0..classes.len())
+        .map(first)
+        .map(|job| view::equal_share(problem, &throughput[job * k..(job + 1) * k]));
+    Reduced { equal_share: equal_share.collect(), instance, classes, pairs }
+}
+
+fn scale_factor(problem: &Problem, job: usize) -> f64 {
+    f64::from(problem.jobs()[JobIndex::from_index(job)].scale_factor)
+}
+
+/// One data column by name: [n]. An SLO that is absent is infinitely far.
+fn column(problem: &Problem, selection: &Selection<'_>, name: &str, throughput: &[f64]) -> Vec<f64> {
+    let k = problem.n_types();
+    let row = |job: JobIndex| &throughput[job.index() * k..(job.index() + 1) * k];
+    problem
+        .jobs()
+        .enumerate()
+        .map(|(index, job)| match name {
+            "scale_factor" => f64::from(job.scale_factor),
+            "weight" => job.weight,
+            "steps_remaining" => job.steps_remaining.get(),
+            "elapsed" => job.elapsed.get(),
+            "isolated_elapsed" => {
+                job.isolated_elapsed.get()
+                    + selection.isolated_elapsed.get(index.index()).copied().unwrap_or(0.0)
+            }
+            "slo_remaining" => job.slo_remaining.map_or(f64::INFINITY, Seconds::get),
+            "equal_share_throughput" => view::equal_share(problem, row(index)),
+            "isolated_throughput" => view::isolated(problem, index, row(index)),
+            other => problem.extra().get(other).map_or(f64::NAN, |column| column[index.index()]),
+        })
+        .collect()
+}
+
+fn classes(
+    problem: &Problem,
+    selection: &Selection<'_>,
+    throughput: &[f64],
+    columns: &[Vec<f64>],
+) -> Classes {
+    let k = problem.n_types();
+    let width = 3 + k + columns.len();
+    let mut keys = Vec::with_capacity(problem.n_jobs() * width);
+    for (index, job) in problem.jobs().enumerate() {
+        keys.push(u64::from(job.scale_factor));
+        keys.extend(
+            throughput[index.index() * k..(index.index() + 1) * k].iter().map(|value| value.to_bits()),
+        );
+        keys.extend(columns.iter().map(|column| column[index.index()].to_bits()));
+        keys.push(match job.entity {
+            _ if !selection.hierarchical => 0,
+            entity if !hierarchy::interchangeable(problem, entity) => (1 << 32) + index.index() as u64,
+            entity => entity.map_or(0, |entity| 1 + entity.index() as u64),
+        });
+        keys.push(match problem.colocation() {
+            _ if !selection.pairs => 0,
+            Colocation::None => 0,
+            Colocation::Rows { .. } => job.row.map_or(0, |row| 1 + row.index() as u64),
+            // Pairs given job by job say nothing of interchangeability.
+            Colocation::Pairs(_) => 1 + index.index() as u64,
+        });
+    }
+    Classes::group(width, &keys)
+}
+
+fn push_pairs(
+    problem: &Problem,
+    selection: &Selection<'_>,
+    classes: &Classes,
+    combinations: &mut Vec<InstanceCombination>,
+    pairs: &mut Vec<(usize, usize)>,
+) {
+    for a in 0..classes.len() {
+        for b in a..classes.len() {
+            let first = classes.members(a)[0];
+            let second =
+                if a == b { classes.members(b).get(1).copied() } else { Some(classes.members(b)[0]) };
+            let Some(second) = second else { continue };
+            if let Some(combination) = pair(problem, selection, (a, first), (b, second)) {
+                combinations.push(combination);
+                pairs.push((a, b));
+            }
+        }
+    }
+}
+
+/// The combination of two classes, judged by one job of each; `None` if they share no worker type.
+fn pair(
+    problem: &Problem,
+    selection: &Selection<'_>,
+    (a, first): (usize, u32),
+    (b, second): (usize, u32),
+) -> Option<InstanceCombination> {
+    let (first, second) = (JobIndex::from_index(first as usize), JobIndex::from_index(second as usize));
+    let together = Combination::pair(first, second);
+    let swapped = together.first() != first;
+    let mut rows = [vec![0.0; problem.n_types()], vec![0.0; problem.n_types()]];
+    for kind in (0..problem.n_types()).map(WorkerTypeId::from_index) {
+        let Some(mut both) = problem.colocated(together, kind) else { continue };
+        if swapped {
+            both.reverse();
+        }
+        let alone = [problem.throughput()[(first, kind)], problem.throughput()[(second, kind)]];
+        // Time slicing the two on the same workers serves both as well and spends less time and no more
+        // capacity, so such a pair can be left out of any program in which only throughputs count.
+        let dominated = alone[0] > 0.0 && alone[1] > 0.0 && both[0] / alone[0] + both[1] / alone[1] <= 1.0;
+        if selection.prune && dominated {
+            continue;
+        }
+        rows[0][kind.index()] = both[0] * selection.view.factor(problem, first, kind);
+        rows[1][kind.index()] = both[1] * selection.view.factor(problem, second, kind);
+    }
+    if rows[0].iter().all(|value| *value == 0.0) {
+        return None;
+    }
+    let [mine, theirs] = rows;
+    let parts = if a == b {
+        vec![Part { member: a, uses: 2.0, throughput: mine }]
+    } else {
+        vec![
+            Part { member: a, uses: 1.0, throughput: mine },
+            Part { member: b, uses: 1.0, throughput: theirs },
+        ]
+    };
+    Some(InstanceCombination { parts, scale_factor: scale_factor(problem, first.index()) })
+}

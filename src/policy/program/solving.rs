@@ -1,0 +1,76 @@
+//! Solving on behalf of one decision: a chain of backends, what they took, and what they gave up.
+
+use thiserror::Error;
+
+use crate::policy::decision::SolveReport;
+use crate::program::Program;
+use crate::solver::timing::Stopwatch;
+use crate::solver::{Backend, Basis, Limits, Solution, SolveError, WarmStart, solve_certified};
+
+/// Why a decision's programs were not solved.
+#[derive(Clone, Debug, Error)]
+pub(super) enum SolvingError {
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// A program without members.
+    #[error("there is nothing to decide")]
+    Empty,
+}
+
+/// A certified answer: the solver's vectors, and the bound that the certificate proves.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) solution: Solution,
+    pub(super) bound: f64,
+}
+
+/// The chains of one policy and the bookkeeping of one decision.
+#[derive(Debug)]
+pub(super) struct Solving {
+    linear: Vec<Box<dyn Backend>>,
+    conic: Vec<Box<dyn Backend>>,
+    limits: Limits,
+    /// The basis of the last program of each shape (columns, rows), to start the next one from.
+    basis: Option<Basis>,
+    report: SolveReport,
+}
+
+impl Solving {
+    pub(super) fn new(linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>) -> Self {
+        Self { linear, conic, limits: Limits::default(), basis: None, report: SolveReport::default() }
+    }
+
+    /// Starts a decision's bookkeeping anew; bases are forgotten, so that a decision depends on its problem alone.
+    pub(super) fn begin(&mut self, route: &str) {
+        self.basis = None;
+        self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
+    }
+
+    /// What the decision took so far.
+    pub(super) fn report(&mut self) -> &mut SolveReport {
+        &mut self.report
+    }
+
+    /// Solves one program; its answer is certified.
+    pub(super) fn solve(&mut self, program: &Program) -> Result<Answer, SolvingError> {
+        if program.n_columns() == 0 {
+            return Err(SolvingError::Empty);
+        }
+        let fits = |basis: &Basis| {
+            basis.columns.len() == program.n_columns() && basis.rows.len() == program.n_rows()
+        };
+        let warm = WarmStart { basis: self.basis.take().filter(fits), columns: None };
+        let chain = if program.is_linear() { &mut self.linear } else { &mut self.conic };
+        let clock = Stopwatch::start();
+        let outcome =
+            solve_certified(program, chain, &self.limits, Some(&warm).filter(|warm| warm.basis.is_some()));
+        self.report.seconds.solve += clock.elapsed().as_secs_f64();
+        self.report.solves += 1;
+        let certified = outcome?;
+        self.report.iterations += certified.iterations;
+        self.report.fallbacks.extend(certified.fallbacks);
+        certified.backend.clone_into(&mut self.report.backend);
+        self.basis.clone_from(&certified.solution.basis);
+        Ok(Answer { solution: certified.solution, bound: certified.certificate.bound })
+    }
+}

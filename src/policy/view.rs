@@ -1,0 +1,131 @@
+//! What a policy believes of throughputs, and the reference throughputs derived from it.
+//!
+//! | symbol     | shape   | unit    | here                                                                       |
+//! |------------|---------|---------|----------------------------------------------------------------------------|
+//! | T          | [n × K] | steps/s | [`ThroughputView::row`]                                                    |
+//! | `thr_eq`   | [n]     | steps/s | Σ_j T[m,j]·w_j / Σ_j w_j: [`equal_share`]                                   |
+//! | `thr_iso`  | [n]     | steps/s | Σ_j T[m,j]·x[m,j], x = w_j/(n·s_m), rows at most 1: [`isolated`]            |
+//!
+//! Source: Narayanan et al. (OSDI '20), §4.1 and §4.2.
+
+use crate::index::{Id, JobIndex, WorkerTypeId};
+use crate::problem::Problem;
+
+/// A throughput view, orthogonal to the objective.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThroughputView {
+    /// As measured.
+    Measured,
+    /// 1 where the job can run: a policy that does not look at speed.
+    Unit {
+        /// 1 also where it cannot, as the published system has it.
+        everywhere: bool,
+    },
+    /// Every worker type taken to run at the speed of this one; at the job's fastest, if the cluster lacks it
+    /// or the job cannot run on it.
+    Reference {
+        /// The reference type's name.
+        worker_type: String,
+    },
+}
+
+impl ThroughputView {
+    /// Writes T[m, ·] as this view has it into `row`: [K].
+    pub fn row(&self, problem: &Problem, job: JobIndex, row: &mut [f64]) {
+        let measured = problem.throughput().row(job);
+        match self {
+            Self::Measured => row.copy_from_slice(measured),
+            Self::Unit { everywhere } => {
+                for (seen, value) in row.iter_mut().zip(measured) {
+                    *seen = if *everywhere || *value > 0.0 { 1.0 } else { 0.0 };
+                }
+            }
+            Self::Reference { worker_type } => {
+                let at = problem.cluster().find(worker_type).map_or(0.0, |found| measured[found.index()]);
+                let speed = if at > 0.0 { at } else { measured.iter().copied().fold(0.0, f64::max) };
+                for (seen, value) in row.iter_mut().zip(measured) {
+                    *seen = if *value > 0.0 { speed } else { 0.0 };
+                }
+            }
+        }
+    }
+
+    /// The factor by which this view scales a job's measured throughput on one type; co-located throughputs are
+    /// scaled alike, so that sharing workers costs what was measured. 0 where it cannot run.
+    pub fn factor(&self, problem: &Problem, job: JobIndex, worker_type: WorkerTypeId) -> f64 {
+        let measured = problem.throughput()[(job, worker_type)];
+        if measured == 0.0 {
+            return 0.0;
+        }
+        let mut row = vec![0.0; problem.n_types()];
+        self.row(problem, job, &mut row);
+        row[worker_type.index()] / measured
+    }
+}
+
+/// `thr_eq`: the throughput of equal shares of all workers; `row` is T[m, ·].
+pub fn equal_share(problem: &Problem, row: &[f64]) -> f64 {
+    let workers = problem.cluster().types().iter().map(|kind| f64::from(kind.n_workers));
+    let total: f64 = workers.clone().sum();
+    row.iter().zip(workers).map(|(speed, workers)| speed * workers).sum::<f64>() / total
+}
+
+/// The isolated share x[m, ·] of a job at this scale factor among `n_jobs`: what 1/n of the cluster would be.
+pub fn isolated_share(problem: &Problem, scale_factor: u32, n_jobs: usize) -> Vec<f64> {
+    let parts = n_jobs as f64 * f64::from(scale_factor);
+    let mut shares: Vec<f64> =
+        problem.cluster().types().iter().map(|kind| f64::from(kind.n_workers) / parts).collect();
+    let sum: f64 = shares.iter().sum();
+    if sum > 1.0 {
+        for share in &mut shares {
+            *share /= sum;
+        }
+    }
+    shares
+}
+
+/// `thr_iso`: the throughput of the isolated share.
+pub fn isolated(problem: &Problem, job: JobIndex, row: &[f64]) -> f64 {
+    let shares = isolated_share(problem, problem.jobs()[job].scale_factor, problem.n_jobs());
+    row.iter().zip(shares).map(|(speed, share)| speed * share).sum()
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "views copy numbers, they do not compute them")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::index::JobId;
+    use crate::problem::{ActiveJob, ProblemBuilder};
+
+    fn problem() -> Problem {
+        let mut builder = ProblemBuilder::new(Arc::new("fast=2,slow=6".parse().unwrap()));
+        builder.job(ActiveJob { scale_factor: 2, ..ActiveJob::new(JobId::from_index(0)) }, &[4.0, 1.0]);
+        builder.job(ActiveJob::new(JobId::from_index(1)), &[0.0, 3.0]);
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn reference_throughputs_follow_their_formulas() {
+        let problem = problem();
+        assert!((equal_share(&problem, &[4.0, 1.0]) - 14.0 / 8.0).abs() < 1e-15);
+        // w/(n·s) = (2, 6)/(2·2) = (0.5, 1.5), divided by its sum 2.
+        assert!(
+            (isolated(&problem, JobIndex::from_index(0), &[4.0, 1.0]) - (4.0 * 0.25 + 0.75)).abs() < 1e-15
+        );
+    }
+
+    #[test]
+    fn views_keep_what_cannot_run() {
+        let problem = problem();
+        let mut row = [9.0; 2];
+        ThroughputView::Unit { everywhere: false }.row(&problem, JobIndex::from_index(1), &mut row);
+        assert_eq!(row, [0.0, 1.0]);
+        let reference = ThroughputView::Reference { worker_type: "fast".into() };
+        reference.row(&problem, JobIndex::from_index(0), &mut row);
+        assert_eq!(row, [4.0, 4.0]);
+        reference.row(&problem, JobIndex::from_index(1), &mut row);
+        assert_eq!(row, [0.0, 3.0]);
+    }
+}
