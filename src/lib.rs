@@ -1,6 +1,6 @@
-//! Apportion decides which deep-learning jobs run on which accelerators.
-//!
-//! Modules are declared in import order: each may mention only those above it.
+#![doc = include_str!("../ARCHITECTURE.md")]
+
+// Modules are declared in import order: each may mention only those above it.
 
 // nouns
 pub mod units;

@@ -1,0 +1,29 @@
+# make demo   bring what the build needs, run the quick sweep
+# make test   bring what the build needs, run the tests
+# make setup  only bring what the build needs: cmake, a C++ compiler, make, libclang
+# make bench  the benchmarks
+# make ci     everything that a change must pass
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+# Written by the set-up: where the tools are that it brought.
+TOOLS := .tools/env
+WITH_TOOLS := if [ -f $(TOOLS) ]; then . ./$(TOOLS); fi;
+
+.PHONY: setup demo test bench ci
+
+setup:
+	@.ci/setup
+
+demo: setup
+	@$(WITH_TOOLS) cargo run --release --quiet -- sweep quick
+
+test: setup
+	@$(WITH_TOOLS) cargo test --release
+
+bench: setup
+	@$(WITH_TOOLS) cargo bench
+
+ci:
+	@.ci/run
