@@ -49,14 +49,15 @@ fn instances() -> impl Strategy<Value = Instance> {
 }
 
 /// The lexicographic optimum by its definition: after each level, one program a member to see whether it alone
-/// could be raised.
+/// could be raised. Where raising one member costs another almost nothing (a price of 1e-4, say), what it sees
+/// depends on how exactly the others are held: it is good to five digits only.
 fn fill_by_definition(bound: &BoundObjective<'_>, slope: &[f64]) -> Vec<f64> {
     let n = slope.len();
     let mut solving = solving();
     let mut frozen: Vec<Option<f64>> = vec![None; n];
     while frozen.iter().any(Option::is_none) {
         let demand = |member: usize, slope: f64| match frozen[member] {
-            Some(floor) => Demand::floor(floor * (1.0 - 1e-10)),
+            Some(floor) => Demand::floor(floor * (1.0 - 1e-12)),
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
@@ -66,8 +67,8 @@ fn fill_by_definition(bound: &BoundObjective<'_>, slope: &[f64]) -> Vec<f64> {
             let alone: Vec<Demand> = (0..n)
                 .map(|other| match (other == member, frozen[other]) {
                     (true, _) => Demand { slope: slope[member], base: 0.0 },
-                    (false, None) => Demand::floor(slope[other] * level * (1.0 - 1e-10)),
-                    (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-10)),
+                    (false, None) => Demand::floor(slope[other] * level * (1.0 - 1e-12)),
+                    (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
             let gain = raise(&mut solving, bound, &alone).unwrap().level - level;
@@ -100,7 +101,7 @@ proptest! {
         let found = leaves(&bound, &filled.class_time);
         for (member, expected) in fill_by_definition(&bound, &slope).iter().enumerate() {
             let found = found[member];
-            prop_assert!((found - expected).abs() <= 2e-6 * expected.max(1e-6), "{member}: {found} {expected}");
+            prop_assert!((found - expected).abs() <= 2e-5 * expected.max(1e-6), "{member}: {found} {expected}");
         }
     }
 
