@@ -11,6 +11,7 @@ pub mod snapshot;
 mod structure;
 pub mod sweep;
 pub mod throughputs;
+pub mod trace;
 
 pub use document::{Diagnostic, Source, SpecError};
 pub use entries::Entries;
@@ -19,4 +20,7 @@ pub use snapshot::Snapshot;
 pub use throughputs::{
     Finding, FindingKind, Header, Origin, ThroughputsFile, load_throughputs, measured_of, read_throughputs,
     write_throughputs,
+};
+pub use trace::{
+    Trace, TraceForm, TraceOrder, TracedJob, WriteTraceError, WrittenTrace, read_trace, write_trace,
 };

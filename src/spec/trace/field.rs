@@ -1,0 +1,151 @@
+//! Fields of a line, with their places.
+
+use std::borrow::Cow;
+
+use crate::spec::places::Place;
+
+/// The most steps, seconds, or weight that are believed; more is taken for a slip.
+const NUMBER_MAX: f64 = 1e15;
+
+/// Numbers that a field accepts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Range {
+    Positive,
+    NotNegative,
+    Any,
+}
+
+impl Range {
+    fn contains(self, number: f64) -> bool {
+        let least = match self {
+            Self::Positive => f64::MIN_POSITIVE,
+            Self::NotNegative => 0.0,
+            Self::Any => -NUMBER_MAX,
+        };
+        (least..=NUMBER_MAX).contains(&number)
+    }
+
+    fn describe(self) -> String {
+        match self {
+            Self::Positive => format!("a number above 0, at most {NUMBER_MAX:e}"),
+            Self::NotNegative => format!("a number from 0 to {NUMBER_MAX:e}"),
+            Self::Any => format!("a number from -{NUMBER_MAX:e} to {NUMBER_MAX:e}"),
+        }
+    }
+}
+
+/// One field of a line.
+#[derive(Clone, Debug)]
+pub(super) struct Field<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) place: Place,
+}
+
+impl<'a> Field<'a> {
+    fn new(text: Cow<'a, str>, (line, column): (usize, usize), width: usize) -> Self {
+        Self { text, place: Place { line, column, width: width.max(1) } }
+    }
+
+    /// The field as a number of a range.
+    pub(super) fn number(&self, name: &str, range: Range) -> Result<f64, String> {
+        let number: Option<f64> = self.text.trim().parse().ok();
+        match number.filter(|number| range.contains(*number)) {
+            // −0 would sort before 0.
+            Some(number) => Ok(number + 0.0),
+            None => Err(format!("{name} `{}`, expected {}", self.brief(), range.describe())),
+        }
+    }
+
+    /// The field as a count of workers.
+    pub(super) fn scale_factor(&self) -> Result<u32, String> {
+        let count: Option<u32> = self.text.trim().parse().ok();
+        let most = crate::cluster::WORKERS_PER_TYPE_MAX;
+        count.filter(|count| (1..=most).contains(count)).ok_or_else(|| {
+            format!("scale factor `{}`, expected a whole number of workers from 1 to {most}", self.brief())
+        })
+    }
+
+    /// The field as a name.
+    pub(super) fn name(&self, what: &str) -> Result<String, String> {
+        let name = self.text.trim();
+        match name {
+            "" => Err(format!("no {what}")),
+            _ if name.chars().any(char::is_control) => {
+                Err(format!("{what} `{}` has control characters", self.brief()))
+            }
+            _ => Ok(name.to_owned()),
+        }
+    }
+
+    /// The text, short enough for a message.
+    pub(super) fn brief(&self) -> String {
+        let text = self.text.trim();
+        let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+        if text.chars().nth(40).is_some() { format!("{shown}…") } else { shown }
+    }
+}
+
+/// Refuses a time to an SLO that no job has.
+pub(super) fn check_slo(slo_s: f64) -> Result<(), String> {
+    if Range::Positive.contains(slo_s) {
+        return Ok(());
+    }
+    Err(format!("an SLO of {slo_s} s, expected {}, or -1 for none", Range::Positive.describe()))
+}
+
+/// Splits a line at its tabs.
+pub(super) fn split_tabs(text: &str, line: usize) -> Vec<Field<'_>> {
+    let mut column = 1;
+    let field = |text: &str| {
+        let width = text.chars().count();
+        let field = (column, width);
+        column += width + 1;
+        field
+    };
+    let places: Vec<(usize, usize)> = text.split('\t').map(field).collect();
+    let fields = text.split('\t').zip(places);
+    fields.map(|(text, (column, width))| Field::new(text.into(), (line, column), width)).collect()
+}
+
+/// Splits a line at its commas; a field in double quotes may contain commas, and quotes doubled.
+///
+/// # Errors
+/// With the place, if a quote is not closed or something follows it.
+pub(super) fn split_commas(text: &str, line: usize) -> Result<Vec<Field<'_>>, (Place, &'static str)> {
+    let mut fields = Vec::new();
+    let (mut rest, mut column) = (text, 1);
+    loop {
+        let (field, raw) = match rest.strip_prefix('"') {
+            None => {
+                let raw = rest.split(',').next().unwrap_or(rest);
+                (Cow::Borrowed(raw), raw)
+            }
+            Some(inside) => {
+                let place = Place { line, column, width: 1 };
+                let end = closing_quote(inside).ok_or((place, "a quote that is not closed"))?;
+                (Cow::Owned(inside[..end].replace("\"\"", "\"")), &rest[..end + 2])
+            }
+        };
+        let width = raw.chars().count();
+        fields.push(Field::new(field, (line, column), width));
+        column += width;
+        match rest[raw.len()..].strip_prefix(',') {
+            Some(next) => rest = next,
+            None if rest.len() == raw.len() => return Ok(fields),
+            None => return Err((Place { line, column, width: 1 }, "text after a closing quote")),
+        }
+        column += 1;
+    }
+}
+
+/// Where the quote that ends a field stands; doubled ones do not end it.
+fn closing_quote(inside: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += inside[at..].find('"')?;
+        if !inside[at + 1..].starts_with('"') {
+            return Some(at);
+        }
+        at += 2;
+    }
+}

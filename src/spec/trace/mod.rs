@@ -1,0 +1,303 @@
+//! Traces: jobs in files, in our CSV and in the two forms of Gavel's, read and written.
+//!
+//! In: a [`Source`], and throughputs where job types are to be checked. Out: a [`Trace`], its jobs in order of
+//! arrival. The form is told from the first line.
+//!
+//! | form      | a line is                                                                                    |
+//! |-----------|----------------------------------------------------------------------------------------------|
+//! | native    | comma-separated, under a header: `id,job_type,scale_factor,total_steps,arrival,weight,slo,entity` |
+//! | Gavel, 10 | tab-separated: job type, command, working directory, steps argument, needs-data flag, total steps, scale factor, weight, SLO, arrival |
+//! | Gavel, 7  | tab-separated: job type, command, steps argument, needs-data flag, total steps, arrival, scale factor |
+//!
+//! Times are seconds. A native SLO is the time from arrival; Gavel's is a multiple of the time the job takes
+//! alone on the reference worker type, the matrix's first, and −1 for none.
+
+mod field;
+mod gavel;
+mod native;
+mod write;
+
+pub use write::{WriteTraceError, WrittenTrace, write_trace};
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::index::{Id, RowId, WorkerTypeId};
+use crate::spec::nearest::suggestion;
+use crate::spec::places::Place;
+use crate::spec::{Source, SpecError};
+use crate::throughput::Throughputs;
+use crate::workload::{Job, Listed};
+use field::{Field, Range};
+
+/// How a trace is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceForm {
+    /// Our CSV.
+    Native,
+    /// Gavel's ten columns.
+    Gavel,
+    /// Gavel's older seven columns, without weight and SLO.
+    GavelSeven,
+}
+
+/// What to do with jobs that are not in order of arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TraceOrder {
+    /// Refuse the trace.
+    #[default]
+    Refuse,
+    /// Sort them; jobs of equal arrival keep their order.
+    Sort,
+}
+
+/// Jobs of a file, in order of arrival.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// The form it was read in.
+    pub form: TraceForm,
+    /// Its jobs.
+    pub jobs: Vec<TracedJob>,
+}
+
+/// A job with what the file says of it beyond what a scheduler needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TracedJob {
+    /// The job.
+    pub job: Job,
+    /// What the file calls it; its position where the form has no names.
+    pub id: String,
+    /// How it is started, in Gavel's forms.
+    pub command: Option<Command>,
+}
+
+/// How Gavel starts a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The command line.
+    pub command: String,
+    /// Where it runs; the seven columns do not say.
+    pub working_directory: Option<String>,
+    /// The argument by which it is told its steps.
+    pub steps_argument: String,
+    /// Does it need a data directory?
+    pub needs_data: bool,
+}
+
+impl Trace {
+    /// Leaves out jobs that the matrix has no throughputs for; says how many.
+    pub fn retain_known(&mut self, throughputs: &Throughputs) -> usize {
+        let n_before = self.jobs.len();
+        self.jobs.retain(|TracedJob { job, .. }| throughputs.find(&job.job_type, job.scale_factor).is_some());
+        n_before - self.jobs.len()
+    }
+
+    /// The jobs alone.
+    pub fn into_jobs(self) -> Vec<Job> {
+        self.jobs.into_iter().map(|traced| traced.job).collect()
+    }
+
+    /// The jobs as a source of arrivals.
+    pub fn into_arrivals(self) -> Listed {
+        Listed::new(self.into_jobs())
+    }
+}
+
+/// Complaints shown of one trace; a file of another kind would have one a line.
+const COMPLAINTS_MAX: usize = 20;
+
+/// Reads a trace in any of the forms. With `throughputs`, job types and scale factors must be in the matrix, and
+/// Gavel's SLOs become times; without, a trace of Gavel's with SLOs is refused.
+///
+/// # Errors
+/// With line and column, expected values and the nearest job type.
+pub fn read_trace(
+    source: &Source,
+    throughputs: Option<&Throughputs>,
+    order: TraceOrder,
+) -> Result<Trace, SpecError> {
+    let mut reader = Reader { source, throughputs, complaints: Vec::new() };
+    let mut lines = source.text.lines().enumerate().map(|(index, text)| Line { number: index + 1, text });
+    let Some(first) = lines.find(|line| !line.text.trim().is_empty()) else {
+        let help = "expected lines of jobs, in our CSV or in one of Gavel's forms".to_owned();
+        return Err(SpecError::about(source.name.clone(), "the trace is empty", Some(help)));
+    };
+    let rest = lines.filter(|line| !line.text.trim().is_empty());
+    let (form, read) = if first.text.contains('\t') {
+        gavel::read(&mut reader, first, rest)
+    } else {
+        native::read(&mut reader, first, rest)
+    };
+    reader.finish(form, read, order)
+}
+
+/// One line of a trace, numbered from 1.
+#[derive(Clone, Copy, Debug)]
+struct Line<'a> {
+    number: usize,
+    text: &'a str,
+}
+
+/// A job with the places that later checks complain about.
+#[derive(Debug)]
+struct Read {
+    traced: TracedJob,
+    id: Option<Place>,
+    job_type: Place,
+    scale_factor: Place,
+    arrival: Place,
+    /// Gavel's SLO: a multiple of the duration.
+    slo_factor: Option<(f64, Place)>,
+}
+
+struct Reader<'a> {
+    source: &'a Source,
+    throughputs: Option<&'a Throughputs>,
+    complaints: Vec<SpecError>,
+}
+
+impl Reader<'_> {
+    fn complain(&mut self, place: Place, message: String, help: Option<String>) {
+        self.complaints.push(self.source.at_place(Some(place), message, help));
+    }
+
+    fn is_full(&self) -> bool {
+        self.complaints.len() >= COMPLAINTS_MAX
+    }
+
+    /// The field as a number in a range, complained of otherwise.
+    fn number(&mut self, field: &Field<'_>, name: &str, range: Range) -> Option<f64> {
+        match field.number(name, range) {
+            Ok(number) => Some(number),
+            Err(message) => {
+                self.complain(field.place, message, None);
+                None
+            }
+        }
+    }
+
+    fn finish(mut self, form: TraceForm, mut read: Vec<Read>, order: TraceOrder) -> Result<Trace, SpecError> {
+        match order {
+            TraceOrder::Refuse => self.check_order(&read),
+            TraceOrder::Sort => {
+                read.sort_by(|one, other| one.traced.job.arrival.total_cmp(&other.traced.job.arrival));
+            }
+        }
+        self.check_ids(&read);
+        for read in &mut read {
+            if self.is_full() {
+                break;
+            }
+            self.check_type(read);
+        }
+        SpecError::join(self.complaints)?;
+        Ok(Trace { form, jobs: read.into_iter().map(|read| read.traced).collect() })
+    }
+
+    fn check_order(&mut self, read: &[Read]) {
+        for pair in read.windows(2) {
+            let (before, after) = (pair[0].traced.job.arrival, pair[1].traced.job.arrival);
+            if after.total_cmp(&before).is_lt() && !self.is_full() {
+                let message = format!(
+                    "arrival {} comes after {}, expected jobs in order of arrival",
+                    after.get(),
+                    before.get()
+                );
+                let help = "sort the file by arrival, or `apportion trace convert --sort` it".to_owned();
+                self.complain(pair[1].arrival, message, Some(help));
+            }
+        }
+    }
+
+    fn check_ids(&mut self, read: &[Read]) {
+        let mut seen = BTreeMap::new();
+        for (id, place) in read.iter().filter_map(|read| Some((&read.traced.id, read.id?))) {
+            if let Some(line) = seen.insert(id, place.line)
+                && !self.is_full()
+            {
+                self.complain(place, format!("job `{id}` is on line {line} already"), None);
+            }
+        }
+    }
+
+    fn check_type(&mut self, read: &mut Read) {
+        let Read { traced: TracedJob { job, .. }, slo_factor, .. } = read;
+        let Some(throughputs) = self.throughputs else {
+            if let Some((_, place)) = slo_factor {
+                let help = "name the throughputs that tell how long the job takes".to_owned();
+                self.complain(
+                    *place,
+                    "an SLO that is a multiple of a duration that is not known".to_owned(),
+                    Some(help),
+                );
+            }
+            return;
+        };
+        let Some(row) = throughputs.find(&job.job_type, job.scale_factor) else {
+            self.complain_type(
+                throughputs,
+                &job.job_type,
+                job.scale_factor,
+                (read.job_type, read.scale_factor),
+            );
+            return;
+        };
+        if let Some((factor, place)) = *slo_factor {
+            match speed(throughputs, row) {
+                Some(speed) => {
+                    let duration = job.total_steps / speed;
+                    job.duration = Some(duration);
+                    job.slo = Some(duration * factor);
+                    if let Err(message) = field::check_slo(duration.get() * factor) {
+                        self.complain(place, message, None);
+                    }
+                }
+                None => self.complain(
+                    place,
+                    format!("an SLO of `{}`, which does not run on the reference worker type", job.job_type),
+                    None,
+                ),
+            }
+        }
+    }
+
+    fn complain_type(
+        &mut self,
+        throughputs: &Throughputs,
+        job_type: &str,
+        scale_factor: u32,
+        places: (Place, Place),
+    ) {
+        let rows = throughputs.rows().iter();
+        let sizes: Vec<String> = rows
+            .clone()
+            .filter(|row| row.job_type == job_type)
+            .map(|row| row.scale_factor.to_string())
+            .collect();
+        if sizes.is_empty() {
+            let message = format!(
+                "unknown job type `{job_type}`, expected one of throughputs `{}`",
+                throughputs.name()
+            );
+            self.complain(places.0, message, suggestion(job_type, rows.map(|row| row.job_type.as_str())));
+        } else {
+            let message = format!(
+                "`{job_type}` has no throughputs at scale factor {scale_factor}, expected one of {}",
+                sizes.join(", ")
+            );
+            self.complain(places.1, message, None);
+        }
+    }
+}
+
+/// Steps/s of a row on the reference worker type, if it runs there.
+fn speed(throughputs: &Throughputs, row: RowId) -> Option<crate::units::StepsPerSecond> {
+    let reference = WorkerTypeId::from_index(0);
+    let speed = throughputs.worker_types().get(reference).map(|_| throughputs.alone(row, reference))?;
+    (speed > 0.0).then(|| crate::units::StepsPerSecond::new(speed))
+}
+
+#[cfg(test)]
+mod tests;

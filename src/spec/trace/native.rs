@@ -1,0 +1,128 @@
+//! Our CSV: a header line that names the columns, in any order; only `job_type` and `total_steps` must be there.
+
+use super::field::{Field, Range, split_commas};
+use super::{Line, Read, Reader, TraceForm, TracedJob};
+use crate::spec::nearest::{name_list, suggestion};
+use crate::spec::places::Place;
+use crate::units::{Seconds, Steps};
+use crate::workload::Job;
+
+/// The columns there are.
+pub(super) const COLUMNS: [&str; 8] =
+    ["id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity"];
+
+/// The columns that must be there.
+const REQUIRED: [&str; 2] = ["job_type", "total_steps"];
+
+pub(super) fn read<'a>(
+    reader: &mut Reader<'_>,
+    header: Line<'a>,
+    rest: impl Iterator<Item = Line<'a>>,
+) -> (TraceForm, Vec<Read>) {
+    let mut jobs = Vec::new();
+    let Some(columns) = columns(reader, header) else { return (TraceForm::Native, jobs) };
+    for line in rest {
+        if reader.is_full() {
+            break;
+        }
+        match split_commas(line.text, line.number) {
+            Err((place, message)) => reader.complain(place, message.to_owned(), None),
+            Ok(fields) if fields.len() == columns.len() => {
+                let position = jobs.len();
+                jobs.extend(job(reader, &columns, &fields, position));
+            }
+            Ok(fields) => {
+                let place = fields[fields.len() - 1].place;
+                let message =
+                    format!("{} columns, expected {} as in the header", fields.len(), columns.len());
+                reader.complain(place, message, None);
+            }
+        }
+    }
+    (TraceForm::Native, jobs)
+}
+
+/// Names of the header; none if it is not one.
+fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
+    let before = reader.complaints.len();
+    let fields = split_commas(header.text, header.number)
+        .map_err(|(place, message)| reader.complain(place, message.to_owned(), None))
+        .ok()?;
+    let mut names: Vec<String> = Vec::new();
+    for field in &fields {
+        let name = field.text.trim();
+        if names.iter().any(|other| other == name) {
+            reader.complain(field.place, format!("column `{}` is there twice", field.brief()), None);
+        } else if !COLUMNS.contains(&name) {
+            let message =
+                format!("unknown column `{}`, expected some of {}", field.brief(), name_list(COLUMNS));
+            reader.complain(field.place, message, suggestion(name, COLUMNS));
+        }
+        names.push(name.to_owned());
+        if reader.is_full() {
+            return None;
+        }
+    }
+    if reader.complaints.len() == before {
+        for name in REQUIRED {
+            if !names.iter().any(|other| other == name) {
+                let place = Place { line: header.number, column: 1, width: header.text.chars().count() };
+                reader.complain(place, format!("no column `{name}`"), None);
+            }
+        }
+    }
+    (reader.complaints.len() == before).then_some(names)
+}
+
+fn job(reader: &mut Reader<'_>, columns: &[String], fields: &[Field<'_>], position: usize) -> Option<Read> {
+    let given = |name: &str| {
+        let field = columns.iter().position(|other| other == name).map(|column| &fields[column]);
+        field.filter(|field| !field.text.trim().is_empty())
+    };
+    let before = reader.complaints.len();
+    let start = Place { width: 1, ..fields[0].place };
+    let mut required = |name: &str| {
+        let field = given(name);
+        if field.is_none() {
+            reader.complain(start, format!("no {name}"), None);
+        }
+        field
+    };
+    let (job_type, total_steps) = (required("job_type"), required("total_steps"));
+    let (job_type, total_steps) = (job_type?, total_steps?);
+    let mut job = Job::new(text(reader, job_type, "job type")?);
+    job.total_steps = Steps::new(reader.number(total_steps, "total_steps", Range::Positive)?);
+    if let Some(field) = given("scale_factor") {
+        match field.scale_factor() {
+            Ok(scale_factor) => job.scale_factor = scale_factor,
+            Err(message) => reader.complain(field.place, message, None),
+        }
+    }
+    if let Some(field) = given("arrival") {
+        job.arrival = Seconds::new(reader.number(field, "arrival", Range::NotNegative)?);
+    }
+    if let Some(field) = given("weight") {
+        job.weight = reader.number(field, "weight", Range::Positive)?;
+    }
+    if let Some(field) = given("slo") {
+        job.slo = reader.number(field, "slo", Range::Positive).map(Seconds::new);
+    }
+    job.entity = given("entity").and_then(|field| text(reader, field, "entity"));
+    let id = match given("id") {
+        Some(field) => text(reader, field, "id")?,
+        None => position.to_string(),
+    };
+    let place = |name| given(name).map(|field| field.place);
+    (reader.complaints.len() == before).then(|| Read {
+        traced: TracedJob { job, id, command: None },
+        id: Some(place("id").unwrap_or(start)),
+        job_type: job_type.place,
+        scale_factor: place("scale_factor").unwrap_or(start),
+        arrival: place("arrival").unwrap_or(start),
+        slo_factor: None,
+    })
+}
+
+fn text(reader: &mut Reader<'_>, field: &Field<'_>, what: &str) -> Option<String> {
+    field.name(what).map_err(|message| reader.complain(field.place, message, None)).ok()
+}

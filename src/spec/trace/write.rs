@@ -1,0 +1,152 @@
+//! Writes traces: our CSV in full, Gavel's ten columns with what they can hold.
+
+use std::fmt::Write;
+
+use thiserror::Error;
+
+use super::native::COLUMNS;
+use super::{Command, Trace, TraceForm, TracedJob, speed};
+use crate::throughput::Throughputs;
+use crate::workload::Job;
+
+/// A trace as text, and what the form could not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenTrace {
+    /// The text.
+    pub text: String,
+    /// Jobs whose fraction of a step was cut off: Gavel reads whole steps only.
+    pub n_cut_steps: usize,
+    /// Jobs whose owner was left out: Gavel's forms have none.
+    pub n_without_entity: usize,
+}
+
+/// Why a trace cannot be written in a form.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum WriteTraceError {
+    /// An SLO where nothing tells the duration that it is to be a multiple of.
+    #[error(
+        "job `{id}` has an SLO of {slo_s} s, but its duration alone, of which Gavel's SLO is a multiple, is not known"
+    )]
+    NoDuration {
+        /// The job.
+        id: String,
+        /// Its SLO.
+        slo_s: f64,
+    },
+    /// A name that would break the lines.
+    #[error("job `{id}`: `{text}` has characters that separate columns or lines")]
+    Separator {
+        /// The job.
+        id: String,
+        /// The name.
+        text: String,
+    },
+    /// A job too short for a form of whole steps.
+    #[error("job `{id}` has {steps} steps, and Gavel's forms hold whole ones only")]
+    NoWholeStep {
+        /// The job.
+        id: String,
+        /// Its steps.
+        steps: f64,
+    },
+    /// The older seven columns, which are only read.
+    #[error("the seven-column form is read, not written")]
+    Seven,
+}
+
+/// Writes a trace; with `throughputs`, SLOs of jobs without a duration can be written in Gavel's form too.
+///
+/// # Errors
+/// If the form cannot hold a job.
+pub fn write_trace(
+    trace: &Trace,
+    form: TraceForm,
+    throughputs: Option<&Throughputs>,
+) -> Result<WrittenTrace, WriteTraceError> {
+    let mut written = WrittenTrace { text: String::new(), n_cut_steps: 0, n_without_entity: 0 };
+    match form {
+        TraceForm::Native => {
+            written.text.push_str(&COLUMNS.join(","));
+            written.text.push('\n');
+            for traced in &trace.jobs {
+                native_line(&mut written.text, traced)?;
+            }
+        }
+        TraceForm::Gavel => {
+            for traced in &trace.jobs {
+                gavel_line(&mut written, traced, throughputs)?;
+            }
+        }
+        TraceForm::GavelSeven => return Err(WriteTraceError::Seven),
+    }
+    Ok(written)
+}
+
+fn native_line(text: &mut String, traced: &TracedJob) -> Result<(), WriteTraceError> {
+    let TracedJob { job, id, .. } = traced;
+    let Job { job_type, scale_factor, total_steps, arrival, weight, slo, entity, .. } = job;
+    let quoted = |name: &str| {
+        if name.chars().any(char::is_control) {
+            return Err(WriteTraceError::Separator { id: id.clone(), text: name.to_owned() });
+        }
+        let plain = !name.contains([',', '"']) && name.trim() == name;
+        Ok(if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) })
+    };
+    let (steps, arrival) = (total_steps.get(), arrival.get());
+    let slo = slo.map_or(String::new(), |slo| slo.get().to_string());
+    let entity = quoted(entity.as_deref().unwrap_or_default())?;
+    let (id, job_type) = (quoted(id)?, quoted(job_type)?);
+    let _ = writeln!(text, "{id},{job_type},{scale_factor},{steps},{arrival},{weight},{slo},{entity}");
+    Ok(())
+}
+
+fn gavel_line(
+    written: &mut WrittenTrace,
+    traced: &TracedJob,
+    throughputs: Option<&Throughputs>,
+) -> Result<(), WriteTraceError> {
+    let TracedJob { job, id, command } = traced;
+    let nothing = Command {
+        command: "-".to_owned(),
+        working_directory: None,
+        steps_argument: "-".to_owned(),
+        needs_data: false,
+    };
+    let Command { command, working_directory, steps_argument, needs_data } =
+        command.as_ref().unwrap_or(&nothing);
+    let directory = working_directory.as_deref().unwrap_or("-");
+    for text in [&job.job_type, command, directory, steps_argument] {
+        if text.chars().any(char::is_control) {
+            return Err(WriteTraceError::Separator { id: id.clone(), text: text.to_owned() });
+        }
+    }
+    let steps = job.total_steps.get().trunc();
+    if steps < 1.0 {
+        return Err(WriteTraceError::NoWholeStep { id: id.clone(), steps: job.total_steps.get() });
+    }
+    written.n_cut_steps += usize::from(steps < job.total_steps.get());
+    written.n_without_entity += usize::from(job.entity.is_some());
+    let slo = slo_factor(job, id, throughputs)?;
+    let (needs_data, arrival) = (u8::from(*needs_data), job.arrival.get());
+    let Job { job_type, scale_factor, weight, .. } = job;
+    let _ = writeln!(
+        written.text,
+        "{job_type}\t{command}\t{directory}\t{steps_argument}\t{needs_data}\t{steps}\t{scale_factor}\t{weight}\t{slo}\t{arrival}"
+    );
+    Ok(())
+}
+
+/// A job's SLO as a multiple of its duration; −1 for none.
+fn slo_factor(job: &Job, id: &str, throughputs: Option<&Throughputs>) -> Result<f64, WriteTraceError> {
+    let Some(slo) = job.slo else { return Ok(-1.0) };
+    let from_matrix = || {
+        let throughputs = throughputs?;
+        let row = throughputs.find(&job.job_type, job.scale_factor)?;
+        Some(job.total_steps / speed(throughputs, row)?)
+    };
+    match job.duration.or_else(from_matrix) {
+        Some(duration) => Ok(slo / duration),
+        None => Err(WriteTraceError::NoDuration { id: id.to_owned(), slo_s: slo.get() }),
+    }
+}
