@@ -6,5 +6,7 @@ mod snapshot;
 mod solver;
 #[path = "suite/formulations.rs"]
 mod formulations;
+#[path = "suite/data_commands.rs"]
+mod data_commands;
 #[path = "suite/contention.rs"]
 mod contention;

@@ -4,6 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::output::OutputFormat;
 use crate::cli::progress::ProgressMode;
+use crate::cli::throughputs::ThroughputsArguments;
+use crate::cli::trace::TraceArguments;
 
 /// Decides which deep-learning jobs run on which accelerators.
 #[derive(Debug, Parser)]
@@ -43,4 +45,9 @@ pub struct Global {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Import, show or check throughput matrices.
+    Throughputs(ThroughputsArguments),
+    /// Generate, convert or show traces of jobs.
+    Trace(TraceArguments),
+}

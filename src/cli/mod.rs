@@ -13,6 +13,9 @@ pub mod exit;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
+pub mod throughputs;
+pub mod trace;
+mod file;
 
 use std::panic;
 use std::process::ExitCode;
@@ -78,6 +81,8 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
-    let _ = session;
-    match *command {}
+    match command {
+        Command::Throughputs(arguments) => throughputs::run(arguments, session),
+        Command::Trace(arguments) => trace::run(arguments, session),
+    }
 }

@@ -125,7 +125,8 @@ pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
     }
     checker.stop_if_wrong()?;
     let mut retained = Array3::zeros((n_types, keys.len(), keys.len()));
-    if let Some(Colocation { model: Contention::Measured, retained: table }) = &document.colocation {
+    if let Some(Colocation { model, retained: table }) = &document.colocation {
+        checker.model(*model, table);
         for (worker_type, rows) in table {
             checker.table(worker_type, rows, (&document.worker_types, &keys, &by_key), &mut retained);
         }
@@ -225,6 +226,23 @@ impl Checker<'_> {
             if let Some(value) = value.filter(|value| !believable(*value)) {
                 let message = format!("{value}, expected a finite number, at least 0");
                 self.complain(&format!("{path}[{position}]"), message, None);
+            }
+        }
+    }
+
+    /// Models that are fitted, not tabulated, have no form in this version of the format.
+    fn model(&mut self, model: Contention, table: &BTreeMap<String, Vec<Retained>>) {
+        match model {
+            Contention::Measured => {}
+            Contention::None if table.is_empty() => {}
+            Contention::None => {
+                let message = "a table of retained fractions under model `none`, expected `measured`";
+                self.complain("colocation.model", message.to_owned(), None);
+            }
+            Contention::Resource | Contention::Network => {
+                let help = "fitted models are made by the library, from a measured matrix".to_owned();
+                let message = "a model that is not read from files, expected `measured` or `none`";
+                self.complain("colocation.model", message.to_owned(), Some(help));
             }
         }
     }
