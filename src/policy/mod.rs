@@ -5,6 +5,7 @@ pub mod explain;
 pub mod round;
 pub mod view;
 pub mod heuristic;
+pub mod objective;
 pub mod program;
 
 pub use decision::{

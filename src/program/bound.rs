@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::expression::vocabulary::nearest;
 use super::expression::{Expr, Fold, Function, Node, Operator, Subject, TypeRef};
 use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
@@ -37,8 +36,6 @@ pub enum BindError {
     UnknownWorkerType {
         /// The type.
         name: String,
-        /// The one that may have been meant.
-        nearest: Option<String>,
         /// The types there are.
         expected: String,
     },
@@ -172,12 +169,8 @@ impl Objective {
         for (name, position) in &mut named {
             *position = instance.worker_types.iter().position(|known| known == name).ok_or_else(|| {
                 let known = instance.worker_types.iter().map(String::as_str);
-                let expected: Vec<String> = known.clone().map(|name| format!("`{name}`")).collect();
-                BindError::UnknownWorkerType {
-                    name: name.clone(),
-                    nearest: nearest(name, known).map(str::to_owned),
-                    expected: expected.join(", "),
-                }
+                let expected: Vec<String> = known.map(|name| format!("`{name}`")).collect();
+                BindError::UnknownWorkerType { name: name.clone(), expected: expected.join(", ") }
             })?;
         }
         Ok(named)

@@ -6,6 +6,7 @@ pub mod entries;
 pub mod lookup;
 pub mod nearest;
 mod places;
+pub mod policy;
 pub mod run;
 pub mod snapshot;
 mod structure;
@@ -16,6 +17,7 @@ pub mod trace;
 pub use document::{Diagnostic, Source, SpecError};
 pub use entries::Entries;
 pub use nearest::did_you_mean;
+pub use policy::{PolicyDocument, PolicyKind, load_policy};
 pub use snapshot::Snapshot;
 pub use throughputs::{
     Finding, FindingKind, Header, Origin, ThroughputsFile, load_throughputs, measured_of, read_throughputs,

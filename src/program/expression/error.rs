@@ -49,14 +49,12 @@ pub enum ExpressionErrorKind {
     #[error("an expression nested deeper than {max} levels", max = super::DEPTH_MAX)]
     TooDeep,
     /// A name nobody knows.
-    #[error("unknown name `{name}`, expected one of {expected}")]
+    #[error("unknown name `{name}`, expected one of {}", listed(.known))]
     UnknownName {
         /// The name.
         name: String,
-        /// The name that may have been meant.
-        nearest: Option<String>,
         /// The names there are.
-        expected: String,
+        known: Vec<String>,
     },
     /// A function with too few or too many arguments, or a name used without its own.
     #[error("`{name}` takes {expected}, found {found}")]
@@ -181,6 +179,11 @@ pub enum ExpressionErrorKind {
     UnusedColumn(String),
 }
 
+fn listed(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
 fn subject_name(subject: Subject) -> &'static str {
     match subject {
         Subject::Job => "job",
@@ -197,8 +200,7 @@ impl ExpressionError {
     pub fn help(&self) -> Option<String> {
         use ExpressionErrorKind as Kind;
         let text = match &self.kind {
-            Kind::UnknownName { nearest: Some(name), .. } => format!("did you mean `{name}`?"),
-            Kind::UnknownName { nearest: None, .. } => {
+            Kind::UnknownName { .. } => {
                 "a per-job column of your own is declared under `columns`".to_owned()
             }
             Kind::Unbound { subject: Subject::Job, .. } => {

@@ -9,7 +9,7 @@ use super::ast::{Comparison, Expr, Function, Node, Operator, Reduction, Span, Ty
 use super::dimension::Dimension;
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
 use super::lexer::{Token, tokens};
-use super::vocabulary::{RESERVED, Subject, Vocabulary, nearest};
+use super::vocabulary::{Subject, Vocabulary};
 use super::{DEPTH_MAX, LENGTH_MAX};
 
 /// What is at hand where an expression stands.
@@ -208,16 +208,8 @@ impl<'a> Parser<'a> {
     }
 
     fn unknown(&self, name: &str, span: Span) -> ExpressionError {
-        let nearest = nearest(name, self.vocabulary.names()).map(str::to_owned);
-        let data = (0..self.vocabulary.len()).map(|slot| self.vocabulary.datum(slot).name.as_str());
-        let known: Vec<String> = RESERVED
-            .into_iter()
-            .chain(data)
-            .filter(|name| *name != "type")
-            .map(|n| format!("`{n}`"))
-            .collect();
-        let kind = Kind::UnknownName { name: name.to_owned(), nearest, expected: known.join(", ") };
-        ExpressionError::new(kind, span)
+        let known = self.vocabulary.names().filter(|known| *known != "type").map(str::to_owned).collect();
+        ExpressionError::new(Kind::UnknownName { name: name.to_owned(), known }, span)
     }
 
     /// `(type)`, `(v100)` or `("a100-80gb")`.

@@ -129,41 +129,9 @@ impl Vocabulary {
     }
 }
 
-/// The candidate that fewest edits turn `name` into, if few enough that it may have been meant.
-pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = candidates.map(|candidate| (edits(name, candidate), candidate)).min()?;
-    (near.0 <= name.chars().count().max(near.1.chars().count()) / 3 + 1).then_some(near.1)
-}
-
-/// Levenshtein's distance: insertions, deletions and replacements of a character.
-fn edits(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[other.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_name_is_the_one_that_was_meant() {
-        let vocabulary = Vocabulary::default();
-        let near = |name| nearest(name, vocabulary.names());
-        assert_eq!(near("thoughput"), Some("throughput"));
-        assert_eq!(near("scalefactor"), Some("scale_factor"));
-        assert_eq!(near("min_over_job"), Some("min_over_jobs"));
-        assert_eq!(near("phlogiston"), None);
-    }
 
     #[test]
     fn a_column_may_not_take_a_name_of_the_language() {

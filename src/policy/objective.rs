@@ -1,0 +1,109 @@
+//! The objective of a policy file: its expressions checked, every complaint at its place in the file.
+
+use crate::program::expression::{Dimension, ExpressionErrorKind, Sign, Vocabulary};
+use crate::program::{ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Sense};
+use crate::spec::nearest::suggestion;
+use crate::spec::policy::{ConstraintDocument, Program, Refine};
+use crate::spec::{PolicyDocument, PolicyKind, SpecError};
+
+/// The checked objective of a program; nothing for a heuristic.
+///
+/// # Errors
+/// With file, line and column of what is wrong: syntax, an unknown name, a dimension, the curvature, a column
+/// that is not used, a refinement that the objective has no levels for.
+pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, SpecError> {
+    let PolicyKind::Program(program) = &document.kind else { return Ok(None) };
+    let vocabulary = vocabulary(document, program)?;
+    let texts = |list: &[ConstraintDocument]| {
+        list.iter().map(|item| ConstraintText { text: item.constraint.clone(), soft: item.soft }).collect()
+    };
+    let text = ObjectiveText {
+        sense: if program.maximize { Sense::Maximize } else { Sense::Minimize },
+        objective: program.objective.clone(),
+        for_each_job: texts(&program.for_each_job),
+        for_each_worker_type: texts(&program.for_each_worker_type),
+    };
+    let objective = Objective::check(&text, vocabulary).map_err(|error| placed(document, program, &error))?;
+    if program.refine == Refine::WaterFilling && (objective.inversion().is_none() || !program.maximize) {
+        let message = "`water_filling` needs levels to raise, and this objective has none";
+        let help = "maximize `min_over_jobs(…)` or `lexicographic_min_over_jobs(…)` of an expression that grows with `throughput`, named once";
+        return Err(document.source.error_at("refine", message, Some(help.to_owned())));
+    }
+    Ok(Some(objective))
+}
+
+/// The built-in names and the file's own columns.
+fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary, SpecError> {
+    let mut vocabulary = Vocabulary::default();
+    let mut errors = Vec::new();
+    for (name, unit) in &program.columns {
+        let path = format!("columns.{name}");
+        let (unit_text, sign) = match unit.split_once('>') {
+            None => (unit.as_str(), Some(Sign::ANY)),
+            Some((unit, limit)) => {
+                let sign = match limit.replace(' ', "").as_str() {
+                    "0" => Some(Sign::POSITIVE),
+                    "=0" => Some(Sign::NON_NEGATIVE),
+                    _ => None,
+                };
+                (unit, sign)
+            }
+        };
+        let (Some(dimension), Some(sign)) = (Dimension::parse(unit_text), sign) else {
+            let message = format!("column `{name}` is `{unit}`, expected a unit, or a unit and its sign");
+            let help = "as in `s`, `steps/s > 0`, `$ >= 0` or, for plain numbers, `1`".to_owned();
+            errors.push(document.source.error_at(&path, message, Some(help)));
+            continue;
+        };
+        if vocabulary.add_column(name, dimension, sign).is_none() {
+            let message = format!(
+                "column `{name}` has a name that the language uses itself, or that is not letters, digits and `_`"
+            );
+            errors.push(document.source.error_at_key(&path, message, None));
+        }
+    }
+    SpecError::join(errors)?;
+    Ok(vocabulary)
+}
+
+fn placed(document: &PolicyDocument, program: &Program, error: &ObjectiveError) -> SpecError {
+    let constraint = |list: &str, items: &[ConstraintDocument], position: usize| {
+        let mapped = items.get(position).is_some_and(|item| item.mapped);
+        let field = if mapped { ".constraint" } else { "" };
+        let text = items.get(position).map_or("", |item| item.constraint.as_str());
+        (format!("{list}[{position}]{field}"), text.to_owned())
+    };
+    let (path, text) = match &error.place {
+        Place::Objective => {
+            let field = if program.maximize { "maximize" } else { "minimize" };
+            (field.to_owned(), program.objective.clone())
+        }
+        Place::ForEachJob(position) => constraint("for_each_job", &program.for_each_job, *position),
+        Place::ForEachWorkerType(position) => {
+            constraint("for_each_worker_type", &program.for_each_worker_type, *position)
+        }
+        Place::Column(name) => {
+            let path = format!("columns.{name}");
+            return document.source.error_at_key(&path, error.to_string(), error.error.help());
+        }
+    };
+    // Spans count bytes, places in documents count characters.
+    let span = error.error.span;
+    let characters = |bytes: usize| text.get(..bytes).unwrap_or(&text).chars().count();
+    let offset = characters(span.offset);
+    let width = (characters(span.offset + span.width) - offset).max(1);
+    let mut complaint = document.source.error_within(&path, offset, width, error.to_string());
+    let meant = match &error.error.kind {
+        ExpressionErrorKind::UnknownName { name, known } => {
+            suggestion(name, known.iter().map(String::as_str))
+        }
+        _ => None,
+    };
+    if let Some(diagnostic) = complaint.diagnostics.last_mut() {
+        diagnostic.help = meant.or_else(|| error.error.help());
+    }
+    complaint
+}
+
+#[cfg(test)]
+mod tests;

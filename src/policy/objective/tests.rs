@@ -1,0 +1,97 @@
+use super::*;
+use crate::program::Route;
+use crate::spec::policy::EMBEDDED;
+use crate::spec::{Diagnostic, Source, load_policy};
+
+fn policy(body: &str) -> Result<Option<Objective>, SpecError> {
+    let text = format!("format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: program\n{body}");
+    objective_of(&PolicyDocument::read(Source::new("mine.yaml", text))?)
+}
+
+fn complaint(body: &str) -> Diagnostic {
+    policy(body).expect_err(body).diagnostics.remove(0)
+}
+
+#[test]
+fn every_shipped_policy_is_documented_and_takes_its_route() {
+    let mut routes = Vec::new();
+    for (name, _) in EMBEDDED {
+        let document = load_policy(name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(document.name, name);
+        assert!(document.origin.is_some() && document.notes.is_some(), "{name} says where it comes from");
+        let objective = objective_of(&document).unwrap_or_else(|error| panic!("{error}"));
+        routes.push((name, objective.map(|objective| (objective.route(), objective.job_data().join(" ")))));
+    }
+    let route = |name: &str| routes.iter().find(|(other, _)| *other == name).unwrap().1.clone();
+    let level = "weight scale_factor equal_share_throughput".to_owned();
+    assert_eq!(route("max_min_fairness_packed"), Some((Route::Linear, level)));
+    assert_eq!(route("min_total_duration"), Some((Route::Linear, "steps_remaining".to_owned())));
+    let data = "steps_remaining elapsed isolated_elapsed isolated_throughput".to_owned();
+    assert_eq!(route("finish_time_fairness_perf"), Some((Route::Parametric, data)));
+    assert_eq!(route("proportional_fairness"), Some((Route::Conic, "weight".to_owned())));
+    assert_eq!(route("fifo"), None);
+}
+
+#[test]
+fn every_file_of_the_folder_is_shipped() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/policies");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let mut shipped: Vec<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
+    files.sort();
+    shipped.sort();
+    assert_eq!(files, shipped);
+}
+
+/// Checks place (line, column, width), message and help of the first complaint about a policy's body.
+#[track_caller]
+fn assert_complaint(body: &str, place: (usize, usize, usize), message: &str, help: &str) {
+    let found = complaint(body);
+    assert_eq!((found.line, found.column, found.width), place, "{body}\n{found:?}");
+    assert!(found.message.contains(message), "{body}: {}", found.message);
+    assert!(found.help.unwrap_or_default().contains(help), "{body}");
+}
+
+#[test]
+fn complaints_point_into_the_objective() {
+    let check = assert_complaint;
+    check(
+        "maximize: min_over_jobs(thruput)",
+        (5, 25, 7),
+        "unknown name `thruput`",
+        "did you mean `throughput`?",
+    );
+    let body = "maximize: sum_over_jobs(steps_remaining / throughput)";
+    check(body, (5, 11, 43), "`maximize` of", "must be concave");
+    let body = "maximize: sum_over_jobs(throughput + elapsed)";
+    check(body, (5, 25, 20), "sum of `steps/s` and `s`", "unit in brackets");
+    let body = "minimize: max_over_jobs(steps_remaining / elapsed * throughput)";
+    check(body, (5, 43, 7), "division by `elapsed`", "max(elapsed");
+    let body = "maximize: >-\n  sum_over_jobs(\n    weight *\n    trougput)";
+    check(body, (8, 5, 8), "unknown name", "did you mean");
+}
+
+#[test]
+fn complaints_point_into_constraints_columns_and_refinement() {
+    let check = |rest: &str, place, message, help| {
+        let body = format!("maximize: sum_over_jobs(throughput)\n{rest}");
+        assert_complaint(&body, place, message, help);
+    };
+    check("for_each_job:\n  - throughput >= 3", (7, 5, 15), "comparison of", "unit");
+    let mapped = "for_each_job:\n  - {constraint: throughput >= q, soft: 2}";
+    check(mapped, (7, 32, 1), "unknown name `q`", "");
+    check("columns: {bonus: s > 0}", (6, 11, 5), "declared but", "remove it");
+    check("columns: {bonus: lightyears}", (6, 18, 10), "expected a unit", "as in");
+    check("refine: water_filling", (6, 9, 13), "needs levels", "min_over_jobs");
+}
+
+#[test]
+fn an_own_column_enters_the_objective() {
+    let body = "maximize: sum_over_jobs(bonus * log(throughput))\ncolumns: {bonus: 1 > 0}";
+    let objective = policy(body).unwrap().unwrap();
+    assert_eq!(objective.job_data(), ["bonus"]);
+    let unsigned = "maximize: sum_over_jobs(bonus * log(throughput))\ncolumns: {bonus: 1}";
+    assert!(complaint(unsigned).message.contains("whose sign is not known"));
+}

@@ -1,0 +1,424 @@
+//! The policy document as written, and as checked.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::spec::document::{Source, SpecError};
+use crate::spec::entries::Entries;
+
+/// The format's name, first line of every policy.
+pub const FORMAT: &str = "apportion/policy-v1";
+
+/// A policy: an optimization program, or a rule with a name.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// `apportion/policy-v1`.
+    #[expect(dead_code, reason = "checked before the document is read")]
+    format: String,
+    /// The name others know the policy by; a shipped file is called so too.
+    name: String,
+    /// What it is for, in a line.
+    summary: String,
+    /// Where it comes from: paper and section.
+    source: Option<String>,
+    /// What else a reader should know.
+    notes: Option<String>,
+    /// How it differs from the published system, and with what effect.
+    differs_from_gavel: Option<String>,
+    /// A program, a heuristic, or learned.
+    kind: Kind,
+    /// How it sees throughputs: `measured` (default), `unit`, `reference(TYPE, …)` or `reference(TYPE, …, fastest)`.
+    throughput: Option<String>,
+    /// Which jobs may share workers: `none` (default) or `pairs`.
+    colocation: Option<Colocation>,
+    /// What is made as large as possible: an expression.
+    maximize: Option<String>,
+    /// What is made as small as possible: an expression.
+    minimize: Option<String>,
+    /// Constraints on every job.
+    #[serde(default)]
+    for_each_job: Vec<ConstraintDocument>,
+    /// Constraints on every worker type.
+    #[serde(default)]
+    for_each_worker_type: Vec<ConstraintDocument>,
+    /// Which of several optima is taken; `utilization` by default.
+    refine: Option<Refine>,
+    /// Per-job columns that the caller supplies, with unit and sign: `{deadline: "s > 0", bonus: "1"}`.
+    #[serde(default)]
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    columns: Entries<String>,
+    /// The rule of a heuristic.
+    rule: Option<Rule>,
+    /// The rule's parameters; each has a default.
+    #[serde(default)]
+    parameters: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// An optimization program.
+    Program,
+    /// A built-in rule.
+    Heuristic,
+    /// A checkpoint; this version has none.
+    Learned,
+}
+
+/// Which jobs may share workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Colocation {
+    /// None.
+    #[default]
+    None,
+    /// Any two of one scale factor that both run beside each other.
+    Pairs,
+}
+
+/// Which of several optima is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Refine {
+    /// Hold the optimum and maximize Σ throughput/equal_share_throughput: no worker idles that a job could use.
+    #[default]
+    Utilization,
+    /// The lexicographic optimum of the jobs' levels.
+    WaterFilling,
+    /// The analytic centre of all optima, where an interior-point method ends.
+    Interior,
+    /// Whichever the solver finds.
+    None,
+}
+
+/// The rules that are built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Every job gets 1/n of the cluster.
+    Isolated,
+    /// Every job gets the cluster's mix of worker types.
+    Proportional,
+    /// First come, first served, on a random worker type.
+    Fifo,
+    /// First come, first served, on the fastest free worker type.
+    FifoPerf,
+    /// The same, and the rest of the queue packed onto running jobs.
+    FifoPacked,
+    /// Equal shares, with random pairs where workers are short.
+    Gandiva,
+    /// Matching of jobs to workers and positions in their queues.
+    #[serde(rename = "allox")]
+    AlloX,
+    /// Shortest remaining time first.
+    Srtf,
+    /// Shortest job first.
+    Sjf,
+    /// Least attained service, in discretized queues.
+    Las,
+    /// Leases to the jobs with the worst finish-time fairness.
+    Themis,
+}
+
+impl Rule {
+    /// Has it parameters?
+    fn is_parametric(self) -> bool {
+        !matches!(self, Self::Isolated | Self::Proportional | Self::FifoPerf)
+    }
+}
+
+/// How a policy sees throughputs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// As they are.
+    #[default]
+    Measured,
+    /// 1 wherever a job runs.
+    Unit,
+    /// Every type runs a job as fast as a reference type does.
+    Reference {
+        /// The reference: the first of these that the cluster has.
+        types: Vec<String>,
+        /// Where it has none of them: the first worker type in the order of the throughput matrix, its fastest.
+        or_fastest: bool,
+    },
+}
+
+impl View {
+    /// Reads `measured`, `unit`, `reference(v100)`, `reference(v100, fastest)`.
+    fn parse(text: &str) -> Option<Self> {
+        match text.trim() {
+            "measured" => return Some(Self::Measured),
+            "unit" => return Some(Self::Unit),
+            _ => {}
+        }
+        let inside = text.trim().strip_prefix("reference")?.trim().strip_prefix('(')?.strip_suffix(')')?;
+        let mut types: Vec<String> = inside.split(',').map(|name| name.trim().to_owned()).collect();
+        let or_fastest = types.last().is_some_and(|name| name == "fastest");
+        if or_fastest {
+            types.pop();
+        }
+        let odd = |name: &String| name.is_empty() || name == "fastest" || name.contains(['(', ')']);
+        let named = or_fastest || !types.is_empty();
+        (named && !types.iter().any(odd)).then_some(Self::Reference { types, or_fastest })
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Measured => f.write_str("measured"),
+            Self::Unit => f.write_str("unit"),
+            Self::Reference { types, or_fastest } => {
+                let fastest = or_fastest.then_some("fastest");
+                let names: Vec<&str> = types.iter().map(String::as_str).chain(fastest).collect();
+                write!(f, "reference({})", names.join(", "))
+            }
+        }
+    }
+}
+
+/// A constraint: its text, or text and penalty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstraintDocument {
+    /// Two expressions and `<=`, `>=` or `==`.
+    pub constraint: String,
+    /// What a unit of violation costs, in units of the objective; hard if absent.
+    pub soft: Option<f64>,
+    /// Was it written as a mapping?
+    pub mapped: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MappedConstraint {
+    /// Two expressions and `<=`, `>=` or `==`.
+    constraint: String,
+    /// What a unit of violation costs, in units of the objective; hard if absent.
+    soft: Option<f64>,
+}
+
+impl<'de> Deserialize<'de> for ConstraintDocument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrMapping;
+        impl<'de> Visitor<'de> for TextOrMapping {
+            type Value = ConstraintDocument;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a constraint, or a mapping of `constraint` and `soft`")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(ConstraintDocument { constraint: text.to_owned(), soft: None, mapped: false })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let MappedConstraint { constraint, soft } =
+                    MappedConstraint::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(ConstraintDocument { constraint, soft, mapped: true })
+            }
+        }
+        deserializer.deserialize_any(TextOrMapping)
+    }
+}
+
+impl JsonSchema for ConstraintDocument {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Constraint".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mapped = generator.subschema_for::<MappedConstraint>();
+        schemars::json_schema!({
+            "description": "A constraint, or a mapping of `constraint` and its penalty `soft`.",
+            "anyOf": [{ "type": "string" }, mapped],
+        })
+    }
+}
+
+/// What a program optimizes, as text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// Is the objective maximized, or minimized?
+    pub maximize: bool,
+    /// The objective.
+    pub objective: String,
+    /// Constraints on every job.
+    pub for_each_job: Vec<ConstraintDocument>,
+    /// Constraints on every worker type.
+    pub for_each_worker_type: Vec<ConstraintDocument>,
+    /// Which of several optima is taken.
+    pub refine: Refine,
+    /// Per-job columns that the caller supplies: name, and unit with sign.
+    pub columns: Vec<(String, String)>,
+    /// How it sees throughputs.
+    pub view: View,
+    /// Which jobs may share workers.
+    pub colocation: Colocation,
+}
+
+/// A built-in rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heuristic {
+    /// Which.
+    pub rule: Rule,
+    /// Its parameters as written; [`PolicyDocument::parameters`] reads them.
+    pub parameters: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What decides, with all it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PolicyKind {
+    /// An optimization program.
+    Program(Program),
+    /// A built-in rule.
+    Heuristic(Heuristic),
+}
+
+/// A checked policy file.
+#[derive(Clone, Debug)]
+pub struct PolicyDocument {
+    /// The name others know it by.
+    pub name: String,
+    /// What it is for.
+    pub summary: String,
+    /// Where it comes from.
+    pub origin: Option<String>,
+    /// What else a reader should know.
+    pub notes: Option<String>,
+    /// How it differs from the published system.
+    pub differs_from_gavel: Option<String>,
+    /// What decides.
+    pub kind: PolicyKind,
+    /// The text, for complaints that come later.
+    pub source: Source,
+}
+
+impl PolicyDocument {
+    /// The parameters of a heuristic as its rule wants them; what is not written has `T`'s default.
+    ///
+    /// # Errors
+    /// If one is unknown or of another type than `T` asks for.
+    pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
+        let written = match &self.kind {
+            PolicyKind::Heuristic(heuristic) => heuristic.parameters.clone(),
+            PolicyKind::Program(_) => serde_json::Map::new(),
+        };
+        serde_json::from_value(serde_json::Value::Object(written))
+            .map_err(|error| self.source.error_at("parameters", error.to_string(), None))
+    }
+
+    /// Reads a document and checks that its fields fit together.
+    ///
+    /// # Errors
+    /// With the place of everything that does not fit.
+    pub fn read(source: Source) -> Result<Self, SpecError> {
+        let document: Document = source.parse_format(FORMAT)?;
+        let mut errors = Vec::new();
+        for (field, text) in [("name", &document.name), ("summary", &document.summary)] {
+            if text.trim().is_empty() {
+                errors.push(source.error_at(field, format!("`{field}` is empty"), None));
+            }
+        }
+        let kind = match document.kind {
+            Kind::Program => program(&document, &source).map(PolicyKind::Program),
+            Kind::Heuristic => heuristic(&document, &source).map(PolicyKind::Heuristic),
+            Kind::Learned => {
+                let message = "this version has no learned policies, expected `program` or `heuristic`";
+                Err(source.error_at("kind", message, None))
+            }
+        };
+        let kind = match kind {
+            Ok(kind) => {
+                SpecError::join(errors)?;
+                kind
+            }
+            Err(error) => {
+                errors.push(error);
+                return Err(SpecError::join(errors).err().unwrap_or_else(|| unreachable!("one was pushed")));
+            }
+        };
+        let Document { name, summary, source: origin, notes, differs_from_gavel, .. } = document;
+        Ok(Self { name, summary, origin, notes, differs_from_gavel, kind, source })
+    }
+}
+
+fn program(document: &Document, source: &Source) -> Result<Program, SpecError> {
+    let mut errors = Vec::new();
+    for (field, given) in [("rule", document.rule.is_some()), ("parameters", !document.parameters.is_empty())]
+    {
+        if given {
+            let message = format!("`{field}` belongs to `kind: heuristic`; a program says what it optimizes");
+            errors.push(source.error_at_key(field, message, None));
+        }
+    }
+    let objective = match (&document.maximize, &document.minimize) {
+        (Some(text), None) => Some((true, text)),
+        (None, Some(text)) => Some((false, text)),
+        (Some(_), Some(_)) => {
+            let message = "both `maximize` and `minimize` are given, expected one";
+            errors.push(source.error_at_key("minimize", message, None));
+            None
+        }
+        (None, None) => {
+            let help = "as in `maximize: sum_over_jobs(throughput)`".to_owned();
+            let message = "a program needs `maximize` or `minimize`";
+            errors.push(source.error_at("kind", message, Some(help)));
+            None
+        }
+    };
+    let view = document.throughput.as_deref().map_or(Some(View::default()), View::parse);
+    if view.is_none() {
+        let message = format!(
+            "throughput view `{}`, expected `measured`, `unit` or `reference(TYPE, …)`",
+            document.throughput.as_deref().unwrap_or_default()
+        );
+        let help = "`reference(v100, fastest)` takes the fastest type where there is no v100".to_owned();
+        errors.push(source.error_at("throughput", message, Some(help)));
+    }
+    SpecError::join(errors)?;
+    let (Some((maximize, objective)), Some(view)) = (objective, view) else {
+        unreachable!("either was complained about");
+    };
+    Ok(Program {
+        maximize,
+        objective: objective.clone(),
+        for_each_job: document.for_each_job.clone(),
+        for_each_worker_type: document.for_each_worker_type.clone(),
+        refine: document.refine.unwrap_or_default(),
+        columns: document.columns.iter().map(|(name, unit)| (name.to_owned(), unit.clone())).collect(),
+        view,
+        colocation: document.colocation.unwrap_or_default(),
+    })
+}
+
+fn heuristic(document: &Document, source: &Source) -> Result<Heuristic, SpecError> {
+    let given = [
+        ("throughput", document.throughput.is_some()),
+        ("colocation", document.colocation.is_some()),
+        ("maximize", document.maximize.is_some()),
+        ("minimize", document.minimize.is_some()),
+        ("for_each_job", !document.for_each_job.is_empty()),
+        ("for_each_worker_type", !document.for_each_worker_type.is_empty()),
+        ("refine", document.refine.is_some()),
+        ("columns", !document.columns.is_empty()),
+    ];
+    let ignored = given.into_iter().filter(|(_, given)| *given).map(|(field, _)| {
+        let message = format!("`{field}` belongs to `kind: program`; a rule would ignore it");
+        source.error_at_key(field, message, None)
+    });
+    let mut errors: Vec<SpecError> = ignored.collect();
+    if document.rule.is_none() {
+        let help = Some("as in `rule: fifo`".to_owned());
+        errors.push(source.error_at("kind", "a heuristic needs `rule`", help));
+    }
+    SpecError::join(errors)?;
+    let Some(rule) = document.rule else { unreachable!("its absence was complained about") };
+    if !rule.is_parametric() && !document.parameters.is_empty() {
+        return Err(source.error_at_key("parameters", "this rule has no parameters", None));
+    }
+    Ok(Heuristic { rule, parameters: document.parameters.clone() })
+}

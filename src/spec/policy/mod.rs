@@ -1,0 +1,26 @@
+//! Policy files: what a policy is for, what it optimizes or which rule it follows, and how it sees throughputs.
+//!
+//! In: a document `apportion/policy-v1`. Out: a [`PolicyDocument`] whose fields fit together, with its [`Source`]
+//! for complaints that come later: what its expressions mean is checked where programs are known.
+
+mod document;
+mod embedded;
+
+pub use document::{
+    Colocation, ConstraintDocument, Document, FORMAT, Heuristic, Kind, PolicyDocument, PolicyKind, Program,
+    Refine, Rule, View,
+};
+pub use embedded::EMBEDDED;
+
+use crate::spec::document::{Source, SpecError};
+
+/// The embedded policy of this name, or the one in the file at this path.
+///
+/// # Errors
+/// If there is neither, or the document is not a policy.
+pub fn load_policy(name_or_path: &str) -> Result<PolicyDocument, SpecError> {
+    PolicyDocument::read(Source::find("policy", name_or_path, &EMBEDDED)?)
+}
+
+#[cfg(test)]
+mod tests;
