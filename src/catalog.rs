@@ -1,1 +1,229 @@
 //! Name → policy: the one place where programs, heuristics and learned policies meet.
+//!
+//! ```
+//! use apportion::{Catalog, Cluster, Job, Problem, Throughputs};
+//!
+//! let throughputs = Throughputs::embedded("osdi20")?;
+//! let cluster: Cluster = "v100=36,p100=36,k80=36".parse()?;
+//! let jobs = [Job::new("ResNet-50 (batch size 64)").scale_factor(2).steps(120_000)];
+//!
+//! let mut policy = Catalog::embedded().policy("max_min_fairness_perf")?;
+//! let decision = policy.allocate(&Problem::new(&cluster, &jobs, &throughputs)?)?;
+//! assert!(decision.objective.is_some_and(|objective| objective.optimal));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::policy::heuristic::{
+    AlloX, AlloXParameters, Behaviour, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva,
+    GandivaParameters, Isolated, Las, LasParameters, Proportional, ShortestParameters, Sjf, Srtf, Themis,
+    ThemisParameters,
+};
+use crate::policy::objective::objective_of;
+use crate::policy::program::ProgramPolicyError;
+use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, ThroughputView};
+use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Rule};
+use crate::spec::{PolicyDocument, PolicyKind, Source, SpecError, load_policy};
+
+/// What a run may ask of a policy beyond its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyOptions {
+    /// As published, or as meant: decides the behaviour of rules, and whether an agnostic policy gives time where
+    /// a job cannot run.
+    pub behaviour: Behaviour,
+    /// Seed of the rules that draw.
+    pub seed: u64,
+    /// Which optimum, in place of the file's choice; rules have none.
+    pub refine: Option<Refine>,
+    /// A backend to try first.
+    pub backend: Option<String>,
+}
+
+/// Why there is no such policy.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// The name or the file is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The file and the options do not fit together.
+    #[error("policy `{policy}`: {source}")]
+    Program {
+        /// The policy.
+        policy: String,
+        /// What does not fit.
+        source: ProgramPolicyError,
+    },
+}
+
+/// Policies by name: those of the binary, and files added to them.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    added: BTreeMap<String, PolicyDocument>,
+}
+
+impl Catalog {
+    /// The policies of the binary.
+    pub fn embedded() -> Self {
+        Self::default()
+    }
+
+    /// Adds a policy file's text; one of the same name takes the place of the other.
+    ///
+    /// # Errors
+    /// If the text is not a policy.
+    pub fn add(&mut self, source: Source) -> Result<&mut Self, SpecError> {
+        let document = PolicyDocument::read(source)?;
+        objective_of(&document)?;
+        self.added.insert(document.name.clone(), document);
+        Ok(self)
+    }
+
+    /// Names of all policies, in order.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
+        names.extend(
+            self.added.keys().map(String::as_str).filter(|name| !EMBEDDED.iter().any(|(n, _)| n == name)),
+        );
+        names.sort_unstable();
+        names
+    }
+
+    /// The document of a policy: added, embedded, or the file at this path.
+    ///
+    /// # Errors
+    /// If there is none; says which names there are and which is nearest.
+    pub fn document(&self, name_or_path: &str) -> Result<PolicyDocument, SpecError> {
+        self.added
+            .get(name_or_path)
+            .map_or_else(|| load_policy(name_or_path), |document| Ok(document.clone()))
+    }
+
+    /// A policy ready to decide, with default options.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn policy(&self, name_or_path: &str) -> Result<Box<dyn Policy>, CatalogError> {
+        self.build(name_or_path, &PolicyOptions::default())
+    }
+
+    /// A policy ready to decide.
+    ///
+    /// # Errors
+    /// If there is none of this name, its file is wrong, or the options do not fit it.
+    pub fn build(
+        &self,
+        name_or_path: &str,
+        options: &PolicyOptions,
+    ) -> Result<Box<dyn Policy>, CatalogError> {
+        let document = self.document(name_or_path)?;
+        match &document.kind {
+            PolicyKind::Heuristic(heuristic) => Ok(rule(&document, heuristic, options)?),
+            PolicyKind::Program(program) => {
+                let objective =
+                    objective_of(&document)?.unwrap_or_else(|| unreachable!("a program has an objective"));
+                let policy = ProgramPolicy::try_new(ProgramOptions {
+                    name: document.name.clone(),
+                    objective,
+                    view: view(&program.view, options.behaviour),
+                    pairs: program.colocation == file::Colocation::Pairs,
+                    refine: options.refine.unwrap_or_else(|| refine(program.refine)),
+                    hierarchical: false,
+                    backend: options.backend.clone(),
+                });
+                let policy = policy
+                    .map_err(|source| CatalogError::Program { policy: document.name.clone(), source })?;
+                Ok(Box::new(policy))
+            }
+        }
+    }
+}
+
+/// The refinement of this name in a policy file.
+pub fn refine(written: file::Refine) -> Refine {
+    match written {
+        file::Refine::Utilization => Refine::Utilization,
+        file::Refine::WaterFilling => Refine::WaterFilling,
+        file::Refine::Interior => Refine::Interior,
+        file::Refine::None => Refine::None,
+    }
+}
+
+fn view(written: &file::View, behaviour: Behaviour) -> ThroughputView {
+    match written {
+        file::View::Measured => ThroughputView::Measured,
+        file::View::Unit => ThroughputView::Unit { everywhere: behaviour == Behaviour::Published },
+        file::View::Reference { types, or_fastest } => {
+            ThroughputView::Reference { worker_types: types.clone(), or_fastest: *or_fastest }
+        }
+    }
+}
+
+fn rule(
+    document: &PolicyDocument,
+    heuristic: &Heuristic,
+    options: &PolicyOptions,
+) -> Result<Box<dyn Policy>, SpecError> {
+    let PolicyOptions { behaviour, seed, .. } = *options;
+    Ok(match heuristic.rule {
+        Rule::Isolated => Box::new(Isolated),
+        Rule::Proportional => Box::new(Proportional),
+        Rule::Fifo => Box::new(Fifo::new(behaviour, seed)),
+        Rule::FifoPerf => Box::new(FifoPerf),
+        Rule::FifoPacked => {
+            let parameters: FifoPackedParameters = document.parameters()?;
+            Box::new(FifoPacked::new(FifoPackedParameters { behaviour, ..parameters }))
+        }
+        Rule::Gandiva => {
+            let parameters: GandivaParameters = document.parameters()?;
+            Box::new(Gandiva::new(GandivaParameters { behaviour, ..parameters }, seed))
+        }
+        Rule::AlloX => {
+            let parameters: AlloXParameters = document.parameters()?;
+            Box::new(AlloX::new(AlloXParameters { behaviour, ..parameters }))
+        }
+        Rule::Srtf => Box::new(Srtf::new(document.parameters::<ShortestParameters>()?)),
+        Rule::Sjf => Box::new(Sjf::new(document.parameters::<ShortestParameters>()?)),
+        Rule::Las => Box::new(Las::new(document.parameters::<LasParameters>()?)),
+        Rule::Themis => Box::new(Themis::new(document.parameters::<ThemisParameters>()?, seed)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_policy_is_built_under_both_behaviours() {
+        let catalog = Catalog::embedded();
+        for name in catalog.names() {
+            for behaviour in [Behaviour::Corrected, Behaviour::Published] {
+                let options = PolicyOptions { behaviour, ..PolicyOptions::default() };
+                assert_eq!(catalog.build(name, &options).unwrap().name(), name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_of_ten_lines_is_added_and_used_by_name() {
+        let text = "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: program\n\
+                    maximize: min_over_jobs(throughput / isolated_throughput)\n";
+        let mut catalog = Catalog::embedded();
+        catalog.add(Source::new("mine.yaml", text)).unwrap();
+        assert_eq!(catalog.policy("mine").unwrap().name(), "mine");
+        let error = catalog.policy("max_min_fairnes").unwrap_err().to_string();
+        assert!(error.contains("max_min_fairness"), "{error}");
+    }
+
+    #[test]
+    fn options_that_do_not_fit_are_refused() {
+        let options = PolicyOptions { refine: Some(Refine::WaterFilling), ..PolicyOptions::default() };
+        let error = Catalog::embedded().build("proportional_fairness", &options).unwrap_err();
+        assert!(matches!(error, CatalogError::Program { .. }), "{error}");
+        let options = PolicyOptions { backend: Some("abacus".to_owned()), ..PolicyOptions::default() };
+        assert!(Catalog::embedded().build("max_min_fairness", &options).is_err());
+    }
+}

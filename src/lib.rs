@@ -27,6 +27,7 @@ pub mod sweep;
 pub mod cli;
 
 pub use allocation::Allocation;
+pub use catalog::{Catalog, CatalogError, PolicyOptions};
 pub use cluster::{Cluster, ClusterError};
 pub use problem::{Problem, ProblemError};
 pub use throughput::Throughputs;

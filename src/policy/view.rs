@@ -8,6 +8,7 @@
 //!
 //! Source: Narayanan et al. (OSDI '20), §4.1 and §4.2.
 
+use crate::cluster::Cluster;
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::problem::Problem;
 
@@ -21,15 +22,24 @@ pub enum ThroughputView {
         /// 1 also where it cannot, as the published system has it.
         everywhere: bool,
     },
-    /// Every worker type taken to run at the speed of this one; at the job's fastest, if the cluster lacks it
-    /// or the job cannot run on it.
+    /// Every worker type taken to run at the speed of a reference type; at the job's fastest, where the job
+    /// cannot run on that.
     Reference {
-        /// The reference type's name.
-        worker_type: String,
+        /// The reference: the first of these that the cluster has.
+        worker_types: Vec<String>,
+        /// Where it has none of them: its first worker type, the fastest in the order of the matrix.
+        or_fastest: bool,
     },
 }
 
 impl ThroughputView {
+    /// The reference type on this cluster; `None` for views that have none, or that find none.
+    pub fn reference(&self, cluster: &Cluster) -> Option<WorkerTypeId> {
+        let Self::Reference { worker_types, or_fastest } = self else { return None };
+        let fastest = || or_fastest.then(|| WorkerTypeId::from_index(0));
+        worker_types.iter().find_map(|name| cluster.find(name)).or_else(fastest)
+    }
+
     /// Writes T[m, ·] as this view has it into `row`: [K].
     pub fn row(&self, problem: &Problem, job: JobIndex, row: &mut [f64]) {
         let measured = problem.throughput().row(job);
@@ -40,8 +50,8 @@ impl ThroughputView {
                     *seen = if *everywhere || *value > 0.0 { 1.0 } else { 0.0 };
                 }
             }
-            Self::Reference { worker_type } => {
-                let at = problem.cluster().find(worker_type).map_or(0.0, |found| measured[found.index()]);
+            Self::Reference { .. } => {
+                let at = self.reference(problem.cluster()).map_or(0.0, |found| measured[found.index()]);
                 let speed = if at > 0.0 { at } else { measured.iter().copied().fold(0.0, f64::max) };
                 for (seen, value) in row.iter_mut().zip(measured) {
                     *seen = if *value > 0.0 { speed } else { 0.0 };
@@ -122,7 +132,8 @@ mod tests {
         let mut row = [9.0; 2];
         ThroughputView::Unit { everywhere: false }.row(&problem, JobIndex::from_index(1), &mut row);
         assert_eq!(row, [0.0, 1.0]);
-        let reference = ThroughputView::Reference { worker_type: "fast".into() };
+        let reference =
+            ThroughputView::Reference { worker_types: vec!["new".into(), "fast".into()], or_fastest: false };
         reference.row(&problem, JobIndex::from_index(0), &mut row);
         assert_eq!(row, [4.0, 4.0]);
         reference.row(&problem, JobIndex::from_index(1), &mut row);

@@ -139,6 +139,17 @@ impl ProgramPolicy {
 
     /// Data that is 0 or absent where the policy cannot do without.
     fn check_data(&self, problem: &Problem) -> Result<(), PolicyError> {
+        let view = &self.options.view;
+        if let ThroughputView::Reference { worker_types, .. } = view
+            && view.reference(problem.cluster()).is_none()
+        {
+            let known: Vec<String> = worker_types.iter().map(|name| format!("`{name}`")).collect();
+            return Err(PolicyError::Data {
+                policy: self.options.name.clone(),
+                field: "a reference worker type".to_owned(),
+                problem: format!("one of {}, or `fastest`: the cluster has none of them", known.join(", ")),
+            });
+        }
         let needs_steps = self.data.iter().any(|name| name == "steps_remaining");
         let unstated =
             |job: &crate::problem::ActiveJob| job.steps_remaining.get() == 0.0 && job.slo_remaining.is_none();
