@@ -1,5 +1,7 @@
 //! Tests across module boundaries, in one binary so that it links once.
 
+#[path = "suite/fuzz.rs"]
+mod fuzz;
 #[path = "suite/snapshot.rs"]
 mod snapshot;
 #[path = "suite/solver.rs"]
