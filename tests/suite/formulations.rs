@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use apportion::program::expression::Vocabulary;
 use apportion::program::{
-    BoundObjective, ConstraintText, Formulation, Instance, InstanceCombination, Objective, ObjectiveText,
-    Part, Point, Route, Sense,
+    BoundObjective, ConstraintText, Formulation, Instance, InstanceCombination, LevelForm, Objective,
+    ObjectiveText, Part, Point, Route, Sense,
 };
 use apportion::solver::{Limits, Solution, registry, solve_certified};
+use proptest::prelude::*;
 
 /// Jobs alone: one member per row of throughputs, `n` jobs each.
 fn instance(capacity: &[f64], throughput: &[&[f64]], multiplicity: &[f64]) -> Instance {
@@ -269,3 +270,123 @@ fn rows_and_columns_say_what_they_are() {
     ];
     assert_eq!(rows, expected);
 }
+
+/// Objectives whose levels can be inverted, each with data in which it makes sense.
+const INVERTIBLE: [(Sense, &str); 8] = [
+    (Sense::Maximize, "min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))"),
+    (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)"),
+    (
+        Sense::Minimize,
+        "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))",
+    ),
+    (Sense::Maximize, "min_over_jobs(log(throughput) - weight)"),
+    (Sense::Maximize, "min_over_jobs(sqrt(throughput) * weight)"),
+    (Sense::Maximize, "min_over_jobs(-weight / (throughput + 1[steps/s]))"),
+    (Sense::Minimize, "max_over_jobs(weight - log(2 * throughput + equal_share_throughput))"),
+    (Sense::Minimize, "max_over_jobs(inv(inv(throughput) + 1[s/steps]) * -3)"),
+];
+
+fn random_instance() -> impl Strategy<Value = Instance> {
+    let jobs = prop::collection::vec((prop::collection::vec(0.0..10.0_f64, 3), 1..4_u8, 1.0..1e4_f64), 1..6);
+    let capacity = prop::collection::vec(1..5_u8, 3);
+    (jobs, capacity, 0.0..1e3_f64).prop_map(|(jobs, capacity, elapsed)| {
+        let capacity: Vec<f64> = capacity.into_iter().map(f64::from).collect();
+        // A tenth of the speeds become 0, but everyone runs somewhere.
+        let speed = |(j, t): (usize, &f64)| if j > 0 && *t < 1.0 { 0.0 } else { t + 0.1 };
+        let rows: Vec<Vec<f64>> =
+            jobs.iter().map(|(row, _, _)| row.iter().enumerate().map(speed).collect()).collect();
+        let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+        let multiplicity: Vec<f64> = jobs.iter().map(|(_, n, _)| f64::from(*n)).collect();
+        let mut made = instance(&capacity, &rows, &multiplicity);
+        let steps: Vec<f64> = jobs.iter().map(|(_, _, steps)| *steps).collect();
+        made.data.insert("elapsed".to_owned(), steps.iter().map(|s| elapsed * (s % 1.0)).collect());
+        made.data.insert("weight".to_owned(), steps.iter().map(|s| 1.0 + s % 3.0).collect());
+        made.data.insert("steps_remaining".to_owned(), steps);
+        made
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn what_is_required_for_a_level_reaches_that_level(
+        instance in random_instance(), which in 0..INVERTIBLE.len(), throughput in 1e-3..1e3_f64
+    ) {
+        let (sense, text) = INVERTIBLE[which];
+        let objective = objective(sense, text);
+        let bound = objective.bind(&instance).unwrap();
+        for member in 0..instance.n_members() {
+            let level = bound.level(member, throughput).unwrap();
+            let required = bound.required(member, level).unwrap();
+            prop_assert!((required.value - throughput).abs() <= 1e-6 * throughput, "{text}: {required:?}");
+            // The slope is that of a short chord.
+            let step = 1e-6 * level.abs().max(1e-3);
+            let chord = [-1.0, 1.0].map(|side| bound.required(member, level + side * step).unwrap().value);
+            let slope = (chord[1] - chord[0]) / (2.0 * step);
+            if chord.iter().all(|value| value.is_finite() && *value > 0.0) {
+                let near = (required.slope - slope).abs() <= 1e-2 * slope.abs().max(1e-9);
+                prop_assert!(near, "{text}: {required:?} against {slope}");
+            }
+            if let Some((a, b)) = bound.levels().unwrap().coefficients(member) {
+                let linear = match objective.inversion().unwrap().form() {
+                    LevelForm::Affine => a + b * level,
+                    LevelForm::AffineInInverse => a + b / level,
+                    LevelForm::General => unreachable!("has no coefficients"),
+                };
+                prop_assert!((linear - throughput).abs() <= 1e-6 * throughput, "{text}: {linear}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_optimum_lies_within_every_implied_bound_and_reaches_its_value(
+        instance in random_instance(), which in 0..OBJECTIVES.len()
+    ) {
+        let (sense, text) = OBJECTIVES[which];
+        let objective = objective(sense, text);
+        let bound = objective.bind(&instance).unwrap();
+        let optimum = solve(&bound, bound.formulate());
+        prop_assert!(close(optimum.bound, optimum.value), "{text}: {} against {}", optimum.bound, optimum.value);
+        let program = &optimum.formulation.program;
+        for (column, (value, range)) in optimum.solution.columns.iter().zip(&program.implied).enumerate() {
+            let slack = 1e-5 * value.abs().max(1.0);
+            let within = range.lower - slack <= *value && *value <= range.upper + slack;
+            prop_assert!(within, "{text}: {} = {value} in {range:?}", program.column_name(column));
+            prop_assert!(range.lower.is_finite() && range.upper.is_finite(), "{text}: {range:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn one_program_finds_what_bisection_finds(instance in random_instance()) {
+        for (sense, text) in &INVERTIBLE[..2] {
+            let objective = objective(*sense, text);
+            let found = optimum(&objective, &instance);
+            let bisected = bisect(&objective.bind(&instance).unwrap(), *sense);
+            prop_assert!(close(found.value, bisected), "{text}: {} against {bisected}", found.value);
+        }
+    }
+}
+
+/// Linear and conic objectives.
+const OBJECTIVES: [(Sense, &str); 9] = [
+    INVERTIBLE[0],
+    INVERTIBLE[1],
+    (Sense::Maximize, "sum_over_jobs(throughput)"),
+    (Sense::Maximize, "sum_over_jobs(weight * min(throughput, 2[steps/s]))"),
+    (Sense::Maximize, "sum_over_jobs(weight * log(throughput))"),
+    (Sense::Maximize, "sum_over_jobs(sqrt(throughput))"),
+    (Sense::Minimize, "sum_over_jobs(steps_remaining / throughput)"),
+    (
+        Sense::Maximize,
+        "min_over_jobs(min(throughput / equal_share_throughput, 0.5 + throughput / isolated_throughput))",
+    ),
+    (
+        Sense::Maximize,
+        "sum_over_jobs(throughput / equal_share_throughput) - 2 * max_over_worker_types(sum_over_jobs(time_on(type)) * 1[workers] / max(capacity(type), 1[workers]))",
+    ),
+];
