@@ -376,7 +376,7 @@ fn program(document: &Document, source: &Source) -> Result<Program, SpecError> {
             "throughput view `{}`, expected `measured`, `unit` or `reference(TYPE, …)`",
             document.throughput.as_deref().unwrap_or_default()
         );
-        let help = "`reference(v100, fastest)` takes the fastest type where there is no v100".to_owned();
+        let help = "`reference(TYPE, fastest)` takes the fastest type where there is no TYPE".to_owned();
         errors.push(source.error_at("throughput", message, Some(help)));
     }
     SpecError::join(errors)?;
