@@ -131,3 +131,46 @@ fn made(names: &[&str]) -> Vec<Box<dyn Backend>> {
         .filter_map(|name| backend(name).ok())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Sense;
+
+    #[test]
+    fn every_name_and_alias_leads_to_one_backend() {
+        let mut names = Vec::new();
+        for entry in BACKENDS {
+            assert_eq!(entry.make().name(), entry.name);
+            names.extend([entry.name].iter().chain(entry.aliases).copied());
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "a name is used twice");
+        for name in names {
+            assert!(backend(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let message = backend("higs").unwrap_err().to_string();
+        assert!(message.starts_with("unknown backend `higs`, expected one of `"), "{message}");
+        assert!(BACKENDS.iter().all(|entry| message.contains(entry.name)), "{message}");
+    }
+
+    #[test]
+    fn the_named_backend_goes_first_and_none_goes_twice() {
+        let program = Program::new(Sense::Maximize);
+        for entry in BACKENDS {
+            let chain = chain_from(entry.name, &program).unwrap();
+            let mut names: Vec<&str> = chain.iter().map(|backend| backend.name()).collect();
+            assert_eq!(names[0], entry.name);
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all);
+        }
+    }
+}

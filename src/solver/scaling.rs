@@ -147,3 +147,55 @@ fn apply(program: &Program, rows: &[f64], columns: &[f64], objective: f64) -> Pr
     }
     scaled
 }
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "powers of two are exact")]
+mod tests {
+    use super::*;
+    use crate::program::{Range, Sense};
+    use crate::solver::backend::Termination;
+    use crate::solver::intake::without_columns;
+
+    /// max t with t ≤ 1e-7·x, x ≤ 1.
+    fn tiny_level() -> Program {
+        let mut program = Program::new(Sense::Maximize);
+        program.offset = 3.0;
+        program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 1.0);
+        program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 0.0);
+        program.push_row(Range::at_most(0.0), [(0, 1.0), (1, -1e-7)]);
+        program.push_row(Range::at_most(1.0), [(1, 1.0)]);
+        program
+    }
+
+    #[test]
+    fn a_tiny_level_is_of_order_one_once_scaled() {
+        let scaled = Scaled::of(&tiny_level());
+        for value in &scaled.program.term_values {
+            assert!((0.25..4.0).contains(&value.abs()), "{:?}", scaled.program.term_values);
+        }
+        // the optimum in scaled units: t′ = 1e-7 / its factor
+        let level = 1e-7 / scaled.columns[0];
+        assert!((0.1..10.0).contains(&level), "{level}");
+        assert!((0.5..=2.0).contains(&scaled.program.cost[0]));
+    }
+
+    #[test]
+    fn an_answer_comes_back_in_the_units_of_the_program() {
+        let program = tiny_level();
+        let scaled = Scaled::of(&program);
+        // the optimum and its duals (1 for the level's row, 1e-7 for the other), put into scaled units by hand
+        let columns = vec![1e-7 / scaled.columns[0], 1.0 / scaled.columns[1]];
+        let answer = Solution {
+            objective: scaled.program.objective(&columns),
+            row_duals: vec![scaled.objective / scaled.rows[0], 1e-7 * scaled.objective / scaled.rows[1]],
+            columns,
+            ..without_columns(Termination::Optimal)
+        };
+        let back = scaled.recover(&program, answer);
+        assert_eq!((back.columns, back.row_duals), (vec![1e-7, 1.0], vec![1.0, 1e-7]));
+        assert!((back.objective - 3.000_000_1).abs() < 1e-15);
+        for factor in scaled.columns.iter().chain(&scaled.rows).chain([&scaled.objective]) {
+            assert_eq!(factor.log2().fract(), 0.0, "{factor} is no power of two");
+        }
+    }
+}
