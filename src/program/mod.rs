@@ -5,6 +5,7 @@
 
 pub mod instance;
 pub mod standard;
+pub mod text;
 pub mod expression;
 pub mod inversion;
 pub mod objective;

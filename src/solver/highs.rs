@@ -217,3 +217,6 @@ fn termination_of(status: HighsModelStatus) -> Termination {
         | _ => Termination::Failed,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! The few calls of HiGHS that its safe wrapper lacks: bases.
+//! The few calls of HiGHS that its safe wrapper lacks: bases, and (for tests) reading a model file.
 #![expect(unsafe_code, reason = "the safe wrapper has no call for a basis; all of our unsafe code is here")]
 
 use highs::{Model, SolvedModel};
@@ -56,4 +56,14 @@ fn status_of(code: HighsInt) -> Option<BasisStatus> {
         highs_sys::kHighsBasisStatusZero => Some(BasisStatus::Free),
         _ => None,
     }
+}
+
+/// Has HiGHS read a model file: the judge of our LP and MPS text.
+#[cfg(test)]
+pub(crate) fn read_model(path: &std::path::Path) -> Option<Model> {
+    let mut model = Model::new(highs::ColProblem::new());
+    let path = std::ffi::CString::new(path.to_str()?).ok()?;
+    // SAFETY: the pointer is that of a live model, and the path ends in a zero byte.
+    let status = unsafe { highs_sys::Highs_readModel(model.as_mut_ptr(), path.as_ptr()) };
+    (status == highs_sys::STATUS_OK).then_some(model)
 }
