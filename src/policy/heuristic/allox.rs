@@ -25,16 +25,17 @@
 //! - e_m: the same in every column, it cannot change the optimum; `published` adds it because rounding may.
 //!
 //! Differs from Gavel in both: the cost matrix is never built (its repeated concatenation takes 2.4 GB for 512
-//! jobs), and a turn on a worker is only looked at once the turn after it is taken.
+//! jobs), and a turn is only looked at once the turn after it is taken. `corrected` matches jobs to turns on types,
+//! each with room for as many jobs as there are free workers, instead of to turns on workers.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::index::{JobId, JobIndex, WorkerTypeId};
+use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules};
-use crate::policy::heuristic::assignment::assign_chained;
+use crate::policy::heuristic::assignment::{Chains, assign_chained};
 use crate::policy::heuristic::behaviour::Behaviour;
 use crate::policy::heuristic::workers::{
     Handout, alphabetical, by_arrival, check_steps, decide_whole, restored,
@@ -74,9 +75,32 @@ pub struct AlloX {
 /// A job's turn on a free worker.
 struct Turn {
     job: JobIndex,
-    worker: usize,
-    /// Position from the end of the worker's queue, from 0.
+    /// Which queue: of a worker, or of all workers of a type.
+    queue: usize,
+    /// Position from the end of the queue, from 0.
     from_end: usize,
+}
+
+/// Queues that jobs are matched to: each is of one worker, or of all free workers of a type.
+struct Queues {
+    worker_types: Vec<WorkerTypeId>,
+    n_workers: Vec<usize>,
+}
+
+impl Queues {
+    /// One of each free worker, in the alphabet's order of their types.
+    fn of_workers(problem: &Problem, handout: &Handout<'_>) -> Self {
+        let free = |worker_type| (0..handout.free()[worker_type]).map(move |_| worker_type);
+        let worker_types: Vec<WorkerTypeId> = alphabetical(problem).into_iter().flat_map(free).collect();
+        Self { n_workers: vec![1; worker_types.len()], worker_types }
+    }
+
+    /// One of each type that has free workers: workers of a type are alike, so their turns need not be told apart.
+    fn of_types(handout: &Handout<'_>) -> Self {
+        let free = handout.free().enumerate().filter(|(_, free)| **free > 0);
+        let (worker_types, n_workers) = free.map(|(worker_type, free)| (worker_type, *free as usize)).unzip();
+        Self { worker_types, n_workers }
+    }
 }
 
 impl AlloX {
@@ -86,85 +110,84 @@ impl AlloX {
     }
 
     /// The waiting jobs to be matched, earliest first.
-    fn considered(
-        &self,
-        problem: &Problem,
-        handout: &Handout<'_>,
-        workers: &[WorkerTypeId],
-    ) -> Vec<JobIndex> {
+    fn considered(&self, problem: &Problem, handout: &Handout<'_>, queues: &Queues) -> Vec<JobIndex> {
         let mut waiting = by_arrival(problem);
         waiting.retain(|job| !handout.placed().contains_key(job));
         waiting.sort_by(|one, other| problem.jobs()[*other].elapsed.total_cmp(&problem.jobs()[*one].elapsed));
         if self.parameters.behaviour == Behaviour::Corrected {
-            waiting.retain(|job| workers.iter().any(|w| problem.throughput()[(*job, *w)] > 0.0));
+            let runs = |job, worker_type| problem.throughput()[(job, worker_type)] > 0.0;
+            waiting.retain(|job| queues.worker_types.iter().any(|worker_type| runs(*job, *worker_type)));
         }
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "rounded down, never below 0"
+            reason = "rounded down, at least 0"
         )]
         let prefix = (self.parameters.alpha * waiting.len() as f64) as usize;
-        waiting.truncate(prefix.max(workers.len()));
+        waiting.truncate(prefix.max(queues.n_workers.iter().sum()));
         waiting
     }
 
-    /// The least costly turns of these jobs on these workers.
+    /// The least costly turns of these jobs.
     fn matched(
         &self,
         problem: &Problem,
         jobs: &[JobIndex],
-        workers: &[WorkerTypeId],
+        queues: &Queues,
     ) -> Result<Vec<Turn>, PolicyError> {
-        if workers.is_empty() {
+        let n_queues = queues.worker_types.len();
+        if n_queues == 0 {
             return Ok(Vec::new());
         }
         let published = self.parameters.behaviour == Behaviour::Published;
+        let delay = |job: &JobIndex| if published { problem.jobs()[*job].elapsed.get() } else { 0.0 };
+        let delay: Vec<f64> = jobs.iter().map(delay).collect();
+        let time = self.times(problem, jobs);
+        // Divided once, not in the innermost loop.
+        let turns: Vec<(f64, WorkerTypeId)> = (1..=jobs.len())
+            .flat_map(|position| queues.worker_types.iter().map(move |kind| (position as f64, *kind)))
+            .collect();
         let cost = |row: usize, column: usize| {
-            let active = &problem.jobs()[jobs[row]];
-            let (worker, from_end) = (column % workers.len(), column / workers.len());
-            let throughput = problem.throughput()[(jobs[row], workers[worker])];
-            let position = (from_end + 1) as f64;
-            match (throughput > 0.0, published) {
-                (true, false) => position * (active.steps_remaining.get() / throughput),
-                (false, false) => f64::INFINITY,
-                (true, true) => position * (active.steps_remaining.get() / throughput) + active.elapsed.get(),
-                (false, true) => {
-                    position * (active.steps_remaining.get() / PUBLISHED_STANDSTILL) + active.elapsed.get()
-                }
-            }
+            let (position, worker_type) = turns[column];
+            position * time[row * problem.n_types() + worker_type.index()] + delay[row]
         };
-        let columns =
-            assign_chained(jobs.len(), jobs.len() * workers.len(), workers.len(), cost).map_err(|error| {
-                PolicyError::Infeasible { policy: NAME.to_owned(), reason: error.to_string() }
-            })?;
-        let turn = |(job, column): (&JobIndex, usize)| Turn {
-            job: *job,
-            worker: column % workers.len(),
-            from_end: column / workers.len(),
+        let chains = Chains { capacity: queues.n_workers.clone(), length: jobs.len() };
+        let columns = assign_chained(jobs.len(), &chains, cost).map_err(|error| PolicyError::Infeasible {
+            policy: NAME.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let turn = |(job, column): (&JobIndex, usize)| {
+            let (queue, from_end) = (column % n_queues, column / n_queues);
+            Turn { job: *job, queue, from_end }
         };
         Ok(jobs.iter().zip(columns).map(turn).collect())
     }
-}
 
-/// The first of each worker's queue.
-fn starting_published(mut turns: Vec<Turn>, workers: &[WorkerTypeId]) -> Vec<(JobIndex, WorkerTypeId)> {
-    // A stable sort: of equals the earlier arrival.
-    turns.sort_by_key(|turn| (turn.worker, std::cmp::Reverse(turn.from_end)));
-    turns.dedup_by_key(|turn| turn.worker);
-    turns.into_iter().map(|turn| (turn.job, workers[turn.worker])).collect()
-}
-
-/// On each type as many jobs as it has free workers, those of the earliest turns, of equals the earlier arrivals.
-fn starting_corrected(turns: Vec<Turn>, workers: &[WorkerTypeId]) -> Vec<(JobIndex, WorkerTypeId)> {
-    let mut by_type: BTreeMap<WorkerTypeId, Vec<Turn>> = BTreeMap::new();
-    for turn in turns {
-        by_type.entry(workers[turn.worker]).or_default().push(turn);
+    /// Time each job would take on each type: [job × type], in s.
+    fn times(&self, problem: &Problem, jobs: &[JobIndex]) -> Vec<f64> {
+        let standstill = match self.parameters.behaviour {
+            Behaviour::Published => PUBLISHED_STANDSTILL,
+            Behaviour::Corrected => 0.0,
+        };
+        let time = |job: &JobIndex| {
+            let steps = problem.jobs()[*job].steps_remaining.get();
+            let row = problem.throughput().row(*job).iter();
+            row.map(move |throughput| steps / if *throughput > 0.0 { *throughput } else { standstill })
+        };
+        jobs.iter().flat_map(time).collect()
     }
+}
+
+/// Who starts: the jobs of the earliest turns of each queue, one for each of its workers; of equals the earlier
+/// arrivals.
+fn starting(mut turns: Vec<Turn>, queues: &Queues) -> Vec<(JobIndex, WorkerTypeId)> {
+    // A stable sort, of turns in order of arrival.
+    turns.sort_by_key(|turn| (turn.queue, std::cmp::Reverse(turn.from_end)));
     let mut starting = Vec::new();
-    for (worker_type, mut turns) in by_type {
-        turns.sort_by_key(|turn| std::cmp::Reverse(turn.from_end));
-        turns.truncate(workers.iter().filter(|other| **other == worker_type).count());
-        starting.extend(turns.into_iter().map(|turn| (turn.job, worker_type)));
+    for queue in turns.chunk_by(|one, other| one.queue == other.queue) {
+        let number = queue[0].queue;
+        let first = queue.iter().take(queues.n_workers[number]);
+        starting.extend(first.map(|turn| (turn.job, queues.worker_types[number])));
     }
     starting
 }
@@ -182,17 +205,13 @@ impl Policy for AlloX {
         }
         let mut handout = Handout::new(problem);
         handout.keep(|job| self.running.get(&job).copied());
-        let workers: Vec<WorkerTypeId> = alphabetical(problem)
-            .into_iter()
-            .flat_map(|worker_type| (0..handout.free()[worker_type]).map(move |_| worker_type))
-            .collect();
-        let jobs = self.considered(problem, &handout, &workers);
-        let turns = self.matched(problem, &jobs, &workers)?;
-        let starting = match self.parameters.behaviour {
-            Behaviour::Published => starting_published(turns, &workers),
-            Behaviour::Corrected => starting_corrected(turns, &workers),
+        let queues = match self.parameters.behaviour {
+            Behaviour::Published => Queues::of_workers(problem, &handout),
+            Behaviour::Corrected => Queues::of_types(&handout),
         };
-        for (job, worker_type) in starting {
+        let jobs = self.considered(problem, &handout, &queues);
+        let turns = self.matched(problem, &jobs, &queues)?;
+        for (job, worker_type) in starting(turns, &queues) {
             handout.place(job, worker_type);
         }
         self.running = handout.held();

@@ -1,21 +1,22 @@
-//! Minimum-cost assignment: every row to a column of its own, by shortest augmenting paths.
+//! Minimum-cost assignment: every row to a column with room for it, by shortest augmenting paths.
 //!
 //! Rows are matched one by one. For each, a shortest path in reduced costs (cost − u[row] − v[column]) leads over
-//! columns already taken to a free one; columns along it change hands, and the prices u, v are moved so that
+//! full columns to one with room; columns along it change hands, and the prices u, v are moved so that
 //! reduced costs stay non-negative. Costs are a function, never a matrix: memory is O(rows + columns), time
 //! O(rows² · columns) at worst.
 //!
 //! Optima tie where columns are alike, and published runs depend on which is taken. The order here is that of the
-//! implementation most of them use: rows in order; among columns equally near, a free one before a taken one; the
-//! columns not yet reached for good stand in a row, the last column first, in which the last of the standing
-//! takes the place of one that leaves; of free columns the one standing last is taken, of taken ones the first.
+//! implementation most of them use (`linear_sum_assignment` of scipy): rows in order; among columns equally near,
+//! one with room before a full one; the columns whose distance is not final stand in a row, the last column first,
+//! in which the last of the standing takes the place of one that leaves; of columns with room the one standing
+//! last is taken, of full ones the first.
 //!
 //! Source: Jonker and Volgenant (Computing 1987); the rectangular form is Crouse's (IEEE Transactions on
 //! Aerospace and Electronic Systems, 2016).
 
 use thiserror::Error;
 
-const NOBODY: usize = usize::MAX;
+const NONE: usize = usize::MAX;
 
 /// No assignment of finite cost exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -42,139 +43,180 @@ pub fn assign(
     n_columns: usize,
     cost: impl Fn(usize, usize) -> f64,
 ) -> Result<Vec<Option<usize>>, Unassignable> {
+    let dense = |n_columns| Chains { capacity: vec![1; n_columns], length: 1 };
     if n_rows <= n_columns {
-        let columns = assign_chained(n_rows, n_columns, n_columns, cost)?;
+        let columns = assign_chained(n_rows, &dense(n_columns), cost)?;
         return Ok(columns.into_iter().map(Some).collect());
     }
     let mut columns = vec![None; n_rows];
-    let rows = assign_chained(n_columns, n_rows, n_rows, |column, row| cost(row, column))?;
+    let rows = assign_chained(n_columns, &dense(n_rows), |column, row| cost(row, column))?;
     for (column, row) in rows.into_iter().enumerate() {
         columns[row] = Some(column);
     }
     Ok(columns)
 }
 
-/// The same for columns in chains: column c + `n_chains` costs more than column c in every row, as later turns on
-/// one worker do, so it is not looked at before c is taken. The answer is that of [`assign`]; the time falls to
-/// O(rows² · (rows + chains)).
+/// Columns in chains of one `length`: link k of chain i is column k · (number of chains) + i.
+///
+/// In every row a link costs more than the one before it, as later turns on a worker do, so it is not looked at
+/// before that one is full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chains {
+    /// Rows that each link of a chain has room for.
+    pub capacity: Vec<usize>,
+    /// Links of each chain.
+    pub length: usize,
+}
+
+/// The cheapest assignment of every row to a column of some chains. With capacities 1 it is what [`assign`]
+/// returns for the same costs, in time O(rows² · (rows + chains)).
 ///
 /// # Errors
 /// If every assignment of the rows costs +∞.
 ///
 /// # Panics
-/// If there are more rows than columns.
+/// If there are more rows than room.
 pub fn assign_chained(
     n_rows: usize,
-    n_columns: usize,
-    n_chains: usize,
+    chains: &Chains,
     cost: impl Fn(usize, usize) -> f64,
 ) -> Result<Vec<usize>, Unassignable> {
-    assert!(n_rows <= n_columns, "{n_rows} rows for {n_columns} columns");
-    let mut matching = Matching::new(n_rows, n_columns, n_chains);
+    let room = chains.length.saturating_mul(chains.capacity.iter().sum());
+    assert!(n_rows <= room, "{n_rows} rows for columns with room for {room}");
+    let mut matching = Matching::new(n_rows, chains);
     for row in 0..n_rows {
         let sink = matching.search(row, &cost).ok_or(Unassignable { row })?;
-        matching.reprice(row, sink);
+        matching.reprice(row);
         matching.augment(row, sink);
-        if sink + n_chains < n_columns {
-            matching.open.push(sink + n_chains);
-        }
+        matching.open_after(sink);
     }
     Ok(matching.column_of)
 }
 
 /// Rows and columns matched so far, with their prices, and the scratch of one search.
-struct Matching {
-    /// Of each row; `NOBODY` while it has none.
+struct Matching<'a> {
+    chains: &'a Chains,
+    /// Of each row; `NONE` while it has none.
     column_of: Vec<usize>,
-    /// Of each column; `NOBODY` while it is free.
-    row_of: Vec<usize>,
+    /// Of each column.
+    rows_of: Vec<Vec<usize>>,
     row_price: Vec<f64>,
     column_price: Vec<f64>,
     /// Columns worth looking at.
     open: Vec<usize>,
-    /// Cost of the shortest path to each column.
-    distance: Vec<f64>,
-    /// The row before each column on that path.
+    /// Of those, the ones whose distance is not final.
+    waiting: Vec<Reached>,
+    /// The ones whose distance is, in the order in which it became so.
+    settled: Vec<Reached>,
+    /// The row before each settled column on its path.
     came_from: Vec<usize>,
-    /// Columns whose distance is final, in the order in which it became so.
-    settled: Vec<usize>,
     standing: Standing,
 }
 
-impl Matching {
-    fn new(n_rows: usize, n_columns: usize, n_chains: usize) -> Self {
+/// A column during a search; together, because the loop over them is where the time goes.
+#[derive(Clone, Copy)]
+struct Reached {
+    column: usize,
+    price: f64,
+    /// Cost of the shortest path to it found so far, and the row before it on that path.
+    distance: f64,
+    from: usize,
+}
+
+impl<'a> Matching<'a> {
+    fn new(n_rows: usize, chains: &'a Chains) -> Self {
+        let n_columns = chains.capacity.len() * chains.length;
+        let first_links = chains.capacity.iter().enumerate().filter(|(_, capacity)| **capacity > 0);
         Self {
-            column_of: vec![NOBODY; n_rows],
-            row_of: vec![NOBODY; n_columns],
+            chains,
+            column_of: vec![NONE; n_rows],
+            rows_of: vec![Vec::new(); n_columns],
             row_price: vec![0.0; n_rows],
             column_price: vec![0.0; n_columns],
-            open: (0..n_chains.min(n_columns)).collect(),
-            distance: vec![f64::INFINITY; n_columns],
-            came_from: vec![NOBODY; n_columns],
+            open: first_links.map(|(chain, _)| chain).collect(),
+            waiting: Vec::new(),
             settled: Vec::new(),
+            came_from: vec![NONE; n_columns],
             standing: Standing::new(n_columns),
         }
     }
 
-    /// The free column nearest to `start`, with distances of all columns nearer than it.
+    fn has_room(&self, column: usize) -> bool {
+        self.rows_of[column].len() < self.chains.capacity[column % self.chains.capacity.len()]
+    }
+
+    /// The nearest column with room to `start`, the columns nearer than it settled.
     fn search(&mut self, start: usize, cost: &impl Fn(usize, usize) -> f64) -> Option<usize> {
         self.settled.clear();
         self.standing.reset();
-        let mut waiting = self.open.clone();
-        for column in &waiting {
-            self.distance[*column] = f64::INFINITY;
-        }
-        let (mut row, mut so_far) = (start, 0.0);
-        loop {
-            let mut nearest: Option<(usize, usize)> = None;
-            for (position, column) in waiting.iter().copied().enumerate() {
-                let distance = so_far + cost(row, column) - self.row_price[row] - self.column_price[column];
-                if distance < self.distance[column] {
-                    self.distance[column] = distance;
-                    self.came_from[column] = row;
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.clear();
+        let prices = &self.column_price;
+        waiting.extend(self.open.iter().map(|column| Reached {
+            column: *column,
+            price: prices[*column],
+            distance: f64::INFINITY,
+            from: NONE,
+        }));
+        let (mut rows, mut so_far) = (std::slice::from_ref(&start), 0.0);
+        let sink = loop {
+            for row in rows {
+                let row_price = self.row_price[*row];
+                for reached in &mut waiting {
+                    let distance = so_far + cost(*row, reached.column) - row_price - reached.price;
+                    if distance < reached.distance {
+                        (reached.distance, reached.from) = (distance, *row);
+                    }
                 }
-                if nearest.is_none_or(|(_, other)| self.comes_before(column, other)) {
-                    nearest = Some((position, column));
-                }
             }
-            let (position, column) = nearest?;
-            so_far = self.distance[column];
-            if so_far == f64::INFINITY {
-                return None;
+            let Some(position) = self.nearest(&waiting) else { break None };
+            let reached = waiting.swap_remove(position);
+            self.standing.leave(reached.column);
+            self.came_from[reached.column] = reached.from;
+            self.settled.push(reached);
+            if self.has_room(reached.column) {
+                break Some(reached.column);
             }
-            waiting.swap_remove(position);
-            self.standing.leave(column);
-            self.settled.push(column);
-            row = self.row_of[column];
-            if row == NOBODY {
-                return Some(column);
-            }
-        }
+            (rows, so_far) = (&self.rows_of[reached.column], reached.distance);
+        };
+        self.waiting = waiting;
+        sink
     }
 
-    /// Is `column` to be settled rather than `other`?
-    fn comes_before(&self, column: usize, other: usize) -> bool {
-        let (near, far) = (self.distance[column], self.distance[other]);
-        // Not `total_cmp`, to which −0 and 0 are different.
-        if near < far || far < near {
-            return near < far;
+    /// The position of the column to settle next, if one can be reached.
+    fn nearest(&self, waiting: &[Reached]) -> Option<usize> {
+        let mut nearest: Option<(usize, &Reached)> = None;
+        let mut least = f64::INFINITY;
+        for (position, reached) in waiting.iter().enumerate() {
+            let tie = |other: &Reached| self.comes_before(reached.column, other.column);
+            if reached.distance < least
+                || (reached.distance <= least && nearest.is_some_and(|(_, other)| tie(other)))
+            {
+                (nearest, least) = (Some((position, reached)), reached.distance);
+            }
         }
+        nearest.map(|(position, _)| position)
+    }
+
+    /// Of columns equally near, is `column` to be settled rather than `other`?
+    fn comes_before(&self, column: usize, other: usize) -> bool {
         let later = self.standing.place[column] > self.standing.place[other];
-        match (self.row_of[column] == NOBODY, self.row_of[other] == NOBODY) {
+        match (self.has_room(column), self.has_room(other)) {
             (true, true) => later,
             (false, false) => !later,
-            (free, _) => free,
+            (room, _) => room,
         }
     }
 
-    /// Moves prices so that the path to `sink` costs nothing and no reduced cost is negative.
-    fn reprice(&mut self, start: usize, sink: usize) {
-        let whole = self.distance[sink];
+    /// Moves prices so that the path from `start` to the column settled last costs nothing and no reduced cost is
+    /// negative.
+    fn reprice(&mut self, start: usize) {
+        let whole = self.settled.last().map_or(0.0, |sink| sink.distance);
         self.row_price[start] += whole;
-        for column in &self.settled {
-            let rest = whole - self.distance[*column];
-            if self.row_of[*column] != NOBODY {
-                self.row_price[self.row_of[*column]] += rest;
+        for Reached { column, distance, .. } in &self.settled {
+            let rest = whole - distance;
+            for row in &self.rows_of[*column] {
+                self.row_price[*row] += rest;
             }
             self.column_price[*column] -= rest;
         }
@@ -185,11 +227,21 @@ impl Matching {
         let mut column = sink;
         loop {
             let row = self.came_from[column];
-            self.row_of[column] = row;
-            std::mem::swap(&mut self.column_of[row], &mut column);
+            let left = std::mem::replace(&mut self.column_of[row], column);
+            self.rows_of[column].push(row);
             if row == start {
                 return;
             }
+            self.rows_of[left].retain(|other| *other != row);
+            column = left;
+        }
+    }
+
+    /// Looks from now on at the link after this one, if it is full.
+    fn open_after(&mut self, column: usize) {
+        let next = column + self.chains.capacity.len();
+        if next < self.rows_of.len() && !self.has_room(column) {
+            self.open.push(next);
         }
     }
 }

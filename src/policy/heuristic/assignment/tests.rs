@@ -59,9 +59,35 @@ proptest! {
         let cost = |row: usize, column: usize| {
             f64::from(base[row][column % n_chains]) * (column / n_chains + 1) as f64 + delay[row]
         };
-        let n_columns = n_rows * n_chains;
-        let dense = assign_chained(n_rows, n_columns, n_columns, cost);
-        prop_assert_eq!(assign_chained(n_rows, n_columns, n_chains, cost), dense);
+        let dense: Vec<_> = assign(n_rows, n_rows * n_chains, cost).unwrap().into_iter().flatten().collect();
+        let chains = Chains { capacity: vec![1; n_chains], length: n_rows };
+        prop_assert_eq!(assign_chained(n_rows, &chains, cost).unwrap(), dense);
+    }
+}
+
+proptest! {
+    #[test]
+    fn room_for_two_is_two_columns_alike(
+        base in prop::collection::vec(prop::collection::vec(1..6_i32, 3), 1..7),
+        capacity in prop::collection::vec(0..4_usize, 3),
+    ) {
+        prop_assume!(capacity.iter().any(|capacity| *capacity > 0));
+        let (n_rows, n_chains) = (base.len(), 3);
+        let cost = |row: usize, column: usize| {
+            f64::from(base[row][column % n_chains]) * (column / n_chains + 1) as f64
+        };
+        let chains = Chains { capacity: capacity.clone(), length: n_rows };
+        let columns = assign_chained(n_rows, &chains, cost).unwrap();
+        let found: f64 = columns.iter().enumerate().map(|(row, column)| cost(row, *column)).sum();
+        let unfolded: Vec<usize> =
+            (0..n_rows * n_chains).flat_map(|column| vec![column; capacity[column % n_chains]]).collect();
+        let apart = assign(n_rows, unfolded.len(), |row, copy| cost(row, unfolded[copy])).unwrap();
+        let best: f64 =
+            apart.iter().enumerate().filter_map(|(row, copy)| Some(cost(row, unfolded[(*copy)?]))).sum();
+        prop_assert!((found - best).abs() < 1e-9, "{found} against {best}");
+        for (column, capacity) in (0..n_rows * n_chains).map(|column| (column, capacity[column % n_chains])) {
+            prop_assert!(columns.iter().filter(|other| **other == column).count() <= capacity);
+        }
     }
 }
 
@@ -70,4 +96,21 @@ fn nothing_to_assign() {
     assert_eq!(assign(0, 4, |_, _| 1.0), Ok(vec![]));
     assert_eq!(assign(3, 0, |_, _| 1.0), Ok(vec![None; 3]));
     assert_eq!(assign(1, 1, |_, _| f64::INFINITY), Err(Unassignable { row: 0 }));
+}
+
+/// A matrix and the column of each of its rows.
+#[derive(serde::Deserialize)]
+struct Recorded {
+    costs: Vec<Vec<f64>>,
+    columns: Vec<Option<usize>>,
+}
+
+#[test]
+fn ties_fall_as_recorded() {
+    let recorded =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scipy_assignments.jsonl"));
+    for (number, line) in recorded.lines().enumerate() {
+        let Recorded { costs, columns } = serde_json::from_str(line).unwrap();
+        assert_eq!(of(&costs).unwrap(), columns, "case {number}");
+    }
 }
