@@ -3,7 +3,7 @@
 use crate::spec::lookup::Embedded;
 
 /// Every file in `policies/`, by its name there.
-pub const EMBEDDED: [Embedded; 15] = [
+pub const EMBEDDED: [Embedded; 22] = [
     ("max_min_fairness", include_str!("../../../policies/max_min_fairness.yaml")),
     ("max_min_fairness_perf", include_str!("../../../policies/max_min_fairness_perf.yaml")),
     ("max_min_fairness_packed", include_str!("../../../policies/max_min_fairness_packed.yaml")),
@@ -19,4 +19,11 @@ pub const EMBEDDED: [Embedded; 15] = [
     ("proportional", include_str!("../../../policies/proportional.yaml")),
     ("fifo", include_str!("../../../policies/fifo.yaml")),
     ("fifo_perf", include_str!("../../../policies/fifo_perf.yaml")),
+    ("fifo_packed", include_str!("../../../policies/fifo_packed.yaml")),
+    ("gandiva", include_str!("../../../policies/gandiva.yaml")),
+    ("allox", include_str!("../../../policies/allox.yaml")),
+    ("srtf", include_str!("../../../policies/srtf.yaml")),
+    ("sjf", include_str!("../../../policies/sjf.yaml")),
+    ("las", include_str!("../../../policies/las.yaml")),
+    ("themis", include_str!("../../../policies/themis.yaml")),
 ];
