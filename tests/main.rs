@@ -12,3 +12,5 @@ mod formulations;
 mod data_commands;
 #[path = "suite/contention.rs"]
 mod contention;
+#[path = "suite/sweep.rs"]
+mod sweep;

@@ -4,6 +4,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::output::OutputFormat;
 use crate::cli::progress::ProgressMode;
+use crate::cli::results::ResultsArguments;
+use crate::cli::simulate::SimulateArguments;
+use crate::cli::sweep::SweepArguments;
 use crate::cli::throughputs::ThroughputsArguments;
 use crate::cli::trace::TraceArguments;
 
@@ -50,4 +53,10 @@ pub enum Command {
     Throughputs(ThroughputsArguments),
     /// Generate, convert or show traces of jobs.
     Trace(TraceArguments),
+    /// Simulate a cluster over time.
+    Simulate(Box<SimulateArguments>),
+    /// Run many simulations and keep every result.
+    Sweep(SweepArguments),
+    /// Look at the results of sweeps, and join them.
+    Results(ResultsArguments),
 }

@@ -16,6 +16,9 @@ pub mod progress;
 pub mod throughputs;
 pub mod trace;
 mod file;
+pub mod results;
+pub mod simulate;
+pub mod sweep;
 
 use std::panic;
 use std::process::ExitCode;
@@ -84,5 +87,8 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
     match command {
         Command::Throughputs(arguments) => throughputs::run(arguments, session),
         Command::Trace(arguments) => trace::run(arguments, session),
+        Command::Simulate(arguments) => simulate::run(arguments, session),
+        Command::Sweep(arguments) => sweep::run(arguments, session),
+        Command::Results(arguments) => results::run(arguments, session),
     }
 }

@@ -39,6 +39,18 @@ pub struct SweepSpec {
     pub keep_jobs: bool,
     /// The fixed part of every run: a tree of fields.
     fixed: Value,
+    /// Fixed field → where it is written.
+    fixed_at: BTreeMap<String, String>,
+    /// Where each axis is written.
+    places: Vec<AxisPlace>,
+}
+
+/// Where an axis is written.
+#[derive(Clone, Debug, PartialEq)]
+struct AxisPlace {
+    path: String,
+    /// Its values stand in a list, each at a place of its own.
+    listed: bool,
 }
 
 /// A field and the values it takes.
@@ -169,19 +181,21 @@ impl SweepSpec {
         serde_json::from_value(tree).expect("values were checked one by one when the sweep was read")
     }
 
-    /// Keeps only the values of one axis that `text` names; returns whether any is left.
-    pub fn restrict(&mut self, axis: usize, text: &str) -> bool {
-        let wanted = text.trim();
-        let number: Option<f64> = wanted.parse().ok();
-        let axis = &mut self.axes[axis];
-        let same = |value: &Value| {
-            value_text(value) == wanted || number.is_some() && value.as_f64() == number && value.is_number()
-        };
-        if !axis.values.iter().any(same) {
-            return false;
+    /// Where the document says what a field is at a point: [axes] positions; for complaints about the point's run.
+    pub fn path_of(&self, field: &str, positions: &[usize]) -> String {
+        let axes = self.axes.iter().zip(&self.places).zip(positions);
+        for ((axis, place), position) in axes {
+            if overlap(&axis.field, field) {
+                return if place.listed { format!("{}[{position}]", place.path) } else { place.path.clone() };
+            }
         }
-        axis.values.retain(same);
-        true
+        if let Some(path) = self.fixed_at.get(field) {
+            return path.clone();
+        }
+        match self.fixed_at.iter().find(|(other, _)| overlap(other, field)) {
+            Some((_, path)) => path.rsplit_once('.').map_or("run", |(group, _)| group).to_owned(),
+            None => "run".to_owned(),
+        }
     }
 
     /// The fixed part of every run as canonical text, to tell one study's results from another's.
@@ -310,6 +324,12 @@ impl<'a> Reader<'a> {
             stop: document.stop,
             keep_jobs: document.keep_jobs,
             fixed: self.fixed.clone(),
+            fixed_at: self.fixed_at.clone(),
+            places: self
+                .axes
+                .iter()
+                .map(|(_, path, listed)| AxisPlace { path: path.clone(), listed: *listed })
+                .collect(),
         };
         self.check_points(&sweep);
         self.errors.map_or(Ok(sweep), Err)
@@ -538,7 +558,8 @@ impl<'a> Reader<'a> {
             let complaints = sweep.run(&positions).complaints();
             if !complaints.is_empty() {
                 for complaint in complaints {
-                    self.complain_of_point(complaint, &positions);
+                    let FieldComplaint { field, message, help } = complaint;
+                    self.complain(&sweep.path_of(&field, &positions), message, help);
                 }
                 return;
             }
@@ -550,23 +571,6 @@ impl<'a> Reader<'a> {
             positions[axis] += 1;
             positions[axis + 1..].fill(0);
         }
-    }
-
-    fn complain_of_point(&mut self, complaint: FieldComplaint, positions: &[usize]) {
-        let FieldComplaint { field, message, help } = complaint;
-        let axis = self.axes.iter().zip(positions).find(|((axis, _, _), _)| overlap(&axis.field, &field));
-        let path = match axis {
-            Some(((_, path, true), position)) => format!("{path}[{position}]"),
-            Some(((_, path, false), _)) => path.clone(),
-            None => match self.fixed_at.get(&field) {
-                Some(path) => path.clone(),
-                None => match self.fixed_at.iter().find(|(other, _)| overlap(other, &field)) {
-                    Some((_, path)) => path.rsplit_once('.').map_or("run", |(group, _)| group).to_owned(),
-                    None => "run".to_owned(),
-                },
-            },
-        };
-        self.complain(&path, message, help);
     }
 }
 

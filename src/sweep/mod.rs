@@ -7,13 +7,24 @@
 //! ```
 
 pub mod grid;
+pub mod inputs;
+mod options;
 pub mod outcome;
 pub mod runner;
 pub mod saturation;
+pub mod simulation;
 pub mod store;
 pub mod summary;
 
-pub use grid::{Point, Shard};
+pub use grid::{Point, Selection, Shard};
+pub use inputs::{Inputs, Run, RunError};
 pub use outcome::{JobRow, METRICS, Outcome, Status};
 pub use runner::{Progress, Summary};
+pub use simulation::{Bounds, Executor};
 pub use store::{Row, Store, StoreError, Study};
+
+/// The studies that are part of the binary.
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 2] = [
+    ("osdi20-figure-8", include_str!("../../sweeps/osdi20-figure-8.yaml")),
+    ("quick", include_str!("../../sweeps/quick.yaml")),
+];

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use crate::solver::timing::Stopwatch;
 use crate::sweep::grid::Point;
 use crate::sweep::outcome::{Outcome, Status};
 use crate::sweep::store::StoreError;
@@ -78,17 +79,17 @@ impl fmt::Debug for Runner<'_> {
 }
 
 impl Runner<'_> {
-    /// Runs points. `execute` runs one, on a worker thread, and gives `None` if it was interrupted; a panic in
-    /// it is a failed run. `keep` takes each outcome, on the calling thread; the first error it gives stops the
-    /// sweep.
+    /// Runs points. `execute` runs the one at a position, on a worker thread, and gives `None` if it was
+    /// interrupted; a panic in it is a failed run. `keep` takes each outcome with its wall time in seconds, on the
+    /// calling thread; the first error it gives stops the sweep.
     ///
     /// # Errors
     /// What `keep` says, or if no threads can be had.
     pub fn run(
         &self,
         points: &[Point],
-        execute: impl Fn(&Point) -> Option<Outcome> + Sync,
-        mut keep: impl FnMut(&Point, &Outcome) -> Result<(), StoreError>,
+        execute: impl Fn(usize) -> Option<Outcome> + Sync,
+        mut keep: impl FnMut(usize, &Outcome, f64) -> Result<(), StoreError>,
     ) -> Result<Summary, StoreError> {
         let n_threads = self.n_threads.map_or(0, NonZeroUsize::get);
         let pool = rayon::ThreadPoolBuilder::new()
@@ -98,14 +99,15 @@ impl Runner<'_> {
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
         let (sender, receiver) = mpsc::channel();
-        let work = |sender: mpsc::Sender<(usize, Option<Outcome>)>| {
+        let work = |sender: mpsc::Sender<(usize, Option<Outcome>, f64)>| {
             while !self.interrupt.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
                 let position = next.fetch_add(1, Ordering::Relaxed);
                 let Some(point) = points.get(position) else { return };
                 self.progress.started(point);
-                let outcome = catch_unwind(AssertUnwindSafe(|| execute(point)))
+                let stopwatch = Stopwatch::start();
+                let outcome = catch_unwind(AssertUnwindSafe(|| execute(position)))
                     .unwrap_or_else(|panic| Some(failed(panic.as_ref())));
-                if sender.send((position, outcome)).is_err() {
+                if sender.send((position, outcome, stopwatch.elapsed().as_secs_f64())).is_err() {
                     return;
                 }
             }
@@ -118,12 +120,12 @@ impl Runner<'_> {
                 scope.spawn(|_| work(sender));
             }
             drop(sender);
-            for (position, outcome) in receiver {
+            for (position, outcome, seconds) in receiver {
                 let Some(outcome) = outcome else { continue };
                 if result.is_err() {
                     continue;
                 }
-                result = keep(&points[position], &outcome);
+                result = keep(position, &outcome, seconds);
                 if result.is_err() {
                     stop.store(true, Ordering::Relaxed);
                     continue;

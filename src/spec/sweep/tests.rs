@@ -81,12 +81,13 @@ fn any_field_may_be_varied() {
 }
 
 #[test]
-fn an_axis_can_be_restricted_to_a_value() {
-    let mut sweep = parse(GOOD).unwrap();
-    assert!(sweep.restrict(1, "1.20"));
-    assert!(sweep.restrict(0, "fifo"));
-    assert_eq!(sweep.n_points(), 2);
-    assert!(!sweep.restrict(0, "isolated"), "it is gone by now");
+fn a_field_is_found_where_it_is_written() {
+    let sweep = parse(GOOD).unwrap();
+    let path = |field| sweep.path_of(field, &[1, 2, 0]);
+    assert_eq!(path("policy"), "axes.policy[1]");
+    assert_eq!(path("workload.rate"), "axes.rate");
+    assert_eq!(path("workload.generator"), "run.workload.generator");
+    assert_eq!(path("throughputs"), "run");
 }
 
 /// What is wrong, what replaces which line, and what must be said of it.

@@ -15,9 +15,9 @@ fn runner(interrupt: &AtomicBool, n_threads: usize) -> Runner<'_> {
     Runner { interrupt, n_threads: NonZeroUsize::new(n_threads), progress: &() }
 }
 
-fn done(point: &Point) -> Outcome {
+fn done(index: usize) -> Outcome {
     let mut outcome = Outcome::without_metrics(Status::Done, "");
-    outcome.metrics[0] = Some(point.index as f64);
+    outcome.metrics[0] = Some(index as f64);
     outcome
 }
 
@@ -30,13 +30,13 @@ fn every_point_is_run_once_on_any_number_of_threads() {
         let summary = runner(&interrupt, n_threads)
             .run(
                 &points(),
-                |point| {
-                    runs.lock().unwrap()[point.index] += 1;
-                    Some(done(point))
+                |index| {
+                    runs.lock().unwrap()[index] += 1;
+                    Some(done(index))
                 },
-                |point, outcome| {
-                    assert_eq!(outcome.metrics[0], Some(point.index as f64));
-                    kept.push(point.index);
+                |index, outcome, _| {
+                    assert_eq!(outcome.metrics[0], Some(index as f64));
+                    kept.push(index);
                     Ok(())
                 },
             )
@@ -55,11 +55,11 @@ fn a_panic_is_a_failed_run_and_the_others_go_on() {
     let summary = runner(&interrupt, 2)
         .run(
             &points(),
-            |point| {
-                assert!(point.index != 7, "seven");
-                Some(done(point))
+            |index| {
+                assert!(index != 7, "seven");
+                Some(done(index))
             },
-            |_, outcome| {
+            |_, outcome, _| {
                 reasons.extend(outcome.reason.clone().filter(|reason| !reason.is_empty()));
                 Ok(())
             },
@@ -77,14 +77,14 @@ fn an_interrupt_keeps_what_has_ended() {
     let summary = runner(&interrupt, 2)
         .run(
             &points(),
-            |point| {
-                if point.index == 10 {
+            |index| {
+                if index == 10 {
                     interrupt.store(true, Ordering::Relaxed);
                     return None;
                 }
-                Some(done(point))
+                Some(done(index))
             },
-            |_, _| {
+            |_, _, _| {
                 kept += 1;
                 Ok(())
             },
@@ -101,8 +101,8 @@ fn a_store_that_fails_stops_the_sweep() {
     let mut kept = 0;
     let result = runner(&interrupt, 2).run(
         &points(),
-        |point| Some(done(point)),
-        |_, _| {
+        |index| Some(done(index)),
+        |_, _, _| {
             kept += 1;
             if kept == 3 { Err(StoreError::Missing { path: "gone".to_owned() }) } else { Ok(()) }
         },

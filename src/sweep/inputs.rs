@@ -1,0 +1,293 @@
+//! From a spec to a run that can start: the data it names, read once and shared, and checked against each other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+
+use crate::cluster::Cluster;
+use crate::policy::PolicyError;
+use crate::problem::matrix_columns;
+use crate::simulator::{Options, SimulationError};
+use crate::spec::lookup::Embedded;
+use crate::spec::run::{FieldComplaint, GeneratorName, RunSpec, sha256};
+use crate::spec::throughputs::load_throughputs;
+use crate::spec::trace::{TraceOrder, read_trace};
+use crate::spec::{Source, SpecError};
+use crate::sweep::options;
+use crate::sweep::saturation::{self, Capacity};
+use crate::throughput::Throughputs;
+use crate::workload::{Arrivals, Gavel, GeneratorError, Job, Listed, MixShare, Native, WorkloadOptions};
+
+/// Why a run cannot start, or go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Values of fields that cannot be, alone or with others; at least one.
+    #[error("{}", .0.first().map_or(String::new(), |c| format!("{}: {}", c.field, c.message)))]
+    Fields(Vec<FieldComplaint>),
+    /// A document that the run names is at fault.
+    #[error(transparent)]
+    Document(#[from] SpecError),
+    /// The policy cannot be made.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The simulation stopped.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+}
+
+impl RunError {
+    pub(super) fn field(field: &str, message: impl Into<String>) -> Self {
+        Self::Fields(vec![FieldComplaint { field: field.to_owned(), message: message.into(), help: None }])
+    }
+
+    /// A document's error as one of the field that names it, if it has no place in a document of its own.
+    pub(super) fn naming(field: &str, error: SpecError) -> Self {
+        match error.diagnostics.as_slice() {
+            [only] if only.line == 0 => {
+                let message = match only.source.as_str() {
+                    "" => only.message.clone(),
+                    source => format!("{source}: {}", only.message),
+                };
+                Self::Fields(vec![FieldComplaint {
+                    field: field.to_owned(),
+                    message,
+                    help: only.help.clone(),
+                }])
+            }
+            _ => Self::Document(error),
+        }
+    }
+}
+
+/// A run with everything it reads.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What was asked for.
+    pub spec: RunSpec,
+    /// Its identity.
+    pub digest: String,
+    /// Digests of what it reads: `policy`, `throughputs`, `trace`.
+    pub data: BTreeMap<String, String>,
+    /// Worker types in the order of the throughputs.
+    pub cluster: Cluster,
+    /// The matrix.
+    pub throughputs: Arc<Throughputs>,
+    /// What the simulator is told.
+    pub options: Options,
+    /// The jobs of a trace.
+    trace: Option<Arc<[Job]>>,
+    /// What a generator draws in the long run; empty for a trace.
+    mix: Vec<MixShare>,
+}
+
+impl Run {
+    /// The jobs, from the first.
+    ///
+    /// # Errors
+    /// Never, for a run that was loaded; the generator checks again.
+    pub fn arrivals(&self) -> Result<Box<dyn Arrivals>, RunError> {
+        if let Some(trace) = &self.trace {
+            return Ok(Box::new(Listed::new(trace.to_vec())));
+        }
+        generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
+    }
+
+    /// The largest arrival rate that any policy sustains, for runs that have a rate; `pairs` if jobs may share
+    /// workers.
+    ///
+    /// # Errors
+    /// If it was not computed.
+    pub fn capacity(&self, pairs: bool) -> Result<Option<Capacity>, saturation::CapacityError> {
+        if self.spec.workload.rate.is_none() {
+            return Ok(None);
+        }
+        saturation::capacity(&self.cluster, &self.throughputs, &self.mix, pairs).map(Some)
+    }
+
+    /// What the capacity depends on, as text.
+    pub fn capacity_key(&self, pairs: bool) -> String {
+        let workload = &self.spec.workload;
+        let mix = (workload.generator, workload.multi_worker, workload.duration);
+        format!("{} {} {mix:?} {pairs}", self.cluster, self.data["throughputs"])
+    }
+}
+
+/// What was read from a document, and the document's digest.
+type Read<T> = (Arc<T>, String);
+
+/// What has been read so far, by name.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    throughputs: Mutex<BTreeMap<String, Read<Throughputs>>>,
+    /// By trace and throughputs, a line each.
+    traces: Mutex<BTreeMap<String, Read<[Job]>>>,
+}
+
+impl Inputs {
+    /// Nothing read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads what a run names and checks that it fits together.
+    ///
+    /// # Errors
+    /// With the field at fault: unknown names, missing files, worker types or job types that the throughputs lack,
+    /// jobs that can run nowhere.
+    pub fn load(&self, spec: &RunSpec) -> Result<Run, RunError> {
+        let complaints = spec.complaints();
+        if !complaints.is_empty() {
+            return Err(RunError::Fields(complaints));
+        }
+        let (throughputs, throughputs_digest) = self.throughputs(&spec.throughputs.0)?;
+        let cluster = spec.cluster().map_err(|error| RunError::field("cluster", error.to_string()))?;
+        let cluster = cluster.ordered_as(throughputs.worker_types().as_slice());
+        matrix_columns(&cluster, &throughputs)
+            .map_err(|error| RunError::field("cluster", error.to_string()))?;
+        let mut data = BTreeMap::from([
+            ("throughputs".to_owned(), throughputs_digest),
+            ("policy".to_owned(), options::policy_digest(&spec.policy)?),
+        ]);
+        let mut trace = None;
+        let mut mix = Vec::new();
+        if let Some(path) = &spec.workload.trace {
+            let (jobs, digest) = self.trace(path, &spec.throughputs.0, &throughputs)?;
+            data.insert("trace".to_owned(), digest);
+            check_jobs(
+                &cluster,
+                &throughputs,
+                jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor)),
+                "workload.trace",
+            )?;
+            trace = Some(jobs);
+        } else {
+            mix = generator(spec, &throughputs)?.mix();
+            check_jobs(
+                &cluster,
+                &throughputs,
+                mix.iter().map(|s| (s.job_type.as_str(), s.scale_factor)),
+                "cluster",
+            )?;
+        }
+        let options = options::of(spec);
+        let digest = spec.digest(&data);
+        let run = Run { spec: spec.clone(), digest, data, cluster, throughputs, options, trace, mix };
+        options::make_policy(&run.spec)?;
+        Ok(run)
+    }
+
+    fn throughputs(&self, name: &str) -> Result<Read<Throughputs>, RunError> {
+        let mut read = self.throughputs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.get(name) {
+            return Ok(known.clone());
+        }
+        let throughputs = load_throughputs(name).map_err(|error| RunError::naming("throughputs", error))?;
+        let text = match Throughputs::embedded_text(name) {
+            Some(text) => text.into(),
+            None => {
+                Source::find("throughputs", name, &NOT_EMBEDDED)
+                    .map_err(|error| RunError::naming("throughputs", error))?
+                    .text
+            }
+        };
+        let known = (throughputs, sha256(text.as_bytes()));
+        read.insert(name.to_owned(), known.clone());
+        Ok(known)
+    }
+
+    fn trace(&self, path: &str, matrix: &str, throughputs: &Throughputs) -> Result<Read<[Job]>, RunError> {
+        let mut read = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = format!("{path}\n{matrix}");
+        if let Some(known) = read.get(&key) {
+            return Ok(known.clone());
+        }
+        let source = Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?;
+        let jobs = read_trace(&source, Some(throughputs), TraceOrder::Refuse)?.into_jobs();
+        let known: Read<[Job]> = (jobs.into(), sha256(source.text.as_bytes()));
+        read.insert(key, known.clone());
+        Ok(known)
+    }
+}
+
+/// Files only.
+const NOT_EMBEDDED: [Embedded; 0] = [];
+
+/// Refuses kinds of job that no worker type of the cluster can run.
+fn check_jobs<'a>(
+    cluster: &Cluster,
+    throughputs: &Throughputs,
+    kinds: impl Iterator<Item = (&'a str, u32)>,
+    field: &str,
+) -> Result<(), RunError> {
+    let mut checked: Vec<(&str, u32)> = Vec::new();
+    for (job_type, scale_factor) in kinds {
+        if checked.contains(&(job_type, scale_factor)) {
+            continue;
+        }
+        checked.push((job_type, scale_factor));
+        let Some(row) = throughputs.find(job_type, scale_factor) else {
+            let message = format!("no throughputs for `{job_type}` at scale factor {scale_factor}");
+            return Err(RunError::field(field, message));
+        };
+        let runs = cluster.types().iter().any(|kind| {
+            let column = throughputs.find_worker_type(&kind.name);
+            kind.n_workers >= scale_factor
+                && column.is_some_and(|column| throughputs.alone(row, column) > 0.0)
+        });
+        if !runs {
+            let message =
+                format!("`{job_type}` at scale factor {scale_factor} can run on no worker type of {cluster}");
+            return Err(RunError::field(field, message));
+        }
+    }
+    Ok(())
+}
+
+enum Generator {
+    Gavel(Box<Gavel>),
+    Native(Box<Native>),
+}
+
+impl Generator {
+    fn mix(&self) -> Vec<MixShare> {
+        match self {
+            Self::Gavel(generator) => generator.mix(),
+            Self::Native(generator) => generator.mix(),
+        }
+    }
+
+    fn into_arrivals(self) -> Box<dyn Arrivals> {
+        match self {
+            Self::Gavel(generator) => generator,
+            Self::Native(generator) => generator,
+        }
+    }
+}
+
+fn generator(spec: &RunSpec, throughputs: &Arc<Throughputs>) -> Result<Generator, RunError> {
+    let workload = &spec.workload;
+    let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let options = match (workload.rate, workload.n_static) {
+        (Some(rate), _) => {
+            let options = WorkloadOptions::continuous(rate.mean_gap());
+            workload.jobs.map_or(options, |n| options.jobs(count(n)))
+        }
+        (None, n_static) => WorkloadOptions::at_once(count(n_static.unwrap_or(0))),
+    };
+    let options = options
+        .multi_worker(workload.multi_worker)
+        .multi_priority(workload.multi_priority)
+        .slos(workload.slos)
+        .duration(workload.duration);
+    let refused = |error: GeneratorError| RunError::field("workload", error.to_string());
+    Ok(match workload.generator {
+        GeneratorName::Gavel => Generator::Gavel(Box::new(
+            Gavel::try_new(options, Arc::clone(throughputs), spec.seed).map_err(refused)?,
+        )),
+        GeneratorName::Native => {
+            Generator::Native(Box::new(Native::try_new(options, throughputs, spec.seed).map_err(refused)?))
+        }
+    })
+}

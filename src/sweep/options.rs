@@ -1,0 +1,108 @@
+//! What simulator and policy are told by a spec.
+
+use crate::catalog::{self, Catalog, CatalogError, PolicyOptions};
+use crate::policy::heuristic::Behaviour;
+use crate::policy::{Policy, Refine};
+use crate::simulator::{
+    Contention, Options, PreemptionCost, Semantics as SimulatorSemantics, Stragglers, WorkerFaults,
+};
+use crate::solver::registry;
+use crate::spec::PolicyKind;
+use crate::spec::policy as file;
+use crate::spec::run::{RunSpec, Semantics, sha256};
+use crate::sweep::inputs::RunError;
+use crate::units::Seconds;
+
+/// The simulator's options.
+pub(super) fn of(spec: &RunSpec) -> Options {
+    let mut options = Options::new(match spec.semantics {
+        Semantics::Corrected => SimulatorSemantics::corrected(),
+        Semantics::Gavel => SimulatorSemantics::gavel(),
+    });
+    options = options
+        .with_round_length(spec.mechanism.round_length)
+        .with_reset_interval(spec.mechanism.reset_interval)
+        .with_seed(spec.seed);
+    if let Some([start, end]) = spec.measure {
+        let bound = |id: u64| u32::try_from(id).unwrap_or(u32::MAX);
+        options = options.with_measure(bound(start)..bound(end));
+    }
+    options.ideal = spec.mechanism.ideal;
+    if spec.mechanism.preemption_cost.get() > 0.0 {
+        let restore = spec.mechanism.preemption_cost;
+        options.preemption_cost =
+            Some(PreemptionCost { checkpoint: Seconds::ZERO, restore, job_types: Vec::new() });
+    }
+    let faults = &spec.faults;
+    if let (Some(mtbf), Some(mttr)) = (faults.worker_mtbf, faults.worker_mttr) {
+        options.faults.workers =
+            Some(WorkerFaults { mean_time_between_failures: mtbf, mean_time_to_repair: mttr });
+    }
+    options.faults.jobs.probability = faults.job_failure;
+    options.faults.jobs.attempts_max = faults.job_attempts;
+    if faults.straggling > 0.0 {
+        let (spread, redraw_rounds) = (faults.straggling, faults.straggling_rounds);
+        options.faults.stragglers = Some(Stragglers { spread, redraw_rounds });
+    }
+    options.faults.throughput_noise = faults.noise;
+    if faults.contention > 0.0 {
+        options.contention = Some(Contention { slowdown: faults.contention });
+    }
+    options
+}
+
+/// The policy a spec names.
+///
+/// # Errors
+/// If there is none of this name, its file is wrong, or the refinement or backend does not fit it.
+pub(super) fn make_policy(spec: &RunSpec) -> Result<Box<dyn Policy>, RunError> {
+    let behaviour = match spec.semantics {
+        Semantics::Corrected => Behaviour::Corrected,
+        Semantics::Gavel => Behaviour::Published,
+    };
+    if let Some(backend) = &spec.solver.backend {
+        registry::entry(backend).map_err(|error| RunError::field("solver.backend", error.to_string()))?;
+    }
+    let refine = match (&spec.solver.refine, spec.semantics) {
+        (Some(name), _) => Some(refinement(name)?),
+        (None, Semantics::Gavel) => Some(Refine::Interior),
+        (None, Semantics::Corrected) => None,
+    };
+    let backend = spec.solver.backend.clone();
+    let options = PolicyOptions { behaviour, seed: spec.seed, refine, backend };
+    Catalog::embedded().build(&spec.policy, &options).map_err(refused)
+}
+
+/// The refinement of this name.
+fn refinement(name: &str) -> Result<Refine, RunError> {
+    let written: Result<file::Refine, serde_json::Error> = serde_json::from_value(name.into());
+    written.map(catalog::refine).map_err(|_| {
+        let expected = "expected one of `utilization`, `water_filling`, `interior`, `none`";
+        RunError::field("solver.refine", format!("unknown refinement `{name}`, {expected}"))
+    })
+}
+
+fn refused(error: CatalogError) -> RunError {
+    match error {
+        CatalogError::Spec(error) => RunError::naming("policy", error),
+        other => RunError::field("policy", other.to_string()),
+    }
+}
+
+/// The digest of a policy's text.
+///
+/// # Errors
+/// If there is none of this name.
+pub(super) fn policy_digest(name: &str) -> Result<String, RunError> {
+    let document = Catalog::embedded().document(name).map_err(|error| RunError::naming("policy", error))?;
+    Ok(sha256(document.source.text.as_bytes()))
+}
+
+/// Can the policy let jobs share workers? A program says; a rule might.
+pub(super) fn may_pair(spec: &RunSpec) -> bool {
+    let alone = ["fifo", "fifo_perf", "isolated", "proportional"];
+    match Catalog::embedded().document(&spec.policy).map(|document| document.kind) {
+        Ok(PolicyKind::Program(program)) => program.colocation == file::Colocation::Pairs,
+        _ => !alone.contains(&spec.policy.as_str()),
+    }
+}

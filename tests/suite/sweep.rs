@@ -1,0 +1,240 @@
+//! Sweeps and simulations as commands: the same bytes whatever happens to the process.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use apportion::spec::Source;
+use apportion::spec::snapshot::Snapshot;
+use apportion::sweep::Store;
+use tempfile::TempDir;
+
+const TINY: &str = "\
+format: apportion/sweep-v1
+name: tiny
+run:
+  cluster: {v100: 2, p100: 2, k80: 2}
+  workload: {generator: gavel, duration: 2h}
+  measure: [20, 60]
+axes:
+  policy: [fifo, fifo_perf, isolated]
+  rate: {from: 0.5, to: 2.0, points: 4}
+  seed: [0, 1, 2]
+stop: {saturated: true}
+";
+
+fn apportion(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(arguments).args(["--progress", "never"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[track_caller]
+fn succeed(folder: &Path, arguments: &[&str]) -> Output {
+    let output = apportion(folder, arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn folder_with(name: &str, text: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join(name), text).unwrap();
+    folder
+}
+
+/// Lets a process run for a while, without a clock: `n` looks at whether it has ended, which it may.
+fn let_run(child: &mut Child, n: u64) -> bool {
+    (0..n).any(|_| {
+        std::thread::yield_now();
+        child.try_wait().unwrap().is_some()
+    })
+}
+
+/// Digest → wall time of every run that is kept.
+fn kept(folder: &Path) -> BTreeMap<String, f64> {
+    match Store::open_to_read(folder) {
+        Ok(store) => store.rows().unwrap().into_iter().map(|row| (row.digest, row.seconds)).collect(),
+        Err(error) => {
+            assert!(
+                !folder.join("results.sqlite").exists()
+                    || fs::read(folder.join("results.sqlite")).unwrap().is_empty(),
+                "{error}"
+            );
+            BTreeMap::new()
+        }
+    }
+}
+
+#[test]
+fn a_sweep_gives_the_same_bytes_on_one_thread_and_two_and_in_shards() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let csv = |name: &str| fs::read(folder.path().join(name).join("results.csv")).unwrap();
+    let one = succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "one", "--jobs", "1"]);
+    let two = succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "two", "--jobs", "2"]);
+    assert_eq!(csv("one"), csv("two"));
+    let table = |output: &Output| {
+        String::from_utf8(output.stdout.clone()).unwrap().split("results:").next().unwrap().to_owned()
+    };
+    assert_eq!(table(&one), table(&two));
+    assert!(table(&one).contains("rate (jobs/h)  fifo"), "{}", table(&one));
+    for part in ["1/2", "2/2"] {
+        succeed(folder.path(), &["sweep", "tiny.yaml", "--shard", part, "--out", &part.replace('/', "-of-")]);
+    }
+    succeed(folder.path(), &["results", "merge", "2-of-2", "1-of-2", "--out", "joined"]);
+    assert_eq!(csv("one"), csv("joined"));
+    let again = succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "joined"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("36 of 36 runs are in joined already"));
+}
+
+#[test]
+fn a_sweep_killed_at_random_points_loses_and_repeats_nothing() {
+    let folder = folder_with("tiny.yaml", TINY);
+    succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "whole"]);
+    let whole = fs::read(folder.path().join("whole/results.csv")).unwrap();
+    let out = folder.path().join("killed");
+    let mut random = 88_172_645_463_325_252_u64;
+    let (mut n_kills, mut n_within) = (0, 0);
+    while n_kills < 30 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let before = kept(&out);
+        let mut child = apportion(folder.path(), &["sweep", "tiny.yaml", "--out", "killed"]).spawn().unwrap();
+        if let_run(&mut child, random % 20_000) {
+            fs::remove_dir_all(&out).unwrap();
+            n_kills += 1; // it was done before: begin anew
+            continue;
+        }
+        // every other time inside a transaction, if there is another one
+        while n_kills % 2 == 1 && !out.join("results.sqlite-journal").exists() && !let_run(&mut child, 1) {}
+        n_within += i32::from(out.join("results.sqlite-journal").exists());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        n_kills += 1;
+        let after = kept(&out);
+        let lost: Vec<_> =
+            before.iter().filter(|(digest, seconds)| after.get(*digest) != Some(*seconds)).collect();
+        assert!(lost.is_empty(), "kill {n_kills} lost or repeated {lost:?}");
+    }
+    let before = kept(&out);
+    succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "killed"]);
+    assert_eq!(fs::read(out.join("results.csv")).unwrap(), whole);
+    let after = kept(&out);
+    assert!(before.iter().all(|(digest, seconds)| after[digest].total_cmp(seconds).is_eq()));
+    eprintln!("{n_within} of {n_kills} kills found a transaction open");
+}
+
+#[test]
+fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
+    let folder = TempDir::new().unwrap();
+    let flags = ["simulate", "--policy", "fifo", "--cluster", "v100=2,p100=2,k80=2", "--rate", "0.4"];
+    let more = ["--measure", "100:200", "--generator", "gavel", "--seed", "3", "--format", "json"];
+    let run = |extra: &[&str]| apportion(folder.path(), &[&flags[..], &more, extra].concat());
+    let result = |output: &Output| {
+        let mut value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        value.as_object_mut().unwrap().remove("wall_seconds");
+        value
+    };
+    let whole = run(&["--events", "whole.jsonl"]).output().unwrap();
+    assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+    let mut n_interrupts = 0;
+    let last = loop {
+        let mut child = run(&["--events", "parts.jsonl", "--checkpoint", "saved.json"]).spawn().unwrap();
+        let ended = let_run(&mut child, 3_000 * (1 + n_interrupts));
+        if !ended {
+            Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        match output.status.code() {
+            Some(0) => break output,
+            Some(130) => assert!(folder.path().join("saved.json").exists()),
+            None => {} // before it listened
+            code => panic!("{code:?}: {}", String::from_utf8_lossy(&output.stderr)),
+        }
+        n_interrupts += 1;
+    };
+    assert_eq!(result(&last), result(&whole));
+    let events = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(events("parts.jsonl") == events("whole.jsonl"), "events differ after {n_interrupts} interrupts");
+    assert!(!folder.path().join("saved.json").exists(), "nothing is left to resume");
+}
+
+#[test]
+fn a_simulation_saves_what_its_policy_saw() {
+    let folder = TempDir::new().unwrap();
+    let flags =
+        ["--policy", "isolated", "--cluster", "v100=2,k80=2", "--static", "5", "--save-snapshots", "seen"];
+    let output = succeed(folder.path(), &[&["simulate", "--format", "csv"], &flags[..]].concat());
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 6);
+    let first = Snapshot::read(&Source::load(folder.path().join("seen/000000.json")).unwrap()).unwrap();
+    assert_eq!(first.document().jobs.len(), 5);
+}
+
+/// What a command says of bad input; its exit code must be 2.
+#[track_caller]
+fn complaint(folder: &Path, arguments: &[&str]) -> String {
+    let output = apportion(folder, arguments).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+#[test]
+fn bad_input_is_one_complaint_with_its_place() {
+    let folder = folder_with("tiny.yaml", &TINY.replace("isolated]", "isolatd]"));
+    let said = complaint(folder.path(), &["sweep", "tiny.yaml"]);
+    assert!(said.contains("unknown policy `isolatd`"), "{said}");
+    assert!(said.contains("--> tiny.yaml:8:29\n"), "{said}");
+    assert!(!folder.path().join("results").exists(), "nothing is written");
+    for (line, instead, expected, place) in [
+        ("k80: 2", "k90: 2", "worker type `k90`", "tiny.yaml:4:12"),
+        (
+            "generator: gavel, ",
+            "generator: gavel, multi_worker: true, ",
+            "can run on no worker type",
+            "tiny.yaml:4:12",
+        ),
+        (
+            "duration: 2h}",
+            "duration: 2h}\n  throughputs: osdi21",
+            "unknown throughputs `osdi21`",
+            "tiny.yaml:6:16",
+        ),
+    ] {
+        fs::write(folder.path().join("tiny.yaml"), TINY.replace(line, instead)).unwrap();
+        let said = complaint(folder.path(), &["sweep", "tiny.yaml"]);
+        assert!(said.contains(expected) && said.contains(place), "{said}");
+    }
+    let said = complaint(folder.path(), &["sweep", "qick"]);
+    assert!(said.contains("unknown sweep `qick`") && said.contains("did you mean `quick`?"), "{said}");
+    let said = complaint(folder.path(), &["sweep", "quick", "--only", "policy=fifi"]);
+    assert!(said.contains("axis `policy` has no value `fifi`"), "{said}");
+    let said = complaint(folder.path(), &["results", "show", "nowhere"]);
+    assert!(said.contains("nowhere holds no results"), "{said}");
+    let simulate = ["simulate", "--policy", "fifo", "--cluster", "v100=2"];
+    let with = |more: &[&'static str]| complaint(folder.path(), &[&simulate[..], more].concat());
+    assert!(with(&["--rate", "1"]).contains("arrivals would never stop"));
+    assert!(with(&["--rate", "-1", "--jobs", "3"]).contains("'-1'"));
+    assert!(with(&["--rate=nan", "--jobs", "3"]).contains("NaN jobs/h"));
+    assert!(with(&["--trace", "none.csv"]).contains("there is no such file"));
+    assert!(with(&["--rate", "1", "--static", "3"]).contains("cannot be used with"));
+    fs::write(folder.path().join("saved.json"), "{}").unwrap();
+    assert!(
+        with(&["--static", "3", "--checkpoint", "saved.json"]).contains("is not a simulation that was saved")
+    );
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_run() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let output =
+        succeed(folder.path(), &["sweep", "tiny.yaml", "--only", "seed=1", "--dry-run", "--format", "csv"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), 13, "{text}");
+    assert!(text.starts_with("policy,rate,seed,result,digest\nfifo,0.5,1,to run,"), "{text}");
+    assert!(!folder.path().join("results").exists());
+}
