@@ -33,3 +33,8 @@ pub use problem::{Problem, ProblemError};
 pub use throughput::Throughputs;
 pub use units::{Dollars, DollarsPerWorkerHour, JobsPerHour, Seconds, Steps, StepsPerSecond, WorkerHours};
 pub use workload::Job;
+
+/// The examples of README.md, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct ReadmeExamples;

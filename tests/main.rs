@@ -1,5 +1,7 @@
 //! Tests across module boundaries, in one binary so that it links once.
 
+#[path = "suite/command.rs"]
+mod command;
 #[path = "suite/fuzz.rs"]
 mod fuzz;
 #[path = "suite/snapshot.rs"]

@@ -39,12 +39,11 @@ const MECHANISM_FROM_POLICY: [&str; 12] = [
 ];
 
 /// Words that are not the field's, with the one that is. Matched in identifiers of declarations only.
-const NOT_OUR_WORDS: [(&str, &str); 15] = [
+const NOT_OUR_WORDS: [(&str, &str); 14] = [
     ("gpu", "worker"),
     ("gpus", "workers"),
     ("device", "worker"),
     ("machine", "server"),
-    ("pairing", "combination"),
     ("packing", "space sharing"),
     ("quantum", "round"),
     ("tick", "round"),

@@ -2,7 +2,10 @@
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::cli::allocate::AllocateArguments;
+use crate::cli::explain::ExplainArguments;
 use crate::cli::output::OutputFormat;
+use crate::cli::policies::PoliciesArguments;
 use crate::cli::progress::ProgressMode;
 use crate::cli::results::ResultsArguments;
 use crate::cli::simulate::SimulateArguments;
@@ -49,6 +52,12 @@ pub struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Decide the time shares of the jobs in a snapshot
+    Allocate(AllocateArguments),
+    /// Explain why each job gets its share: route, binding constraints, prices
+    Explain(ExplainArguments),
+    /// List, show and check policies
+    Policies(PoliciesArguments),
     /// Import, show or check throughput matrices.
     Throughputs(ThroughputsArguments),
     /// Generate, convert or show traces of jobs.

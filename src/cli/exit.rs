@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use thiserror::Error;
 
+use crate::catalog::CatalogError;
 use crate::policy::PolicyError;
+use crate::policy::program::ProgramPolicyError;
 use crate::solver::{SolveError, Termination};
 use crate::spec::SpecError;
 
@@ -84,6 +86,19 @@ pub enum Failure {
         /// What was finished, and how to go on.
         message: String,
     },
+}
+
+/// A policy that cannot be made: its file's fault, or that of a flag that does not fit it.
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Spec(error) => Self::Spec(error),
+            CatalogError::Program { policy, source } => match source {
+                ProgramPolicyError::Backend(error) => Self::Policy(PolicyError::Solve(error)),
+                source => Self::usage(format!("policy `{policy}`: {source}"), None),
+            },
+        }
+    }
 }
 
 impl Failure {

@@ -7,11 +7,15 @@
 //! `pub(super) fn run(&…Arguments, &Session) -> Result<(), Failure>`; it is named once in
 //! [`arguments::Command`] and once in `dispatch`.
 
+pub mod allocate;
 pub mod arguments;
+pub mod decide;
 pub mod diagnostics;
 pub mod exit;
+pub mod explain;
 pub mod interrupt;
 pub mod output;
+pub mod policies;
 pub mod progress;
 pub mod throughputs;
 pub mod trace;
@@ -85,6 +89,9 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
     match command {
+        Command::Allocate(arguments) => allocate::run(arguments, session),
+        Command::Explain(arguments) => explain::run(arguments, session),
+        Command::Policies(arguments) => policies::run(arguments, session),
         Command::Throughputs(arguments) => throughputs::run(arguments, session),
         Command::Trace(arguments) => trace::run(arguments, session),
         Command::Simulate(arguments) => simulate::run(arguments, session),

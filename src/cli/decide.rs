@@ -1,0 +1,120 @@
+//! What `allocate` and `explain` share: a snapshot and a policy from the command line.
+
+use clap::Args;
+
+use crate::catalog::{Catalog, PolicyOptions};
+use crate::cli::exit::Failure;
+use crate::index::{Id, JobIndex};
+use crate::policy::{Policy, PolicyError};
+use crate::problem::Problem;
+use crate::spec::snapshot::Label;
+use crate::spec::{PolicyKind, Snapshot, Source, load_throughputs};
+use crate::workload::Combination;
+
+/// One decision's input.
+#[derive(Args, Clone, Debug)]
+pub struct DecisionArguments {
+    /// The policy: a name (`apportion policies list`), or the path of a policy file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub policy: String,
+    /// The snapshot, YAML or JSON; `-` reads standard input
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: String,
+    /// The throughputs in which jobs without their own are looked up by job type
+    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20")]
+    pub throughputs: String,
+    /// The solver to try first, in place of the one that suits the program
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+}
+
+/// A decision about to be made.
+#[derive(Debug)]
+pub struct Question {
+    /// The document.
+    pub snapshot: Snapshot,
+    /// What it states.
+    pub problem: Problem,
+    /// Who decides.
+    pub policy: Box<dyn Policy>,
+}
+
+impl Question {
+    /// Reads what the arguments name.
+    ///
+    /// # Errors
+    /// If a document is at fault, or there is no such policy.
+    pub fn read(arguments: &DecisionArguments) -> Result<Self, Failure> {
+        let options = PolicyOptions { backend: arguments.backend.clone(), ..PolicyOptions::default() };
+        let catalog = Catalog::embedded();
+        let document = catalog.document(&arguments.policy)?;
+        if options.backend.is_some() && matches!(document.kind, PolicyKind::Heuristic(_)) {
+            let message =
+                format!("policy `{}` is a rule and solves nothing: it has no `--backend`", document.name);
+            return Err(Failure::usage(message, Some("leave `--backend` out".to_owned())));
+        }
+        let policy = catalog.build(&arguments.policy, &options)?;
+        let throughputs = load_throughputs(&arguments.throughputs)?;
+        let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
+        let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
+        Ok(Self { snapshot, problem, policy })
+    }
+
+    /// A policy's error, at the place in the snapshot that it is about, if it is about one.
+    pub fn place(&self, error: PolicyError) -> Failure {
+        match &error {
+            PolicyError::Missing { field, job, .. } => {
+                let path = format!("jobs[{job}].{field}");
+                let message = format!("{error}").replace(
+                    &format!("of job {job},"),
+                    &format!("of job `{}`,", self.snapshot.document().jobs[*job].id),
+                );
+                self.snapshot.source().error_at(&path, message, None).into()
+            }
+            _ => Failure::Policy(error),
+        }
+    }
+
+    /// The id of a job as its owner writes it.
+    pub fn label(&self, job: JobIndex) -> &Label {
+        &self.snapshot.document().jobs[job.index()].id
+    }
+
+    /// The ids of the jobs that share workers.
+    pub fn labels(&self, combination: Combination<JobIndex>) -> Vec<&Label> {
+        combination.members().map(|job| self.label(job)).collect()
+    }
+
+    /// The same as text: `17+23`.
+    pub fn name(&self, combination: Combination<JobIndex>) -> String {
+        let labels: Vec<String> = self.labels(combination).into_iter().map(Label::to_string).collect();
+        labels.join("+")
+    }
+
+    /// The names of the cluster's worker types.
+    pub fn worker_types(&self) -> impl Iterator<Item = &str> {
+        self.problem.cluster().types().iter().map(|worker_type| worker_type.name.as_str())
+    }
+
+    /// The positions of the jobs with these ids; of all jobs, if none is named.
+    ///
+    /// # Errors
+    /// If the snapshot has no job of some id.
+    pub fn positions(&self, ids: &[String]) -> Result<Vec<JobIndex>, Failure> {
+        if ids.is_empty() {
+            return Ok(self.problem.jobs().ids().collect());
+        }
+        let position = |id: &String| {
+            let label = Label::Text(id.clone());
+            self.snapshot.position(&label).map(JobIndex::from_index).ok_or_else(|| {
+                let known: Vec<String> =
+                    self.snapshot.document().jobs.iter().map(|job| job.id.to_string()).collect();
+                let known = || known.iter().map(String::as_str);
+                let expected = crate::spec::nearest::name_list(known());
+                let message = format!("the snapshot has no job `{id}`, expected one of {expected}");
+                Failure::usage(message, crate::spec::nearest::suggestion(id, known()))
+            })
+        };
+        ids.iter().map(position).collect()
+    }
+}

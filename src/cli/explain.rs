@@ -1,0 +1,137 @@
+//! `apportion explain`: why each job gets its share.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::Session;
+use crate::cli::allocate::sense;
+use crate::cli::decide::{DecisionArguments, Question};
+use crate::cli::exit::Failure;
+use crate::cli::output::{Cell, OutputFormat, Table};
+use crate::index::{Id, JobIndex};
+use crate::policy::{Binding, Explanation};
+
+/// Its arguments.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  apportion explain --policy max_min_fairness_perf snapshot.yaml --job 17")]
+pub struct ExplainArguments {
+    #[command(flatten)]
+    decision: DecisionArguments,
+    /// Only this job; may be given several times
+    #[arg(long, value_name = "ID")]
+    job: Vec<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a document is at fault, or the policy gives no decision.
+pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(), Failure> {
+    let mut question = Question::read(&arguments.decision)?;
+    let jobs = question.positions(&arguments.job)?;
+    let explained = question.policy.explain(&question.problem);
+    let explanation = explained.map_err(|error| question.place(error))?;
+    match session.output.format() {
+        OutputFormat::Json => session.output.json(&as_json(&question, &explanation, &jobs)),
+        OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
+        OutputFormat::Table => session.output.text(&in_words(&question, &explanation, &jobs)),
+    }
+}
+
+/// What holds a job, for programs.
+fn binding_name(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Bottleneck => "bottleneck",
+        Binding::Time => "time",
+        Binding::Capacity => "capacity",
+        Binding::Free => "free",
+    }
+}
+
+/// What holds a job, for people.
+fn binding_in_words(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Bottleneck => "sets the objective: more throughput for it would improve it",
+        Binding::Time => "runs all the time: only faster workers would help it",
+        Binding::Capacity => "would use more time, on worker types that are given away",
+        Binding::Free => "has time left that the objective does not ask for",
+    }
+}
+
+fn price(price: Option<f64>) -> Cell {
+    price.map_or(Cell::Empty, |price| Cell::Number(price, 6))
+}
+
+fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Table {
+    let mut table = Table::new(["job", "time", "throughput", "binding", "throughput_price", "time_price"]);
+    for job in jobs {
+        let part = &explanation.jobs[job.index()];
+        let throughput = explanation.decision.allocation.effective_throughput()[*job];
+        table.push(vec![
+            question.label(*job).to_string().into(),
+            Cell::Number(part.time, 4),
+            Cell::Number(throughput, 4),
+            binding_name(part.binding).into(),
+            price(part.throughput_price),
+            price(part.time_price),
+        ]);
+    }
+    table
+}
+
+fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> String {
+    let mut text = format!("{} decides by {}\n", question.policy.name(), explanation.reason);
+    if let Some(objective) = explanation.objective() {
+        let _ = writeln!(
+            text,
+            "{} {}, and no allocation beats {} (gap {:.1e})",
+            sense(objective.sense),
+            objective.value,
+            objective.bound,
+            objective.gap_relative
+        );
+    }
+    let mut types = Table::new(["worker type", "used", "of", "one worker more changes the objective by"]);
+    for (name, part) in question.worker_types().zip(&explanation.types) {
+        let (used, workers) = (Cell::Number(part.workers_used, 2), Cell::Number(part.workers, 0));
+        types.push(vec![name.into(), used, workers, price(part.one_more)]);
+    }
+    let _ = write!(text, "\n{}\n", types.aligned());
+    let mut table = Table::new(["job", "time", "throughput", "price", "what holds it"]);
+    for job in jobs {
+        let part = &explanation.jobs[job.index()];
+        let throughput = explanation.decision.allocation.effective_throughput()[*job];
+        table.push(vec![
+            question.label(*job).to_string().into(),
+            Cell::Number(part.time, 4),
+            Cell::Number(throughput, 4),
+            price(part.throughput_price),
+            binding_in_words(part.binding).into(),
+        ]);
+    }
+    text.push_str(&table.aligned());
+    text
+}
+
+fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Value {
+    let types = question.worker_types().zip(&explanation.types).map(|(name, part)| {
+        json!({"worker_type": name, "workers_used": part.workers_used, "workers": part.workers,
+               "one_more": part.one_more})
+    });
+    let jobs = jobs.iter().map(|job| {
+        let part = &explanation.jobs[job.index()];
+        json!({"id": question.label(*job), "time": part.time, "binding": binding_name(part.binding),
+               "effective_throughput": explanation.decision.allocation.effective_throughput()[*job],
+               "throughput_price": part.throughput_price, "time_price": part.time_price})
+    });
+    let objective = explanation.objective().map(|objective| {
+        json!({"sense": sense(objective.sense), "value": objective.value, "bound": objective.bound,
+               "gap_relative": objective.gap_relative})
+    });
+    json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective,
+           "worker_types": types.collect::<Vec<_>>(), "jobs": jobs.collect::<Vec<_>>()})
+}
