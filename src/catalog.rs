@@ -131,7 +131,8 @@ impl Catalog {
                     view: view(&program.view, options.behaviour),
                     pairs: program.colocation == file::Colocation::Pairs,
                     refine: options.refine.unwrap_or_else(|| refine(program.refine)),
-                    hierarchical: false,
+                    hierarchical: program.hierarchical,
+                    discounted: program.discounted,
                     backend: options.backend.clone(),
                 });
                 let policy = policy

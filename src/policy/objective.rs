@@ -15,7 +15,12 @@ pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, Spec
     let PolicyKind::Program(program) = &document.kind else { return Ok(None) };
     let vocabulary = vocabulary(document, program)?;
     let texts = |list: &[ConstraintDocument]| {
-        list.iter().map(|item| ConstraintText { text: item.constraint.clone(), soft: item.soft }).collect()
+        let text = |item: &ConstraintDocument| ConstraintText {
+            text: item.constraint.clone(),
+            soft: item.soft,
+            droppable: item.droppable,
+        };
+        list.iter().map(text).collect()
     };
     let text = ObjectiveText {
         sense: if program.maximize { Sense::Maximize } else { Sense::Minimize },

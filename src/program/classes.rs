@@ -9,7 +9,7 @@
 //!
 //! **Pairs.** After averaging, every pair of one job of class A with one of class B has the same share. Only the
 //! sums over a job's pairs enter its time, its throughput and the capacity, so any other division of the class
-//! pair's time with the same sums is as good: [`pairing`] gives a sparse one.
+//! pair's time with the same sums is as good: [`shares_between`] gives a sparse one.
 
 /// A division of n jobs into classes, in the order of their keys, so that it does not depend on the order of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Table {
 /// Who shares workers with whom when a class pair's time is divided among jobs: (job of A, job of B, fraction),
 /// positions within the classes. Fractions sum to 1, every job of A has 1/`n_a` of them and every job of B
 /// 1/`n_b`: the transportation problem's north-west corner, `n_a + n_b − 1` pairs at most.
-pub fn pairing(n_a: usize, n_b: usize) -> Vec<(usize, usize, f64)> {
+pub fn shares_between(n_a: usize, n_b: usize) -> Vec<(usize, usize, f64)> {
     let mut pairs = Vec::with_capacity(n_a + n_b);
     // In units of 1/(n_a·n_b) all supplies and demands are whole numbers, so nothing is lost to rounding.
     let (mut a, mut b, mut supply, mut demand) = (0, 0, n_b, n_a);
@@ -166,7 +166,7 @@ pub fn pairing(n_a: usize, n_b: usize) -> Vec<(usize, usize, f64)> {
 
 /// The same within one class of n ≥ 2 jobs: fractions sum to 1 and every job takes part in 2/n of them: one
 /// pair for n = 2, a perfect matching for even n, else a cycle.
-pub fn pairing_within(n: usize) -> Vec<(usize, usize, f64)> {
+pub fn shares_within(n: usize) -> Vec<(usize, usize, f64)> {
     if n.is_multiple_of(2) {
         return (0..n / 2).map(|pair| (2 * pair, 2 * pair + 1, 2.0 / n as f64)).collect();
     }
@@ -200,7 +200,7 @@ mod tests {
 
         #[test]
         fn a_pairing_meets_every_supply_and_demand(n_a in 1_usize..40, n_b in 1_usize..40) {
-            let pairs = pairing(n_a, n_b);
+            let pairs = shares_between(n_a, n_b);
             prop_assert!(pairs.len() < n_a + n_b);
             for a in 0..n_a {
                 let sum: f64 = pairs.iter().filter(|p| p.0 == a).map(|p| p.2).sum();
@@ -213,8 +213,8 @@ mod tests {
         }
 
         #[test]
-        fn a_pairing_within_a_class_uses_every_job_alike(n in 2_usize..40) {
-            let pairs = pairing_within(n);
+        fn a_division_within_a_class_uses_every_job_alike(n in 2_usize..40) {
+            let pairs = shares_within(n);
             for job in 0..n {
                 let sum: f64 = pairs.iter().filter(|p| p.0 == job || p.1 == job).map(|p| p.2).sum();
                 prop_assert!((sum - 2.0 / n as f64).abs() < 1e-12);

@@ -6,6 +6,7 @@
 use super::bound::{At, BoundObjective, Term};
 use super::expression::{Expr, Fold, Function, Node, Operator, Reduction, Subject};
 use super::formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
+use super::objective::Constraint;
 use super::range::Reach;
 use super::standard::{Affine, Cone, ConeKind, Program, Range, Sense};
 
@@ -168,13 +169,21 @@ impl<'a> Builder<'a> {
 
     /// Adds the policy's own constraints; soft ones with a slack that the objective pays for.
     pub(crate) fn constraints(&mut self) {
+        let instance = self.bound.instance;
+        self.constraints_but(|constraint, at| {
+            constraint.droppable && instance.waived.get(at.member).copied().unwrap_or(false)
+        });
+    }
+
+    /// The same without those that `left_out` names.
+    pub(crate) fn constraints_but(&mut self, left_out: impl Fn(&Constraint, At) -> bool) {
         let objective = self.bound.objective;
         let penalty_sign = match objective.sense() {
             Sense::Maximize => -1.0,
             Sense::Minimize => 1.0,
         };
         for (position, constraint) in objective.constraints().iter().enumerate() {
-            for at in self.bound.places(constraint.subject) {
+            for at in self.bound.places(constraint.subject).filter(|at| !left_out(constraint, *at)) {
                 let place = match constraint.subject {
                     Subject::Job => at.member,
                     Subject::WorkerType => at.worker_type,
@@ -210,7 +219,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A curved constraint as a bound on its leaf, where it can be inverted.
-    fn inverted(&mut self, constraint: &super::objective::Constraint, at: At) -> Option<(Affine, Range)> {
+    fn inverted(&mut self, constraint: &Constraint, at: At) -> Option<(Affine, Range)> {
         let inversion = constraint.inversion.as_ref()?;
         let data = inversion
             .steps

@@ -56,6 +56,11 @@ pub enum AuxiliaryRole {
         /// The member at hand.
         member: usize,
     },
+    /// Does a member keep its promises? 1 is yes.
+    Kept {
+        /// The member.
+        member: usize,
+    },
     /// How far a soft constraint is exceeded.
     Slack {
         /// Position among the objective's constraints.
@@ -174,6 +179,7 @@ fn auxiliary_name(auxiliary: Option<&Auxiliary>, position: usize) -> String {
         Some(AuxiliaryRole::Part { function, member }) => {
             format!("{function}[job class {member}, {position}]")
         }
+        Some(AuxiliaryRole::Kept { member }) => format!("kept[job class {member}]"),
         Some(AuxiliaryRole::Slack { constraint, position }) => format!("slack[{constraint}, {position}]"),
     }
 }

@@ -57,6 +57,8 @@ pub struct Instance {
     pub worker_types: Vec<String>,
     /// Combinations: singles of every member first, in member order, then pairs.
     pub combinations: Vec<InstanceCombination>,
+    /// Members let off the droppable constraints: [members], or empty if none is.
+    pub waived: Vec<bool>,
 }
 
 impl Instance {

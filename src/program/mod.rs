@@ -15,6 +15,7 @@ mod compile;
 pub mod formulation;
 pub mod formulate;
 pub mod demand;
+pub mod promise;
 pub mod classes;
 
 pub use bound::{BindError, BoundObjective, Point, Term};

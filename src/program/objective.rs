@@ -60,6 +60,25 @@ pub struct ConstraintText {
     pub text: String,
     /// What a unit of violation costs, in units of the objective; hard if absent.
     pub soft: Option<f64>,
+    /// May jobs be let off it, as few as possible, where not all can keep it?
+    pub droppable: bool,
+}
+
+impl ConstraintText {
+    /// A constraint that every job keeps.
+    pub fn hard(text: impl Into<String>) -> Self {
+        Self { text: text.into(), soft: None, droppable: false }
+    }
+
+    /// One that pays `penalty` for each unit of violation.
+    pub fn soft(text: impl Into<String>, penalty: f64) -> Self {
+        Self { text: text.into(), soft: Some(penalty), droppable: false }
+    }
+
+    /// One that as few jobs as possible are let off.
+    pub fn droppable(text: impl Into<String>) -> Self {
+        Self { text: text.into(), soft: None, droppable: true }
+    }
 }
 
 /// Which of an objective's texts is meant.
@@ -98,6 +117,8 @@ pub struct Constraint {
     pub equality: bool,
     /// What a unit of violation costs; hard if absent.
     pub soft: Option<f64>,
+    /// May jobs be let off it?
+    pub droppable: bool,
     /// The chain that makes a hard constraint linear where its excess is curved.
     pub(crate) inversion: Option<Inversion>,
 }
@@ -350,6 +371,7 @@ fn check_constraint(
     }
     let equality = comparison == Comparison::Equal;
     let convexity = shape(&excess, vocabulary);
+    let convexity_of_promise = convexity.clone();
     let hard_job = subject == Subject::Job && !equality && constraint.soft.is_none();
     let inversion = match &convexity {
         Ok(shape) if shape.curvature.is_convex() && shape.piecewise_linear => None,
@@ -371,8 +393,12 @@ fn check_constraint(
         }
         Err(error) => return Err(error),
     };
-    let (text, soft) = (text.clone(), constraint.soft);
-    Ok((Constraint { text, subject, excess, equality, soft, inversion }, conic))
+    let (text, soft, droppable) = (text.clone(), constraint.soft, constraint.droppable);
+    let promises = matches!(&convexity_of_promise, Ok(shape) if shape.curvature == Curvature::Affine);
+    if droppable && !(hard_job && promises) {
+        return Err(ExpressionError::new(Kind::NotDroppable, whole));
+    }
+    Ok((Constraint { text, subject, excess, equality, soft, droppable, inversion }, conic))
 }
 
 /// The dimension of an objective's value, for reports.

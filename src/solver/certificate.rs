@@ -34,7 +34,7 @@ pub struct Certificate {
     /// that direction if nothing is proven.
     pub bound: f64,
     /// |bound − primal| / max(|primal|, |bound|, 1e-3·S), where S is the largest |cost·x| that one column can
-    /// have within its implied bounds.
+    /// have within its implied bounds; with exponential cones at least by the largest |cost|.
     pub gap_relative: f64,
     /// Violation and gap are both within [`TOLERANCE`].
     pub optimal: bool,
@@ -81,7 +81,10 @@ fn gap(program: &Program, boxes: &[Range], primal: f64, bound: f64) -> f64 {
     // where the boxes leave every cost nothing but zero, in units of the costs
     let term_max =
         if term_max > 0.0 { term_max } else { program.cost.iter().fold(0.0, |a: f64, b| a.max(b.abs())) };
-    let reference = primal.abs().max(bound.abs()).max(OBJECTIVE_FLOOR * term_max);
+    // A logarithm has a natural unit: a sum of them near zero is judged by what one of them weighs.
+    let logs = program.cones.iter().any(|cone| cone.kind == ConeKind::Exponential);
+    let weight = if logs { program.cost.iter().fold(0.0, |a: f64, b| a.max(b.abs())) } else { 0.0 };
+    let reference = primal.abs().max(bound.abs()).max(OBJECTIVE_FLOOR * term_max).max(weight);
     if reference > 0.0 { (bound - primal).abs() / reference } else { 0.0 }
 }
 

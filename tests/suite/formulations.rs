@@ -40,6 +40,7 @@ fn instance(capacity: &[f64], throughput: &[&[f64]], multiplicity: &[f64]) -> In
         type_data: BTreeMap::new(),
         worker_types: (0..capacity.len()).map(|j| format!("t{j}")).collect(),
         combinations: throughput.iter().enumerate().map(alone).collect(),
+        waived: Vec::new(),
     }
 }
 
@@ -211,7 +212,7 @@ fn an_slo_asks_for_its_throughput_and_a_soft_one_pays() {
     for slo in
         ["throughput >= steps_remaining / slo_remaining", "steps_remaining / throughput <= slo_remaining"]
     {
-        text.for_each_job = vec![ConstraintText { text: slo.to_owned(), soft: None }];
+        text.for_each_job = vec![ConstraintText::hard(slo)];
         let objective = Objective::check(&text, Vocabulary::default()).unwrap();
         assert_eq!(objective.route(), Route::Linear);
         let hard = optimum(&objective, &instance);
@@ -220,7 +221,7 @@ fn an_slo_asks_for_its_throughput_and_a_soft_one_pays() {
         assert_close(hard.bound, 3.5);
     }
     let slo = "throughput >= steps_remaining / slo_remaining".to_owned();
-    text.for_each_job = vec![ConstraintText { text: slo, soft: Some(0.5) }];
+    text.for_each_job = vec![ConstraintText::soft(slo, 0.5)];
     let objective = Objective::check(&text, Vocabulary::default()).unwrap();
     let soft = optimum(&objective, &instance);
     // A step/s for job 1 costs two of job 0, and brings 1.5: cheaper to break the promise.
@@ -233,7 +234,7 @@ fn a_limit_on_each_worker_type_holds() {
     let instance = instance(&[2.0, 2.0], &[&[4.0, 1.0], &[2.0, 1.0]], &[3.0, 3.0]);
     let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
     let limit = "sum_over_jobs(scale_factor * time_on(type)) <= 0.5 * capacity(type)".to_owned();
-    text.for_each_worker_type = vec![ConstraintText { text: limit, soft: None }];
+    text.for_each_worker_type = vec![ConstraintText::hard(limit)];
     let optimum = optimum(&Objective::check(&text, Vocabulary::default()).unwrap(), &instance);
     assert_close(optimum.value, 4.0 + 1.0);
 }

@@ -3,7 +3,7 @@
 use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
 use crate::program::Column;
-use crate::program::classes::{pairing, pairing_within};
+use crate::program::classes::{shares_between, shares_within};
 use crate::workload::Combination;
 
 /// Shares below this are rounding of a solver and become 0 (interior answers keep theirs).
@@ -45,7 +45,8 @@ pub(super) fn expand(
             continue;
         }
         let (jobs_a, jobs_b) = (reduced.classes.members(*a), reduced.classes.members(*b));
-        let pattern = if a == b { pairing_within(jobs_a.len()) } else { pairing(jobs_a.len(), jobs_b.len()) };
+        let pattern =
+            if a == b { shares_within(jobs_a.len()) } else { shares_between(jobs_a.len(), jobs_b.len()) };
         for (first, second, fraction) in pattern {
             let job = |members: &[u32], position: usize| JobIndex::from_index(members[position] as usize);
             let shares: Vec<f64> = time.iter().map(|time| share(*time, fraction)).collect();

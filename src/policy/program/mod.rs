@@ -1,14 +1,19 @@
 //! Policies that are optimization programs: a problem becomes an instance over classes of interchangeable jobs,
 //! is solved and refined, and its answer is divided among the jobs again.
 
+mod discount;
 mod expand;
 mod explain;
 mod hierarchy;
 mod isolated_time;
 mod levels;
 mod policy;
+mod promises;
 mod reduce;
 mod solve;
 mod solving;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
+
+#[cfg(test)]
+mod tests;

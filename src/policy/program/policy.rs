@@ -3,18 +3,21 @@
 use thiserror::Error;
 
 use crate::allocation::Allocation;
+use crate::index::{Id, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
+use crate::policy::program::discount;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
+use crate::policy::program::promises;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::view::ThroughputView;
-use crate::problem::Problem;
-use crate::program::{BindError, BoundObjective, LevelForm, Objective, Program, Sense};
+use crate::problem::{ActiveJob, Problem};
+use crate::program::{BindError, BoundObjective, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{SolveError, Termination, registry};
@@ -48,6 +51,8 @@ pub struct ProgramOptions {
     pub refine: Refine,
     /// Do weights fall through the jobs' owners?
     pub hierarchical: bool,
+    /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
+    pub discounted: bool,
     /// A backend to try first; the default chain if none.
     pub backend: Option<String>,
 }
@@ -64,6 +69,11 @@ pub enum ProgramPolicyError {
     /// Weights that fall through owners need a lexicographic objective that divides by `weight`.
     #[error("a hierarchical policy needs `lexicographic_min_over_jobs` of something divided by `weight`")]
     NotHierarchical,
+    /// The discount is that of Nash welfare.
+    #[error(
+        "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs`"
+    )]
+    NotDiscountable,
     /// No such backend.
     #[error(transparent)]
     Backend(#[from] SolveError),
@@ -75,6 +85,7 @@ pub struct ProgramPolicy {
     options: ProgramOptions,
     data: Vec<String>,
     prune: bool,
+    promises: bool,
     solving: Solving,
     isolated_time: Option<IsolatedTime>,
 }
@@ -96,10 +107,15 @@ impl ProgramPolicy {
         {
             return Err(ProgramPolicyError::NotHierarchical);
         }
+        let alone = |name: &String| !matches!(name.as_str(), "isolated_throughput" | "isolated_elapsed");
+        if options.discounted && (options.pairs || !data.iter().all(alone)) {
+            return Err(ProgramPolicyError::NotDiscountable);
+        }
+        let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let solving = Solving::new(chain(&options)?, registry::backend("clarabel").into_iter().collect());
-        Ok(Self { options, data, prune, solving, isolated_time })
+        Ok(Self { options, data, prune, promises, solving, isolated_time })
     }
 
     fn error(&self, error: SolvingError) -> PolicyError {
@@ -151,8 +167,7 @@ impl ProgramPolicy {
             });
         }
         let needs_steps = self.data.iter().any(|name| name == "steps_remaining");
-        let unstated =
-            |job: &crate::problem::ActiveJob| job.steps_remaining.get() == 0.0 && job.slo_remaining.is_none();
+        let unstated = |job: &ActiveJob| job.steps_remaining.get() == 0.0 && job.slo_remaining.is_none();
         match problem.jobs().iter().position(unstated).filter(|_| needs_steps) {
             None => Ok(()),
             Some(job) => Err(PolicyError::Missing {
@@ -167,22 +182,37 @@ impl ProgramPolicy {
     fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Solved, Decision), PolicyError> {
         self.check_data(problem)?;
         self.solving.begin(self.options.objective.route().name());
-        let clock = Stopwatch::start();
         let isolated_elapsed = self
             .isolated_time
             .as_mut()
             .map(|time| time.update(problem, &self.options.view))
             .unwrap_or_default();
-        let selection = Selection {
-            view: &self.options.view,
-            pairs: self.options.pairs,
-            classes: self.options.refine != Refine::Interior,
-            prune: self.prune,
-            hierarchical: self.options.hierarchical,
-            data: &self.data,
-            isolated_elapsed: &isolated_elapsed,
+        let solved = match self.attempt(problem, &isolated_elapsed, &[]) {
+            Err(PolicyError::Infeasible { .. }) if self.promises => {
+                let waived = self.given_up(problem, &isolated_elapsed)?;
+                self.attempt(problem, &isolated_elapsed, &waived)
+            }
+            other => other,
         };
-        let reduced = reduce(problem, &selection);
+        let (reduced, solved, mut decision) = solved?;
+        if self.options.discounted {
+            decision = self.discounted(problem, &reduced, decision)?;
+        }
+        decision.solve = Some(self.solving.report().clone());
+        Ok((reduced, solved, decision))
+    }
+
+    /// Solves with some jobs let off their promises.
+    fn attempt(
+        &mut self,
+        problem: &Problem,
+        isolated_elapsed: &[f64],
+        waived: &[bool],
+    ) -> Result<(Reduced, Solved, Decision), PolicyError> {
+        let clock = Stopwatch::start();
+        let before = self.solving.report().seconds;
+        let classes = self.options.refine != Refine::Interior;
+        let reduced = reduce(problem, &self.selection(isolated_elapsed, waived, classes));
         let objective = self.options.objective.clone();
         let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
         let hierarchy = self.options.hierarchical.then(|| Hierarchy::new(problem, &reduced.classes));
@@ -193,13 +223,66 @@ impl ProgramPolicy {
             hierarchy: hierarchy.as_ref(),
         };
         let solved = task.solve(&mut self.solving).map_err(|error| self.error(error))?;
-        let before = clock.elapsed().as_secs_f64();
-        let decision = self.decide(problem, &reduced, &bound, &solved)?;
-        let report = self.solving.report();
-        report.seconds.build = before - report.seconds.solve;
-        report.seconds.expand = clock.elapsed().as_secs_f64() - before;
-        let decision = Decision { solve: Some(report.clone()), ..decision };
+        let elapsed = clock.elapsed().as_secs_f64();
+        let mut decision = self.decide(problem, &reduced, &bound, &solved)?;
+        let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
+        let let_off = |(index, job): (JobIndex, &ActiveJob)| {
+            let waived = waived.get(index.index()).copied().unwrap_or(false);
+            (waived || self.promises && past(job)).then_some(index)
+        };
+        decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
+        let seconds = &mut self.solving.report().seconds;
+        seconds.build += elapsed - (seconds.solve - before.solve);
+        seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
         Ok((reduced, solved, decision))
+    }
+
+    fn selection<'a>(
+        &'a self,
+        isolated_elapsed: &'a [f64],
+        waived: &'a [bool],
+        classes: bool,
+    ) -> Selection<'a> {
+        Selection {
+            view: &self.options.view,
+            pairs: self.options.pairs,
+            classes,
+            prune: self.prune,
+            hierarchical: self.options.hierarchical,
+            waived,
+            data: &self.data,
+            isolated_elapsed,
+        }
+    }
+
+    /// The jobs to let off their promises so that the rest can be kept: as few as possible.
+    fn given_up(&mut self, problem: &Problem, isolated_elapsed: &[f64]) -> Result<Vec<bool>, PolicyError> {
+        let reduced = reduce(problem, &self.selection(isolated_elapsed, &[], false));
+        let objective = self.options.objective.clone();
+        let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
+        promises::given_up(&mut self.solving, &bound).map_err(|error| self.error(error))
+    }
+
+    /// The partial allocation mechanism on an optimum.
+    fn discounted(
+        &mut self,
+        problem: &Problem,
+        reduced: &Reduced,
+        decision: Decision,
+    ) -> Result<Decision, PolicyError> {
+        let mut discounts = Vec::with_capacity(reduced.classes.len());
+        for class in 0..reduced.classes.len() {
+            let left_out = JobIndex::from_index(reduced.classes.members(class)[0] as usize);
+            let rest = discount::without(problem, left_out)
+                .unwrap_or_else(|error| unreachable!("a problem stays one without a job: {error}"));
+            let without =
+                if rest.n_jobs() == 0 { self.empty(&rest)? } else { self.attempt(&rest, &[], &[])?.2 };
+            discounts.push(discount::discount(&decision.allocation, &without.allocation, left_out));
+        }
+        let rows = discount::discounted(&decision.allocation, &reduced.classes, &discounts);
+        let allocation = Allocation::check(problem, rows)
+            .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
+        Ok(Decision { allocation, ..decision })
     }
 
     fn decide(
@@ -217,8 +300,9 @@ impl ProgramPolicy {
         let point = bound.point(&solved.class_time);
         let value = bound.value(&point);
         let (sense, violation_max) = (self.options.objective.sense(), allocation.violation_max());
-        let gap_relative =
-            (solved.bound - value).abs() / value.abs().max(solved.bound.abs()).max(f64::MIN_POSITIVE);
+        // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
+        let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
+        let gap_relative = (solved.bound - value).abs() / value.abs().max(solved.bound.abs()).max(unit);
         let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
         let objective =
             ObjectiveReport { sense, value, bound: solved.bound, gap_relative, violation_max, optimal };

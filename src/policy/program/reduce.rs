@@ -24,6 +24,8 @@ pub(super) struct Selection<'a> {
     pub(super) prune: bool,
     /// Do owners matter? Then jobs of different owners are different, and so are those whose order decides.
     pub(super) hierarchical: bool,
+    /// Jobs let off their droppable constraints: [n], or empty if none is.
+    pub(super) waived: &'a [bool],
     /// Per-job data to carry, by name.
     pub(super) data: &'a [String],
     /// Isolated time accumulated by the policy itself, on top of the problem's: [n], or empty.
@@ -82,7 +84,13 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
             types.iter().filter_map(|kind| kind.price.map(DollarsPerWorkerHour::get)).collect(),
         );
     }
+    let waived = if selection.waived.is_empty() {
+        Vec::new()
+    } else {
+        (0..classes.len()).map(|class| selection.waived[first(class)]).collect()
+    };
     let instance = Instance {
+        waived,
         capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
         multiplicity: classes.multiplicity(),
         data,
@@ -116,7 +124,10 @@ fn column(problem: &Problem, selection: &Selection<'_>, name: &str, throughput: 
                 job.isolated_elapsed.get()
                     + selection.isolated_elapsed.get(index.index()).copied().unwrap_or(0.0)
             }
-            "slo_remaining" => job.slo_remaining.map_or(f64::INFINITY, Seconds::get),
+            // One that is past asks for what no throughput gives: it is as if there were none.
+            "slo_remaining" => {
+                job.slo_remaining.map(Seconds::get).filter(|left| *left > 0.0).unwrap_or(f64::INFINITY)
+            }
             "equal_share_throughput" => view::equal_share(problem, row(index)),
             "isolated_throughput" => view::isolated(problem, index, row(index)),
             other => problem.extra().get(other).map_or(f64::NAN, |column| column[index.index()]),
@@ -131,7 +142,7 @@ fn classes(
     columns: &[Vec<f64>],
 ) -> Classes {
     let k = problem.n_types();
-    let width = 3 + k + columns.len();
+    let width = 4 + k + columns.len();
     let mut keys = Vec::with_capacity(problem.n_jobs() * width);
     for (index, job) in problem.jobs().enumerate() {
         keys.push(u64::from(job.scale_factor));
@@ -139,6 +150,7 @@ fn classes(
             throughput[index.index() * k..(index.index() + 1) * k].iter().map(|value| value.to_bits()),
         );
         keys.extend(columns.iter().map(|column| column[index.index()].to_bits()));
+        keys.push(u64::from(selection.waived.get(index.index()).copied().unwrap_or(false)));
         keys.push(match job.entity {
             _ if !selection.hierarchical => 0,
             entity if !hierarchy::interchangeable(problem, entity) => (1 << 32) + index.index() as u64,

@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::policy::decision::SolveReport;
 use crate::program::Program;
 use crate::solver::timing::Stopwatch;
-use crate::solver::{Backend, Basis, Limits, Solution, SolveError, WarmStart, solve_certified};
+use crate::solver::{Backend, Basis, Limits, Solution, SolveError, Termination, WarmStart, solve_certified};
 
 /// Why a decision's programs were not solved.
 #[derive(Clone, Debug, Error)]
@@ -15,6 +15,13 @@ pub(super) enum SolvingError {
     /// A program without members.
     #[error("there is nothing to decide")]
     Empty,
+}
+
+impl SolvingError {
+    /// Is it that no point satisfies the constraints?
+    pub(super) fn is_infeasible(&self) -> bool {
+        matches!(self, Self::Solve(SolveError::NotOptimal { termination: Termination::Infeasible, .. }))
+    }
 }
 
 /// A certified answer: the solver's vectors, and the bound that the certificate proves.

@@ -20,6 +20,9 @@ pub struct ExpressionError {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ExpressionErrorKind {
+    /// A droppable constraint that is not a promise to a job.
+    #[error("only a hard, linear constraint of `for_each_job` can be droppable")]
+    NotDroppable,
     /// A character that no expression has.
     #[error("unexpected character `{0}`")]
     Character(char),

@@ -258,7 +258,7 @@ fn read_in_every_way(text: &str) {
             let _ = error.error.help();
         }
         objective.objective = VALID[2].to_owned();
-        objective.for_each_job = vec![ConstraintText { text: text.to_owned(), soft: Some(1.0) }];
+        objective.for_each_job = vec![ConstraintText::soft(text, 1.0)];
         let _ = Objective::check(&objective, Vocabulary::default());
         objective.for_each_worker_type = std::mem::take(&mut objective.for_each_job);
         let _ = Objective::check(&objective, Vocabulary::default());

@@ -48,6 +48,12 @@ pub struct Document {
     for_each_worker_type: Vec<ConstraintDocument>,
     /// Which of several optima is taken; `utilization` by default.
     refine: Option<Refine>,
+    /// Does each job's weight fall to it through its owners? Needs `lexicographic_min_over_jobs`.
+    #[serde(default)]
+    hierarchical: bool,
+    /// Is each job's time discounted by what its presence costs the others (the partial allocation mechanism)?
+    #[serde(default)]
+    discounted: bool,
     /// Per-job columns that the caller supplies, with unit and sign: `{deadline: "s > 0", bonus: "1"}`.
     #[serde(default)]
     #[schemars(with = "std::collections::BTreeMap<String, String>")]
@@ -191,6 +197,8 @@ pub struct ConstraintDocument {
     pub constraint: String,
     /// What a unit of violation costs, in units of the objective; hard if absent.
     pub soft: Option<f64>,
+    /// May jobs be let off it, as few as possible, where not all can keep it?
+    pub droppable: bool,
     /// Was it written as a mapping?
     pub mapped: bool,
 }
@@ -202,6 +210,9 @@ struct MappedConstraint {
     constraint: String,
     /// What a unit of violation costs, in units of the objective; hard if absent.
     soft: Option<f64>,
+    /// May jobs be let off it, as few as possible, where not all can keep it?
+    #[serde(default)]
+    droppable: bool,
 }
 
 impl<'de> Deserialize<'de> for ConstraintDocument {
@@ -210,15 +221,20 @@ impl<'de> Deserialize<'de> for ConstraintDocument {
         impl<'de> Visitor<'de> for TextOrMapping {
             type Value = ConstraintDocument;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a constraint, or a mapping of `constraint` and `soft`")
+                f.write_str("a constraint, or a mapping of `constraint` and `soft` or `droppable`")
             }
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(ConstraintDocument { constraint: text.to_owned(), soft: None, mapped: false })
+                Ok(ConstraintDocument {
+                    constraint: text.to_owned(),
+                    soft: None,
+                    droppable: false,
+                    mapped: false,
+                })
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let MappedConstraint { constraint, soft } =
+                let MappedConstraint { constraint, soft, droppable } =
                     MappedConstraint::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(ConstraintDocument { constraint, soft, mapped: true })
+                Ok(ConstraintDocument { constraint, soft, droppable, mapped: true })
             }
         }
         deserializer.deserialize_any(TextOrMapping)
@@ -252,6 +268,10 @@ pub struct Program {
     pub for_each_worker_type: Vec<ConstraintDocument>,
     /// Which of several optima is taken.
     pub refine: Refine,
+    /// Does each job's weight fall to it through its owners?
+    pub hierarchical: bool,
+    /// Is each job's time discounted by what its presence costs the others?
+    pub discounted: bool,
     /// Per-job columns that the caller supplies: name, and unit with sign.
     pub columns: Vec<(String, String)>,
     /// How it sees throughputs.
@@ -389,6 +409,8 @@ fn program(document: &Document, source: &Source) -> Result<Program, SpecError> {
         for_each_job: document.for_each_job.clone(),
         for_each_worker_type: document.for_each_worker_type.clone(),
         refine: document.refine.unwrap_or_default(),
+        hierarchical: document.hierarchical,
+        discounted: document.discounted,
         columns: document.columns.iter().map(|(name, unit)| (name.to_owned(), unit.clone())).collect(),
         view,
         colocation: document.colocation.unwrap_or_default(),
@@ -404,6 +426,8 @@ fn heuristic(document: &Document, source: &Source) -> Result<Heuristic, SpecErro
         ("for_each_job", !document.for_each_job.is_empty()),
         ("for_each_worker_type", !document.for_each_worker_type.is_empty()),
         ("refine", document.refine.is_some()),
+        ("hierarchical", document.hierarchical),
+        ("discounted", document.discounted),
         ("columns", !document.columns.is_empty()),
     ];
     let ignored = given.into_iter().filter(|(_, given)| *given).map(|(field, _)| {

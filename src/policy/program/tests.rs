@@ -1,0 +1,176 @@
+//! Program-backed policies against brute force and against one another, through the catalog.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::index::{Id, JobId, JobIndex};
+use crate::policy::{Policy, PolicyError};
+use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
+use crate::units::{Seconds, Steps};
+
+fn options(sense: Sense, text: &str) -> ProgramOptions {
+    let objective = Objective::check(&ObjectiveText::new(sense, text), Default::default()).unwrap();
+    ProgramOptions {
+        name: "tested".to_owned(),
+        objective,
+        view: crate::policy::ThroughputView::Measured,
+        pairs: false,
+        refine: Refine::Utilization,
+        hierarchical: false,
+        discounted: false,
+        backend: None,
+    }
+}
+
+fn promising() -> ProgramOptions {
+    let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
+    text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
+    let objective = Objective::check(&text, Default::default()).unwrap();
+    ProgramOptions { objective, ..options(Sense::Maximize, "sum_over_jobs(throughput)") }
+}
+
+/// Jobs of (throughputs, scale factor, steps, time to the SLO), on fast and slow workers.
+fn problem(workers: [u32; 2], jobs: &[([f64; 2], u32, f64, Option<f64>)]) -> Problem {
+    let cluster = crate::Cluster::try_new([("fast", workers[0]), ("slow", workers[1])]).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for (index, (throughput, scale_factor, steps, slo)) in jobs.iter().enumerate() {
+        let job = ActiveJob {
+            scale_factor: *scale_factor,
+            steps_remaining: Steps::new(*steps),
+            slo_remaining: slo.map(Seconds::new),
+            ..ActiveJob::new(JobId::from_index(index))
+        };
+        builder.job(job, throughput);
+    }
+    builder.build().unwrap()
+}
+
+#[test]
+fn a_promise_that_cannot_be_kept_is_given_up_and_named() {
+    // One fast worker: two jobs need it all the time, a third half of it.
+    let problem = problem(
+        [1, 0],
+        &[
+            ([1.0, 0.0], 1, 100.0, Some(100.0)),
+            ([1.0, 0.0], 1, 50.0, Some(100.0)),
+            ([1.0, 0.0], 1, 50.0, Some(100.0)),
+        ],
+    );
+    let mut policy = ProgramPolicy::try_new(promising()).unwrap();
+    let decision = policy.allocate(&problem).unwrap();
+    assert_eq!(decision.dropped, [JobIndex::from_index(0)]);
+    let got = decision.allocation.effective_throughput();
+    assert!(
+        (got[JobIndex::from_index(1)] - 0.5).abs() < 1e-6
+            && (got[JobIndex::from_index(2)] - 0.5).abs() < 1e-6
+    );
+}
+
+#[test]
+fn a_job_alone_keeps_all_it_has_under_the_discount() {
+    let problem = problem([1, 1], &[([2.0, 1.0], 1, 10.0, None)]);
+    let text = options(Sense::Maximize, "sum_over_jobs(log(throughput / equal_share_throughput))");
+    let mut policy = ProgramPolicy::try_new(ProgramOptions { discounted: true, ..text }).unwrap();
+    let decision = policy.allocate(&problem).unwrap();
+    assert!((decision.allocation.effective_throughput()[JobIndex::from_index(0)] - 2.0).abs() < 1e-6);
+}
+
+#[test]
+fn two_like_jobs_on_one_worker_are_discounted_to_a_quarter() {
+    // Each has 1/2 of the worker; without the other it would have all: 1/2 · (1/2)/1 = 1/4.
+    let problem = problem([1, 0], &[([3.0, 0.0], 1, 10.0, None), ([3.0, 0.0], 1, 10.0, None)]);
+    let text = options(Sense::Maximize, "sum_over_jobs(log(throughput / equal_share_throughput))");
+    let mut policy = ProgramPolicy::try_new(ProgramOptions { discounted: true, ..text }).unwrap();
+    let decision = policy.allocate(&problem).unwrap();
+    for job in [0, 1] {
+        let share = decision.allocation.effective_throughput()[JobIndex::from_index(job)] / 3.0;
+        assert!((share - 0.25).abs() < 1e-6, "{share}");
+    }
+}
+
+#[test]
+fn steps_that_are_not_stated_are_asked_for() {
+    let problem = problem([1, 1], &[([2.0, 1.0], 1, 0.0, None)]);
+    let makespan = options(Sense::Minimize, "max_over_jobs(steps_remaining / throughput)");
+    let error = ProgramPolicy::try_new(makespan).unwrap().allocate(&problem).unwrap_err();
+    assert!(
+        matches!(&error, PolicyError::Missing { field, job: 0, .. } if field == "steps_remaining"),
+        "{error}"
+    );
+}
+
+/// How many promises of the jobs in `chosen` can be kept at once, all or none, by a program of its own.
+fn can_keep(jobs: &[([f64; 2], u32, f64, Option<f64>)], workers: [u32; 2], chosen: u32) -> bool {
+    let kept = |index: usize| chosen & (1 << index) != 0;
+    let jobs: Vec<_> = jobs
+        .iter()
+        .enumerate()
+        .map(|(index, (throughput, scale_factor, steps, slo))| {
+            (*throughput, *scale_factor, *steps, slo.filter(|_| kept(index)))
+        })
+        .collect();
+    let mut hard = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
+    hard.for_each_job = vec![ConstraintText::hard("throughput >= steps_remaining / slo_remaining")];
+    let objective = Objective::check(&hard, Default::default()).unwrap();
+    let mut policy = ProgramPolicy::try_new(ProgramOptions { objective, ..promising() }).unwrap();
+    policy.allocate(&problem(workers, &jobs)).is_ok()
+}
+
+type DrawnJob = ([f64; 2], u32, f64, Option<f64>);
+
+fn jobs(most: usize) -> impl Strategy<Value = Vec<DrawnJob>> {
+    let job = (
+        [0.5_f64..4.0, 0.2_f64..2.0],
+        prop::sample::select(vec![1_u32, 1, 2]),
+        10.0_f64..400.0,
+        20.0_f64..300.0,
+    );
+    prop::collection::vec(job.prop_map(|(t, s, r, slo)| (t, s, r, Some(slo))), 1..=most)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn as_few_promises_as_possible_are_given_up(jobs in jobs(6), fast in 2_u32..4, slow in 0_u32..3) {
+        let workers = [fast, slow];
+        let decision = ProgramPolicy::try_new(promising()).unwrap().allocate(&problem(workers, &jobs)).unwrap();
+        let most = (0..1_u32 << jobs.len()).filter(|chosen| can_keep(&jobs, workers, *chosen)).map(u32::count_ones).max();
+        prop_assert_eq!(jobs.len() - decision.dropped.len(), most.unwrap_or(0) as usize);
+    }
+
+    #[test]
+    fn classes_lose_nothing(jobs in jobs(5), copies in 1_usize..5) {
+        // Copies of a job form a class; weights that differ in the last digit keep them apart.
+        let texts = [
+            (Sense::Maximize, "min_over_jobs(throughput / (weight * equal_share_throughput))"),
+            (Sense::Maximize, "lexicographic_min_over_jobs(throughput / (weight * equal_share_throughput))"),
+            (Sense::Maximize, "sum_over_jobs(weight * log(throughput / equal_share_throughput))"),
+            (Sense::Minimize, "max_over_jobs(weight * steps_remaining / throughput)"),
+            (Sense::Minimize, "max_over_jobs((60[s] + steps_remaining / throughput) / (weight * steps_remaining / isolated_throughput))"),
+        ];
+        let copied: Vec<DrawnJob> = jobs.iter().flat_map(|job| std::iter::repeat_n(*job, copies)).collect();
+        for (sense, text) in texts {
+            let build = |apart: bool| {
+                let cluster = crate::Cluster::try_new([("fast", 3), ("slow", 4)]).unwrap();
+                let mut builder = ProblemBuilder::new(Arc::new(cluster));
+                for (index, (throughput, scale_factor, steps, _)) in copied.iter().enumerate() {
+                    let weight = if apart { 1.0 + 1e-13 * index as f64 } else { 1.0 };
+                    let id = JobId::from_index(index);
+                    let steps_remaining = Steps::new(*steps);
+                    let job = ActiveJob { scale_factor: *scale_factor, steps_remaining, weight, ..ActiveJob::new(id) };
+                    builder.job(job, throughput);
+                }
+                builder.build().unwrap()
+            };
+            let mut policy = ProgramPolicy::try_new(options(sense, text)).unwrap();
+            let value = |decision: crate::policy::Decision| decision.objective.unwrap().value;
+            let together = value(policy.allocate(&build(false)).unwrap());
+            let apart = value(policy.allocate(&build(true)).unwrap());
+            prop_assert!((together - apart).abs() <= 1e-6 * apart.abs().max(1.0), "{text}: {together} {apart}");
+        }
+    }
+}
