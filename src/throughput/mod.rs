@@ -4,7 +4,9 @@
 //! borrows. It knows nothing of jobs or clusters: rows are job types at scale factors.
 
 pub mod contention;
+pub mod estimator;
 pub mod matrix;
 
-pub use contention::Contention;
+pub use contention::{Contention, ContentionModel};
+pub use estimator::{Estimator, Profiling};
 pub use matrix::{Measured, RowKey, Throughputs, ThroughputsError};
