@@ -58,7 +58,7 @@ pub enum Command {
     Explain(ExplainArguments),
     /// List, show and check policies
     Policies(PoliciesArguments),
-    /// Import, show or check throughput matrices.
+    /// Import, show or check throughput matrices; fit contention models.
     Throughputs(ThroughputsArguments),
     /// Generate, convert or show traces of jobs.
     Trace(TraceArguments),

@@ -18,6 +18,7 @@ pub mod output;
 pub mod policies;
 pub mod progress;
 pub mod throughputs;
+mod throughputs_fit;
 pub mod trace;
 mod file;
 pub mod results;

@@ -1,4 +1,4 @@
-//! `apportion throughputs`: import, show and check throughput matrices.
+//! `apportion throughputs`: import, show and check throughput matrices; fit contention models.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::file::write_or_print;
+use crate::cli::throughputs_fit::{self, FitArguments};
 use crate::index::RowId;
 use crate::report::{Cell, Table};
 use crate::spec::nearest::suggestion;
@@ -23,7 +24,8 @@ use crate::throughput::contention::retention;
 #[command(after_help = "\
 Example:
   apportion throughputs import simulation_throughputs.json --name mine --out mine.yaml
-  apportion throughputs show mine.yaml --scale-factor 2")]
+  apportion throughputs show mine.yaml --scale-factor 2
+  apportion throughputs fit mine.yaml --model resource --out mine-resource.yaml")]
 pub struct ThroughputsArguments {
     #[command(subcommand)]
     action: Action,
@@ -35,6 +37,8 @@ enum Action {
     Import(ImportArguments),
     /// Show a matrix in steps/s.
     Show(ShowArguments),
+    /// Fit a contention model to measured pairs; says how well it predicts pairs held out.
+    Fit(FitArguments),
     /// Check a file, and say what is missing or odd in it.
     Check {
         /// The file
@@ -95,6 +99,7 @@ pub(super) fn run(arguments: &ThroughputsArguments, session: &Session) -> Result
     match &arguments.action {
         Action::Import(arguments) => import(arguments, session),
         Action::Show(arguments) => show(arguments, session),
+        Action::Fit(arguments) => throughputs_fit::run(arguments, session),
         Action::Check { file } => check(file, session),
     }
 }

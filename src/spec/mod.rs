@@ -1,6 +1,7 @@
 //! The only reader of input files: documents with places, so that every complaint has file, line and column.
 
 mod complaint;
+pub mod contention_table;
 pub mod document;
 pub mod entries;
 pub mod lookup;

@@ -2,10 +2,16 @@
 #![expect(clippy::print_stderr, reason = "what is skipped is said, and errors are shown")]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use apportion::Throughputs;
-use apportion::throughput::contention::network::{Configuration, MeasuredRow};
+use apportion::index::{Id, JobId, RowId};
+use apportion::spec::contention_table::read_contention_table;
+use apportion::spec::throughputs::write_modelled;
+use apportion::spec::{Source, ThroughputsFile, read_throughputs};
+use apportion::throughput::contention::network::Configuration;
 use apportion::throughput::contention::{ContentionModel, FitReport, FitSettings, fit_network, fit_resource};
+use apportion::throughput::estimator::{Estimator, ProfileColumns, Profiling};
 
 fn show(title: &str, report: &FitReport) {
     eprintln!("{title}, {} folds", report.folds);
@@ -58,19 +64,7 @@ fn traffic_predicts_pairs_of_deepshare_that_it_was_not_fitted_to() {
         eprintln!("skipped: no measurements at {}", path.display());
         return;
     }
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    let measured: Vec<MeasuredRow> = reader
-        .records()
-        .map(|record| {
-            let record = record.unwrap();
-            let key: Vec<&str> = record[0].split(',').collect();
-            let job = configuration(key[0], key[1].parse().unwrap(), key[2].parse().unwrap());
-            MeasuredRow {
-                job,
-                beside: record.iter().skip(1).map(|value| Some(value.parse().unwrap())).collect(),
-            }
-        })
-        .collect();
+    let measured = read_contention_table(&Source::load(path).unwrap()).unwrap();
     let (model, report) = fit_network(measured, 8, &FitSettings::default()).unwrap();
     show("DeepShare", &report);
     model.check().unwrap();
@@ -90,4 +84,133 @@ fn traffic_predicts_pairs_of_deepshare_that_it_was_not_fitted_to() {
     let quiet = configuration("GraphSage", 8, 2);
     let both = model.retention(&mixture, &[sharded, quiet]).unwrap();
     assert!(both <= kept && both > 0.1, "{both} of {kept}");
+}
+
+/// Root of the mean squared error of believed retention over all pairs of one job a type, averaged over seeds.
+fn error_of_estimates(profiling: Profiling, n_seeds: u64) -> f64 {
+    let truth = Throughputs::embedded("osdi20").unwrap();
+    let single = |row: &RowId| truth.rows()[*row].scale_factor == 1;
+    let rows: Vec<RowId> = truth.rows().ids().filter(single).collect();
+    let jobs: Vec<JobId> = (0..rows.len()).map(Id::from_index).collect();
+    let mut errors = Vec::new();
+    for seed in 0..n_seeds {
+        let mut estimator = Estimator::try_new(Arc::clone(&truth), profiling, seed).unwrap();
+        jobs.iter().zip(&rows).for_each(|(job, row)| estimator.arrive(*job, *row));
+        let believed = estimator.believed(&jobs);
+        let mut squares = Vec::new();
+        for (i, k) in
+            (0..rows.len()).flat_map(|i| (0..rows.len()).map(move |k| (i, k))).filter(|(i, k)| i != k)
+        {
+            for column in truth.worker_types().ids() {
+                let steps = believed.throughputs.colocated(believed.rows[i], believed.rows[k], column);
+                let miss = (steps - truth.colocated(rows[i], rows[k], column)) / truth.alone(rows[i], column);
+                squares.push(miss * miss);
+            }
+        }
+        errors.push((squares.iter().sum::<f64>() / squares.len() as f64).sqrt());
+    }
+    errors.iter().sum::<f64>() / errors.len() as f64
+}
+
+#[test]
+fn estimates_of_the_paper_degrade_as_less_is_profiled() {
+    let by_fraction =
+        [1.0, 0.6, 0.3, 0.1, 0.0].map(|fraction| error_of_estimates(Profiling::new(fraction, 26), 20));
+    eprintln!("estimated retention, 26 references, fraction 1, 0.6, 0.3, 0.1, 0: rmse {by_fraction:.4?}");
+    let by_references =
+        [26, 16, 8, 4].map(|references| error_of_estimates(Profiling::new(1.0, references), 20));
+    eprintln!("estimated retention, fraction 1, references 26, 16, 8, 4: rmse {by_references:.4?}");
+    let published = [16, 8, 4].map(|references| {
+        error_of_estimates(
+            Profiling { columns: ProfileColumns::Published, ..Profiling::new(1.0, references) },
+            20,
+        )
+    });
+    eprintln!(
+        "the same, profiled in the columns that Gavel reads: references 16, 8, 4: rmse {published:.4?}"
+    );
+    assert!(by_fraction[0] < 1e-9, "every type is its own reference");
+    assert!(by_fraction.is_sorted() && by_references.is_sorted());
+    assert!(published.iter().zip(&by_references[1..]).all(|(published, corrected)| published > corrected));
+}
+
+/// Two job types on one worker type, with this `colocation` section.
+fn document(colocation: &str) -> String {
+    format!(
+        "format: apportion/throughputs-v1\nname: small\nunit: steps/s\nworker_types: [fast]\nrows:\n\
+         \x20 - {{job_type: a, scale_factor: 8, consolidated: [10]}}\n\
+         \x20 - {{job_type: b, scale_factor: 8, consolidated: [4]}}\n{colocation}"
+    )
+}
+
+const RESOURCE: &str = "\
+colocation:
+  model: resource
+  resource:
+    resources: [compute]
+    worker_types:
+      fast:
+        efficiency: 0.9
+        demands:
+          a: {demand: [0.8], weight: [1]}
+          b: {demand: [0.4], weight: [1]}
+";
+
+const NETWORK: &str = "\
+colocation:
+  model: network
+  network:
+    workers_per_server: 4
+    efficiency: 1
+    job_types:
+      a: {communication: 0.5, flows: 1}
+      b: {communication: 0.5, flows: 2}
+    measured:
+      - {job: {job_type: a, workers: 8, servers: 2}, beside: [null, 0.4]}
+      - {job: {job_type: b, workers: 8, servers: 2}, beside: [null, null]}
+";
+
+fn steps(file: &ThroughputsFile) -> Vec<f64> {
+    file.measured.colocated.iter().copied().collect()
+}
+
+#[test]
+fn models_are_read_from_files_and_written_back() {
+    // a beside b: what b leaves, 0.6 of 0.8; a beside a: a half of the capacity, 0.5 of 0.8; b fits.
+    let by_resource = [0.9 * 0.625 * 10.0, 0.9 * 0.75 * 10.0, 0.9 * 4.0, 0.9 * 4.0];
+    // 1/(1 + 0.5·1), measured 0.4, 1/(1 + 0.5·1), 1/(1 + 0.5·2).
+    let by_network = [10.0 / 1.5, 4.0, 4.0 / 1.5, 2.0];
+    for (section, expected) in [(RESOURCE, by_resource), (NETWORK, by_network)] {
+        let read = |text: &str| read_throughputs(&Source::new("small.yaml", text), "small").unwrap();
+        let file = read(&document(section));
+        let found = steps(&file);
+        assert!(
+            found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12),
+            "{found:?}"
+        );
+        let again = read(&write_modelled(&file.header, &file.measured, &file.model));
+        assert_eq!(again.model, file.model);
+        assert_eq!(steps(&again), found);
+    }
+}
+
+#[test]
+fn faults_in_models_are_told_with_their_place() {
+    let complaint = |section: &str| {
+        let source = Source::new("small.yaml", document(section));
+        read_throughputs(&source, "small").unwrap_err().to_string()
+    };
+    let message = complaint(&RESOURCE.replace("0.9", "1.9"));
+    assert!(message.starts_with("small.yaml:14:21:") && message.contains("efficiency is 1.9"), "{message}");
+    let message = complaint(&RESOURCE.replace("          b: {demand: [0.4], weight: [1]}\n", ""));
+    assert!(message.contains("no parameters of `b` on `fast`"), "{message}");
+    let message = complaint(&RESOURCE.replace("model: resource", "model: network"));
+    assert!(
+        message.contains("no `network` section") && message.contains("not read by this `model`"),
+        "{message}"
+    );
+    let message = complaint(&NETWORK.replace("0.4]", "1.4]"));
+    assert!(message.contains("is 1.4, expected a fraction above 0, at most 1"), "{message}");
+    let message = complaint(&RESOURCE.replace("demand: [0.8]", "demands: [0.8]"));
+    assert!(message.contains("small.yaml:16:"), "{message}");
 }

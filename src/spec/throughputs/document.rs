@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{FindingKind, Findings, ThroughputsFile, too_large};
 use crate::spec::nearest::suggestion;
 use crate::spec::{Source, SpecError};
-use crate::throughput::contention::{Contention, measured};
-use crate::throughput::{Measured, RowKey};
+use crate::throughput::contention::{Contention, ContentionModel, NetworkModel, ResourceModel, measured};
+use crate::throughput::{Measured, RowKey, Throughputs};
 
 /// The value of `format`.
 pub const FORMAT: &str = "apportion/throughputs-v1";
@@ -97,6 +97,10 @@ struct Colocation {
     /// Per worker type, the fraction of its isolated throughput that each row keeps.
     #[serde(default)]
     retained: BTreeMap<String, Vec<Retained>>,
+    /// Demands for shared resources, of the model `resource`.
+    resource: Option<ResourceModel>,
+    /// Traffic on the links between servers, of the model `network`.
+    network: Option<NetworkModel>,
 }
 
 /// What one row keeps beside each row of its scale factor.
@@ -125,14 +129,15 @@ pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
     }
     checker.stop_if_wrong()?;
     let mut retained = Array3::zeros((n_types, keys.len(), keys.len()));
-    if let Some(Colocation { model, retained: table }) = &document.colocation {
-        checker.model(*model, table);
-        for (worker_type, rows) in table {
+    let mut model = ContentionModel::None;
+    if let Some(colocation) = document.colocation {
+        model = checker.model(&colocation);
+        for (worker_type, rows) in &colocation.retained {
             checker.table(worker_type, rows, (&document.worker_types, &keys, &by_key), &mut retained);
         }
     }
     let findings = checker.finish()?;
-    let measured = Measured {
+    let mut measured = Measured {
         name: document.name.clone(),
         worker_types: document.worker_types,
         rows: keys,
@@ -140,8 +145,25 @@ pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
         consolidated: alone,
         spread,
     };
+    if matches!(model, ContentionModel::Resource(_) | ContentionModel::Network(_)) {
+        measured = modelled(source, measured, &model)?;
+    }
     let header = Header { name: document.name, source: document.source };
-    Ok(ThroughputsFile { header, measured, findings })
+    Ok(ThroughputsFile { header, measured, model, findings })
+}
+
+/// The measurements with the model's co-located throughputs.
+fn modelled(source: &Source, measured: Measured, model: &ContentionModel) -> Result<Measured, SpecError> {
+    let section = match model.kind() {
+        Contention::Network => "colocation.network",
+        _ => "colocation.resource",
+    };
+    let applied =
+        Throughputs::try_new(measured).map_err(|error| source.error_at("rows", error.to_string(), None));
+    model.apply(&applied?).map(|throughputs| super::measured_of(&throughputs)).map_err(|error| {
+        let path = error.path().map_or_else(|| section.to_owned(), |path| format!("{section}.{path}"));
+        source.error_at(&path, error.to_string(), None)
+    })
 }
 
 fn key(job_type: &str, scale_factor: u32) -> RowKey {
@@ -218,6 +240,33 @@ impl Checker<'_> {
         }
     }
 
+    /// The contention model, with exactly the section that it reads.
+    fn model(&mut self, colocation: &Colocation) -> ContentionModel {
+        let (resource, network) = (&colocation.resource, &colocation.network);
+        let sections = [
+            ("retained", Contention::Measured, !colocation.retained.is_empty()),
+            ("resource", Contention::Resource, resource.is_some()),
+            ("network", Contention::Network, network.is_some()),
+        ];
+        for (section, _, _) in sections.iter().filter(|(_, kind, given)| *given && *kind != colocation.model)
+        {
+            let message = "not read by this `model`".to_owned();
+            self.complain(&format!("colocation.{section}"), message, Some(format!("leave `{section}` out")));
+        }
+        match (colocation.model, resource, network) {
+            (Contention::None, _, _) => ContentionModel::None,
+            (Contention::Measured, _, _) => ContentionModel::Measured,
+            (Contention::Resource, Some(model), _) => ContentionModel::Resource(model.clone()),
+            (Contention::Network, _, Some(model)) => ContentionModel::Network(model.clone()),
+            (kind, _, _) => {
+                let section = if kind == Contention::Resource { "resource" } else { "network" };
+                let help = format!("`apportion throughputs fit --model {section}` makes one");
+                self.complain("colocation.model", format!("no `{section}` section beside it"), Some(help));
+                ContentionModel::None
+            }
+        }
+    }
+
     fn numbers(&mut self, path: &str, values: &[Option<f64>], expected: usize) {
         if values.len() != expected {
             self.complain(path, format!("{} values, expected {expected}", values.len()), None);
@@ -226,23 +275,6 @@ impl Checker<'_> {
             if let Some(value) = value.filter(|value| !believable(*value)) {
                 let message = format!("{value}, expected a finite number, at least 0");
                 self.complain(&format!("{path}[{position}]"), message, None);
-            }
-        }
-    }
-
-    /// Models that are fitted, not tabulated, have no form in this version of the format.
-    fn model(&mut self, model: Contention, table: &BTreeMap<String, Vec<Retained>>) {
-        match model {
-            Contention::Measured => {}
-            Contention::None if table.is_empty() => {}
-            Contention::None => {
-                let message = "a table of retained fractions under model `none`, expected `measured`";
-                self.complain("colocation.model", message.to_owned(), None);
-            }
-            Contention::Resource | Contention::Network => {
-                let help = "fitted models are made by the library, from a measured matrix".to_owned();
-                let message = "a model that is not read from files, expected `measured` or `none`";
-                self.complain("colocation.model", message.to_owned(), Some(help));
             }
         }
     }

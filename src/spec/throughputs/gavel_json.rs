@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::document::{Header, Origin};
 use super::{FindingKind, Findings, ThroughputsFile, too_large};
 use crate::spec::{Source, SpecError};
-use crate::throughput::{Measured, RowKey};
+use crate::throughput::{ContentionModel, Measured, RowKey};
 
 const UNCONSOLIDATED: &str = "_unconsolidated";
 
@@ -63,7 +63,7 @@ pub(super) fn read(source: &Source, name: &str) -> Result<ThroughputsFile, SpecE
     let measured =
         Measured { name: name.to_owned(), worker_types, rows, consolidated: alone, spread, colocated };
     let header = Header { name: name.to_owned(), source: Origin::default() };
-    Ok(ThroughputsFile { header, measured, findings })
+    Ok(ThroughputsFile { header, measured, model: ContentionModel::Measured, findings })
 }
 
 /// One worker type's entries: per row, steps/s alone and pairs [own, other's] by the other row.

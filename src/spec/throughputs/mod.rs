@@ -6,9 +6,11 @@
 mod document;
 mod gavel_json;
 mod write;
+mod write_contention;
 
 pub use document::{FORMAT, Header, Origin};
 pub use write::{measured_of, write_throughputs};
+pub use write_contention::{write_contention, write_modelled};
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::spec::lookup::Embedded;
 use crate::spec::{Source, SpecError};
-use crate::throughput::{Measured, Throughputs, ThroughputsError};
+use crate::throughput::{ContentionModel, Measured, Throughputs, ThroughputsError};
 
 /// The matrices in the binary: name and text.
 pub const EMBEDDED: [Embedded; 2] = [
@@ -29,8 +31,10 @@ pub const EMBEDDED: [Embedded; 2] = [
 pub struct ThroughputsFile {
     /// What it says about itself.
     pub header: Header,
-    /// Its measurements.
+    /// Its measurements; co-located ones are the model's.
     pub measured: Measured,
+    /// Where co-located throughputs come from.
+    pub model: ContentionModel,
     /// What was not kept, or kept though it looked odd.
     pub findings: Vec<Finding>,
 }

@@ -194,8 +194,8 @@ fn bad_documents_are_refused_with_the_reason() {
     assert_complaint(&broken("beside: [0.5, 0.75]", "beside: [0.5]"), "1 values, expected 2");
     assert_complaint(&broken("scale_factor: 1, beside", "scale_factor: 4, beside"), "no row `a`");
     assert_complaint(&broken("model: measured", "model: telepathy"), "telepathy");
-    assert_complaint(&broken("model: measured", "model: none"), "under model `none`");
-    assert_complaint(&broken("model: measured", "model: network"), "expected `measured` or `none`");
+    assert_complaint(&broken("model: measured", "model: none"), "not read by this `model`");
+    assert_complaint(&broken("model: measured", "model: network"), "no `network` section");
     assert_complaint(&broken("unit:", "units:"), "units");
     let row = |row| format!("  - {{job_type: j{row}, scale_factor: 1, consolidated: [1, 1]}}\n");
     let many: Vec<String> = (0..12_000).map(row).collect();

@@ -12,6 +12,13 @@ use crate::throughput::{Measured, RowKey, Throughputs};
 /// The document that [`read_throughputs`](super::read_throughputs) reads back: isolated throughputs to the last
 /// bit, co-located ones within one unit in the last place.
 pub fn write_throughputs(header: &Header, measured: &Measured) -> String {
+    let mut text = write_isolated(header, measured);
+    write_colocation(&mut text, measured);
+    text
+}
+
+/// The document up to `colocation`.
+pub(super) fn write_isolated(header: &Header, measured: &Measured) -> String {
     let mut text = format!("format: {FORMAT}\nname: {}\nunit: steps/s\n", scalar(&header.name));
     write_origin(&mut text, &header.source);
     let types: Vec<String> = measured.worker_types.iter().map(|name| scalar(name)).collect();
@@ -27,7 +34,6 @@ pub fn write_throughputs(header: &Header, measured: &Measured) -> String {
         }
         text.push_str("}\n");
     }
-    write_colocation(&mut text, measured);
     text
 }
 
@@ -99,7 +105,7 @@ fn write_colocation(text: &mut String, measured: &Measured) {
     }
 }
 
-fn push(text: &mut String, piece: std::fmt::Arguments<'_>) {
+pub(super) fn push(text: &mut String, piece: std::fmt::Arguments<'_>) {
     text.write_fmt(piece).expect("writing to a string cannot fail");
 }
 
@@ -108,14 +114,14 @@ fn row_key(key: &RowKey) -> String {
 }
 
 /// `[1, 0.5, null]`: each number with as many digits as give the same bits back.
-fn list(values: impl Iterator<Item = Option<f64>>) -> String {
+pub(super) fn list(values: impl Iterator<Item = Option<f64>>) -> String {
     let shown: Vec<String> =
         values.map(|value| value.map_or_else(|| "null".to_owned(), |value| value.to_string())).collect();
     format!("[{}]", shown.join(", "))
 }
 
 /// A string as a YAML scalar, quoted unless it is plainly a name.
-fn scalar(value: &str) -> String {
+pub(super) fn scalar(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || " -_().".contains(c);
     let starts_as_name = value.starts_with(|c: char| c.is_ascii_alphabetic());
     let reserved = ["true", "false", "null", "yes", "no", "on", "off", "nan", "inf"];

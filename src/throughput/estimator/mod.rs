@@ -1,10 +1,10 @@
 //! The throughput estimator: co-located throughputs without an oracle.
 //!
 //! A few reference job types were measured beside each other, on every worker type. A job that arrives is run
-//! beside a random part of them (its profile); the rest of its row is completed by low-rank factors
-//! ([`completion`]); the reference whose row points most nearly in the same direction (cosine similarity) stands for it
-//! from then on: what it keeps beside another job is what its reference keeps beside the other's. Isolated
-//! throughputs are known. Each time two jobs do run together, what was measured corrects what is believed of them:
+//! beside a random part of them (its profile); the rest of its row is completed by low-rank factors; the reference
+//! whose row points most nearly in the same direction (cosine similarity) stands for it from then on: what it keeps
+//! beside another job is what its reference keeps beside the other's. Isolated throughputs are known. Each time two
+//! jobs do run together, what was measured corrects what is believed of them:
 //!
 //!   believed ← α · measured + (1 − α) · believed          α = ½ unless said otherwise
 //!
