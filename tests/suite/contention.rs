@@ -1,4 +1,5 @@
 //! Contention models and the estimator on published measurements.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::print_stderr, reason = "what is skipped is said, and errors are shown")]
 
 use std::path::Path;
