@@ -36,7 +36,7 @@ use crate::throughput::Throughputs;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceModel {
-    /// Names of the shared resources: [resource].
+    /// Names of the shared resources.
     pub resources: Vec<String>,
     /// What jobs demand of each worker type, by its name.
     pub worker_types: BTreeMap<String, SharedWorker>,
@@ -59,9 +59,9 @@ pub struct SharedWorker {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Demands {
-    /// d: fractions of capacity taken when alone, in [0, 1]: [resource].
+    /// d: fractions of capacity taken when alone, in [0, 1], one per resource.
     pub demand: Vec<f64>,
-    /// w: weights in the division of a contended resource, > 0: [resource].
+    /// w: weights in the division of a contended resource, > 0, one per resource.
     pub weight: Vec<f64>,
 }
 
