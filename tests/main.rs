@@ -16,3 +16,7 @@ mod data_commands;
 mod contention;
 #[path = "suite/sweep.rs"]
 mod sweep;
+#[path = "suite/fidelity.rs"]
+mod fidelity;
+#[path = "suite/simulation.rs"]
+mod simulation;

@@ -18,6 +18,8 @@ mod priority;
 mod rounds;
 mod selection;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use options::{
     Fillers, Gangs, IdleWorkers, LastReset, LastServer, MechanismOptions, PairStart, Ties, Unallocated,

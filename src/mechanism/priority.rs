@@ -27,18 +27,18 @@ impl Priority {
         if fraction > 0.0 { Self::Ratio(share / fraction) } else { Self::Starved { share } }
     }
 
-    fn key(self) -> (u8, f64) {
+    /// A number that grows with urgency: bits of floats ≥ 0 are in their order.
+    pub(super) fn urgency(self) -> u64 {
         match self {
-            Self::Nothing => (0, 0.0),
-            Self::Ratio(ratio) => (1, ratio),
-            Self::Starved { share } => (2, share),
+            Self::Nothing => 0,
+            Self::Ratio(ratio) => ratio.to_bits(),
+            Self::Starved { share } => share.to_bits() | 1 << 63,
         }
     }
 
     /// The more urgent first.
     pub fn descending(self, other: Self) -> Ordering {
-        let ((kind, value), (other_kind, other_value)) = (self.key(), other.key());
-        other_kind.cmp(&kind).then_with(|| descending(value, other_value))
+        other.urgency().cmp(&self.urgency())
     }
 }
 

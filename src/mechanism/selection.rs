@@ -1,5 +1,8 @@
 //! Who runs in the next round: greedily, type by type, the most urgent first, without backtracking.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use super::ledger::{Ledger, Slot};
 use super::options::{MechanismOptions, Unallocated};
 use super::placement::Workers;
@@ -7,16 +10,39 @@ use super::priority::{Priority, descending};
 use super::rounds::Rules;
 use crate::index::{Id, WorkerTypeId};
 
-/// A combination that wants a worker type.
+/// A combination that wants a worker type; the greatest is selected first.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    priority: Priority,
+    urgency: u64,
     deficit: f64,
     share: f64,
     /// Its place in the order that breaks ties.
     position: u32,
     slot: Slot,
 }
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.urgency.cmp(&other.urgency))
+            .then_with(|| descending(other.deficit, self.deficit))
+            .then_with(|| descending(other.share, self.share))
+            .then_with(|| other.position.cmp(&self.position))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
 
 /// What was selected, and room to select in.
 #[derive(Clone, Debug)]
@@ -100,7 +126,7 @@ impl Selection {
             let cell = ledger.row(*slot) + column;
             let share = ledger.share[cell];
             self.entries.push(Entry {
-                priority: Priority::of(share, ledger.received[cell], total),
+                urgency: Priority::of(share, ledger.received[cell], total).urgency(),
                 deficit: ledger.deficit[cell],
                 share,
                 position: *position,
@@ -120,7 +146,7 @@ impl Selection {
                 continue;
             }
             self.entries.push(Entry {
-                priority: Priority::Nothing,
+                urgency: Priority::Nothing.urgency(),
                 deficit: ledger.deficit[cell],
                 share: 0.0,
                 position,
@@ -131,16 +157,11 @@ impl Selection {
 
     /// Takes the entries that fit, in descending (priority, deficit, share), then by position.
     fn take_entries(&mut self, ledger: &mut Ledger, column: usize) {
-        self.entries.sort_unstable_by(|one, other| {
-            (one.priority.descending(other.priority))
-                .then_with(|| descending(one.deficit, other.deficit))
-                .then_with(|| descending(one.share, other.share))
-                .then_with(|| one.position.cmp(&other.position))
-        });
-        for entry in &self.entries {
-            if self.left[column] == 0 {
-                break;
-            }
+        // A heap, because few are taken of many.
+        let mut heap = BinaryHeap::from(std::mem::take(&mut self.entries));
+        while self.left[column] > 0
+            && let Some(entry) = heap.pop()
+        {
             let account = &ledger.accounts[entry.slot as usize];
             let [first, second] = account.members;
             if account.scale_factor > self.left[column]
@@ -155,5 +176,6 @@ impl Selection {
             ledger.members[second as usize].taken = self.stamp;
             self.chosen[column].push(entry.slot);
         }
+        self.entries = heap.into_vec();
     }
 }

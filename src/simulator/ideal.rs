@@ -77,7 +77,10 @@ impl Simulation {
         let Driver::Mechanized(mechanized) = &self.driver else { return Ok(()) };
         let now = self.now();
         let mechanism = &mechanized.mechanism;
-        if !(mechanism.due(now) || mechanism.has_changed() && self.waits_beside_unshared()) {
+        // The same sum as the horizon's: `now − last` could round to just under the interval for ever.
+        let rested = self.next_reset().is_some_and(|at| now.get() >= at);
+        let due = rested || mechanism.due(now);
+        if !(due || mechanism.has_changed() && self.waits_beside_unshared()) {
             return Ok(());
         }
         let Driver::Mechanized(mechanized) = &mut self.driver else { return Ok(()) };

@@ -1,0 +1,484 @@
+//! A slow, obvious mechanism beside the real one, and hand-worked rounds.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::allocation::Allocation;
+use crate::cluster::Cluster;
+use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerId, WorkerTypeId};
+use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
+use crate::units::Seconds;
+use crate::workload::Combination;
+use crate::workload::random::{SeedStreams, Stream};
+
+type Jobs = Combination<JobId>;
+
+fn id<I: Id>(index: usize) -> I {
+    I::from_index(index)
+}
+
+/// Who runs where: the definition, in maps, with nothing kept that can be computed.
+#[derive(Default)]
+struct Slow {
+    received: BTreeMap<(Jobs, usize), f64>,
+    deficit: BTreeMap<(Jobs, usize), f64>,
+    total: Vec<f64>,
+    share: BTreeMap<Jobs, Vec<f64>>,
+    allocated: BTreeSet<Jobs>,
+    last_reset: f64,
+}
+
+/// The world that both see.
+struct World {
+    cluster: Cluster,
+    options: MechanismOptions,
+    scale_factor: BTreeMap<JobId, u32>,
+    runs: BTreeMap<Jobs, Vec<bool>>,
+}
+
+impl World {
+    fn runs(&self, jobs: Jobs, worker_type: usize) -> bool {
+        self.runs.get(&jobs).is_some_and(|runs| runs[worker_type])
+    }
+}
+
+impl Slow {
+    fn open(&mut self, world: &World, jobs: Jobs, deficit: f64) {
+        for column in 0..world.cluster.n_types() {
+            self.received.insert((jobs, column), world.options.initial_credit.get());
+            self.deficit.insert((jobs, column), deficit);
+        }
+    }
+
+    fn remove(&mut self, job: JobId) {
+        self.received.retain(|(jobs, _), _| !jobs.contains(job));
+        self.deficit.retain(|(jobs, _), _| !jobs.contains(job));
+        self.share.retain(|jobs, _| !jobs.contains(job));
+        self.allocated.retain(|jobs| !jobs.contains(job));
+    }
+
+    fn settle(&mut self, world: &World, now: f64) {
+        let credit = world.options.initial_credit.get();
+        self.total = vec![0.0; world.cluster.n_types()];
+        for ((jobs, column), received) in &mut self.received {
+            let share = self.share.get(jobs).map_or(0.0, |shares| shares[*column]);
+            *self.deficit.get_mut(&(*jobs, *column)).unwrap() +=
+                share * (now - self.last_reset) - (*received - credit);
+            *received = credit;
+            self.total[*column] += credit;
+        }
+        self.last_reset = now;
+    }
+
+    fn adopt(&mut self, world: &World, rows: &[(Jobs, Vec<f64>)]) {
+        self.share = rows.iter().cloned().collect();
+        self.allocated = world.scale_factor.keys().map(|job| Combination::single(*job)).collect();
+        self.allocated.extend(rows.iter().map(|(jobs, _)| *jobs));
+        let credit = world.options.initial_credit.get();
+        for (jobs, _) in rows {
+            if !self.received.contains_key(&(*jobs, 0)) {
+                let late = world.options.pair_start == PairStart::Uncredited;
+                self.open(world, *jobs, if late { credit } else { 0.0 });
+                for total in &mut self.total {
+                    *total += credit;
+                }
+            }
+        }
+    }
+
+    /// What is selected on each type, in order.
+    fn select(&self, world: &World, rules: Rules, up: &[u32], order: &[usize]) -> BTreeMap<usize, Vec<Jobs>> {
+        let mut taken: BTreeSet<JobId> = BTreeSet::new();
+        let mut selected = BTreeMap::new();
+        for column in order {
+            let mut queue: Vec<Jobs> =
+                self.received.keys().filter(|(_, other)| other == column).map(|(jobs, _)| *jobs).collect();
+            queue.sort_by_key(|jobs| match world.options.ties {
+                Ties::JobId => (jobs.first(), false, jobs.second().unwrap_or(id(0))),
+                Ties::Insertion => (jobs.second().unwrap_or(jobs.first()), jobs.is_pair(), jobs.first()),
+            });
+            let key = |jobs: &Jobs| {
+                let share = self.share.get(jobs).map_or(0.0, |shares| shares[*column]);
+                let share = if world.runs(*jobs, *column) { share } else { 0.0 };
+                let received = self.received[&(*jobs, *column)];
+                let priority = Priority::of(share, received, self.total.get(*column).copied().unwrap_or(0.0));
+                (priority, self.deficit[&(*jobs, *column)], share)
+            };
+            queue.sort_by(|one, other| {
+                let (one, other) = (key(one), key(other));
+                (one.0.descending(other.0))
+                    .then(other.1.partial_cmp(&one.1).unwrap())
+                    .then(other.2.partial_cmp(&one.2).unwrap())
+            });
+            let mut left = up[*column];
+            let mut of_type = Vec::new();
+            for jobs in queue {
+                let zero = key(&jobs).0 == Priority::Nothing;
+                let known = self.allocated.contains(&jobs) || world.options.unallocated == Unallocated::Block;
+                let scale_factor = world.scale_factor[&jobs.first()];
+                if !world.runs(jobs, *column)
+                    || jobs.members().any(|job| taken.contains(&job))
+                    || (zero && (rules.skip_zero_priority || !known))
+                    || scale_factor > left
+                {
+                    continue;
+                }
+                left -= scale_factor;
+                taken.extend(jobs.members());
+                of_type.push(jobs);
+            }
+            selected.insert(*column, of_type);
+        }
+        selected
+    }
+}
+
+/// A random history in which both mechanisms must agree after every round.
+struct History {
+    world: World,
+    slow: Slow,
+    fast: Mechanism,
+    draws: Stream,
+    problem: Option<Problem>,
+    next_job: usize,
+    now: f64,
+}
+
+impl History {
+    fn new(seed: u64) -> Self {
+        let mut draws = SeedStreams::new(seed).stream("history");
+        let gavel = draws.below(2) == 1;
+        let options = if gavel { MechanismOptions::gavel() } else { MechanismOptions::corrected() };
+        let mut cluster = Cluster::try_new((0..3).map(|kind| (format!("t{kind}"), 4))).unwrap();
+        for kind in 0..3 {
+            let per_server = u32::try_from([1, 2, 4][draws.below(3)]).unwrap();
+            cluster = cluster.with_workers_per_server(&format!("t{kind}"), per_server).unwrap();
+        }
+        let fast = Mechanism::new(&cluster, options);
+        let world = World { cluster, options, scale_factor: BTreeMap::new(), runs: BTreeMap::new() };
+        Self { world, slow: Slow::default(), fast, draws, problem: None, next_job: 0, now: 0.0 }
+    }
+
+    fn arrive(&mut self) {
+        let job: JobId = id(self.next_job);
+        self.next_job += 1;
+        let scale_factor = u32::try_from([1, 1, 1, 2, 4][self.draws.below(5)]).unwrap();
+        let mut runs: Vec<bool> = (0..3).map(|_| self.draws.below(4) > 0).collect();
+        runs[0] = true;
+        for (other, known) in &self.world.scale_factor {
+            if *known == scale_factor {
+                let pair = Combination::pair(*other, job);
+                self.world.runs.insert(pair, (0..3).map(|_| self.draws.below(3) > 0).collect());
+            }
+        }
+        self.world.scale_factor.insert(job, scale_factor);
+        self.world.runs.insert(Combination::single(job), runs);
+        self.slow.open(&self.world, Combination::single(job), 0.0);
+        let world = &self.world;
+        self.fast.add_job(job, scale_factor, &|jobs, kind| world.runs(jobs, kind.index()));
+    }
+
+    fn leave(&mut self) {
+        let jobs: Vec<JobId> = self.world.scale_factor.keys().copied().collect();
+        if jobs.is_empty() {
+            return;
+        }
+        let gone = *self.draws.choice(&jobs);
+        self.world.scale_factor.remove(&gone);
+        self.slow.remove(gone);
+        self.fast.remove_job(gone);
+    }
+
+    /// A random point of the allocation polytope.
+    fn allocate(&mut self) -> Vec<(Jobs, Vec<f64>)> {
+        let jobs: Vec<JobId> = self.world.scale_factor.keys().copied().collect();
+        let mut rows: Vec<(Jobs, Vec<f64>)> = Vec::new();
+        let pairs: Vec<Jobs> = self.world.runs.keys().copied().filter(Combination::is_pair).collect();
+        let active = |pair: &Jobs| pair.members().all(|job| self.world.scale_factor.contains_key(&job));
+        let singles = jobs.iter().map(|job| Combination::single(*job));
+        for combination in singles.chain(pairs.into_iter().filter(active)) {
+            if self.draws.below(3) == 0 {
+                continue;
+            }
+            let share = |kind: usize, draws: &mut Stream| {
+                let possible = !combination.is_pair() || self.world.runs(combination, kind);
+                // Few values, so that ties happen.
+                if possible { [0.0, 0.0, 0.25, 0.5, 1.0][draws.below(5)] } else { 0.0 }
+            };
+            rows.push((combination, (0..3).map(|kind| share(kind, &mut self.draws)).collect()));
+        }
+        let mut worst: f64 = 1.0;
+        for job in &jobs {
+            let of_job = rows.iter().filter(|(combination, _)| combination.contains(*job));
+            worst = worst.max(of_job.map(|(_, shares)| shares.iter().sum::<f64>()).sum());
+        }
+        for kind in 0..3 {
+            let used = |(combination, shares): &(Jobs, Vec<f64>)| {
+                f64::from(self.world.scale_factor[&combination.first()]) * shares[kind]
+            };
+            worst = worst.max(rows.iter().map(used).sum::<f64>() / 4.0);
+        }
+        for (_, shares) in &mut rows {
+            for share in shares.iter_mut() {
+                *share /= worst;
+            }
+        }
+        rows
+    }
+
+    fn problem(&self) -> Problem {
+        let mut builder = ProblemBuilder::new(Arc::new(self.world.cluster.clone()));
+        let mut pairs = BTreeMap::new();
+        let index = |job: JobId| -> JobIndex {
+            id(self.world.scale_factor.keys().position(|other| *other == job).unwrap())
+        };
+        for (job, scale_factor) in &self.world.scale_factor {
+            let speed = |kind| if self.world.runs(Combination::single(*job), kind) { 1.0 } else { 0.0 };
+            let active = ActiveJob { scale_factor: *scale_factor, ..ActiveJob::new(*job) };
+            builder.job(active, &[speed(0), speed(1), speed(2)]);
+        }
+        for (jobs, runs) in &self.world.runs {
+            if jobs.is_pair() && jobs.members().all(|job| self.world.scale_factor.contains_key(&job)) {
+                let speeds = runs.iter().map(|runs| if *runs { [0.5, 0.5] } else { [0.0, 0.0] }).collect();
+                pairs.insert(jobs.map(index), speeds);
+            }
+        }
+        builder.colocation(Colocation::Pairs(pairs));
+        builder.build().unwrap()
+    }
+
+    fn recompute(&mut self, rules: Rules) {
+        let rows = self.allocate();
+        let problem = self.problem();
+        let ids: IndexVec<JobIndex, JobId> = problem.jobs().iter().map(|job| job.id).collect();
+        let index = |job: JobId| -> JobIndex { id(ids.iter().position(|other| *other == job).unwrap()) };
+        let by_index = rows.iter().map(|(jobs, shares)| (jobs.map(index), shares.clone()));
+        let allocation = Allocation::check(&problem, by_index).unwrap();
+        self.slow.settle(&self.world, self.now);
+        self.slow.adopt(&self.world, &rows);
+        self.fast.settle(Seconds::new(self.now));
+        let world = &self.world;
+        self.fast.adopt(&allocation, &ids, rules, &|jobs, kind| world.runs(jobs, kind.index()));
+        self.problem = Some(problem);
+    }
+
+    fn round(&mut self) {
+        for _ in 0..self.draws.below(3) {
+            self.arrive();
+        }
+        if self.draws.below(4) == 0 {
+            self.leave();
+        }
+        let worker = id::<WorkerId>(self.draws.below(12));
+        if self.draws.below(8) == 0 {
+            self.fast.set_up(worker, false);
+        } else {
+            self.fast.set_up(worker, true);
+        }
+        let rules = Rules { skip_zero_priority: self.draws.below(3) == 0, pair_fillers: false };
+        if self.fast.due(Seconds::new(self.now)) {
+            self.recompute(rules);
+        }
+        let mut order: Vec<usize> = (0..3).collect();
+        self.draws.shuffle(&mut order);
+        let before: BTreeMap<Jobs, (usize, Vec<WorkerId>)> = self
+            .fast
+            .leases()
+            .map(|lease| (lease.combination, (lease.worker_type.index(), lease.workers.to_vec())))
+            .collect();
+        let up: Vec<u32> = (0..3).map(|kind| self.fast.workers().n_up(id(kind))).collect();
+        let selected = self.slow.select(&self.world, self.fast.rules, &up, &order);
+        let order: Vec<WorkerTypeId> = order.into_iter().map(id).collect();
+        self.fast.assign(&order);
+        self.check(&selected, &before);
+        let n_leases = self.fast.leases().len();
+        for index in 0..n_leases {
+            let time = [359.0, 360.0, 17.5][self.draws.below(3)];
+            let (jobs, kind) =
+                (self.fast.lease(index).combination, self.fast.lease(index).worker_type.index());
+            self.fast.record_lease(index, Seconds::new(time));
+            *self.slow.received.get_mut(&(jobs, kind)).unwrap() += time;
+            if let Some(total) = self.slow.total.get_mut(kind) {
+                *total += time;
+            }
+        }
+        self.now += 360.0;
+    }
+
+    /// Leases are what was selected; extended where that is possible, else on as few servers as is possible.
+    fn check(&self, selected: &BTreeMap<usize, Vec<Jobs>>, before: &BTreeMap<Jobs, (usize, Vec<WorkerId>)>) {
+        let blocked = |jobs: &Jobs, kind: usize| {
+            self.world.options.unallocated == Unallocated::Block
+                && !self.slow.allocated.contains(jobs)
+                && before.get(jobs).is_none_or(|(old, _)| *old != kind)
+        };
+        let mut granted: BTreeSet<WorkerId> = BTreeSet::new();
+        for kind in 0..3 {
+            let of_type: Vec<GrantedLease<'_>> =
+                self.fast.leases().filter(|lease| lease.worker_type.index() == kind).collect();
+            let found: BTreeSet<Jobs> = of_type.iter().map(|lease| lease.combination).collect();
+            let placed = selected[&kind].iter().filter(|jobs| !blocked(jobs, kind)).copied();
+            let expected: BTreeSet<Jobs> = placed.collect();
+            // An unallocated combination with a lease of before keeps it, or has nothing.
+            let kept = |jobs: &Jobs| !self.slow.allocated.contains(jobs);
+            assert!(found.difference(&expected).next().is_none(), "{found:?} beyond {expected:?}");
+            assert!(expected.difference(&found).all(kept), "{expected:?} beyond {found:?}");
+            let mut scale_factors: Vec<u32> = Vec::new();
+            for lease in of_type {
+                let workers = self.fast.workers();
+                let scale_factor = self.world.scale_factor[&lease.combination.first()];
+                assert_eq!(lease.workers.len(), scale_factor as usize);
+                let free = |worker: &WorkerId| workers.is_up(*worker) && !granted.contains(worker);
+                assert!(lease.workers.iter().all(|worker| {
+                    free(worker) && workers.worker_type(*worker) == Some(lease.worker_type)
+                }));
+                let old = before.get(&lease.combination).filter(|(old, _)| *old == kind);
+                let could_keep = old.is_some_and(|(_, old)| old.iter().all(free));
+                assert_eq!(lease.extended, could_keep, "{:?}", lease.combination);
+                if !lease.extended && self.world.options.gangs == Gangs::FewestServers {
+                    let mut on_server: BTreeMap<_, usize> = BTreeMap::new();
+                    for worker in workers.of_type(lease.worker_type).filter(free) {
+                        *on_server.entry(workers.server(worker)).or_default() += 1;
+                    }
+                    let mut most: Vec<usize> = on_server.into_values().collect();
+                    most.sort_by_key(|free| Reverse(*free));
+                    let mut left = lease.workers.len();
+                    let least = most.iter().take_while(|free| {
+                        let needed = left > 0;
+                        left = left.saturating_sub(**free);
+                        needed
+                    });
+                    assert_eq!(lease.n_servers as usize, least.count());
+                }
+                granted.extend(lease.workers);
+                scale_factors.push(scale_factor);
+            }
+            assert!(scale_factors.is_sorted_by_key(|scale_factor| Reverse(*scale_factor)));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_fast_mechanism_is_the_obvious_one(seed in any::<u64>()) {
+        let mut history = History::new(seed);
+        for _ in 0..25 {
+            history.round();
+        }
+    }
+
+    #[test]
+    fn a_restored_mechanism_goes_on_the_same(seed in any::<u64>()) {
+        let mut history = History::new(seed);
+        for _ in 0..12 {
+            history.round();
+        }
+        let state = history.fast.state();
+        let text = serde_json::to_string(&state).unwrap();
+        let read: MechanismState = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&read, &state);
+        let mut restored = Mechanism::restore(&history.world.cluster, history.world.options, &read).unwrap();
+        let order = [id(2), id(0), id(1)];
+        restored.assign(&order);
+        history.fast.assign(&order);
+        let leases = |mechanism: &Mechanism| {
+            let owned = mechanism.leases().map(|lease| {
+                (lease.combination, lease.worker_type, lease.workers.to_vec(), lease.extended)
+            });
+            owned.collect::<Vec<_>>()
+        };
+        prop_assert_eq!(leases(&restored), leases(&history.fast));
+        prop_assert_eq!(restored.state(), history.fast.state());
+    }
+}
+
+/// One type, `n` workers; every job runs there.
+fn mechanism(n: u32, options: MechanismOptions) -> Mechanism {
+    Mechanism::new(&Cluster::try_new([("only", n)]).unwrap(), options)
+}
+
+fn adopt(mechanism: &mut Mechanism, shares: &[f64], rules: Rules) {
+    let cluster = Cluster::try_new([("only", 8)]).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for job in 0..shares.len() {
+        builder.job(ActiveJob::new(id(job)), &[1.0]);
+    }
+    let problem = builder.build().unwrap();
+    let rows = shares.iter().enumerate().map(|(job, share)| (Combination::single(id(job)), vec![*share]));
+    let allocation = Allocation::check(&problem, rows).unwrap();
+    let ids = problem.jobs().iter().map(|job| job.id).collect();
+    mechanism.adopt(&allocation, &ids, rules, &|_, _| true);
+}
+
+#[test]
+fn two_jobs_with_shares_two_to_one_run_two_rounds_to_one() {
+    let mut mechanism = mechanism(1, MechanismOptions::corrected());
+    for job in 0..2 {
+        mechanism.add_job(id(job), 1, &|_, _| true);
+    }
+    mechanism.settle(Seconds::ZERO);
+    adopt(&mut mechanism, &[2.0 / 3.0, 1.0 / 3.0], Rules::default());
+    let mut ran = [0; 2];
+    for _ in 0..300 {
+        mechanism.assign(&[id(0)]);
+        let lease = mechanism.lease(0);
+        ran[lease.combination.first().index()] += 1;
+        mechanism.record_lease(0, Seconds::new(360.0));
+    }
+    assert_eq!(ran, [200, 100]);
+    // What is owed and what was run agree, so nothing is left over.
+    mechanism.settle(Seconds::new(300.0 * 360.0));
+    for job in 0..2 {
+        let deficit = mechanism.deficit(Combination::single(id(job)), id(0)).unwrap();
+        assert!(deficit.get().abs() < 1e-6, "{deficit}");
+    }
+}
+
+#[test]
+fn a_late_job_blocks_a_worker_only_as_published() {
+    for (options, n_leases) in [(MechanismOptions::corrected(), 1), (MechanismOptions::gavel(), 1)] {
+        let published = options.unallocated == Unallocated::Block;
+        let mut mechanism = mechanism(2, options);
+        mechanism.add_job(id(0), 1, &|_, _| true);
+        mechanism.settle(Seconds::new(100.0));
+        adopt(&mut mechanism, &[1.0], Rules::default());
+        mechanism.add_job(id(1), 1, &|_, _| true);
+        mechanism.assign(&[id(0)]);
+        assert_eq!(mechanism.leases().len(), n_leases);
+        // Described: the worker is left, so that whoever runs the rounds asks for an allocation at once.
+        assert_eq!(mechanism.waits_beside_idle(), !published);
+        assert!(!mechanism.due(Seconds::new(200.0)));
+        assert!(mechanism.due(Seconds::new(100.0 + 1920.0)));
+    }
+}
+
+#[test]
+fn a_reset_at_time_zero_counts_for_nothing_as_published() {
+    for (options, due) in [(MechanismOptions::corrected(), false), (MechanismOptions::gavel(), true)] {
+        let mut mechanism = mechanism(1, options);
+        assert!(mechanism.due(Seconds::ZERO));
+        mechanism.settle(Seconds::ZERO);
+        mechanism.note_change();
+        assert_eq!(mechanism.due(Seconds::new(360.0)), due);
+    }
+}
+
+#[test]
+fn jobs_without_a_share_fill_workers_unless_the_policy_forbids() {
+    for (skip_zero_priority, n_leases) in [(false, 2), (true, 1)] {
+        let mut mechanism = mechanism(2, MechanismOptions::corrected());
+        for job in 0..2 {
+            mechanism.add_job(id(job), 1, &|_, _| true);
+        }
+        mechanism.settle(Seconds::ZERO);
+        adopt(&mut mechanism, &[1.0, 0.0], Rules { skip_zero_priority, pair_fillers: false });
+        mechanism.assign(&[id(0)]);
+        assert_eq!(mechanism.leases().len(), n_leases);
+    }
+}
