@@ -193,7 +193,7 @@ impl Allocation {
         &self.shares
     }
 
-    /// thr(m, X) of every job in steps/s, under measured throughputs whatever the policy's view: [n].
+    /// thr(m, X) of every job in steps/s, under measured throughputs whatever the policy's view: `[n]`.
     pub fn effective_throughput(&self) -> &IndexVec<JobIndex, f64> {
         &self.effective_throughput
     }

@@ -251,7 +251,7 @@ impl Problem {
         self.cluster.n_types()
     }
 
-    /// The active jobs: [n].
+    /// The active jobs: `[n]`.
     pub fn jobs(&self) -> &IndexVec<JobIndex, ActiveJob> {
         &self.jobs
     }
@@ -266,7 +266,7 @@ impl Problem {
         &self.entities
     }
 
-    /// Further per-job columns that the caller supplied, by name: each [n].
+    /// Further per-job columns that the caller supplied, by name: each `[n]`.
     pub fn extra(&self) -> &BTreeMap<String, Vec<f64>> {
         &self.extra
     }
@@ -337,7 +337,7 @@ impl ProblemBuilder {
         Self { problem }
     }
 
-    /// Adds a job with its steps/s alone on each worker type: [K].
+    /// Adds a job with its steps/s alone on each worker type: `[K]`.
     pub fn job(&mut self, job: ActiveJob, throughput: &[f64]) -> JobIndex {
         self.problem.throughput.push_row(throughput);
         self.problem.jobs.push(job)
@@ -354,7 +354,7 @@ impl ProblemBuilder {
         self
     }
 
-    /// Adds a per-job column that policy files may name: [n].
+    /// Adds a per-job column that policy files may name: `[n]`.
     pub fn extra(&mut self, name: impl Into<String>, column: Vec<f64>) -> &mut Self {
         self.problem.extra.insert(name.into(), column);
         self

@@ -3,7 +3,7 @@
 //!   ρ_m = JCT_m / I_m        I_m = Σ over slices of steps / thr_iso(m)
 //!
 //! thr_iso(m) is the throughput of job m on an isolated 1/n share of the cluster, n being the number of active
-//! jobs when the slice ran: x[m,j] = w_j/(n·s_m), the row divided by max(1, its sum). So ρ ≤ 1 says that sharing
+//! jobs when the slice ran: x`[m,j]` = w_j/(n·s_m), the row divided by max(1, its sum). So ρ ≤ 1 says that sharing
 //! was no worse for the job than a cluster split n ways.
 //!
 //! Source: Mahajan et al., NSDI '20 (ρ); Narayanan et al., OSDI '20 (the isolated share). Differs from both in

@@ -56,7 +56,7 @@ pub struct Decision {
     pub allocation: Allocation,
     /// The policy's own objective; none for heuristics.
     pub objective: Option<ObjectiveReport>,
-    /// The normalized level of every job, where the policy has levels: [n].
+    /// The normalized level of every job, where the policy has levels: `[n]`.
     pub levels: Option<Vec<f64>>,
     /// How it was solved; none for closed forms and heuristics.
     pub solve: Option<SolveReport>,

@@ -11,9 +11,9 @@ pub struct Explanation {
     pub decision: Decision,
     /// How the optimum was found and why so; a rule's summary for heuristics.
     pub reason: String,
-    /// What the worker types' capacity is worth: [K].
+    /// What the worker types' capacity is worth: `[K]`.
     pub types: Vec<TypeExplanation>,
-    /// Job by job: [n].
+    /// Job by job: `[n]`.
     pub jobs: Vec<JobExplanation>,
 }
 

@@ -3,8 +3,8 @@
 //! | symbol     | shape   | unit    | here                                                                       |
 //! |------------|---------|---------|----------------------------------------------------------------------------|
 //! | T          | [n × K] | steps/s | [`ThroughputView::row`]                                                    |
-//! | `thr_eq`   | [n]     | steps/s | Σ_j T[m,j]·w_j / Σ_j w_j: [`equal_share`]                                   |
-//! | `thr_iso`  | [n]     | steps/s | Σ_j T[m,j]·x[m,j], x = w_j/(n·s_m), rows at most 1: [`isolated`]            |
+//! | `thr_eq`   | `[n]`     | steps/s | Σ_j T`[m,j]`·w_j / Σ_j w_j: [`equal_share`]                                   |
+//! | `thr_iso`  | `[n]`     | steps/s | Σ_j T`[m,j]`·x`[m,j]`, x = w_j/(n·s_m), rows at most 1: [`isolated`]            |
 //!
 //! Source: Narayanan et al. (OSDI '20), §4.1 and §4.2.
 
@@ -40,7 +40,7 @@ impl ThroughputView {
         worker_types.iter().find_map(|name| cluster.find(name)).or_else(fastest)
     }
 
-    /// Writes T[m, ·] as this view has it into `row`: [K].
+    /// Writes T[m, ·] as this view has it into `row`: `[K]`.
     pub fn row(&self, problem: &Problem, job: JobIndex, row: &mut [f64]) {
         let measured = problem.throughput().row(job);
         match self {

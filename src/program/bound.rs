@@ -66,7 +66,7 @@ pub struct Term {
 /// What a job of each member gets: the variables of an objective, as numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Effective throughput: [members], steps/s.
+    /// Effective throughput: `[members]`, steps/s.
     pub throughput: Vec<f64>,
     /// The part of it from each worker type: [members × K].
     pub throughput_on: Vec<f64>,
@@ -256,7 +256,7 @@ impl<'a> BoundObjective<'a> {
         self.levels.as_ref().map(|levels| levels.required(member, level))
     }
 
-    /// The value of every member's leaf at a point: [members]; its throughputs, as a rule.
+    /// The value of every member's leaf at a point: `[members]`; its throughputs, as a rule.
     pub fn leaves(&self, point: &Point) -> Option<Vec<f64>> {
         let inversion = self.objective.inversion()?;
         if inversion.leaf_is_throughput() {
@@ -266,7 +266,7 @@ impl<'a> BoundObjective<'a> {
         Some((0..self.instance.n_members()).map(leaf).collect())
     }
 
-    /// What the jobs get from class times of the columns: [columns].
+    /// What the jobs get from class times of the columns: `[columns]`.
     pub fn point(&self, class_time: &[f64]) -> Point {
         let (n, k) = (self.instance.n_members(), self.instance.n_types());
         let mut point =
@@ -287,7 +287,7 @@ impl<'a> BoundObjective<'a> {
         self.evaluate(self.objective.expression(), At::default(), Some(point))
     }
 
-    /// How far each constraint is exceeded at a point, at its worst job or worker type: [constraints]; at most
+    /// How far each constraint is exceeded at a point, at its worst job or worker type: `[constraints]`; at most
     /// 0 where it holds.
     pub fn excesses(&self, point: &Point) -> Vec<f64> {
         let excess = |constraint: &super::objective::Constraint| {

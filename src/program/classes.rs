@@ -87,7 +87,7 @@ impl Classes {
         &self.members[class]
     }
 
-    /// Jobs in each class: [classes].
+    /// Jobs in each class: `[classes]`.
     pub fn multiplicity(&self) -> Vec<f64> {
         self.members.iter().map(|members| members.len() as f64).collect()
     }

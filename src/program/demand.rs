@@ -28,7 +28,7 @@ impl Demand {
 }
 
 impl BoundObjective<'_> {
-    /// The level program of `demands` [members], with the policy's own constraints. Its value is the level; its
+    /// The level program of `demands` `[members]`, with the policy's own constraints. Its value is the level; its
     /// [`level_rows`](Formulation::level_rows) are the demands, one per member. If no demand has a slope the
     /// level is 0.
     ///

@@ -1,6 +1,6 @@
 //! From a bound objective to a program in standard form.
 //!
-//! Every program has one column of class time Y[c,j] per combination and worker type it runs on, one time row
+//! Every program has one column of class time Y`[c,j]` per combination and worker type it runs on, one time row
 //! per member and one capacity row per worker type (see [`instance`](super::instance)), then what the
 //! objective and its constraints add: a level column with a row per member, auxiliary columns for curved or
 //! piecewise linear parts, cones. Columns carry rigorous implied bounds, from interval arithmetic over all
@@ -105,7 +105,7 @@ impl BoundObjective<'_> {
         value.is_finite().then_some(value)
     }
 
-    /// The isolated share as class times: x[m,j] = w_j/(n·s_m), each job's row divided by max(1, its sum).
+    /// The isolated share as class times: x`[m,j]` = w_j/(n·s_m), each job's row divided by max(1, its sum).
     pub fn isolated(&self) -> Vec<f64> {
         let instance = self.instance;
         let n_jobs: f64 = instance.multiplicity.iter().sum();

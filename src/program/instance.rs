@@ -2,12 +2,12 @@
 //!
 //! A *member* is a class of interchangeable jobs with a multiplicity (1 where every job stands for itself).
 //! A *combination* is what a column of the program gives time to: a member alone, or two members sharing
-//! workers. Columns are in units of **class time**: Y[c,j] = the time on worker type j summed over the jobs of
+//! workers. Columns are in units of **class time**: Y`[c,j]` = the time on worker type j summed over the jobs of
 //! the class, so a member of multiplicity n has n units of time to spend.
 //!
-//!   effective throughput of one job of member m:  thr(m) = Σ_{c∋m} Σ_j uses(m,c)·T[m,c,j]·Y[c,j] / n_m
-//!   time:      Σ_{c∋m} Σ_j uses(m,c)·Y[c,j] ≤ n_m         for every member
-//!   capacity:  Σ_c s_c·Y[c,j] ≤ w_j                       for every worker type
+//!   effective throughput of one job of member m:  thr(m) = Σ_{c∋m} Σ_j uses(m,c)·T`[m,c,j]`·Y`[c,j]` / n_m
+//!   time:      Σ_{c∋m} Σ_j uses(m,c)·Y`[c,j]` ≤ n_m         for every member
+//!   capacity:  Σ_c s_c·Y`[c,j]` ≤ w_j                       for every worker type
 //!
 //! A member paired with its own kind has uses = 2: one unit of pair time spends two units of its time.
 
@@ -20,7 +20,7 @@ pub struct Part {
     pub member: usize,
     /// Units of its time that one unit of the combination's time spends: 1, or 2 for its own kind.
     pub uses: f64,
-    /// Its throughput there, as the policy's view has it: [K]; 0 where it cannot run.
+    /// Its throughput there, as the policy's view has it: `[K]`; 0 where it cannot run.
     pub throughput: Vec<f64>,
 }
 
@@ -45,19 +45,19 @@ pub struct Column {
 /// All numbers of one decision, dense.
 #[derive(Clone, Debug, Default)]
 pub struct Instance {
-    /// Workers of each type: [K].
+    /// Workers of each type: `[K]`.
     pub capacity: Vec<f64>,
-    /// Jobs in each member class: [members].
+    /// Jobs in each member class: `[members]`.
     pub multiplicity: Vec<f64>,
-    /// Per-job data by name, each [members]: `weight`, `steps_remaining`, ….
+    /// Per-job data by name, each `[members]`: `weight`, `steps_remaining`, ….
     pub data: BTreeMap<String, Vec<f64>>,
-    /// Per-worker-type data by name, each [K]: `price`, ….
+    /// Per-worker-type data by name, each `[K]`: `price`, ….
     pub type_data: BTreeMap<String, Vec<f64>>,
-    /// Worker types by name, for `time_on(…)`: [K].
+    /// Worker types by name, for `time_on(…)`: `[K]`.
     pub worker_types: Vec<String>,
     /// Combinations: singles of every member first, in member order, then pairs.
     pub combinations: Vec<InstanceCombination>,
-    /// Members let off the droppable constraints: [members], or empty if none is.
+    /// Members let off the droppable constraints: `[members]`, or empty if none is.
     pub waived: Vec<bool>,
 }
 

@@ -1,6 +1,6 @@
 //! Optimization programs: from an objective's text to the standard form that solvers take.
 //!
-//! In: an expression and an [`Instance`](instance::Instance) of numbers. Out: a [`Program`](standard::Program).
+//! In: an expression and an [`Instance`] of numbers. Out: a [`Program`].
 //! It knows nothing of jobs' names, clusters or solvers.
 
 pub mod instance;

@@ -18,7 +18,7 @@ impl BoundObjective<'_> {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
     }
 
-    /// The program that maximizes how many jobs have all their promises kept; `kept` decides some: [members].
+    /// The program that maximizes how many jobs have all their promises kept; `kept` decides some: `[members]`.
     pub fn promises(&self, kept: &[Option<bool>]) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = self.polytope(&reach);

@@ -1,9 +1,9 @@
 //! The standard form: a linear objective over bounded columns, ranged rows, and cones.
 //!
 //!   maximize or minimize   offset + cost·x
-//!   subject to             row.lower ≤ A x ≤ row.upper          [rows]
-//!                          F x + g ∈ K₁ × K₂ × …                [cones]
-//!                          column.lower ≤ x ≤ column.upper      [columns]
+//!   subject to             row.lower ≤ A x ≤ row.upper          `[rows]`
+//!                          F x + g ∈ K₁ × K₂ × …                `[cones]`
+//!                          column.lower ≤ x ≤ column.upper      `[columns]`
 //!
 //! Infinite bounds are `f64::INFINITY` and its negative. Every column also carries *implied* bounds: valid for
 //! at least one optimal solution, though no solver need be told; a certificate's dual bound may use them.
@@ -90,13 +90,13 @@ pub struct Program {
     pub sense: Sense,
     /// Constant of the objective.
     pub offset: f64,
-    /// Objective coefficients: [columns].
+    /// Objective coefficients: `[columns]`.
     pub cost: Vec<f64>,
-    /// Bounds a solver must keep: [columns].
+    /// Bounds a solver must keep: `[columns]`.
     pub columns: Vec<Range>,
-    /// Bounds that hold for at least one optimum, at least as tight as `columns`: [columns].
+    /// Bounds that hold for at least one optimum, at least as tight as `columns`: `[columns]`.
     pub implied: Vec<Range>,
-    /// Row bounds: [rows].
+    /// Row bounds: `[rows]`.
     pub rows: Vec<Range>,
     /// Where each row's terms start: [rows + 1].
     pub row_starts: Vec<usize>,

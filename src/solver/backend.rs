@@ -106,11 +106,11 @@ pub struct WarmStart {
 pub struct Solution {
     /// Why the backend stopped.
     pub termination: Termination,
-    /// Column values: [columns]; empty if there are none to give.
+    /// Column values: `[columns]`; empty if there are none to give.
     pub columns: Vec<f64>,
-    /// Change of the objective per unit of each row's binding bound: [rows]; empty if not given.
+    /// Change of the objective per unit of each row's binding bound: `[rows]`; empty if not given.
     pub row_duals: Vec<f64>,
-    /// Change of the objective per unit added to each cone entry's constant: [cones][entries]; empty if not given.
+    /// Change of the objective per unit added to each cone entry's constant: `[cones][entries]`; empty if not given.
     pub cone_duals: Vec<Vec<f64>>,
     /// Objective as the backend reports it.
     pub objective: f64,

@@ -168,7 +168,7 @@ impl SweepSpec {
         self.axes.iter().map(|axis| axis.values.len()).product()
     }
 
-    /// The run in which each axis has the value of this position: [axes].
+    /// The run in which each axis has the value of this position: `[axes]`.
     ///
     /// # Panics
     /// If there are not as many positions as axes, or one is out of range.
@@ -181,7 +181,7 @@ impl SweepSpec {
         serde_json::from_value(tree).expect("values were checked one by one when the sweep was read")
     }
 
-    /// Where the document says what a field is at a point: [axes] positions; for complaints about the point's run.
+    /// Where the document says what a field is at a point: `[axes]` positions; for complaints about the point's run.
     pub fn path_of(&self, field: &str, positions: &[usize]) -> String {
         let axes = self.axes.iter().zip(&self.places).zip(positions);
         for ((axis, place), position) in axes {

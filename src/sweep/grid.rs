@@ -16,9 +16,9 @@ use crate::spec::sweep::{SweepSpec, value_text};
 pub struct Point {
     /// Its position in the whole grid, from 0; the same whatever part of the grid is run.
     pub index: usize,
-    /// The position of its value on each axis: [axes].
+    /// The position of its value on each axis: `[axes]`.
     pub positions: Vec<usize>,
-    /// Its value on each axis: [axes].
+    /// Its value on each axis: `[axes]`.
     pub values: Vec<Value>,
     /// The run.
     pub spec: RunSpec,

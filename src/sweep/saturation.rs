@@ -10,10 +10,10 @@
 //! | symbol     | unit    | here                                                                          |
 //! |------------|---------|-------------------------------------------------------------------------------|
 //! | k          |         | a job type at a scale factor that the generator draws with probability p_k    |
-//! | E[steps_k] | steps   | the expectation of its work, from the generator's distribution                |
+//! | E`[steps_k]` | steps   | the expectation of its work, from the generator's distribution                |
 //! | c          |         | a kind alone, or two of one scale factor on the same workers if that is allowed |
-//! | T[k,c,j]   | steps/s | throughput; of one kind alone, the best of consolidated and not               |
-//! | Y[c,j]     | 1       | the long-run average number of combinations c that run on worker type j       |
+//! | T`[k,c,j]`   | steps/s | throughput; of one kind alone, the best of consolidated and not               |
+//! | Y`[c,j]`     | 1       | the long-run average number of combinations c that run on worker type j       |
 //!
 //! **What it proves.** Whatever a policy and a mechanism do, the long-run averages Y of what runs satisfy the
 //! capacity rows, and a kind of job whose queue does not grow without bound is served as fast as it arrives, which

@@ -7,7 +7,7 @@
 //! | table  | columns                                                                                      |
 //! |--------|----------------------------------------------------------------------------------------------|
 //! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order            |
-//! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), [`METRICS`], `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time) |
+//! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time) |
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
 
 use std::fs::{self, File};

@@ -28,9 +28,9 @@ pub struct RowKey {
 pub struct Measured {
     /// The name others know the matrix by.
     pub name: String,
-    /// Worker types, fastest first: [type].
+    /// Worker types, fastest first: `[type]`.
     pub worker_types: Vec<String>,
-    /// Job types at scale factors: [row].
+    /// Job types at scale factors: `[row]`.
     pub rows: Vec<RowKey>,
     /// Steps/s alone on the fewest servers: [row × type]; 0 = cannot run.
     pub consolidated: Vec<Vec<f64>>,

@@ -3,11 +3,11 @@
 //! | symbol    | meaning                                                                    | unit    |
 //! |-----------|----------------------------------------------------------------------------|---------|
 //! | e_m       | time since arrival                                                         | s       |
-//! | r_m/T[m,j]| time job m would take on type j                                            | s       |
+//! | r_m/T`[m,j]`| time job m would take on type j                                            | s       |
 //! | k         | position from the end of a worker's queue: the job there delays k jobs,    |         |
 //! |           | itself included                                                            |         |
 //!
-//!   cost(m, worker of type j, k) = e_m + k · r_m / T[m,j]
+//!   cost(m, worker of type j, k) = e_m + k · r_m / T`[m,j]`
 //!
 //! A minimum-cost assignment of waiting jobs to (worker, k) gives each free worker its queue; the first of each
 //! queue starts and the rest wait for the next call. A job that has started keeps its worker type to its end.

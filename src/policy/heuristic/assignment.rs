@@ -1,6 +1,6 @@
 //! Minimum-cost assignment: every row to a column with room for it, by shortest augmenting paths.
 //!
-//! Rows are matched one by one. For each, a shortest path in reduced costs (cost − u[row] − v[column]) leads over
+//! Rows are matched one by one. For each, a shortest path in reduced costs (cost − u`[row]` − v[column]) leads over
 //! full columns to one with room; columns along it change hands, and the prices u, v are moved so that
 //! reduced costs stay non-negative. Costs are a function, never a matrix: memory is O(rows + columns), time
 //! O(rows² · columns) at worst.

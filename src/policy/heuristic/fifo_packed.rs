@@ -10,7 +10,7 @@
 //!
 //! | symbol    | meaning                                                                              |
 //! |-----------|--------------------------------------------------------------------------------------|
-//! | N_j(a, b) | T[a,{a,b},j]/T[a,j] + T[b,{a,b},j]/T[b,j], the pair's normalized throughput on type j |
+//! | N_j(a, b) | T[a,{a,b},j]/T`[a,j]` + T[b,{a,b},j]/T`[b,j]`, the pair's normalized throughput on type j |
 //!
 //! Source: Gavel (OSDI '20), its FIFO baseline with space sharing.
 //!

@@ -4,11 +4,11 @@
 //! random with jobs of the same scale factor; a pair stays until a member finishes or it proves to gain nothing.
 //! All m combinations, pairs and single jobs alike, then share the cluster equally:
 //!
-//!   X[c,j] = w_j / (m · s_c), each row divided by max(1, its sum)
+//!   X`[c,j]` = w_j / (m · s_c), each row divided by max(1, its sum)
 //!
 //! | symbol    | meaning                                                                              |
 //! |-----------|--------------------------------------------------------------------------------------|
-//! | N_j(a, b) | T[a,{a,b},j]/T[a,j] + T[b,{a,b},j]/T[b,j], the pair's normalized throughput on type j |
+//! | N_j(a, b) | T[a,{a,b},j]/T`[a,j]` + T[b,{a,b},j]/T`[b,j]`, the pair's normalized throughput on type j |
 //!
 //! Source: Xiao et al., OSDI '18, as Gavel implements it for comparison.
 //!

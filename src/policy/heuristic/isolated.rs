@@ -1,12 +1,12 @@
 //! Isolated: every job has the time it would have on an n-th of the cluster of its own.
 //!
-//!   x[m,j] = w_j / (n·s_m), each row divided by max(1, its sum)
+//!   x`[m,j]` = w_j / (n·s_m), each row divided by max(1, its sum)
 //!
 //! | symbol | shape | unit    | here                              |
 //! |--------|-------|---------|-----------------------------------|
 //! | x      | [n×K] | 1       | shares                            |
-//! | w_j    | [K]   | workers | `cluster.types()[j].n_workers`    |
-//! | s_m    | [n]   | workers | `jobs()[m].scale_factor`          |
+//! | w_j    | `[K]`   | workers | `cluster.types()[j].n_workers`    |
+//! | s_m    | `[n]`   | workers | `jobs()[m].scale_factor`          |
 //!
 //! Throughputs and weights do not matter; a job is given its part also of types that it cannot run on. Closed
 //! form, O(n·K). Source: Narayanan et al., OSDI '20, section 4 (the isolated share of finish-time fairness).

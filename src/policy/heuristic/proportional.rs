@@ -1,6 +1,6 @@
 //! Proportional: every job has the same time, spread over the worker types in proportion to their workers.
 //!
-//!   x[m,j] = λ·w_j / Σ_k w_k,   λ = min(1, Σ_k w_k / Σ_m s_m)
+//!   x`[m,j]` = λ·w_j / Σ_k w_k,   λ = min(1, Σ_k w_k / Σ_m s_m)
 //!
 //! The symbols are those of [`isolated`](super::isolated). λ is the largest level at which no job has more than
 //! all of its time and no worker type is given away more than once: the equal share by which fairness policies

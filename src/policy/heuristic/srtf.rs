@@ -3,8 +3,8 @@
 //! | symbol    | meaning                                                        | unit            |
 //! |-----------|----------------------------------------------------------------|-----------------|
 //! | r_m       | steps remaining                                                | steps           |
-//! | T[m,j]    | throughput alone on type j                                     | steps/s         |
-//! | left_m    | r_m / max_j T[m,j], over types with at least s_m workers       | s               |
+//! | T`[m,j]`    | throughput alone on type j                                     | steps/s         |
+//! | left_m    | r_m / max_j T`[m,j]`, over types with at least s_m workers       | s               |
 //! | service_m | s_m · left_m                                                   | worker-seconds  |
 //!
 //! Jobs in ascending order of left_m (or service_m), ties by arrival, each take s_m whole workers of the type

@@ -156,7 +156,7 @@ pub fn alphabetical(problem: &Problem) -> Vec<WorkerTypeId> {
     order
 }
 
-/// Time each job would take alone for its steps left, on the fastest type that has workers enough: [n], in s.
+/// Time each job would take alone for its steps left, on the fastest type that has workers enough: `[n]`, in s.
 ///
 /// # Errors
 /// If a job has no steps left.
