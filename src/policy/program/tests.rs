@@ -8,11 +8,12 @@ use super::*;
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::{Policy, PolicyError};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+use crate::program::expression::Vocabulary;
 use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
 use crate::units::{Seconds, Steps};
 
 fn options(sense: Sense, text: &str) -> ProgramOptions {
-    let objective = Objective::check(&ObjectiveText::new(sense, text), Default::default()).unwrap();
+    let objective = Objective::check(&ObjectiveText::new(sense, text), Vocabulary::default()).unwrap();
     ProgramOptions {
         name: "tested".to_owned(),
         objective,
@@ -28,7 +29,7 @@ fn options(sense: Sense, text: &str) -> ProgramOptions {
 fn promising() -> ProgramOptions {
     let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
     text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
-    let objective = Objective::check(&text, Default::default()).unwrap();
+    let objective = Objective::check(&text, Vocabulary::default()).unwrap();
     ProgramOptions { objective, ..options(Sense::Maximize, "sum_over_jobs(throughput)") }
 }
 
@@ -114,7 +115,7 @@ fn can_keep(jobs: &[([f64; 2], u32, f64, Option<f64>)], workers: [u32; 2], chose
         .collect();
     let mut hard = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
     hard.for_each_job = vec![ConstraintText::hard("throughput >= steps_remaining / slo_remaining")];
-    let objective = Objective::check(&hard, Default::default()).unwrap();
+    let objective = Objective::check(&hard, Vocabulary::default()).unwrap();
     let mut policy = ProgramPolicy::try_new(ProgramOptions { objective, ..promising() }).unwrap();
     policy.allocate(&problem(workers, &jobs)).is_ok()
 }
