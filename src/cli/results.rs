@@ -16,6 +16,10 @@ use crate::sweep::{METRICS, Row, RunError, Status, Store, StoreError, Study};
 
 /// Look at the results of sweeps, and join them
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  apportion results show results/quick
+  apportion results merge results/all results/part-1 results/part-2")]
 pub struct ResultsArguments {
     #[command(subcommand)]
     command: ResultsCommand,
