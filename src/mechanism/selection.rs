@@ -1,7 +1,6 @@
 //! Who runs in the next round: greedily, type by type, the most urgent first, without backtracking.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 
 use super::ledger::{Ledger, Slot};
 use super::options::{MechanismOptions, Unallocated};
@@ -10,7 +9,10 @@ use super::priority::{Priority, descending};
 use super::rounds::Rules;
 use crate::index::{Id, WorkerTypeId};
 
-/// A combination that wants a worker type; the greatest is selected first.
+/// Half the fewest entries that are put in order at once.
+const CHUNK_MIN: usize = 4;
+
+/// A combination that wants a worker type; the least is selected first.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     urgency: u64,
@@ -23,10 +25,10 @@ struct Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.urgency.cmp(&other.urgency))
-            .then_with(|| descending(other.deficit, self.deficit))
-            .then_with(|| descending(other.share, self.share))
-            .then_with(|| other.position.cmp(&self.position))
+        (other.urgency.cmp(&self.urgency))
+            .then_with(|| descending(self.deficit, other.deficit))
+            .then_with(|| descending(self.share, other.share))
+            .then_with(|| self.position.cmp(&other.position))
     }
 }
 
@@ -123,6 +125,10 @@ impl Selection {
         self.entries.clear();
         let total = ledger.total[column];
         for (position, slot) in &self.sharing[column] {
+            let [first, second] = ledger.accounts[*slot as usize].members;
+            if self.has_taken(ledger, first) || self.has_taken(ledger, second) {
+                continue;
+            }
             let cell = ledger.row(*slot) + column;
             let share = ledger.share[cell];
             self.entries.push(Entry {
@@ -157,25 +163,39 @@ impl Selection {
 
     /// Takes the entries that fit, in descending (priority, deficit, share), then by position.
     fn take_entries(&mut self, ledger: &mut Ledger, column: usize) {
-        // A heap, because few are taken of many.
-        let mut heap = BinaryHeap::from(std::mem::take(&mut self.entries));
-        while self.left[column] > 0
-            && let Some(entry) = heap.pop()
-        {
-            let account = &ledger.accounts[entry.slot as usize];
-            let [first, second] = account.members;
-            if account.scale_factor > self.left[column]
-                || ledger.members[first as usize].taken == self.stamp
-                || ledger.members[second as usize].taken == self.stamp
-            {
-                continue;
+        let mut entries = std::mem::take(&mut self.entries);
+        let mut rest = entries.as_mut_slice();
+        // No more are taken than workers are left, so only that many are put in order, then the next as many.
+        let mut n_ordered = CHUNK_MIN;
+        while self.left[column] > 0 && !rest.is_empty() {
+            n_ordered = (n_ordered * 2).max(self.left[column] as usize).min(rest.len());
+            if n_ordered < rest.len() {
+                rest.select_nth_unstable(n_ordered);
             }
-            self.left[column] -= account.scale_factor;
-            self.n_taken += account.combination.n_members();
-            ledger.members[first as usize].taken = self.stamp;
-            ledger.members[second as usize].taken = self.stamp;
-            self.chosen[column].push(entry.slot);
+            let (chunk, others) = rest.split_at_mut(n_ordered);
+            chunk.sort_unstable();
+            for entry in chunk {
+                self.take(ledger, *entry, column);
+            }
+            rest = others;
         }
-        self.entries = heap.into_vec();
+        self.entries = entries;
+    }
+
+    /// Takes one entry, if its jobs are free and enough workers are left.
+    fn take(&mut self, ledger: &mut Ledger, entry: Entry, column: usize) {
+        let account = &ledger.accounts[entry.slot as usize];
+        let [first, second] = account.members;
+        if account.scale_factor > self.left[column]
+            || ledger.members[first as usize].taken == self.stamp
+            || ledger.members[second as usize].taken == self.stamp
+        {
+            return;
+        }
+        self.left[column] -= account.scale_factor;
+        self.n_taken += account.combination.n_members();
+        ledger.members[first as usize].taken = self.stamp;
+        ledger.members[second as usize].taken = self.stamp;
+        self.chosen[column].push(entry.slot);
     }
 }

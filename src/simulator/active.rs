@@ -33,7 +33,7 @@ pub(super) struct Progress {
     pub(super) steps_run: f64,
     /// Failures in a row.
     pub(super) attempts: u32,
-    /// It has held workers before.
+    /// It has held workers before; kept only where preemption costs.
     pub(super) has_run: bool,
     /// Σ steps / isolated throughput, up to the last change of the latter, s.
     pub(super) isolated_s: f64,

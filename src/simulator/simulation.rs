@@ -613,6 +613,9 @@ impl Simulation {
             slice.lose_worker(at);
         }
         self.running.push(slice);
+        if self.setting.options.preemption_cost.is_none() {
+            return;
+        }
         for job in slice.jobs.members() {
             if let Some(position) = self.table.find(job) {
                 self.table.jobs[position].progress.has_run = true;
