@@ -19,7 +19,7 @@ use crate::sweep::{METRICS, Row, RunError, Status, Store, StoreError, Study};
 #[command(after_help = "\
 Example:
   apportion results show results/quick
-  apportion results merge results/all results/part-1 results/part-2")]
+  apportion results merge results/part-1 results/part-2 --out results/whole")]
 pub struct ResultsArguments {
     #[command(subcommand)]
     command: ResultsCommand,
