@@ -20,3 +20,5 @@ mod sweep;
 mod fidelity;
 #[path = "suite/simulation.rs"]
 mod simulation;
+#[path = "suite/properties.rs"]
+mod properties;
