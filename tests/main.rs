@@ -18,6 +18,10 @@ mod contention;
 mod sweep;
 #[path = "suite/fidelity.rs"]
 mod fidelity;
+#[path = "suite/conditions.rs"]
+mod conditions;
+#[path = "suite/profiling.rs"]
+mod profiling;
 #[path = "suite/simulation.rs"]
 mod simulation;
 #[path = "suite/properties.rs"]

@@ -9,6 +9,7 @@
 
 pub mod allocate;
 pub mod arguments;
+mod conditions;
 pub mod decide;
 pub mod diagnostics;
 pub mod exit;

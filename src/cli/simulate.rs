@@ -1,6 +1,5 @@
 //! `apportion simulate`: one simulation.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -9,19 +8,20 @@ use clap::{ArgGroup, Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Session;
+use crate::cli::conditions::{ConditionArguments, time};
 use crate::cli::exit::Failure;
 use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::cli::progress::Progress;
 use crate::cli::results::run_failure;
-use crate::index::{Id, JobId};
+use crate::index::Id;
 use crate::metrics::{Recorder, Summary};
 use crate::policy::Decision;
 use crate::problem::Problem;
 use crate::simulator::{Checkpoint, Event, Limits, Observer, Outcome, Simulation};
 use crate::solver::timing::Stopwatch;
-use crate::spec::run::{GeneratorName, RunSpec, Semantics, ThroughputsName, WorkerCounts};
+use crate::spec::Source;
+use crate::spec::run::{GeneratorName, PricesSpec, RunSpec, Semantics, ThroughputsName, WorkerCounts};
 use crate::spec::snapshot::Label;
-use crate::spec::{Entries, Source};
 use crate::sweep::simulation::begin;
 use crate::sweep::{Inputs, Run};
 use crate::units::{JobsPerHour, Seconds};
@@ -101,9 +101,9 @@ pub struct SimulateArguments {
     /// Run allocations exactly, without rounds
     #[arg(long)]
     ideal: bool,
-    /// A file of prices by worker type, in $/h: {v100: 2.48, p100: 1.46}
+    /// Prices in $/h: {v100: 2.48, p100: 1.46}, or over time as CSV under `time,worker_type,price`
     #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
+    prices: Option<String>,
     /// Time that a job loses when it changes workers
     #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
     preemption_cost: Seconds,
@@ -122,6 +122,8 @@ pub struct SimulateArguments {
     /// Write every event to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    #[command(flatten)]
+    conditions: ConditionArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -136,11 +138,6 @@ enum GeneratorFlag {
     Gavel,
 }
 
-fn time(text: &str) -> Result<Seconds, String> {
-    Seconds::parse(text)
-        .ok_or_else(|| format!("`{text}` is no time, expected seconds, or 90s, 30min, 2h, 3d"))
-}
-
 fn window(text: &str) -> Result<[u64; 2], String> {
     let parsed = text.split_once(':').and_then(|(start, end)| Some([start.parse().ok()?, end.parse().ok()?]));
     parsed.ok_or_else(|| format!("`{text}` is no window, expected START:END, such as 4000:5000"))
@@ -148,7 +145,7 @@ fn window(text: &str) -> Result<[u64; 2], String> {
 
 pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<(), Failure> {
     let stopwatch = Stopwatch::start();
-    let spec = spec(arguments)?;
+    let spec = spec(arguments);
     let run = Inputs::new().load(&spec).map_err(run_failure)?;
     let saved = match &arguments.checkpoint {
         Some(path) if path.exists() => Some(Saved::read(path, &run)?),
@@ -185,7 +182,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     show(session, &run, &observer.recorder.summary(), stopwatch.elapsed().as_secs_f64())
 }
 
-fn spec(arguments: &SimulateArguments) -> Result<RunSpec, Failure> {
+fn spec(arguments: &SimulateArguments) -> RunSpec {
     let mut spec = RunSpec {
         policy: arguments.policy.clone(),
         cluster: arguments.cluster.clone(),
@@ -200,8 +197,7 @@ fn spec(arguments: &SimulateArguments) -> Result<RunSpec, Failure> {
         ..RunSpec::default()
     };
     if let Some(path) = &arguments.prices {
-        let prices: Entries<f64> = Source::load(path)?.parse()?;
-        spec.prices = prices.into_iter().collect::<BTreeMap<_, _>>();
+        spec.prices = PricesSpec::File(path.clone());
     }
     spec.workload.generator = match arguments.generator {
         GeneratorFlag::Native => GeneratorName::Native,
@@ -221,7 +217,8 @@ fn spec(arguments: &SimulateArguments) -> Result<RunSpec, Failure> {
     spec.mechanism.preemption_cost = arguments.preemption_cost;
     spec.solver.refine.clone_from(&arguments.refine);
     spec.solver.backend.clone_from(&arguments.backend);
-    Ok(spec)
+    arguments.conditions.put_into(&mut spec);
+    spec
 }
 
 /// Runs to the end or an interrupt, saving now and then.
@@ -312,6 +309,8 @@ struct Watch {
     events: Option<(PathBuf, BufWriter<File>)>,
     snapshots: Option<PathBuf>,
     n_decisions: u64,
+    /// Policies do not see the matrix.
+    estimates: bool,
     /// The first thing that could not be written.
     broken: Option<Failure>,
 }
@@ -340,7 +339,8 @@ impl Watch {
         let n_decisions = saved.as_ref().map_or(0, |saved| saved.n_decisions);
         let recorder = saved.map_or_else(|| Recorder::new(simulation.cluster()), |saved| saved.recorder);
         let snapshots = arguments.save_snapshots.clone();
-        Ok(Self { recorder, events, snapshots, n_decisions, broken: None })
+        let estimates = simulation.options().profiling.is_some();
+        Ok(Self { recorder, events, snapshots, n_decisions, estimates, broken: None })
     }
 
     fn events_length(&mut self) -> Result<u64, Failure> {
@@ -385,8 +385,12 @@ impl Observer for Watch {
         self.n_decisions += 1;
         let Some(folder) = &self.snapshots else { return };
         let path = folder.join(format!("{number:06}.json"));
-        let text =
-            serde_json::to_string(&problem.to_snapshot(|id: JobId| Label::from(id))).unwrap_or_default();
+        let document = if self.estimates {
+            problem.to_snapshot_with_pairs(Label::from)
+        } else {
+            problem.to_snapshot(Label::from)
+        };
+        let text = serde_json::to_string(&document).unwrap_or_default();
         if let Err(error) = fs::write(&path, text)
             && self.broken.is_none()
         {

@@ -92,6 +92,25 @@ impl Problem {
         }
     }
 
+    /// The same, with all co-located throughputs written out and no job types: for a problem whose matrix is no
+    /// one's but its own.
+    pub fn to_snapshot_with_pairs(&self, label: impl Fn(JobId) -> Label) -> SnapshotDocument {
+        let mut document = self.to_snapshot(&label);
+        let jobs: Vec<JobIndex> = self.jobs().ids().collect();
+        for (position, first) in jobs.iter().enumerate() {
+            document.jobs[position].job_type = None;
+            for second in &jobs[position + 1..] {
+                let pair = Combination::pair(*first, *second);
+                let types = self.cluster().types().ids();
+                let both: Vec<_> = types.map(|kind| self.colocated(pair, kind).unwrap_or_default()).collect();
+                if both.iter().any(|both| both[0] > 0.0) {
+                    document.pairs.push(self.pair_document(pair, &both, &label));
+                }
+            }
+        }
+        document
+    }
+
     fn job_document(&self, index: JobIndex, job: &ActiveJob, label: &impl Fn(JobId) -> Label) -> SnapshotJob {
         let job_type = match (self.colocation(), job.row) {
             (Colocation::Rows { throughputs, .. }, Some(row)) => {

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::options::Options;
 use crate::cluster::Cluster;
 use crate::index::{EntityId, Id, IndexVec, JobId, RowId, WorkerTypeId};
+use crate::policy::Decision;
 use crate::problem::{ActiveJob, Colocation, Entity, Problem, ProblemBuilder, ProblemError, matrix_columns};
-use crate::throughput::Throughputs;
+use crate::throughput::estimator::EstimatorError;
+use crate::throughput::{Estimator, Throughputs};
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
 
@@ -78,6 +81,8 @@ impl Progress {
 pub(super) struct Table {
     pub(super) jobs: Vec<Active>,
     pub(super) throughputs: Arc<Throughputs>,
+    /// What policies believe of co-located throughputs; none = they know.
+    pub(super) estimator: Option<Estimator>,
     columns: IndexVec<WorkerTypeId, Option<WorkerTypeId>>,
     /// Every owner seen or declared.
     pub(super) entities: IndexVec<EntityId, Entity>,
@@ -86,7 +91,16 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(cluster: &Cluster, throughputs: Arc<Throughputs>) -> Result<Self, ProblemError> {
         let columns = matrix_columns(cluster, &throughputs)?;
-        Ok(Self { jobs: Vec::new(), throughputs, columns, entities: IndexVec::new() })
+        Ok(Self { jobs: Vec::new(), throughputs, estimator: None, columns, entities: IndexVec::new() })
+    }
+
+    /// Policies see estimates, if the options say so.
+    pub(super) fn estimating(mut self, options: &Options) -> Result<Self, EstimatorError> {
+        if let Some(profiling) = options.profiling {
+            let truth = Arc::clone(&self.throughputs);
+            self.estimator = Some(Estimator::try_new(truth, profiling, options.seed)?);
+        }
+        Ok(self)
     }
 
     /// Position of an active job.
@@ -123,8 +137,59 @@ impl Table {
             return Err(ProblemError::RunsNowhere { job: position, scale_factor: *scale_factor });
         }
         let entity = entity.as_ref().map(|name| self.entity(name));
+        if let (Some(estimator), Some(row)) = (&mut self.estimator, row) {
+            estimator.arrive(progress.id, row);
+        }
         self.jobs.push(Active { progress, row, entity, alone, spread });
         Ok(())
+    }
+
+    /// Takes a job out.
+    pub(super) fn remove(&mut self, position: usize) -> Active {
+        let gone = self.jobs.remove(position);
+        if let Some(estimator) = &mut self.estimator {
+            estimator.leave(gone.progress.id);
+        }
+        gone
+    }
+
+    /// A pair ran at so many steps/s. Does that change what is believed of it?
+    pub(super) fn observe(
+        &mut self,
+        jobs: Combination<JobId>,
+        worker_type: WorkerTypeId,
+        measured: [f64; 2],
+    ) -> bool {
+        let (Some(estimator), Some(second)) = (&mut self.estimator, jobs.second()) else { return false };
+        let Some(column) = self.columns[worker_type] else { return false };
+        let pair = (jobs.first(), second);
+        let before = estimator.believed_pair(pair, column);
+        estimator.observe(pair, column, measured);
+        let after = estimator.believed_pair(pair, column);
+        before.iter().zip(&after).any(|(before, after)| before.total_cmp(after).is_ne())
+    }
+
+    /// A pair that cannot share workers stands still there. Was it believed to run?
+    pub(super) fn refute(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
+        self.estimator.is_some()
+            && jobs.is_pair()
+            && !self.runs(jobs, worker_type)
+            && self.observe(jobs, worker_type, [0.0, 0.0])
+    }
+
+    /// Tries out every pair that a decision counts on. Is any found unable to run?
+    pub(super) fn try_out(&mut self, problem: &Problem, decision: &Decision) -> bool {
+        if self.estimator.is_none() {
+            return false;
+        }
+        let mut refuted = false;
+        for (row, jobs) in decision.allocation.combinations().enumerate() {
+            let jobs = jobs.map(|index| problem.jobs()[index].id);
+            for (column, share) in decision.allocation.shares().row(row).iter().enumerate() {
+                refuted |= *share > 0.0 && self.refute(jobs, WorkerTypeId::from_index(column));
+            }
+        }
+        refuted
     }
 
     fn speeds(&self, row: RowId) -> (Vec<f64>, Vec<Option<f64>>) {
@@ -149,6 +214,9 @@ impl Table {
         let job_type = &self.jobs[position].progress.job.job_type;
         let Some(row) = self.throughputs.find(job_type, scale_factor) else { return false };
         let (alone, spread) = self.speeds(row);
+        if let Some(estimator) = &mut self.estimator {
+            estimator.arrive(self.jobs[position].progress.id, row);
+        }
         let active = &mut self.jobs[position];
         (active.alone, active.spread, active.row) = (alone, spread, Some(row));
         active.progress.job.scale_factor = scale_factor;
@@ -199,6 +267,7 @@ impl Table {
     pub(super) fn problem(&self, now: Seconds, cluster: &Arc<Cluster>) -> Result<Problem, ProblemError> {
         let mut builder = ProblemBuilder::new(Arc::clone(cluster));
         let mut shown = Vec::with_capacity(cluster.n_types());
+        let (throughputs, mut rows) = self.colocation(cluster);
         for active in &self.jobs {
             let Progress { id, job, noise, .. } = &active.progress;
             if !fits(cluster, &active.alone, job.scale_factor) {
@@ -217,7 +286,10 @@ impl Table {
                 isolated_elapsed: active.progress.isolated(),
                 slo_remaining: job.slo.map(|slo| job.arrival + slo - now),
                 entity: active.entity,
-                row: active.row,
+                row: match &mut rows {
+                    None => active.row,
+                    Some(rows) => active.row.and_then(|_| rows.next()),
+                },
                 ..ActiveJob::new(*id)
             };
             builder.job(seen, &shown);
@@ -225,9 +297,20 @@ impl Table {
         for entity in &self.entities {
             builder.entity(entity.clone());
         }
-        let (throughputs, columns) = (Arc::clone(&self.throughputs), self.columns.clone());
-        builder.colocation(Colocation::Rows { throughputs, columns });
+        builder.colocation(Colocation::Rows { throughputs, columns: self.columns.clone() });
         builder.build()
+    }
+
+    /// The matrix in which policies look up pairs; with the rows, in order, of the jobs that fit and have one, where it
+    /// is not the true one.
+    fn colocation(&self, cluster: &Cluster) -> (Arc<Throughputs>, Option<std::vec::IntoIter<RowId>>) {
+        let Some(estimator) = &self.estimator else { return (Arc::clone(&self.throughputs), None) };
+        let shown = self.jobs.iter().filter(|active| {
+            active.row.is_some() && fits(cluster, &active.alone, active.progress.job.scale_factor)
+        });
+        let ids: Vec<JobId> = shown.map(|active| active.progress.id).collect();
+        let believed = estimator.believed(&ids);
+        (believed.throughputs, Some(believed.rows.into_iter()))
     }
 }
 

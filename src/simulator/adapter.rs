@@ -26,8 +26,8 @@ pub(super) trait Situation {
     fn problem(&mut self) -> Result<Problem, ProblemError>;
     /// Does every member have a throughput there?
     fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool;
-    /// The policy answered.
-    fn decided(&mut self, problem: &Problem, decision: &Decision);
+    /// The policy answered. Is any pair it counts on found unable to run?
+    fn decided(&mut self, problem: &Problem, decision: &Decision) -> bool;
 }
 
 /// Where the orders of worker types are drawn from.
@@ -127,7 +127,9 @@ impl Mechanized {
             self.type_order = decision.rules.type_order;
             self.order.copy_from_slice(&self.types);
         }
-        situation.decided(&problem, &decision);
+        if situation.decided(&problem, &decision) {
+            self.mechanism.note_change();
+        }
         Ok((decision, ids))
     }
 
@@ -188,7 +190,9 @@ impl Situation for Seam<'_, '_> {
         }
     }
 
-    fn decided(&mut self, _problem: &Problem, _decision: &Decision) {}
+    fn decided(&mut self, _problem: &Problem, _decision: &Decision) -> bool {
+        false
+    }
 }
 
 impl RoundPolicy for Mechanized {

@@ -95,7 +95,10 @@ impl Direct {
                     self.grant();
                     return Ok(());
                 }
-                RoundDecision::Place(placed) => self.place(moment.table, placed).err(),
+                RoundDecision::Place(placed) => {
+                    moment.table.refute(placed.combination, placed.worker_type);
+                    self.place(moment.table, placed).err()
+                }
                 RoundDecision::Preempt { job } => self.take_off(job).err(),
                 RoundDecision::Resize { job, workers } => {
                     let done = self.resize(moment.table, job, workers);

@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::policy::{Policy, RoundPolicy};
 use crate::problem::{Entity, InnerRule};
 use crate::throughput::Throughputs;
+use crate::throughput::estimator::EstimatorState;
 use crate::workload::Arrivals;
 
 /// The format that this version writes and reads.
@@ -39,6 +40,8 @@ pub struct Checkpoint {
     running: Vec<Running>,
     faults: FaultState,
     fluid: Option<Fluid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    estimator: Option<EstimatorState>,
 }
 
 impl Simulation {
@@ -56,6 +59,7 @@ impl Simulation {
             running: self.running.clone(),
             faults: self.faults.clone(),
             fluid: self.fluid.clone(),
+            estimator: self.table.estimator.as_ref().map(|estimator| estimator.state().clone()),
         }
     }
 
@@ -118,6 +122,11 @@ impl Simulation {
         }
         for progress in &checkpoint.jobs {
             self.table.add(progress.clone(), &self.setting.cluster)?;
+        }
+        match (&mut self.table.estimator, &checkpoint.estimator) {
+            (Some(estimator), Some(state)) => estimator.restore(state.clone())?,
+            (None, None) => {}
+            _ => return refuse("only one of the two estimates throughputs".to_owned()),
         }
         self.driver.restore(&self.setting.cluster, &checkpoint.driver)?;
         let n_leases = self.driver.n_leases();

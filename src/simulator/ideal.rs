@@ -165,6 +165,12 @@ impl Simulation {
                 succeeded: true,
             }));
         }
+        for flow in flows {
+            let jobs = self.rows()[flow.row].0;
+            if self.table.observe(jobs, flow.worker_type, flow.throughput) {
+                self.driver.note_change();
+            }
+        }
         self.clock.now = end.get();
         for position in (0..rates.len()).rev() {
             let progress = &self.table.jobs[position].progress;

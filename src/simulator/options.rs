@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanism::MechanismOptions;
+use crate::throughput::Profiling;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
 /// What counts as a combination's time on its workers.
@@ -232,6 +233,9 @@ pub struct Options {
     pub prices: Vec<PriceChange>,
     /// Contention on networks.
     pub contention: Option<Contention>,
+    /// Policies see estimates of co-located throughputs; none = the truth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiling: Option<Profiling>,
 }
 
 impl Options {
@@ -247,6 +251,7 @@ impl Options {
             faults: Faults::default(),
             prices: Vec::new(),
             contention: None,
+            profiling: None,
         }
     }
 

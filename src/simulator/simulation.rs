@@ -21,6 +21,7 @@ use crate::mechanism::{LastServer, Workers};
 use crate::policy::{Decision, Policy, PolicyError, Ran, RoundPolicy};
 use crate::problem::{Entity, Problem, ProblemError};
 use crate::throughput::Throughputs;
+use crate::throughput::estimator::EstimatorError;
 use crate::units::{Seconds, Steps};
 use crate::workload::{Arrivals, Combination};
 
@@ -34,6 +35,9 @@ pub enum SimulationError {
     /// The policy gave no decision.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// Throughputs cannot be estimated so.
+    #[error(transparent)]
+    Estimator(#[from] EstimatorError),
     /// An option out of its range.
     #[error("{field} is {value}, expected {expected}")]
     Option {
@@ -234,7 +238,7 @@ impl Simulation {
     ) -> Result<Self, SimulationError> {
         super::checkpoint::check_options(&options, &cluster)?;
         let cluster = Arc::new(cluster);
-        let table = Table::new(&cluster, throughputs)?;
+        let table = Table::new(&cluster, throughputs)?.estimating(&options)?;
         let faults = FaultState::new(&options.faults, driver.workers(), options.seed);
         let fluid = options.ideal.then(Fluid::default);
         Ok(Self {
@@ -436,6 +440,10 @@ impl Simulation {
         }
         match slice.fate {
             Fate::Succeeds => {
+                let measured = [slice.parts[0].throughput, slice.parts[1].throughput];
+                if self.table.observe(slice.jobs, slice.worker_type, measured) {
+                    self.driver.note_change();
+                }
                 for (job, part) in slice.jobs.members().zip(&slice.parts) {
                     self.progress(job, part.steps, (part.end, !slice.jobs.is_pair()), observer);
                 }
@@ -487,7 +495,7 @@ impl Simulation {
     }
 
     fn remove(&mut self, position: usize) {
-        let gone = self.table.jobs.remove(position);
+        let gone = self.table.remove(position);
         self.clock.n_measured_done += u32::from(gone.progress.measured);
         if let Driver::Mechanized(mechanized) = &mut self.driver {
             mechanized.mechanism.remove_job(gone.progress.id);
@@ -551,8 +559,9 @@ impl Simulation {
     pub(super) fn refresh_cluster(&mut self) {
         let workers = self.driver.workers();
         let mut cluster = self.setting.cluster.with_counts(|id| workers.n_up(id));
-        for change in &self.setting.options.prices[..self.clock.n_prices] {
-            if let Some(worker_type) = cluster.find(&change.worker_type) {
+        let past = &self.setting.options.prices[..self.clock.n_prices];
+        for (worker_type, kind) in self.setting.cluster.types().enumerate() {
+            if let Some(change) = past.iter().rev().find(|change| change.worker_type == kind.name) {
                 cluster.set_price(worker_type, change.price);
             }
         }
@@ -663,7 +672,7 @@ impl Situation for Moment<'_> {
         self.table.runs(jobs, worker_type)
     }
 
-    fn decided(&mut self, problem: &Problem, decision: &Decision) {
+    fn decided(&mut self, problem: &Problem, decision: &Decision) -> bool {
         self.observer.decided(self.now, problem, decision);
         let solve = decision.solve.as_ref();
         self.observer.observe(&Event::Allocated {
@@ -677,5 +686,6 @@ impl Situation for Moment<'_> {
             solve_seconds: solve
                 .map_or(0.0, |solve| solve.seconds.build + solve.seconds.solve + solve.seconds.expand),
         });
+        self.table.try_out(problem, decision)
     }
 }

@@ -8,6 +8,7 @@ pub mod lookup;
 pub mod nearest;
 mod places;
 pub mod policy;
+pub mod price_series;
 pub mod run;
 pub mod snapshot;
 mod structure;
@@ -19,6 +20,7 @@ pub use document::{Diagnostic, Source, SpecError};
 pub use entries::Entries;
 pub use nearest::did_you_mean;
 pub use policy::{PolicyDocument, PolicyKind, load_policy};
+pub use price_series::{PriceSeries, read_prices};
 pub use snapshot::Snapshot;
 pub use throughputs::{
     Finding, FindingKind, Header, Origin, ThroughputsFile, load_throughputs, measured_of, read_throughputs,

@@ -3,6 +3,10 @@
 //! In: a table of fields, from flags or from a sweep. Out: a checked [`RunSpec`], its canonical text and its
 //! digest. It knows the fields' types and ranges, not what a policy or a trace says.
 
+mod faults;
+mod prices;
+mod profiling;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
@@ -14,10 +18,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cluster::Cluster;
 use crate::units::{JobsPerHour, Seconds};
+pub use faults::FaultsSpec;
+pub use prices::PricesSpec;
+pub use profiling::ProfilingSpec;
 
 /// Everything that determines the result of one simulation.
 ///
-/// Fields inside the groups (`workload`, `mechanism`, `solver`, `faults`) may be named without their group
+/// Fields inside the groups (`workload`, `mechanism`, `solver`, `faults`, `profiling`) may be named without their group
 /// wherever a field is named, because no two share a name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -28,8 +35,8 @@ pub struct RunSpec {
     pub cluster: WorkerCounts,
     /// Workers on each server, by type; 1 where not given.
     pub servers: WorkerCounts,
-    /// Price of a worker by type, in $/h; none by default.
-    pub prices: BTreeMap<String, f64>,
+    /// Prices of workers, constant or a file of them over time; none by default.
+    pub prices: PricesSpec,
     /// The throughput matrix: an embedded name, or a path; `osdi20` by default.
     pub throughputs: ThroughputsName,
     /// The jobs.
@@ -46,6 +53,8 @@ pub struct RunSpec {
     pub solver: SolverSpec,
     /// What may go wrong; nothing by default.
     pub faults: FaultsSpec,
+    /// Co-located throughputs are estimated, not known; known by default.
+    pub profiling: ProfilingSpec,
 }
 
 /// Where jobs come from: exactly one of `rate`, `static` and `trace`.
@@ -114,47 +123,6 @@ pub struct SolverSpec {
     pub refine: Option<String>,
     /// Which backend, in place of the policy's own choice.
     pub backend: Option<String>,
-}
-
-/// What may go wrong, each off by default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct FaultsSpec {
-    /// Mean time between failures of a worker; never by default.
-    #[serde(with = "optional_time")]
-    #[schemars(with = "Option<TimeText>")]
-    pub worker_mtbf: Option<Seconds>,
-    /// Mean time to repair a worker; needed where workers fail.
-    #[serde(with = "optional_time")]
-    #[schemars(with = "Option<TimeText>")]
-    pub worker_mttr: Option<Seconds>,
-    /// Chance that a job's slice of a round fails and its steps are lost, 0 to 1; 0 by default.
-    pub job_failure: f64,
-    /// Failures in a row after which a job is dropped; 5 by default.
-    pub job_attempts: u32,
-    /// Workers' speeds are uniform in (1 − this, 1]; 0 by default.
-    pub straggling: f64,
-    /// Speeds are drawn anew every so many rounds; once by default.
-    pub straggling_rounds: Option<u64>,
-    /// Relative standard deviation of the throughputs that policies see, 0 to 1; 0 by default.
-    pub noise: f64,
-    /// A job on several servers slows down by 1 / (1 + this × other such jobs on its busiest server); 0 by default.
-    pub contention: f64,
-}
-
-impl Default for FaultsSpec {
-    fn default() -> Self {
-        Self {
-            worker_mtbf: None,
-            worker_mttr: None,
-            job_failure: 0.0,
-            job_attempts: 5,
-            straggling: 0.0,
-            straggling_rounds: None,
-            noise: 0.0,
-            contention: 0.0,
-        }
-    }
 }
 
 /// Whose mechanism, quirks included.
@@ -372,7 +340,8 @@ impl RunSpec {
         if !(round.is_finite() && (1e-3..=1e9).contains(&round)) {
             found.push("mechanism.round_length", format!("{round} s is not a round"), None);
         }
-        self.check_faults(&mut found);
+        self.faults.check(&mut found);
+        self.profiling.check(&mut found);
         found.0
     }
 
@@ -394,7 +363,7 @@ impl RunSpec {
                 );
             }
         }
-        for (name, price) in &self.prices {
+        for (name, price) in self.prices.constant() {
             if !known(name) {
                 found.push("prices", format!("the cluster has no worker type `{name}`"), None);
             } else if !(price.is_finite() && *price >= 0.0) {
@@ -458,35 +427,7 @@ impl RunSpec {
         }
     }
 
-    fn check_faults(&self, found: &mut Complaints) {
-        let FaultsSpec { worker_mtbf, worker_mttr, job_failure, straggling, noise, .. } = self.faults;
-        if worker_mtbf.is_some() != worker_mttr.is_some() {
-            let message = "`worker_mtbf` and `worker_mttr` are given together or not at all";
-            found.push("faults.worker_mtbf", message, None);
-        }
-        if worker_mtbf.is_some_and(|time| time.get() <= 0.0) {
-            found.push("faults.worker_mtbf", "expected a time above 0", None);
-        }
-        if self.faults.job_attempts == 0 {
-            found.push("faults.job_attempts", "0 attempts, expected at least 1", None);
-        }
-        if self.faults.straggling_rounds == Some(0) {
-            found.push("faults.straggling_rounds", "0 rounds, expected at least 1", None);
-        }
-        let contention = self.faults.contention;
-        if !(contention.is_finite() && contention >= 0.0) {
-            found.push("faults.contention", format!("{contention}, expected a number, at least 0"), None);
-        }
-        for (field, value) in
-            [("faults.job_failure", job_failure), ("faults.straggling", straggling), ("faults.noise", noise)]
-        {
-            if !(0.0..1.0).contains(&value) {
-                found.push(field, format!("{value}, expected at least 0 and below 1"), None);
-            }
-        }
-    }
-
-    /// The cluster, with servers and prices.
+    /// The cluster, with servers and constant prices.
     ///
     /// # Errors
     /// What [`complaints`](Self::complaints) says of the cluster.
@@ -495,7 +436,7 @@ impl RunSpec {
         for (name, per_server) in &self.servers.0 {
             cluster = cluster.with_workers_per_server(name, *per_server)?;
         }
-        for (name, price) in &self.prices {
+        for (name, price) in self.prices.constant() {
             cluster = cluster.with_price(name, crate::units::DollarsPerWorkerHour::new(*price))?;
         }
         Ok(cluster)

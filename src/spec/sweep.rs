@@ -20,7 +20,7 @@ pub const FORMAT: &str = "apportion/sweep-v1";
 /// The most runs one sweep may have.
 pub const POINTS_MAX: usize = 100_000;
 /// The groups of fields inside a run.
-const GROUPS: [&str; 4] = ["workload", "mechanism", "solver", "faults"];
+const GROUPS: [&str; 5] = ["workload", "mechanism", "solver", "faults", "profiling"];
 
 /// A checked study.
 #[derive(Clone, Debug, PartialEq)]

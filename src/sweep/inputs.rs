@@ -8,15 +8,16 @@ use thiserror::Error;
 use crate::cluster::Cluster;
 use crate::policy::PolicyError;
 use crate::problem::matrix_columns;
-use crate::simulator::{Options, SimulationError};
+use crate::simulator::{Options, PriceChange, SimulationError};
 use crate::spec::lookup::Embedded;
-use crate::spec::run::{FieldComplaint, GeneratorName, RunSpec, sha256};
+use crate::spec::price_series::{PriceSeries, read_prices};
+use crate::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
 use crate::spec::throughputs::load_throughputs;
 use crate::spec::trace::{TraceOrder, read_trace};
 use crate::spec::{Source, SpecError};
 use crate::sweep::options;
 use crate::sweep::saturation::{self, Capacity};
-use crate::throughput::Throughputs;
+use crate::throughput::{Estimator, Throughputs};
 use crate::workload::{Arrivals, Gavel, GeneratorError, Job, Listed, MixShare, Native, WorkloadOptions};
 
 /// Why a run cannot start, or go on.
@@ -68,7 +69,7 @@ pub struct Run {
     pub spec: RunSpec,
     /// Its identity.
     pub digest: String,
-    /// Digests of what it reads: `policy`, `throughputs`, `trace`.
+    /// Digests of what it reads: `policy`, `throughputs`, `trace`, `prices`.
     pub data: BTreeMap<String, String>,
     /// Worker types in the order of the throughputs.
     pub cluster: Cluster,
@@ -123,6 +124,8 @@ pub struct Inputs {
     throughputs: Mutex<BTreeMap<String, Read<Throughputs>>>,
     /// By trace and throughputs, a line each.
     traces: Mutex<BTreeMap<String, Read<[Job]>>>,
+    /// Texts of prices, by path.
+    prices: Mutex<BTreeMap<String, Source>>,
 }
 
 impl Inputs {
@@ -171,7 +174,17 @@ impl Inputs {
                 "cluster",
             )?;
         }
-        let options = options::of(spec);
+        let mut options = options::of(spec);
+        let mut cluster = cluster;
+        if let PricesSpec::File(path) = &spec.prices {
+            let (series, digest) = self.prices(path, &cluster, &throughputs)?;
+            data.insert("prices".to_owned(), digest);
+            (cluster, options.prices) = priced(cluster, series);
+        }
+        if let Some(profiling) = options.profiling {
+            Estimator::try_new(Arc::clone(&throughputs), profiling, spec.seed)
+                .map_err(|error| RunError::field("profiling", error.to_string()))?;
+        }
         let digest = spec.digest(&data);
         let run = Run { spec: spec.clone(), digest, data, cluster, throughputs, options, trace, mix };
         options::make_policy(&run.spec)?;
@@ -209,6 +222,41 @@ impl Inputs {
         read.insert(key, known.clone());
         Ok(known)
     }
+
+    /// Prices, and the digest of their text; of worker types of the cluster, or at least of the throughputs.
+    fn prices(
+        &self,
+        path: &str,
+        cluster: &Cluster,
+        throughputs: &Throughputs,
+    ) -> Result<(PriceSeries, String), RunError> {
+        let mut read = self.prices.lock().unwrap_or_else(PoisonError::into_inner);
+        if !read.contains_key(path) {
+            let source = Source::load(path).map_err(|error| RunError::naming("prices", error))?;
+            read.insert(path.to_owned(), source);
+        }
+        let source = &read[path];
+        let mut known: Vec<&str> = cluster.types().iter().map(|kind| kind.name.as_str()).collect();
+        for name in throughputs.worker_types() {
+            if !known.contains(&name.as_str()) {
+                known.push(name);
+            }
+        }
+        let series = read_prices(source, &known).map_err(|error| RunError::naming("prices", error))?;
+        Ok((series, sha256(source.text.as_bytes())))
+    }
+}
+
+/// The cluster at the prices of time 0, and how they change; of its own worker types alone.
+fn priced(mut cluster: Cluster, series: PriceSeries) -> (Cluster, Vec<PriceChange>) {
+    for (name, price) in series.initial {
+        if let Some(worker_type) = cluster.find(&name) {
+            cluster.set_price(worker_type, price);
+        }
+    }
+    let own = series.changes.into_iter().filter(|(_, name, _)| cluster.find(name).is_some());
+    let changes = own.map(|(at, worker_type, price)| PriceChange { at, worker_type, price }).collect();
+    (cluster, changes)
 }
 
 /// Files only.

@@ -11,6 +11,8 @@ use crate::spec::PolicyKind;
 use crate::spec::policy as file;
 use crate::spec::run::{RunSpec, Semantics, sha256};
 use crate::sweep::inputs::RunError;
+use crate::throughput::Profiling;
+use crate::throughput::estimator::ProfileColumns;
 use crate::units::Seconds;
 
 /// The simulator's options.
@@ -48,7 +50,20 @@ pub(super) fn of(spec: &RunSpec) -> Options {
     if faults.contention > 0.0 {
         options.contention = Some(Contention { slowdown: faults.contention });
     }
+    options.profiling = profiling(spec);
     options
+}
+
+/// The estimator's knobs, where both are given.
+fn profiling(spec: &RunSpec) -> Option<Profiling> {
+    let (fraction, reference_models) = (spec.profiling.fraction?, spec.profiling.reference_models?);
+    let knobs = Profiling::new(fraction, usize::try_from(reference_models).unwrap_or(usize::MAX));
+    // The published simulator takes a measurement for the truth.
+    let (smoothing, columns) = match spec.semantics {
+        Semantics::Corrected => (knobs.smoothing, ProfileColumns::Corrected),
+        Semantics::Gavel => (1.0, ProfileColumns::Published),
+    };
+    Some(Profiling { smoothing: spec.profiling.smoothing.unwrap_or(smoothing), columns, ..knobs })
 }
 
 /// The policy a spec names.

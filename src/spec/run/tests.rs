@@ -15,6 +15,7 @@ fn the_canonical_form_is_golden() {
         r#"{"cluster":{"k80":2,"v100":4},"faults":{"contention":0.0,"job_attempts":5,"job_failure":0.0,"#,
         r#""noise":0.0,"straggling":0.0,"straggling_rounds":null,"worker_mtbf":null,"worker_mttr":null},"measure":null,"mechanism":{"ideal":false,"#,
         r#""preemption_cost":0.0,"reset_interval":1920.0,"round_length":360.0},"policy":"fifo","prices":{},"#,
+        r#""profiling":{"fraction":null,"reference_models":null,"smoothing":null},"#,
         r#""seed":0,"semantics":"corrected","servers":{},"solver":{"backend":null,"refine":null},"#,
         r#""throughputs":"osdi20","workload":{"duration":null,"generator":"native","jobs":10,"#,
         r#""multi_priority":false,"multi_worker":false,"rate":2.0,"slos":false,"static":null,"trace":null}}"#,
@@ -86,6 +87,10 @@ fn each_bad_value_is_one_complaint_about_its_field() {
         (json!({"faults": {"job_attempts": 0}}), "faults.job_attempts"),
         (json!({"faults": {"straggling_rounds": 0}}), "faults.straggling_rounds"),
         (json!({"faults": {"contention": -1.0}}), "faults.contention"),
+        (json!({"profiling": {"fraction": 0.5}}), "profiling"),
+        (json!({"profiling": {"smoothing": 0.5}}), "profiling.smoothing"),
+        (json!({"profiling": {"fraction": 1.5, "reference_models": 4}}), "profiling.fraction"),
+        (json!({"profiling": {"fraction": 0.5, "reference_models": 0}}), "profiling.reference_models"),
     ];
     for (change, field) in cases {
         let mut tree = serde_json::to_value(spec()).unwrap();

@@ -9,7 +9,7 @@ const NUMBER_MAX: f64 = 1e15;
 
 /// Numbers that a field accepts.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Range {
+pub(in crate::spec) enum Range {
     Positive,
     NotNegative,
     Any,
@@ -36,9 +36,9 @@ impl Range {
 
 /// One field of a line.
 #[derive(Clone, Debug)]
-pub(super) struct Field<'a> {
-    pub(super) text: Cow<'a, str>,
-    pub(super) place: Place,
+pub(in crate::spec) struct Field<'a> {
+    pub(in crate::spec) text: Cow<'a, str>,
+    pub(in crate::spec) place: Place,
 }
 
 impl<'a> Field<'a> {
@@ -47,7 +47,7 @@ impl<'a> Field<'a> {
     }
 
     /// The field as a number of a range.
-    pub(super) fn number(&self, name: &str, range: Range) -> Result<f64, String> {
+    pub(in crate::spec) fn number(&self, name: &str, range: Range) -> Result<f64, String> {
         let number: Option<f64> = self.text.trim().parse().ok();
         match number.filter(|number| range.contains(*number)) {
             // −0 would sort before 0.
@@ -78,7 +78,7 @@ impl<'a> Field<'a> {
     }
 
     /// The text, short enough for a message.
-    pub(super) fn brief(&self) -> String {
+    pub(in crate::spec) fn brief(&self) -> String {
         let text = self.text.trim();
         let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
         if text.chars().nth(40).is_some() { format!("{shown}…") } else { shown }
@@ -111,7 +111,10 @@ pub(super) fn split_tabs(text: &str, line: usize) -> Vec<Field<'_>> {
 ///
 /// # Errors
 /// With the place, if a quote is not closed or something follows it.
-pub(super) fn split_commas(text: &str, line: usize) -> Result<Vec<Field<'_>>, (Place, &'static str)> {
+pub(in crate::spec) fn split_commas(
+    text: &str,
+    line: usize,
+) -> Result<Vec<Field<'_>>, (Place, &'static str)> {
     let mut fields = Vec::new();
     let (mut rest, mut column) = (text, 1);
     loop {

@@ -12,7 +12,7 @@
 //! Times are seconds. A native SLO is the time from arrival; Gavel's is a multiple of the time the job takes
 //! alone on the reference worker type, the matrix's first, and −1 for none.
 
-mod field;
+pub(in crate::spec) mod field;
 mod gavel;
 mod native;
 mod write;

@@ -1,0 +1,78 @@
+//! What may go wrong in a run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Complaints, TimeText};
+use crate::units::Seconds;
+
+/// What may go wrong, each off by default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FaultsSpec {
+    /// Mean time between failures of a worker; never by default.
+    #[serde(with = "super::optional_time")]
+    #[schemars(with = "Option<TimeText>")]
+    pub worker_mtbf: Option<Seconds>,
+    /// Mean time to repair a worker; needed where workers fail.
+    #[serde(with = "super::optional_time")]
+    #[schemars(with = "Option<TimeText>")]
+    pub worker_mttr: Option<Seconds>,
+    /// Chance that a job's slice of a round fails and its steps are lost, 0 to 1; 0 by default.
+    pub job_failure: f64,
+    /// Failures in a row after which a job is dropped; 5 by default.
+    pub job_attempts: u32,
+    /// Workers' speeds are uniform in (1 − this, 1]; 0 by default.
+    pub straggling: f64,
+    /// Speeds are drawn anew every so many rounds; once by default.
+    pub straggling_rounds: Option<u64>,
+    /// Relative standard deviation of the throughputs that policies see, 0 to 1; 0 by default.
+    pub noise: f64,
+    /// A job on several servers slows down by 1 / (1 + this × other such jobs on its busiest server); 0 by default.
+    pub contention: f64,
+}
+
+impl Default for FaultsSpec {
+    fn default() -> Self {
+        Self {
+            worker_mtbf: None,
+            worker_mttr: None,
+            job_failure: 0.0,
+            job_attempts: 5,
+            straggling: 0.0,
+            straggling_rounds: None,
+            noise: 0.0,
+            contention: 0.0,
+        }
+    }
+}
+
+impl FaultsSpec {
+    pub(super) fn check(&self, found: &mut Complaints) {
+        let Self { worker_mtbf, worker_mttr, job_failure, straggling, noise, .. } = *self;
+        if worker_mtbf.is_some() != worker_mttr.is_some() {
+            let message = "`worker_mtbf` and `worker_mttr` are given together or not at all";
+            found.push("faults.worker_mtbf", message, None);
+        }
+        if worker_mtbf.is_some_and(|time| time.get() <= 0.0) {
+            found.push("faults.worker_mtbf", "expected a time above 0", None);
+        }
+        if self.job_attempts == 0 {
+            found.push("faults.job_attempts", "0 attempts, expected at least 1", None);
+        }
+        if self.straggling_rounds == Some(0) {
+            found.push("faults.straggling_rounds", "0 rounds, expected at least 1", None);
+        }
+        let contention = self.contention;
+        if !(contention.is_finite() && contention >= 0.0) {
+            found.push("faults.contention", format!("{contention}, expected a number, at least 0"), None);
+        }
+        for (field, value) in
+            [("faults.job_failure", job_failure), ("faults.straggling", straggling), ("faults.noise", noise)]
+        {
+            if !(0.0..1.0).contains(&value) {
+                found.push(field, format!("{value}, expected at least 0 and below 1"), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Simulations in which prices change, things go wrong, or throughputs are not known.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn apportion(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(arguments).args(["--progress", "never"]);
+    command.output().unwrap()
+}
+
+#[track_caller]
+fn simulate(folder: &Path, more: &[&str]) -> Value {
+    let arguments = [&["simulate", "--format", "json"], more].concat();
+    let output = apportion(folder, &arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    summary["wall_seconds"] = Value::Null;
+    summary
+}
+
+fn events(path: &Path) -> Vec<Value> {
+    fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn named<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["event"] == name).collect()
+}
+
+/// A gains little by the fast workers, B much.
+const MATRIX: &str = "\
+format: apportion/throughputs-v1
+name: two
+unit: steps/s
+source: {who: nobody}
+worker_types: [fast, slow]
+rows:
+  - {job_type: A, scale_factor: 1, consolidated: [2.0, 1.5]}
+  - {job_type: B, scale_factor: 1, consolidated: [1.0, 0.2]}
+";
+
+#[test]
+fn a_change_of_price_moves_the_job_and_its_cost() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("two.yaml"), MATRIX).unwrap();
+    fs::write(at("jobs.csv"), "job_type,total_steps,arrival\nA,18000,0\nB,7920,0\n").unwrap();
+    // Steps per dollar of A on fast and B on slow, or the other way: 2/3 + 0.2/1 < 1/3 + 1.5/1, and from two hours
+    // on 2/1 + 0.2/2 > 1/1 + 1.5/2.
+    fs::write(at("prices.csv"), "time,fast,slow\n0,3,1\n2h,1,2\n").unwrap();
+    let policy = "max_sum_throughput_normalized_by_cost_perf";
+    let run = [
+        "--policy",
+        policy,
+        "--cluster",
+        "fast=1,slow=1",
+        "--throughputs",
+        "two.yaml",
+        "--trace",
+        "jobs.csv",
+    ];
+    let priced =
+        [&run[..], &["--prices", "prices.csv", "--events", "events.jsonl", "--save-snapshots", "decisions"]];
+    let summary = simulate(folder.path(), &priced.concat());
+    let events = events(&at("events.jsonl"));
+    assert_eq!(named(&events, "price_change").len(), 2);
+    assert_eq!(named(&events, "allocated").len(), 2, "once at the start, once for the price");
+    // A: 10,800 steps in two hours on slow, 7,200 in one on fast. B: 7,200 on fast, 720 on slow.
+    for slice in named(&events, "slice") {
+        let early = slice["start"].as_f64().unwrap() < 7200.0;
+        let is_b = slice["jobs"].to_string().contains('1');
+        assert_eq!(slice["worker_type"], u64::from(early != is_b), "{slice}");
+    }
+    assert_eq!(summary["makespan"].as_f64(), Some(3.0 * 3600.0));
+    let cost = |summary: &Value| summary["cost"].as_f64().unwrap();
+    assert!((cost(&summary) - 11.0).abs() < 1e-9, "{}", summary["cost"]);
+    let decision = |name: &str| -> Value {
+        serde_json::from_str(&fs::read_to_string(at("decisions").join(name)).unwrap()).unwrap()
+    };
+    assert_eq!(decision("000000.json")["prices"]["fast"], 3.0);
+    assert_eq!(decision("000001.json")["prices"]["slow"], 2.0);
+    let again = apportion(
+        folder.path(),
+        &["allocate", "--policy", policy, "--format", "json", "decisions/000001.json"],
+    );
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert!(again["allocation"][0]["shares"]["fast"].as_f64().unwrap() > 0.999, "{again}");
+
+    // The same without rounds; and where prices do not change, A on slow to its end.
+    let ideal = simulate(folder.path(), &[&run[..], &["--prices", "prices.csv", "--ideal"]].concat());
+    assert!((cost(&ideal) - 11.0).abs() < 1e-6, "{}", ideal["cost"]);
+    fs::write(at("constant.yaml"), "{fast: 3, slow: 1}").unwrap();
+    let constant = simulate(folder.path(), &[&run[..], &["--prices", "constant.yaml", "--ideal"]].concat());
+    let expected = 12_000.0 / 3600.0 + 3.0 * 7920.0 / 3600.0;
+    assert!((cost(&constant) - expected).abs() < 1e-6, "{}", constant["cost"]);
+    fs::write(at("wrong.csv"), "time,fast,slow\n0,3,1\n2h,-1,1\n").unwrap();
+    let refused = apportion(folder.path(), &[&["simulate"], &run[..], &["--prices", "wrong.csv"]].concat());
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("wrong.csv:3:4"), "{said}");
+}
+
+#[test]
+fn prices_are_an_axis_of_sweeps() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("prices.csv"), "time,worker_type,price\n0,v100,2\n0,k80,1\n30min,v100,4\n").unwrap();
+    let sweep = "\
+format: apportion/sweep-v1
+name: prices
+run:
+  policy: max_min_fairness_packed
+  cluster: {v100: 2, k80: 2}
+  workload: {static: 8, duration: 2h}
+  profiling: {reference_models: 8}
+axes:
+  prices: [{v100: 2, k80: 1}, prices.csv]
+  fraction: [0.0, 1.0]
+";
+    fs::write(at("prices.yaml"), sweep).unwrap();
+    let ran = apportion(folder.path(), &["sweep", "prices.yaml", "--out", "out", "--jobs", "1"]);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let csv = fs::read_to_string(at("out").join("results.csv")).unwrap();
+    let mut lines = csv::Reader::from_reader(csv.as_bytes());
+    let cost = lines.headers().unwrap().iter().position(|name| name == "cost").unwrap();
+    let costs: Vec<f64> = lines.records().map(|row| row.unwrap()[cost].parse().unwrap()).collect();
+    assert_eq!(costs.len(), 4);
+    assert!(costs[2] > costs[0] && costs[3] > costs[1], "{costs:?}");
+}
+
+#[test]
+fn everything_that_can_go_wrong_does() {
+    let folder = TempDir::new().unwrap();
+    let run = [
+        "--policy",
+        "isolated",
+        "--cluster",
+        "v100=8",
+        "--servers",
+        "v100=2",
+        "--static",
+        "12",
+        "--multi-worker",
+    ];
+    let well = simulate(folder.path(), &run);
+    let faults = [
+        "--worker-mtbf",
+        "20h",
+        "--worker-mttr",
+        "1h",
+        "--job-failure",
+        "0.1",
+        "--job-attempts",
+        "50",
+        "--straggling",
+        "0.3",
+        "--straggling-rounds",
+        "10",
+        "--noise",
+        "0.1",
+        "--contention",
+        "0.5",
+    ];
+    let ill = [&run[..], &faults[..], &["--events", "events.jsonl"]].concat();
+    let summary = simulate(folder.path(), &ill);
+    let events = events(&folder.path().join("events.jsonl"));
+    for name in ["worker_down", "worker_up", "failure"] {
+        assert!(!named(&events, name).is_empty(), "no {name}");
+    }
+    assert!(summary["average_jct"].as_f64() > well["average_jct"].as_f64());
+    assert_eq!(summary["spec"]["faults"]["straggling_rounds"], 10);
+    assert_eq!(summary, simulate(folder.path(), &ill), "the same seed, the same faults");
+    let refused = apportion(folder.path(), &[&["simulate"], &run[..], &["--worker-mtbf", "1h"]].concat());
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("--worker-mttr"));
+}
