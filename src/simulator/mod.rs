@@ -13,6 +13,7 @@
 mod active;
 mod adapter;
 mod apply;
+mod changes;
 mod checkpoint;
 mod event;
 mod faults;

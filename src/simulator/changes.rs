@@ -1,0 +1,49 @@
+//! What changes about the cluster: workers that fail and are repaired, prices.
+
+use std::sync::Arc;
+
+use super::event::{Event, Observer};
+use super::simulation::Simulation;
+
+impl Simulation {
+    /// Failures and repairs of workers, and changes of prices, up to now.
+    pub(super) fn apply_changes(&mut self, observer: &mut dyn Observer) {
+        let now = self.now();
+        let mut changed = false;
+        if let Some(faults) = &self.setting.options.faults.workers {
+            while let Some((at, worker, up)) = self.faults.next_turn(faults, self.driver.workers(), now) {
+                self.driver.set_up(worker, up);
+                changed = true;
+                let event =
+                    if up { Event::WorkerUp { at, worker } } else { Event::WorkerDown { at, worker } };
+                observer.observe(&event);
+            }
+        }
+        while let Some(change) = self.setting.options.prices.get(self.clock.n_prices)
+            && change.at.get() <= now.get()
+        {
+            self.clock.n_prices += 1;
+            if let Some(worker_type) = self.cluster.find(&change.worker_type) {
+                observer.observe(&Event::PriceChange { at: change.at, worker_type, price: change.price });
+                self.driver.note_change();
+                changed = true;
+            }
+        }
+        if changed {
+            self.refresh_cluster();
+        }
+    }
+
+    /// Makes the cluster what it is now: workers that are up, prices that hold.
+    pub(super) fn refresh_cluster(&mut self) {
+        let workers = self.driver.workers();
+        let mut cluster = self.setting.cluster.with_counts(|id| workers.n_up(id));
+        let past = &self.setting.options.prices[..self.clock.n_prices];
+        for (worker_type, kind) in self.setting.cluster.types().enumerate() {
+            if let Some(change) = past.iter().rev().find(|change| change.worker_type == kind.name) {
+                cluster.set_price(worker_type, change.price);
+            }
+        }
+        self.cluster = Arc::new(cluster);
+    }
+}
