@@ -1,11 +1,11 @@
 //! What `allocate` and `explain` share: a snapshot and a policy from the command line.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::catalog::{Catalog, PolicyOptions};
 use crate::cli::exit::Failure;
 use crate::index::{Id, JobIndex};
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{Policy, PolicyError, Refine};
 use crate::problem::Problem;
 use crate::spec::snapshot::Label;
 use crate::spec::{PolicyKind, Snapshot, Source, load_throughputs};
@@ -26,6 +26,34 @@ pub struct DecisionArguments {
     /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
+    /// Which of several optima, in place of the policy's own choice
+    #[arg(long, value_name = "NAME")]
+    pub refine: Option<Refinement>,
+}
+
+/// Which of several optima to return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Refinement {
+    /// Hold the optimum and let no worker idle that a job could use
+    Utilization,
+    /// The lexicographic optimum
+    WaterFilling,
+    /// Near the centre of all optima
+    Interior,
+    /// Whichever the solver finds
+    None,
+}
+
+impl From<Refinement> for Refine {
+    fn from(named: Refinement) -> Self {
+        match named {
+            Refinement::Utilization => Self::Utilization,
+            Refinement::WaterFilling => Self::WaterFilling,
+            Refinement::Interior => Self::Interior,
+            Refinement::None => Self::None,
+        }
+    }
 }
 
 /// A decision about to be made.
@@ -45,13 +73,20 @@ impl Question {
     /// # Errors
     /// If a document is at fault, or there is no such policy.
     pub fn read(arguments: &DecisionArguments) -> Result<Self, Failure> {
-        let options = PolicyOptions { backend: arguments.backend.clone(), ..PolicyOptions::default() };
+        let options = PolicyOptions {
+            backend: arguments.backend.clone(),
+            refine: arguments.refine.map(Refine::from),
+            ..PolicyOptions::default()
+        };
         let catalog = Catalog::embedded();
         let document = catalog.document(&arguments.policy)?;
-        if options.backend.is_some() && matches!(document.kind, PolicyKind::Heuristic(_)) {
-            let message =
-                format!("policy `{}` is a rule and solves nothing: it has no `--backend`", document.name);
-            return Err(Failure::usage(message, Some("leave `--backend` out".to_owned())));
+        let given = [("--backend", options.backend.is_some()), ("--refine", options.refine.is_some())];
+        for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
+            if matches!(document.kind, PolicyKind::Heuristic(_)) {
+                let message =
+                    format!("policy `{}` is a rule and solves nothing: it has no `{flag}`", document.name);
+                return Err(Failure::usage(message, Some(format!("leave `{flag}` out"))));
+            }
         }
         let policy = catalog.build(&arguments.policy, &options)?;
         let throughputs = load_throughputs(&arguments.throughputs)?;

@@ -14,6 +14,8 @@ const PRICE_MIN: f64 = 1e-7;
 const SLACK_MAX: f64 = 1e-6;
 /// The relative gap at which a parametric search stops.
 const GAP_MAX: f64 = 1e-9;
+/// Parts of what was reached that are given back, in turn, where it cannot be held exactly.
+const HELD: [f64; 4] = [0.0, 1e-9, 1e-8, 1e-7];
 /// Steps of a parametric search; Newton's method takes a handful.
 const STEPS_MAX: u32 = 60;
 
@@ -112,9 +114,7 @@ pub(super) fn fill(
         for (slope, frozen) in slope.iter_mut().zip(&frozen) {
             *slope = if *frozen { 0.0 } else { *slope };
         }
-        let demands: Vec<Demand> =
-            slope.iter().zip(&reached).map(|(slope, base)| Demand { slope: *slope, base: *base }).collect();
-        let raised = raise(solving, bound, &demands)?;
+        let (raised, demands) = raise_held(solving, bound, &slope, &reached)?;
         let rise = raised.level.max(0.0);
         for member in saturated(&raised, &demands) {
             frozen[member] = true;
@@ -129,6 +129,26 @@ pub(super) fn fill(
             return Ok(Filled { class_time, first: first.unwrap_or_else(|| unreachable!("set above")) });
         }
     }
+}
+
+/// Raises the level above what was reached. Reached is what a solver found, feasible within its tolerance only:
+/// where the next program finds it infeasible, the least part of it that helps is given back.
+fn raise_held(
+    solving: &mut Solving,
+    bound: &BoundObjective<'_>,
+    slope: &[f64],
+    reached: &[f64],
+) -> Result<(Raised, Vec<Demand>), SolvingError> {
+    let mut outcome = Err(SolvingError::Empty);
+    for eased in HELD {
+        let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
+        let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
+        outcome = raise(solving, bound, &demands).map(|raised| (raised, demands));
+        if !outcome.as_ref().is_err_and(SolvingError::is_infeasible) {
+            break;
+        }
+    }
+    outcome
 }
 
 /// The best worst level, from both sides.

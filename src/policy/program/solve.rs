@@ -6,6 +6,7 @@ use crate::policy::program::policy::Refine;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
+use crate::solver::SolveError;
 
 /// A solved objective.
 #[derive(Clone, Debug)]
@@ -86,7 +87,7 @@ impl Task<'_> {
             }
             Refine::Utilization | Refine::WaterFilling => {
                 let formulation = self.bound.at_level(found.value);
-                self.refined(solving, &formulation, 1.0)?
+                self.refined(solving, &formulation, 1.0, &found.class_time)?
             }
         };
         let level = found.value;
@@ -107,24 +108,30 @@ impl Task<'_> {
         let optimum = formulation.program.objective(&answer.solution.columns);
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
-        let class_time = if refinable {
-            self.refined(solving, &formulation, optimum)?
-        } else {
-            formulation.class_time(&answer.solution.columns).to_vec()
-        };
+        let first = formulation.class_time(&answer.solution.columns).to_vec();
+        let class_time =
+            if refinable { self.refined(solving, &formulation, optimum, &first)? } else { first };
         let bound = formulation.value(answer.bound);
         Ok(Solved { class_time, bound, formulation, answer, price_factor: 1.0 })
     }
 
-    /// Among the optima of `formulation`, whose value is `optimum`, the one that uses the workers best.
+    /// Among the optima of `formulation`, whose value is `optimum`, the one that uses the workers best. If the
+    /// optimum cannot be held in floating point it stands as it is: a fallback, counted like any other.
     fn refined(
         &self,
         solving: &mut Solving,
         formulation: &Formulation,
         optimum: f64,
+        first: &[f64],
     ) -> Result<Vec<f64>, SolvingError> {
         let next = self.bound.refine_utilization(formulation, optimum, &self.reduced.equal_share);
-        let answer = solving.solve(&next.program)?;
-        Ok(next.class_time(&answer.solution.columns).to_vec())
+        match solving.solve(&next.program) {
+            Ok(answer) => Ok(next.class_time(&answer.solution.columns).to_vec()),
+            Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
+                solving.report().fallbacks.push(format!("not refined: {attempts}"));
+                Ok(first.to_vec())
+            }
+            Err(error) => Err(error),
+        }
     }
 }

@@ -72,7 +72,7 @@ pub struct Demands {
 /// use apportion::throughput::contention::resource::retained;
 /// assert_eq!(retained(0.4, 0.5, 0.5), 1.0);      // both fit
 /// assert_eq!(retained(1.0, 1.0, 0.5), 0.5);      // an equal division
-/// assert_eq!(retained(0.8, 0.4, 0.5), 0.75);     // the other leaves 0.6 of the 0.8 asked for
+/// assert_eq!(retained(1.0, 0.25, 0.5), 0.75);    // the other leaves more than half
 /// ```
 pub fn retained(demand: f64, other_demand: f64, fair: f64) -> f64 {
     let available = fair.max(1.0 - other_demand);
