@@ -15,7 +15,7 @@ const SLACK_MAX: f64 = 1e-6;
 /// The relative gap at which a parametric search stops.
 const GAP_MAX: f64 = 1e-9;
 /// Parts of what was reached that are given back, in turn, where it cannot be held exactly.
-const HELD: [f64; 4] = [0.0, 1e-9, 1e-8, 1e-7];
+const HELD: [f64; 5] = [0.0, 1e-9, 1e-8, 1e-7, 1e-6];
 /// Steps of a parametric search; Newton's method takes a handful.
 const STEPS_MAX: u32 = 60;
 
@@ -131,8 +131,9 @@ pub(super) fn fill(
     }
 }
 
-/// Raises the level above what was reached. Reached is what a solver found, feasible within its tolerance only:
-/// where the next program finds it infeasible, the least part of it that helps is given back.
+/// Raises the level above what was reached. Reached is what a solver found, feasible within its tolerance only,
+/// and leaves no room for an interior-point method: where the next program is not solved, the least part of what
+/// was reached that helps is given back.
 fn raise_held(
     solving: &mut Solving,
     bound: &BoundObjective<'_>,
@@ -144,7 +145,7 @@ fn raise_held(
         let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
         let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
         outcome = raise(solving, bound, &demands).map(|raised| (raised, demands));
-        if !outcome.as_ref().is_err_and(SolvingError::is_infeasible) {
+        if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
             break;
         }
     }

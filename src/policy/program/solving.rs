@@ -22,6 +22,11 @@ impl SolvingError {
     pub(super) fn is_infeasible(&self) -> bool {
         matches!(self, Self::Solve(SolveError::NotOptimal { termination: Termination::Infeasible, .. }))
     }
+
+    /// Was there a program that no backend found a certified optimum of, for whatever reason?
+    pub(super) fn is_unsolved(&self) -> bool {
+        matches!(self, Self::Solve(SolveError::NotOptimal { .. }))
+    }
 }
 
 /// A certified answer: the solver's vectors, and the bound that the certificate proves.
