@@ -13,6 +13,9 @@ use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::index::{Id, JobIndex};
 use crate::policy::{Binding, Explanation};
 
+/// A share of time from which on a job runs all the time.
+const TIME_ALL: f64 = 1.0 - 1e-6;
+
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
@@ -38,7 +41,10 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
     match session.output.format() {
         OutputFormat::Json => session.output.json(&as_json(&question, &explanation, &jobs)),
         OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
-        OutputFormat::Table => session.output.text(&in_words(&question, &explanation, &jobs)),
+        OutputFormat::Table => {
+            let asked = !arguments.job.is_empty();
+            session.output.text(&in_words(&question, &explanation, &jobs, asked))
+        }
     }
 }
 
@@ -53,9 +59,14 @@ fn binding_name(binding: Binding) -> &'static str {
 }
 
 /// What holds a job, for people.
-fn binding_in_words(binding: Binding) -> &'static str {
+fn binding_in_words(binding: Binding, all_the_time: bool) -> &'static str {
     match binding {
-        Binding::Bottleneck => "sets the objective: more throughput for it would improve it",
+        Binding::Bottleneck if all_the_time => {
+            "sets the objective, and runs all the time: only faster workers help"
+        }
+        Binding::Bottleneck => {
+            "sets the objective, and would use more time, on worker types that are given away"
+        }
         Binding::Time => "runs all the time: only faster workers would help it",
         Binding::Capacity => "would use more time, on worker types that are given away",
         Binding::Free => "has time left that the objective does not ask for",
@@ -63,7 +74,39 @@ fn binding_in_words(binding: Binding) -> &'static str {
 }
 
 fn price(price: Option<f64>) -> Cell {
-    price.map_or(Cell::Empty, |price| Cell::Number(price, 6))
+    price.map_or(Cell::Empty, |price| Cell::Number(shown(price), 6))
+}
+
+/// A price as far as it is shown: rounding is no price, and 0 has no sign.
+fn shown(price: f64) -> f64 {
+    if price.abs() < 5e-7 { 0.0 } else { price }
+}
+
+/// A job's share in a sentence, and what one worker more of each type would bring; nothing of the latter without
+/// prices.
+fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -> String {
+    let part = &explanation.jobs[job.index()];
+    let holds = binding_in_words(part.binding, part.time >= TIME_ALL);
+    let mut text = format!("{}: {holds}\n", question.label(job));
+    let (Some(objective), Some(price)) = (explanation.objective(), part.throughput_price) else {
+        return text;
+    };
+    let demand = match part.binding {
+        Binding::Bottleneck => {
+            format!("  one step/s asked of it changes the objective by {:+.6}", shown(price))
+        }
+        _ => "  nothing that it is asked for changes the objective".to_owned(),
+    };
+    let _ = writeln!(text, "{demand} ({} {:.6})", sense(objective.sense), objective.value);
+    for (name, kind) in question.worker_types().zip(&explanation.types) {
+        let Some(more) = kind.one_more.map(shown) else { continue };
+        let _ = if more == 0.0 {
+            writeln!(text, "  one worker more of {name} changes nothing")
+        } else {
+            writeln!(text, "  one worker more of {name} changes the objective by {more:+.6}")
+        };
+    }
+    text
 }
 
 fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Table {
@@ -83,7 +126,7 @@ fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) 
     table
 }
 
-fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> String {
+fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], asked: bool) -> String {
     let mut text = format!("{} decides by {}\n", question.policy.name(), explanation.reason);
     if let Some(objective) = explanation.objective() {
         let _ = writeln!(
@@ -110,10 +153,15 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -
             Cell::Number(part.time, 4),
             Cell::Number(throughput, 4),
             price(part.throughput_price),
-            binding_in_words(part.binding).into(),
+            binding_in_words(part.binding, part.time >= TIME_ALL).into(),
         ]);
     }
     text.push_str(&table.aligned());
+    if asked {
+        for job in jobs {
+            let _ = write!(text, "\n{}", job_in_words(question, explanation, *job));
+        }
+    }
     text
 }
 

@@ -106,6 +106,17 @@ fn every_job_and_worker_type_is_explained() {
     for words in ["decides by linear", "one worker more", "sets the objective", "v100", "25"] {
         assert!(ran.stdout.contains(words), "`{words}` is not in\n{}", ran.stdout);
     }
+    // A packed program, a parametric one and water filling: a job in words, with what more workers would bring.
+    for policy in
+        ["max_min_fairness_packed", "finish_time_fairness_perf", "max_min_fairness_water_filling_perf"]
+    {
+        let asked = ["explain", "--policy", policy, "examples/snapshot.yaml", "--job", "24"];
+        let ran = apportion(&asked, "");
+        for words in ["\n24: ", "one worker more of v100 changes", "one worker more of k80 changes"] {
+            assert!(ran.stdout.contains(words), "`{words}` is not in\n{}{}", ran.stdout, ran.stderr);
+        }
+        assert!(!ran.stdout.contains("-0.000000"), "{}", ran.stdout);
+    }
     let ran = apportion(&["explain", "--policy", "fifo_perf", "examples/snapshot.yaml", "--job", "71"], "");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("has no job `71`"), "{}", ran.stderr);
