@@ -26,3 +26,5 @@ mod profiling;
 mod simulation;
 #[path = "suite/properties.rs"]
 mod properties;
+#[path = "suite/figure_11.rs"]
+mod figure_11;

@@ -53,6 +53,9 @@ pub struct SimulateArguments {
     /// Jobs from a file: our CSV, or Gavel's form
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
+    /// Owners of the trace's jobs, as in a snapshot: [{id: a, weight: 2}, {id: b, inner: fifo, parent: a}]
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    entities: Option<PathBuf>,
     /// Jobs that arrive at random, so many an hour
     #[arg(long, value_name = "JOBS_PER_HOUR")]
     rate: Option<f64>,
@@ -145,7 +148,10 @@ fn window(text: &str) -> Result<[u64; 2], String> {
 
 pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<(), Failure> {
     let stopwatch = Stopwatch::start();
-    let spec = spec(arguments);
+    let mut spec = spec(arguments);
+    if let Some(path) = &arguments.entities {
+        spec.workload.entities = Source::load(path)?.parse()?;
+    }
     let run = Inputs::new().load(&spec).map_err(run_failure)?;
     let saved = match &arguments.checkpoint {
         Some(path) if path.exists() => Some(Saved::read(path, &run)?),

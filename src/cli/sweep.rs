@@ -31,7 +31,7 @@ Examples:
   apportion sweep mine.yaml --only policy=fifo --only seed=0 --jobs 2
   apportion sweep osdi20-figure-8 --shard 1/4 --out results/part-1")]
 pub struct SweepArguments {
-    /// The sweep: a file, or one of osdi20-figure-8, quick
+    /// The sweep: a file, or one of osdi20-figure-11, osdi20-figure-8, quick, refinements
     #[arg(value_name = "FILE|NAME")]
     sweep: String,
     /// Where results go [default: results/NAME]

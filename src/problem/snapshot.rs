@@ -193,21 +193,31 @@ fn own_throughput(cluster: &Cluster, own: &Entries<Option<f64>>) -> Vec<f64> {
     cluster.types().iter().map(|t| own.get(&t.name).copied().flatten().unwrap_or(0.0)).collect()
 }
 
+impl Entity {
+    /// The entities of a document, each at its position in it; a parent that is not there is none.
+    pub fn all_of(written: &[SnapshotEntity]) -> Vec<Self> {
+        let place = |name: &str| written.iter().position(|entity| entity.id == name);
+        let entity = |entity: &SnapshotEntity| Self {
+            name: entity.id.clone(),
+            weight: entity.weight,
+            inner: match entity.inner {
+                InnerRuleName::Fairness => InnerRule::Fairness,
+                InnerRuleName::Fifo => InnerRule::Fifo,
+            },
+            parent: entity.parent.as_deref().and_then(place).map(EntityId::from_index),
+        };
+        written.iter().map(entity).collect()
+    }
+}
+
 /// Adds the owners of jobs: as the document lists them, or, if it lists none, as the jobs name them.
 fn add_entities<'d>(
     builder: &mut ProblemBuilder,
     document: &'d SnapshotDocument,
 ) -> BTreeMap<&'d str, EntityId> {
-    let place = |name: &str| document.entities.iter().position(|entity| entity.id == name);
     let mut owners = BTreeMap::new();
-    for entity in &document.entities {
-        let inner = match entity.inner {
-            InnerRuleName::Fairness => InnerRule::Fairness,
-            InnerRuleName::Fifo => InnerRule::Fifo,
-        };
-        let parent = entity.parent.as_deref().and_then(place).map(EntityId::from_index);
-        let id = builder.entity(Entity { name: entity.id.clone(), weight: entity.weight, inner, parent });
-        owners.insert(entity.id.as_str(), id);
+    for (written, entity) in document.entities.iter().zip(Entity::all_of(&document.entities)) {
+        owners.insert(written.id.as_str(), builder.entity(entity));
     }
     for name in document.jobs.iter().filter_map(|job| job.entity.as_deref()) {
         owners.entry(name).or_insert_with(|| {

@@ -3,6 +3,7 @@
 mod complaint;
 pub mod contention_table;
 pub mod document;
+pub mod entities;
 pub mod entries;
 pub mod lookup;
 pub mod nearest;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::cluster::Cluster;
+use crate::spec::entities::{self, SnapshotEntity};
 use crate::units::{JobsPerHour, Seconds};
 pub use faults::FaultsSpec;
 pub use prices::PricesSpec;
@@ -70,8 +71,10 @@ pub struct WorkloadSpec {
     /// So many jobs, all at time 0.
     #[serde(rename = "static")]
     pub n_static: Option<u64>,
-    /// A trace file.
+    /// A trace: a file, or one of the binary.
     pub trace: Option<String>,
+    /// The owners that the trace's jobs name, as in a snapshot; by default all of weight 1, dividing fairly.
+    pub entities: Vec<SnapshotEntity>,
     /// Draw jobs of several workers too; false by default.
     pub multi_worker: bool,
     /// Draw priority weights (5 for one job in five); false by default.
@@ -335,6 +338,7 @@ impl RunSpec {
         }
         self.check_cluster(&mut found);
         self.check_workload(&mut found);
+        found.0.extend(entities::complaints(&self.workload.entities, self.workload.trace.is_some()));
         self.check_measure(&mut found);
         let round = self.mechanism.round_length.get();
         if !(round.is_finite() && (1e-3..=1e9).contains(&round)) {
@@ -405,9 +409,7 @@ impl RunSpec {
             let help = "say how many `jobs` arrive, or which to `measure`";
             found.push("workload.rate", "arrivals would never stop", Some(help));
         }
-        if let Some(duration) = duration
-            && duration.get() <= 0.0
-        {
+        if let Some(duration) = duration.filter(|time| time.get() <= 0.0) {
             found.push("workload.duration", format!("{duration}, expected a time above 0"), None);
         }
     }
@@ -418,9 +420,7 @@ impl RunSpec {
         if end <= start {
             let message = format!("[{start}, {end}) holds no job, expected [start, end) with start < end");
             found.push("measure", message, None);
-        } else if let Some(n_jobs) = n_jobs
-            && end > n_jobs
-        {
+        } else if let Some(n_jobs) = n_jobs.filter(|n_jobs| end > *n_jobs) {
             found.push("measure", format!("[{start}, {end}) goes beyond the {n_jobs} jobs there are"), None);
         } else if end > JOBS_MAX {
             found.push("measure", format!("[{start}, {end}) ends beyond {JOBS_MAX} jobs"), None);

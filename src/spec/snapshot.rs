@@ -13,6 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::cluster::{Cluster, ClusterError, WORKERS_PER_TYPE_MAX};
 use crate::index::{Id, JobId};
 use crate::spec::document::{Source, SpecError};
+use crate::spec::entities::belongs_to_itself;
+pub use crate::spec::entities::{InnerRuleName, SnapshotEntity};
 use crate::spec::entries::Entries;
 use crate::units::DollarsPerWorkerHour;
 
@@ -141,34 +143,6 @@ pub struct SnapshotPair {
     pub jobs: [Label; 2],
     /// Steps/s of each on a worker type.
     pub throughput: Entries<[f64; 2]>,
-}
-
-/// How an entity divides its share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InnerRuleName {
-    /// In proportion to the jobs' weights.
-    #[default]
-    Fairness,
-    /// All to its earliest job.
-    Fifo,
-}
-
-/// An owner of jobs or of other entities.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SnapshotEntity {
-    /// Unique.
-    pub id: String,
-    /// Its weight among its siblings.
-    #[serde(default = "weight_one")]
-    pub weight: f64,
-    /// How it divides its share.
-    #[serde(default)]
-    pub inner: InnerRuleName,
-    /// The entity it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<String>,
 }
 
 fn one_worker() -> u32 {
@@ -459,7 +433,7 @@ impl Check<'_> {
             if !known.contains_key(parent.as_str()) {
                 let error = self.source.unknown_name(&path, "entity", parent, known.keys().copied());
                 self.complaints.push(error);
-            } else if self.is_circular(index, &known) {
+            } else if belongs_to_itself(entities, index) {
                 self.complain(
                     &path,
                     format!("entity `{}` belongs to itself, by way of its parents", entity.id),
@@ -482,17 +456,5 @@ impl Check<'_> {
                 ));
             }
         }
-    }
-
-    fn is_circular(&self, start: usize, known: &BTreeMap<&str, usize>) -> bool {
-        let mut at = start;
-        for _ in 0..=self.document.entities.len() {
-            match self.document.entities[at].parent.as_deref().and_then(|parent| known.get(parent)) {
-                None => return false,
-                Some(next) if *next == start => return true,
-                Some(next) => at = *next,
-            }
-        }
-        false // a circle further up: reported for its own members
     }
 }

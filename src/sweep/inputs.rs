@@ -7,9 +7,10 @@ use thiserror::Error;
 
 use crate::cluster::Cluster;
 use crate::policy::PolicyError;
-use crate::problem::matrix_columns;
+use crate::problem::{Entity, matrix_columns};
 use crate::simulator::{Options, PriceChange, SimulationError};
 use crate::spec::lookup::Embedded;
+use crate::spec::nearest;
 use crate::spec::price_series::{PriceSeries, read_prices};
 use crate::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
 use crate::spec::throughputs::load_throughputs;
@@ -95,6 +96,11 @@ impl Run {
         generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
     }
 
+    /// The owners of jobs that the run declares.
+    pub fn entities(&self) -> Vec<Entity> {
+        Entity::all_of(&self.spec.workload.entities)
+    }
+
     /// The largest arrival rate that any policy sustains, for runs that have a rate; `pairs` if jobs may share
     /// workers.
     ///
@@ -164,6 +170,7 @@ impl Inputs {
                 jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor)),
                 "workload.trace",
             )?;
+            check_owners(spec, &jobs)?;
             trace = Some(jobs);
         } else {
             mix = generator(spec, &throughputs)?.mix();
@@ -216,7 +223,10 @@ impl Inputs {
         if let Some(known) = read.get(&key) {
             return Ok(known.clone());
         }
-        let source = Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?;
+        let source = match TRACES.iter().find(|(name, _)| *name == path) {
+            Some((name, text)) => Source::embedded(name, text),
+            None => Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?,
+        };
         let jobs = read_trace(&source, Some(throughputs), TraceOrder::Refuse)?.into_jobs();
         let known: Read<[Job]> = (jobs.into(), sha256(source.text.as_bytes()));
         read.insert(key, known.clone());
@@ -259,8 +269,30 @@ fn priced(mut cluster: Cluster, series: PriceSeries) -> (Cluster, Vec<PriceChang
     (cluster, changes)
 }
 
+/// The traces that are part of the binary.
+const TRACES: [Embedded; 1] = [("osdi20-figure-11", include_str!("../../sweeps/osdi20-figure-11.csv"))];
+
 /// Files only.
 const NOT_EMBEDDED: [Embedded; 0] = [];
+
+/// Refuses owners that jobs name and the run does not declare, if it declares any.
+fn check_owners(spec: &RunSpec, jobs: &[Job]) -> Result<(), RunError> {
+    let declared = || spec.workload.entities.iter().map(|entity| entity.id.as_str());
+    if declared().next().is_none() {
+        return Ok(());
+    }
+    let named = jobs.iter().filter_map(|job| job.entity.as_deref());
+    match named.into_iter().find(|name| !declared().any(|other| other == *name)) {
+        None => Ok(()),
+        Some(name) => {
+            let known = nearest::name_list(declared());
+            let message = format!("a job of the trace belongs to `{name}`, expected one of {known}");
+            let help = nearest::suggestion(name, declared());
+            let field = "workload.entities".to_owned();
+            Err(RunError::Fields(vec![FieldComplaint { field, message, help }]))
+        }
+    }
+}
 
 /// Refuses kinds of job that no worker type of the cluster can run.
 fn check_jobs<'a>(

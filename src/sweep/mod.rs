@@ -24,7 +24,8 @@ pub use simulation::{Bounds, Executor};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [crate::spec::lookup::Embedded; 3] = [
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 4] = [
+    ("osdi20-figure-11", include_str!("../../sweeps/osdi20-figure-11.yaml")),
     ("osdi20-figure-8", include_str!("../../sweeps/osdi20-figure-8.yaml")),
     ("quick", include_str!("../../sweeps/quick.yaml")),
     ("refinements", include_str!("../../sweeps/refinements.yaml")),

@@ -39,7 +39,8 @@ pub fn begin(run: &Run, checkpoint: Option<&Checkpoint>) -> Result<Simulation, R
     Ok(match checkpoint {
         None => Simulation::new(parts, run.arrivals()?, policy, run.options.clone())?,
         Some(checkpoint) => Simulation::resume(parts, run.arrivals()?, policy, checkpoint)?,
-    })
+    }
+    .with_entities(run.entities()))
 }
 
 /// Runs the points of a sweep.

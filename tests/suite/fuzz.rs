@@ -133,6 +133,7 @@ fn sweeps() -> Vec<String> {
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("sweeps/").map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     paths.into_iter().map(|path| std::fs::read_to_string(path).expect("text")).collect()
 }
 
