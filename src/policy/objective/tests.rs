@@ -37,7 +37,9 @@ fn every_file_of_the_folder_is_shipped() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/policies");
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
-        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
     let mut shipped: Vec<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
     files.sort();
