@@ -17,7 +17,7 @@ fn the_canonical_form_is_golden() {
         r#""preemption_cost":0.0,"reset_interval":1920.0,"round_length":360.0},"policy":"fifo","prices":{},"#,
         r#""profiling":{"fraction":null,"reference_models":null,"smoothing":null},"#,
         r#""seed":0,"semantics":"corrected","servers":{},"solver":{"backend":null,"refine":null},"#,
-        r#""throughputs":"osdi20","workload":{"duration":null,"generator":"native","jobs":10,"#,
+        r#""throughputs":"osdi20","workload":{"duration":null,"entities":[],"generator":"native","jobs":10,"#,
         r#""multi_priority":false,"multi_worker":false,"rate":2.0,"slos":false,"static":null,"trace":null}}"#,
     );
     assert_eq!(spec().canonical(), expected);
