@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::cli::Session;
@@ -12,6 +12,7 @@ use crate::cli::exit::Failure;
 use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::index::{Id, JobIndex};
 use crate::policy::{Binding, Explanation};
+use crate::program::text::{to_lp, to_mps};
 
 /// A share of time from which on a job runs all the time.
 const TIME_ALL: f64 = 1.0 - 1e-6;
@@ -20,13 +21,26 @@ const TIME_ALL: f64 = 1.0 - 1e-6;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:
-  apportion explain --policy max_min_fairness_perf snapshot.yaml --job 17")]
+  apportion explain --policy max_min_fairness_perf snapshot.yaml --job 17
+  apportion explain --policy max_min_fairness_perf snapshot.yaml --program lp")]
 pub struct ExplainArguments {
     #[command(flatten)]
     decision: DecisionArguments,
     /// Only this job; may be given several times
     #[arg(long, value_name = "ID")]
     job: Vec<String>,
+    /// Print the program instead, with its rows and columns named, for another solver to read
+    #[arg(long, value_name = "FORM")]
+    program: Option<ProgramForm>,
+}
+
+/// How a program is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgramForm {
+    /// CPLEX LP text
+    Lp,
+    /// Free MPS text
+    Mps,
 }
 
 /// Runs the command.
@@ -38,6 +52,9 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
     let jobs = question.positions(&arguments.job)?;
     let explained = question.policy.explain(&question.problem);
     let explanation = explained.map_err(|error| question.place(error))?;
+    if let Some(form) = arguments.program {
+        return session.output.text(&program_text(&explanation, form)?);
+    }
     match session.output.format() {
         OutputFormat::Json => session.output.json(&as_json(&question, &explanation, &jobs)),
         OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
@@ -46,6 +63,16 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
             session.output.text(&in_words(&question, &explanation, &jobs, asked))
         }
     }
+}
+
+fn program_text(explanation: &Explanation, form: ProgramForm) -> Result<String, Failure> {
+    let no_program = || Failure::usage("this policy is a rule: it has no program".to_owned(), None);
+    let program = explanation.program.as_ref().ok_or_else(no_program)?;
+    let written = match form {
+        ProgramForm::Lp => to_lp(program),
+        ProgramForm::Mps => to_mps(program),
+    };
+    written.map_err(|error| Failure::usage(error.to_string(), None))
 }
 
 /// What holds a job, for programs.

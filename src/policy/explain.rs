@@ -3,6 +3,7 @@
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, ObjectiveReport};
 use crate::problem::Problem;
+use crate::program::Program;
 
 /// An answer to "why does this job get this share".
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct Explanation {
     pub types: Vec<TypeExplanation>,
     /// Job by job: `[n]`.
     pub jobs: Vec<JobExplanation>,
+    /// The program whose dual values these are, over classes of interchangeable jobs; none without one.
+    pub program: Option<Program>,
 }
 
 /// A worker type's use and price.
@@ -50,7 +53,7 @@ pub struct JobExplanation {
     pub binding: Binding,
     /// Change of the objective per step/s that is asked of the job or given to it; none without a program.
     pub throughput_price: Option<f64>,
-    /// Change of the objective if the job had one per cent more time in a round; none without a program.
+    /// Change of the objective per unit of time the job had beyond all of it; none without a program.
     pub time_price: Option<f64>,
 }
 
@@ -71,7 +74,7 @@ impl Explanation {
                 time_price: None,
             })
             .collect();
-        Self { decision, reason, types, jobs }
+        Self { decision, reason, types, jobs, program: None }
     }
 
     /// The objective explained, if there is one.

@@ -191,3 +191,18 @@ fn every_subcommand_has_help_with_an_example() {
         );
     }
 }
+
+#[test]
+fn a_program_is_printed_for_another_solver() {
+    let snapshot = "examples/snapshot.yaml";
+    let lp = apportion(&["explain", "--policy", "max_min_fairness_perf", snapshot, "--program", "lp"], "");
+    assert_eq!(lp.code, Some(0), "{}", lp.stderr);
+    assert!(lp.stdout.contains("capacity") && lp.stdout.to_lowercase().contains("maximize"), "{}", lp.stdout);
+    let mps = apportion(&["explain", "--policy", "max_min_fairness_perf", snapshot, "--program", "mps"], "");
+    assert!(mps.stdout.contains("ROWS") && mps.stdout.contains("ENDATA"), "{}", mps.stdout);
+    for (policy, complaint) in [("fifo", "a rule"), ("proportional_fairness", "cone")] {
+        let refused = apportion(&["explain", "--policy", policy, snapshot, "--program", "lp"], "");
+        assert_eq!(refused.code, Some(2), "{policy}");
+        assert!(refused.stderr.contains(complaint), "{}", refused.stderr);
+    }
+}

@@ -315,10 +315,14 @@ proptest! {
             "min_total_duration_perf", "max_sum_throughput_perf", "max_min_fairness_hierarchical_perf"]
         {
             let reached = throughputs(&decide(name, &case.problem()));
-            let floor = reached.iter().map(|value| value * (1.0 - 1e-7)).collect();
             let gain: Vec<f64> = (0..case.jobs.len()).map(|job| 1.0 / case.equal_share(job)).collect();
             let had: f64 = reached.iter().zip(&gain).map(|(value, gain)| value * gain).sum();
-            let most = above_floors(&case, gain, floor);
+            let eased = |by: f64| {
+                above_floors(&case, gain.clone(), reached.iter().map(|value| value * (1.0 - by)).collect())
+            };
+            // Floors must be eased for a solver's sake, and a slow job's floor can be worth much to a fast one.
+            // What is to be had is concave in how much they are eased, so this is no less than without easing.
+            let most = 2.0 * eased(1e-7) - eased(2e-7);
             prop_assert!(most <= had * (1.0 + 1e-5), "{}: {} could be {}", name, had, most);
         }
     }

@@ -21,6 +21,7 @@ pub(super) fn explain(
     let reason = format!("{}: {}", objective.route().name(), objective.reason());
     let mut explanation = Explanation::of_shares(problem, decision, reason);
     let program = &solved.formulation.program;
+    explanation.program = Some(program.clone());
     let at = program.objective(&solved.answer.solution.columns);
     let n = reduced.instance.n_members();
     let (mut leaf, mut time) = (vec![0.0; n], vec![0.0; n]);
