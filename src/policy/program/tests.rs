@@ -9,7 +9,7 @@ use crate::index::{Id, JobId, JobIndex};
 use crate::policy::{Policy, PolicyError};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
 use crate::program::expression::Vocabulary;
-use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
+use crate::program::{ConstraintText, Objective, ObjectiveText, Route, Sense};
 use crate::units::{Seconds, Steps};
 
 fn options(sense: Sense, text: &str) -> ProgramOptions {
@@ -173,5 +173,23 @@ proptest! {
             let apart = value(policy.allocate(&build(true)).unwrap());
             prop_assert!((together - apart).abs() <= 1e-6 * apart.abs().max(1.0), "{text}: {together} {apart}");
         }
+    }
+
+    #[test]
+    fn finish_time_fairness_by_levels_is_what_cones_say(jobs in jobs(7), fast in 2_u32..5, slow in 1_u32..5) {
+        // A throughput named twice cannot be inverted, so the same ratio goes to second-order cones.
+        let ratio = |time: &str| format!("max_over_jobs((90[s] + {time}) / (steps_remaining / isolated_throughput))");
+        let by_levels = options(Sense::Minimize, &ratio("steps_remaining / throughput"));
+        let twice = "0.5 * steps_remaining / throughput + 0.5 * steps_remaining / throughput";
+        let by_cones = options(Sense::Minimize, &ratio(twice));
+        prop_assert_eq!(by_levels.objective.route(), Route::Parametric);
+        prop_assert_eq!(by_cones.objective.route(), Route::Conic);
+        let problem = problem([fast, slow], &jobs);
+        let value = |options| {
+            let decision = ProgramPolicy::try_new(options).unwrap().allocate(&problem).unwrap();
+            decision.objective.unwrap().value
+        };
+        let (levels, cones) = (value(by_levels), value(by_cones));
+        prop_assert!((levels - cones).abs() <= 1e-6 * cones, "{levels} {cones}");
     }
 }
