@@ -20,6 +20,8 @@ pub(super) fn given_up(solving: &mut Solving, bound: &BoundObjective<'_>) -> Res
     while let Some(decided) = open.pop() {
         nodes += 1;
         if nodes > NODES_MAX && best.is_some() {
+            let cut = format!("promises: {NODES_MAX} programs tried, fewer jobs might have been let off");
+            solving.report().fallbacks.push(cut);
             break;
         }
         let formulation = bound.promises(&decided);
