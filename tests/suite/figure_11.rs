@@ -41,7 +41,10 @@ fn decide(policy: &str, n: usize, inner: InnerRule) -> (Vec<f64>, Vec<f64>) {
         builder.job(ActiveJob { weight, entity, ..ActiveJob::new(JobId::from_index(index)) }, &speeds);
     }
     let problem = builder.build().unwrap();
-    let allocation = Catalog::embedded().policy(policy).unwrap().allocate(&problem).unwrap().allocation;
+    let decision = Catalog::embedded().policy(policy).unwrap().allocate(&problem).unwrap();
+    let proof = decision.objective.unwrap();
+    assert!(proof.optimal && proof.value > 0.0, "{policy}, {n} jobs: {proof:?}");
+    let allocation = decision.allocation;
     let mut time = vec![0.0; n];
     for (id, combination) in allocation.combinations().enumerate() {
         time[combination.first().index()] += allocation.shares().row(id).iter().sum::<f64>();

@@ -94,6 +94,8 @@ pub(super) struct Filled {
     pub(super) class_time: Vec<f64>,
     /// The first program solved, whose level is the max-min optimum.
     pub(super) first: Raised,
+    /// The part of that level which the allocation keeps, by what its members have in the end.
+    pub(super) first_level: f64,
 }
 
 /// Raises all members together, `slope(weights)` apiece, freezing those that saturate and asking for new weights,
@@ -107,7 +109,7 @@ pub(super) fn fill(
 ) -> Result<Filled, SolvingError> {
     let n = base.len();
     let mut frozen = vec![false; n];
-    let mut reached = base;
+    let mut reached = base.clone();
     let mut first = None;
     loop {
         let mut slope = slopes(&frozen);
@@ -123,10 +125,13 @@ pub(super) fn fill(
         for (member, reached) in reached.iter_mut().enumerate() {
             *reached = (*reached + slope[member] * rise).min(raised.leaves[member].max(0.0));
         }
-        let class_time = raised.class_time.clone();
-        first.get_or_insert(raised);
+        let (class_time, leaves) = (raised.class_time.clone(), raised.leaves.clone());
+        let (first, first_slope) = first.get_or_insert((raised, slope.clone()));
         if frozen.iter().all(|frozen| *frozen) || slope.iter().all(|slope| *slope == 0.0) {
-            return Ok(Filled { class_time, first: first.unwrap_or_else(|| unreachable!("set above")) });
+            let raisable = (0..n).filter(|member| first_slope[*member] > 0.0);
+            let kept = raisable.map(|member| (leaves[member] - base[member]) / first_slope[member]);
+            let first_level = kept.fold(first.level, f64::min);
+            return Ok(Filled { class_time, first: first.clone(), first_level });
         }
     }
 }

@@ -298,7 +298,7 @@ impl ProgramPolicy {
         let allocation = Allocation::check(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: policy(), source })?;
         let point = bound.point(&solved.class_time);
-        let value = bound.value(&point);
+        let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let (sense, violation_max) = (self.options.objective.sense(), allocation.violation_max());
         // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
         let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };

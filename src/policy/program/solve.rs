@@ -15,6 +15,9 @@ pub(super) struct Solved {
     pub(super) class_time: Vec<f64>,
     /// What no allocation can better.
     pub(super) bound: f64,
+    /// What the allocation reaches of it, where that is not the objective's own value: the level that entities
+    /// with weights reach together.
+    pub(super) reached: Option<f64>,
     /// The program whose duals explain the optimum, with its answer.
     pub(super) formulation: Formulation,
     /// That answer.
@@ -63,9 +66,11 @@ impl Task<'_> {
         };
         let filled = levels::fill(solving, self.bound, slopes, base)?;
         let inverse = levels.form() == LevelForm::AffineInInverse;
+        let level = |level: f64| if inverse { level.recip() } else { level };
+        let reached = self.hierarchy.map(|_| level(filled.first_level));
         let Raised { bound, formulation, answer, .. } = filled.first;
-        let bound = if inverse { bound.recip() } else { bound };
-        Ok(Solved { class_time: filled.class_time, bound, formulation, answer, price_factor: 1.0 })
+        let bound = level(bound);
+        Ok(Solved { class_time: filled.class_time, bound, reached, formulation, answer, price_factor: 1.0 })
     }
 
     fn parametric(&self, solving: &mut Solving) -> Result<Solved, SolvingError> {
@@ -99,7 +104,7 @@ impl Task<'_> {
             .sum();
         let Raised { formulation, answer, .. } = found.last;
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
-        Ok(Solved { class_time, bound: found.bound, formulation, answer, price_factor })
+        Ok(Solved { class_time, bound: found.bound, reached: None, formulation, answer, price_factor })
     }
 
     fn direct(&self, solving: &mut Solving) -> Result<Solved, SolvingError> {
@@ -112,7 +117,7 @@ impl Task<'_> {
         let class_time =
             if refinable { self.refined(solving, &formulation, optimum, &first)? } else { first };
         let bound = formulation.value(answer.bound);
-        Ok(Solved { class_time, bound, formulation, answer, price_factor: 1.0 })
+        Ok(Solved { class_time, bound, reached: None, formulation, answer, price_factor: 1.0 })
     }
 
     /// Among the optima of `formulation`, whose value is `optimum`, the one that uses the workers best. If the
