@@ -105,11 +105,11 @@ pub(super) fn fill(
     solving: &mut Solving,
     bound: &BoundObjective<'_>,
     mut slopes: impl FnMut(&[bool]) -> Vec<f64>,
-    base: Vec<f64>,
+    base: &[f64],
 ) -> Result<Filled, SolvingError> {
     let n = base.len();
     let mut frozen = vec![false; n];
-    let mut reached = base.clone();
+    let mut reached = base.to_vec();
     let mut first = None;
     loop {
         let mut slope = slopes(&frozen);

@@ -53,7 +53,7 @@ impl Task<'_> {
         let n = self.reduced.instance.n_members();
         let coefficients: Vec<(f64, f64)> =
             (0..n).map(|member| levels.coefficients(member).unwrap_or((0.0, 0.0))).collect();
-        let base = coefficients.iter().map(|(base, _)| base.max(0.0)).collect();
+        let base: Vec<f64> = coefficients.iter().map(|(base, _)| base.max(0.0)).collect();
         let weight =
             |member: usize| self.reduced.instance.data.get("weight").map_or(1.0, |weights| weights[member]);
         let slopes = |frozen: &[bool]| match self.hierarchy {
@@ -64,7 +64,7 @@ impl Task<'_> {
                 (0..n).map(|member| coefficients[member].1 / weight(member) * fallen[member]).collect()
             }
         };
-        let filled = levels::fill(solving, self.bound, slopes, base)?;
+        let filled = levels::fill(solving, self.bound, slopes, &base)?;
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
         let reached = self.hierarchy.map(|_| level(filled.first_level));

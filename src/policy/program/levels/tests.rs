@@ -100,7 +100,7 @@ proptest! {
         let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
         let bound = objective.bind(&instance).unwrap();
         let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
-        let filled = fill(&mut solving(), &bound, |_| slope.clone(), vec![0.0; slope.len()]).unwrap();
+        let filled = fill(&mut solving(), &bound, |_| slope.clone(), &vec![0.0; slope.len()]).unwrap();
         let found = leaves(&bound, &filled.class_time);
         for (member, expected) in fill_by_definition(&bound, &slope).iter().enumerate() {
             let found = found[member];
