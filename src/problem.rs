@@ -29,7 +29,8 @@ pub struct ActiveJob {
     pub steps_remaining: Steps,
     /// Time since its arrival.
     pub elapsed: Seconds,
-    /// Isolated time accumulated so far, for finish-time fairness.
+    /// Isolated time accumulated so far, for finish-time fairness. A policy that needs it goes by this when it first
+    /// sees the job, and keeps account itself from then on.
     pub isolated_elapsed: Seconds,
     /// Time left to its SLO, if it has one.
     pub slo_remaining: Option<Seconds>,

@@ -22,6 +22,8 @@ mod fidelity;
 mod conditions;
 #[path = "suite/profiling.rs"]
 mod profiling;
+#[path = "suite/asked_again.rs"]
+mod asked_again;
 #[path = "suite/simulation.rs"]
 mod simulation;
 #[path = "suite/properties.rs"]

@@ -11,6 +11,7 @@
 //! Source: Narayanan et al., OSDI '20, section 5. [`MechanismOptions`] names every point at which the published
 //! system differs from the mechanism it describes.
 
+mod leases;
 mod ledger;
 mod options;
 mod placement;
@@ -21,10 +22,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use leases::GrantedLease;
 pub use options::{
     Fillers, Gangs, IdleWorkers, LastReset, LastServer, MechanismOptions, PairStart, Ties, Unallocated,
 };
 pub use placement::Workers;
 pub use priority::Priority;
-pub use rounds::{GrantedLease, Mechanism, Rules};
+pub use rounds::{Mechanism, Rules};
 pub use state::MechanismState;

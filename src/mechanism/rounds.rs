@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use super::leases::{GrantedLease, Lease, Leases};
 use super::ledger::{Ledger, Slot};
 use super::options::{Fillers, LastReset, MechanismOptions, PairStart, Unallocated};
 use super::placement::{Free, Workers};
@@ -23,67 +24,14 @@ pub struct Rules {
     pub pair_fillers: bool,
 }
 
-/// The right of a combination to some workers until the round ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GrantedLease<'a> {
-    /// The jobs.
-    pub combination: Combination<JobId>,
-    /// The type of all the workers.
-    pub worker_type: WorkerTypeId,
-    /// The workers, one per unit of scale factor.
-    pub workers: &'a [WorkerId],
-    /// How many servers they are on.
-    pub n_servers: u32,
-    /// The combination had the same workers in the round before, so it keeps running.
-    pub extended: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lease {
-    pub(super) slot: Slot,
-    pub(super) generation: u64,
-    pub(super) combination: Combination<JobId>,
-    pub(super) worker_type: WorkerTypeId,
-    pub(super) workers: (u32, u32),
-    pub(super) n_servers: u32,
-    pub(super) extended: bool,
-    /// Extended in the round after.
-    pub(super) kept: bool,
-}
-
-/// The leases of one round, their workers in one vector.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Leases {
-    pub(super) leases: Vec<Lease>,
-    pub(super) workers: Vec<WorkerId>,
-}
-
-impl Leases {
-    fn clear(&mut self) {
-        self.leases.clear();
-        self.workers.clear();
-    }
-
-    pub(super) fn workers(&self, lease: &Lease) -> &[WorkerId] {
-        &self.workers[lease.workers.0 as usize..lease.workers.1 as usize]
-    }
-
-    fn granted(&self, lease: &Lease) -> GrantedLease<'_> {
-        GrantedLease {
-            combination: lease.combination,
-            worker_type: lease.worker_type,
-            workers: self.workers(lease),
-            n_servers: lease.n_servers,
-            extended: lease.extended,
-        }
-    }
-}
-
 /// When to ask the policy again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Resets {
     pub(super) changed: bool,
     pub(super) last: Option<f64>,
+    /// When the policy wants to be asked again, whatever happens until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<f64>,
 }
 
 const NO_LEASE: u32 = u32::MAX;
@@ -114,7 +62,7 @@ impl Mechanism {
             rules: Rules::default(),
             ledger: Ledger::new(n_types),
             workers: Workers::new(cluster, options.last_server),
-            resets: Resets { changed: true, last: None },
+            resets: Resets { changed: true, ..Resets::default() },
             current: Leases::default(),
             previous: Leases::default(),
             previous_of: Vec::new(),
@@ -214,13 +162,26 @@ impl Mechanism {
         self.ledger.total[worker_type.index()] += time.get();
     }
 
-    /// Is a re-computation due? Something changed, and the last reset was long enough ago, or there was none.
+    /// Is a re-computation due? Something changed, and the last reset was long enough ago, or there was none; or it
+    /// is the time that [was named](Self::ask_again_at).
     pub fn due(&self, now: Seconds) -> bool {
         let rested = |last: f64| {
             now.get() - last >= self.options.reset_interval.get()
                 || (self.options.last_reset == LastReset::ZeroIsNone && last == 0.0)
         };
-        self.resets.changed && self.resets.last.is_none_or(rested)
+        let awaited = self.resets.at.is_some_and(|at| now.get() >= at);
+        awaited || (self.resets.changed && self.resets.last.is_none_or(rested))
+    }
+
+    /// From this instant on a re-computation is due, however recent the last reset; none = when something changes.
+    /// Forgotten at the next reset.
+    pub fn ask_again_at(&mut self, at: Option<Seconds>) {
+        self.resets.at = at.map(Seconds::get);
+    }
+
+    /// The instant named to [`ask_again_at`](Self::ask_again_at).
+    pub fn asks_again_at(&self) -> Option<Seconds> {
+        self.resets.at.map(Seconds::new)
     }
 
     /// The instant of the last reset.
@@ -238,7 +199,7 @@ impl Mechanism {
     pub fn settle(&mut self, now: Seconds) {
         let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
         self.ledger.settle(elapsed, self.options.initial_credit.get());
-        self.resets = Resets { changed: false, last: Some(now.get()) };
+        self.resets = Resets { changed: false, last: Some(now.get()), at: None };
     }
 
     /// Takes a new allocation, whose jobs are `ids` in the order of its problem.

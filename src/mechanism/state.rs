@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::leases::{Lease, Leases};
 use super::ledger::Ledger;
 use super::options::MechanismOptions;
-use super::rounds::{Lease, Leases, Mechanism, Resets, Rules};
+use super::rounds::{Mechanism, Resets, Rules};
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
 use crate::workload::Combination;

@@ -1,4 +1,6 @@
-//! A slow, obvious mechanism beside the real one, and hand-worked rounds.
+//! A slow, obvious mechanism beside the real one.
+
+mod by_hand;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,13 +46,31 @@ impl World {
     fn runs(&self, jobs: Jobs, worker_type: usize) -> bool {
         self.runs.get(&jobs).is_some_and(|runs| runs[worker_type])
     }
+
+    /// Every two active jobs of the same scale factor.
+    fn pairs(&self) -> Vec<Jobs> {
+        let active = |job: JobId| self.scale_factor.contains_key(&job);
+        self.runs.keys().filter(|jobs| jobs.is_pair() && jobs.members().all(active)).copied().collect()
+    }
 }
 
 impl Slow {
-    fn open(&mut self, world: &World, jobs: Jobs, deficit: f64) {
+    fn open(&mut self, world: &World, jobs: Jobs, (received, deficit): (f64, f64)) {
         for column in 0..world.cluster.n_types() {
-            self.received.insert((jobs, column), world.options.initial_credit.get());
+            self.received.insert((jobs, column), received);
             self.deficit.insert((jobs, column), deficit);
+        }
+    }
+
+    /// Opens a pair as if it had been there, uncredited, at the last settlement.
+    fn open_late(&mut self, world: &World, pair: Jobs) {
+        if !self.received.contains_key(&(pair, 0)) {
+            let credit = world.options.initial_credit.get();
+            let late = world.options.pair_start == PairStart::Uncredited;
+            self.open(world, pair, (credit, if late { credit } else { 0.0 }));
+            for total in &mut self.total {
+                *total += credit;
+            }
         }
     }
 
@@ -74,19 +94,20 @@ impl Slow {
         self.last_reset = now;
     }
 
-    fn adopt(&mut self, world: &World, rows: &[(Jobs, Vec<f64>)]) {
+    fn adopt(&mut self, world: &World, rows: &[(Jobs, Vec<f64>)], rules: Rules) {
         self.share = rows.iter().cloned().collect();
         self.allocated = world.scale_factor.keys().map(|job| Combination::single(*job)).collect();
         self.allocated.extend(rows.iter().map(|(jobs, _)| *jobs));
-        let credit = world.options.initial_credit.get();
-        for (jobs, _) in rows {
-            if !self.received.contains_key(&(*jobs, 0)) {
-                let late = world.options.pair_start == PairStart::Uncredited;
-                self.open(world, *jobs, if late { credit } else { 0.0 });
-                for total in &mut self.total {
-                    *total += credit;
-                }
+        if rules.pair_fillers && world.options.fillers == Fillers::EveryCombination {
+            for pair in world.pairs() {
+                self.open_late(world, pair);
             }
+        }
+        for (jobs, _) in rows {
+            self.open_late(world, *jobs);
+        }
+        if rules.pair_fillers {
+            self.allocated.extend(self.received.keys().map(|(jobs, _)| *jobs));
         }
     }
 
@@ -144,6 +165,7 @@ struct History {
     fast: Mechanism,
     draws: Stream,
     problem: Option<Problem>,
+    pair_fillers: bool,
     next_job: usize,
     now: f64,
 }
@@ -160,7 +182,8 @@ impl History {
         }
         let fast = Mechanism::new(&cluster, options);
         let world = World { cluster, options, scale_factor: BTreeMap::new(), runs: BTreeMap::new() };
-        Self { world, slow: Slow::default(), fast, draws, problem: None, next_job: 0, now: 0.0 }
+        let pair_fillers = draws.below(2) == 1;
+        Self { world, slow: Slow::default(), fast, draws, problem: None, pair_fillers, next_job: 0, now: 0.0 }
     }
 
     fn arrive(&mut self) {
@@ -177,7 +200,14 @@ impl History {
         }
         self.world.scale_factor.insert(job, scale_factor);
         self.world.runs.insert(Combination::single(job), runs);
-        self.slow.open(&self.world, Combination::single(job), 0.0);
+        let credit = self.world.options.initial_credit.get();
+        self.slow.open(&self.world, Combination::single(job), (credit, 0.0));
+        if self.fast.rules.pair_fillers && self.world.options.fillers == Fillers::EveryCombination {
+            let start = if self.world.options.pair_start == PairStart::Credited { credit } else { 0.0 };
+            for pair in self.world.pairs().into_iter().filter(|pair| pair.contains(job)) {
+                self.slow.open(&self.world, pair, (start, 0.0));
+            }
+        }
         let world = &self.world;
         self.fast.add_job(job, scale_factor, &|jobs, kind| world.runs(jobs, kind.index()));
     }
@@ -197,10 +227,8 @@ impl History {
     fn allocate(&mut self) -> Vec<(Jobs, Vec<f64>)> {
         let jobs: Vec<JobId> = self.world.scale_factor.keys().copied().collect();
         let mut rows: Vec<(Jobs, Vec<f64>)> = Vec::new();
-        let pairs: Vec<Jobs> = self.world.runs.keys().copied().filter(Combination::is_pair).collect();
-        let active = |pair: &Jobs| pair.members().all(|job| self.world.scale_factor.contains_key(&job));
         let singles = jobs.iter().map(|job| Combination::single(*job));
-        for combination in singles.chain(pairs.into_iter().filter(active)) {
+        for combination in singles.chain(self.world.pairs()) {
             if self.draws.below(3) == 0 {
                 continue;
             }
@@ -259,7 +287,7 @@ impl History {
         let by_index = rows.iter().map(|(jobs, shares)| (jobs.map(index), shares.clone()));
         let allocation = Allocation::check(&problem, by_index).unwrap();
         self.slow.settle(&self.world, self.now);
-        self.slow.adopt(&self.world, &rows);
+        self.slow.adopt(&self.world, &rows, rules);
         self.fast.settle(Seconds::new(self.now));
         let world = &self.world;
         self.fast.adopt(&allocation, &ids, rules, &|jobs, kind| world.runs(jobs, kind.index()));
@@ -279,7 +307,7 @@ impl History {
         } else {
             self.fast.set_up(worker, true);
         }
-        let rules = Rules { skip_zero_priority: self.draws.below(3) == 0, pair_fillers: false };
+        let rules = Rules { skip_zero_priority: self.draws.below(3) == 0, pair_fillers: self.pair_fillers };
         if self.fast.due(Seconds::new(self.now)) {
             self.recompute(rules);
         }
@@ -395,90 +423,5 @@ proptest! {
         };
         prop_assert_eq!(leases(&restored), leases(&history.fast));
         prop_assert_eq!(restored.state(), history.fast.state());
-    }
-}
-
-/// One type, `n` workers; every job runs there.
-fn mechanism(n: u32, options: MechanismOptions) -> Mechanism {
-    Mechanism::new(&Cluster::try_new([("only", n)]).unwrap(), options)
-}
-
-fn adopt(mechanism: &mut Mechanism, shares: &[f64], rules: Rules) {
-    let cluster = Cluster::try_new([("only", 8)]).unwrap();
-    let mut builder = ProblemBuilder::new(Arc::new(cluster));
-    for job in 0..shares.len() {
-        builder.job(ActiveJob::new(id(job)), &[1.0]);
-    }
-    let problem = builder.build().unwrap();
-    let rows = shares.iter().enumerate().map(|(job, share)| (Combination::single(id(job)), vec![*share]));
-    let allocation = Allocation::check(&problem, rows).unwrap();
-    let ids = problem.jobs().iter().map(|job| job.id).collect();
-    mechanism.adopt(&allocation, &ids, rules, &|_, _| true);
-}
-
-#[test]
-fn two_jobs_with_shares_two_to_one_run_two_rounds_to_one() {
-    let mut mechanism = mechanism(1, MechanismOptions::corrected());
-    for job in 0..2 {
-        mechanism.add_job(id(job), 1, &|_, _| true);
-    }
-    mechanism.settle(Seconds::ZERO);
-    adopt(&mut mechanism, &[2.0 / 3.0, 1.0 / 3.0], Rules::default());
-    let mut ran = [0; 2];
-    for _ in 0..300 {
-        mechanism.assign(&[id(0)]);
-        let lease = mechanism.lease(0);
-        ran[lease.combination.first().index()] += 1;
-        mechanism.record_lease(0, Seconds::new(360.0));
-    }
-    assert_eq!(ran, [200, 100]);
-    // What is owed and what was run agree, so nothing is left over.
-    mechanism.settle(Seconds::new(300.0 * 360.0));
-    for job in 0..2 {
-        let deficit = mechanism.deficit(Combination::single(id(job)), id(0)).unwrap();
-        assert!(deficit.get().abs() < 1e-6, "{deficit}");
-    }
-}
-
-#[test]
-fn a_late_job_blocks_a_worker_only_as_published() {
-    for (options, n_leases) in [(MechanismOptions::corrected(), 1), (MechanismOptions::gavel(), 1)] {
-        let published = options.unallocated == Unallocated::Block;
-        let mut mechanism = mechanism(2, options);
-        mechanism.add_job(id(0), 1, &|_, _| true);
-        mechanism.settle(Seconds::new(100.0));
-        adopt(&mut mechanism, &[1.0], Rules::default());
-        mechanism.add_job(id(1), 1, &|_, _| true);
-        mechanism.assign(&[id(0)]);
-        assert_eq!(mechanism.leases().len(), n_leases);
-        // Described: the worker is left, so that whoever runs the rounds asks for an allocation at once.
-        assert_eq!(mechanism.waits_beside_idle(), !published);
-        assert!(!mechanism.due(Seconds::new(200.0)));
-        assert!(mechanism.due(Seconds::new(100.0 + 1920.0)));
-    }
-}
-
-#[test]
-fn a_reset_at_time_zero_counts_for_nothing_as_published() {
-    for (options, due) in [(MechanismOptions::corrected(), false), (MechanismOptions::gavel(), true)] {
-        let mut mechanism = mechanism(1, options);
-        assert!(mechanism.due(Seconds::ZERO));
-        mechanism.settle(Seconds::ZERO);
-        mechanism.note_change();
-        assert_eq!(mechanism.due(Seconds::new(360.0)), due);
-    }
-}
-
-#[test]
-fn jobs_without_a_share_fill_workers_unless_the_policy_forbids() {
-    for (skip_zero_priority, n_leases) in [(false, 2), (true, 1)] {
-        let mut mechanism = mechanism(2, MechanismOptions::corrected());
-        for job in 0..2 {
-            mechanism.add_job(id(job), 1, &|_, _| true);
-        }
-        mechanism.settle(Seconds::ZERO);
-        adopt(&mut mechanism, &[1.0, 0.0], Rules { skip_zero_priority, pair_fillers: false });
-        mechanism.assign(&[id(0)]);
-        assert_eq!(mechanism.leases().len(), n_leases);
     }
 }

@@ -11,6 +11,7 @@ use crate::policy::explain::Explanation;
 use crate::problem::Problem;
 pub use crate::program::Sense;
 use crate::solver::SolveError;
+use crate::units::Seconds;
 
 /// Decides time shares. A function of the problem and of its own declared, serializable state.
 pub trait Policy: fmt::Debug + Send {
@@ -136,7 +137,7 @@ pub enum TypeOrder {
 }
 
 /// What a policy needs of the mechanism: data, so that nothing downstream asks for its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundRules {
     /// Combinations with priority 0 are skipped, not used as fillers.
     pub skip_zero_priority: bool,
@@ -144,6 +145,9 @@ pub struct RoundRules {
     pub type_order: TypeOrder,
     /// Pairs without a share fill workers left free, as single jobs do: policies that share space.
     pub pair_fillers: bool,
+    /// The policy is asked again at the first boundary so long after this decision, though nothing has changed and
+    /// the last reset was a moment ago: rules of which time itself is a part. None = when something changes.
+    pub recompute_after: Option<Seconds>,
 }
 
 /// Why a policy gave no decision.

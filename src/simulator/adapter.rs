@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::options::{EmptyCluster, Semantics, TypeDraws};
-use super::simulation::SimulationError;
+use super::outcome::SimulationError;
 use crate::cluster::Cluster;
 use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerId, WorkerTypeId};
 use crate::mechanism::{IdleWorkers, Mechanism, MechanismState, Rules};
@@ -123,6 +123,8 @@ impl Mechanized {
         };
         let runs = |jobs: Combination<JobId>, worker_type| situation.runs(jobs, worker_type);
         self.mechanism.adopt(&decision.allocation, &ids, rules, &runs);
+        let now = situation.now();
+        self.mechanism.ask_again_at(decision.rules.recompute_after.map(|after| now + after));
         if self.type_order != decision.rules.type_order {
             self.type_order = decision.rules.type_order;
             self.order.copy_from_slice(&self.types);

@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::active::Table;
 use super::adapter::{MechanizedState, Situation};
 use super::event::{Event, Observer};
+use super::moment::Moment;
 use super::options::Options;
-use super::simulation::{Driver, Moment, SimulationError};
+use super::outcome::SimulationError;
+use super::simulation::Driver;
 use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};
 use crate::policy::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
@@ -196,6 +198,14 @@ impl Driver {
     pub(super) fn note_change(&mut self) {
         if let Self::Mechanized(mechanized) = self {
             mechanized.mechanism.note_change();
+        }
+    }
+
+    /// When the policy wants to be asked again, whatever happens until then.
+    pub(super) fn asks_again_at(&self) -> Option<Seconds> {
+        match self {
+            Self::Mechanized(mechanized) => mechanized.mechanism.asks_again_at(),
+            Self::Direct(_) => None,
         }
     }
 

@@ -7,7 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Observer, Slice};
-use super::simulation::{Driver, Moment, Simulation, SimulationError, Step};
+use super::moment::Moment;
+use super::outcome::{SimulationError, Step};
+use super::simulation::{Driver, Simulation};
 use crate::index::{Id, JobId, WorkerTypeId};
 use crate::units::{Seconds, Steps};
 use crate::workload::Combination;

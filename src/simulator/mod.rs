@@ -19,8 +19,11 @@ mod event;
 mod faults;
 mod feed;
 mod ideal;
+mod moment;
 mod options;
+mod outcome;
 mod progress;
+mod round;
 mod simulation;
 
 pub use adapter::Mechanized;
@@ -30,4 +33,5 @@ pub use options::{
     Consolidation, Contention, EmptyCluster, ExecutionTime, Faults, JobFaults, Options, PairEnd,
     PreemptionCost, PriceChange, Semantics, ShortSlice, Stragglers, TypeDraws, WorkerFaults,
 };
-pub use simulation::{Limits, Outcome, Simulation, SimulationError, Step};
+pub use outcome::{Limits, Outcome, SimulationError, Step};
+pub use simulation::Simulation;

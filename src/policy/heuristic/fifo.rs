@@ -30,8 +30,12 @@ use crate::workload::random::{SeedStreams, Stream};
 const NAME: &str = "fifo";
 
 /// Only jobs with a place run, and no type is preferred.
-const RULES: RoundRules =
-    RoundRules { skip_zero_priority: true, type_order: TypeOrder::Shuffled, pair_fillers: false };
+const RULES: RoundRules = RoundRules {
+    skip_zero_priority: true,
+    type_order: TypeOrder::Shuffled,
+    pair_fillers: false,
+    recompute_after: None,
+};
 
 /// First in, first out. Its state: the type each running job has, and what was drawn.
 #[derive(Clone, Debug)]

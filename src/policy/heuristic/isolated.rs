@@ -36,8 +36,12 @@ impl Policy for Isolated {
 }
 
 /// The rules of a policy that does not look at speed.
-pub(super) const AGNOSTIC: RoundRules =
-    RoundRules { skip_zero_priority: false, type_order: TypeOrder::Shuffled, pair_fillers: false };
+pub(super) const AGNOSTIC: RoundRules = RoundRules {
+    skip_zero_priority: false,
+    type_order: TypeOrder::Shuffled,
+    pair_fillers: false,
+    recompute_after: None,
+};
 
 /// The isolated share: [n × K].
 ///

@@ -16,7 +16,7 @@
 //!
 //! Attained service is taken from the per-job column `attained_service` (worker-seconds) where the caller
 //! supplies it; otherwise it is kept here, from the steps done between calls and the throughput of the type the
-//! job was given. Demotion and promotion are seen when the policy is next asked.
+//! job was given. The policy asks to be asked again when the next job is to be demoted or promoted.
 //!
 //! Source: Gu et al., NSDI '19 (discretized two-dimensional LAS). Differs: a job takes one worker type, whichever
 //! is fastest for it; Tiresias' workers are alike.
@@ -102,6 +102,22 @@ impl Las {
         self.parameters.thresholds.iter().filter(|threshold| **threshold <= attained).count()
     }
 
+    /// Seconds after which a job changes its queue, if everything stays as it was decided: demoted for what it
+    /// runs, or promoted for having waited.
+    fn moves_after(&self, history: &History, problem: &Problem, job: JobIndex) -> Option<f64> {
+        let after = if history.worker_type.is_some() {
+            let attained = history.attained - history.forgotten;
+            let ahead = self.parameters.thresholds.iter().filter(|threshold| **threshold > attained);
+            let threshold = ahead.copied().min_by(f64::total_cmp)?;
+            (threshold - attained) / f64::from(problem.jobs()[job].scale_factor)
+        } else {
+            let knob =
+                self.parameters.promote_after.filter(|_| history.ran_s > 0.0 && self.queue(history) > 0)?;
+            knob * history.ran_s - history.waited_s
+        };
+        (after > 0.0 && after.is_finite()).then_some(after)
+    }
+
     /// Brings a job's history to now and promotes the job if it has waited too long.
     fn brought_up(&self, problem: &Problem, job: JobIndex, known: Option<&History>) -> History {
         let active = &problem.jobs()[job];
@@ -169,9 +185,11 @@ impl Policy for Las {
                 history.started.get_or_insert(self.state.calls);
             }
         }
+        let moves = jobs.iter().filter_map(|(job, history)| self.moves_after(history, problem, *job));
+        let next = moves.min_by(f64::total_cmp);
         let jobs = jobs.into_iter().map(|(_, history)| history).collect();
         self.state = State { calls: self.state.calls + 1, jobs };
-        handout.decide(NAME)
+        handout.decide_until(NAME, next)
     }
 
     fn state(&self) -> serde_json::Value {

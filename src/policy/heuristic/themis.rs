@@ -8,8 +8,8 @@
 //! | r_m        | steps remaining                                                             | steps   |
 //! | T_m        | throughput on the fastest type that has s_m workers: what a bid hopes for   | steps/s |
 //! | thr_iso(m) | throughput on an isolated 1/n share of the cluster, n the jobs now          | steps/s |
-//! | D_m        | isolated time of the work done so far: what the caller gives of it, plus at | s       |
-//! |            | each call (steps done since the last) / (thr_iso at the last)               |         |
+//! | D_m        | isolated time of the work done so far: what the caller says when the job is | s       |
+//! |            | first seen, plus at each call (steps since the last) / (thr_iso at the last)|         |
 //!
 //! A job with workers holds them for the length of a lease and then gives them back. At each call free workers
 //! are offered to the fraction 1 − `fairness` of the jobs without a lease whose ρ is largest (at least one job),
@@ -18,8 +18,8 @@
 //!
 //! Source: Mahajan et al., NSDI '20. Differs: Themis' bidders submit a table of ρ for many sets of workers and
 //! an arbiter solves a partial-allocation auction with hidden payments, so that nobody gains by lying; here ρ is
-//! computed from what the problem states and the jobs served worst choose in turn. Expired leases are seen when
-//! the policy is next asked.
+//! computed from what the problem states and the jobs served worst choose in turn. The policy asks to be asked
+//! again when the next lease ends.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ struct History {
     steps_remaining: f64,
     elapsed_s: f64,
     isolated_throughput: f64,
-    /// D_m, without what the caller gives of it.
+    /// D_m.
     isolated_s: f64,
     lease: Option<Lease>,
 }
@@ -115,7 +115,7 @@ fn brought_up(problem: &Problem, job: JobIndex, known: Option<&History>) -> Hist
     let (steps_remaining, elapsed_s) = (active.steps_remaining.get(), active.elapsed.get());
     let isolated_throughput = isolated_throughput(problem, job);
     let Some(last) = known else {
-        let (isolated_s, lease) = (0.0, None);
+        let (isolated_s, lease) = (active.isolated_elapsed.get(), None);
         return History {
             job: active.id,
             steps_remaining,
@@ -153,8 +153,8 @@ fn rho(
     let hoped = time_remaining(NAME, problem)?;
     let ratio = |(job, active): (JobIndex, &crate::problem::ActiveJob)| {
         let history = &jobs[job];
-        let isolated = active.isolated_elapsed
-            + Seconds::new(history.isolated_s + history.steps_remaining / history.isolated_throughput);
+        let isolated =
+            Seconds::new(history.isolated_s + history.steps_remaining / history.isolated_throughput);
         (active.elapsed + Seconds::new(hoped[job])) / isolated
     };
     Ok(problem.jobs().enumerate().map(ratio).collect())
@@ -192,8 +192,10 @@ impl Policy for Themis {
             let kept = jobs[job].lease.take();
             jobs[job].lease = held.map(|worker_type| kept.unwrap_or_else(|| new(worker_type)));
         }
+        let leases = jobs.iter().filter_map(|history| history.lease.as_ref());
+        let next = leases.map(|lease| lease.left_s).min_by(f64::total_cmp);
         self.state.jobs = by_arrival(problem).into_iter().map(|job| jobs[job].clone()).collect();
-        handout.decide(NAME)
+        handout.decide_until(NAME, next)
     }
 
     fn state(&self) -> serde_json::Value {

@@ -8,6 +8,7 @@ use crate::allocation::Allocation;
 use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, PolicyError, RoundRules};
 use crate::problem::Problem;
+use crate::units::Seconds;
 use crate::workload::Combination;
 
 /// A cluster being handed out, job by job: each placed job has a share of 1 on one worker type.
@@ -97,8 +98,17 @@ impl<'a> Handout<'a> {
     /// # Errors
     /// If shares break a constraint, which would be our bug.
     pub fn decide(&self, policy: &str) -> Result<Decision, PolicyError> {
+        self.decide_until(policy, None)
+    }
+
+    /// [`decide`](Self::decide), to be decided anew after some time, in seconds.
+    ///
+    /// # Errors
+    /// If shares break a constraint, which would be our bug.
+    pub fn decide_until(&self, policy: &str, recompute_after: Option<f64>) -> Result<Decision, PolicyError> {
         let rows = self.placed.iter().map(|(job, worker_type)| (Combination::single(*job), *worker_type));
-        let rules = RoundRules { skip_zero_priority: true, ..RoundRules::default() };
+        let recompute_after = recompute_after.map(Seconds::new);
+        let rules = RoundRules { skip_zero_priority: true, recompute_after, ..RoundRules::default() };
         decide_whole(policy, self.problem, rows, rules)
     }
 }

@@ -1,7 +1,8 @@
 //! D_m: the isolated time a job has accumulated, which finish-time fairness measures against.
 //!
 //! At each decision D_m grows by (steps done since the last one)/(thr_iso at the last one): the time that the
-//! isolated share would have needed for what was done. Source: Mahajan et al. (NSDI '20), as Narayanan et al.
+//! isolated share would have needed for what was done. It starts at what the problem in which the job is first seen
+//! says of it; what later problems say is not added again. Source: Mahajan et al. (NSDI '20), as Narayanan et al.
 //! (OSDI '20) compute it.
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ impl IsolatedTime {
         let mut seconds = Vec::with_capacity(problem.n_jobs());
         for (index, job) in problem.jobs().enumerate() {
             let remaining = job.steps_remaining.get();
-            let accumulated_s = self.accounts.get(&job.id).map_or(0.0, |account| {
+            let accumulated_s = self.accounts.get(&job.id).map_or(job.isolated_elapsed.get(), |account| {
                 let done = (account.steps_remaining - remaining).max(0.0);
                 account.accumulated_s + done / account.isolated_throughput
             });

@@ -322,7 +322,7 @@ impl ProgramPolicy {
         } else {
             TypeOrder::Shuffled
         };
-        RoundRules { skip_zero_priority: false, type_order, pair_fillers: self.options.pairs }
+        RoundRules { type_order, pair_fillers: self.options.pairs, ..RoundRules::default() }
     }
 
     fn empty(&self, problem: &Problem) -> Result<Decision, PolicyError> {

@@ -28,7 +28,7 @@ pub(super) struct Selection<'a> {
     pub(super) waived: &'a [bool],
     /// Per-job data to carry, by name.
     pub(super) data: &'a [String],
-    /// Isolated time accumulated by the policy itself, on top of the problem's: [n], or empty.
+    /// Isolated time as the policy keeps account of it, in place of the problem's: [n], or empty.
     pub(super) isolated_elapsed: &'a [f64],
 }
 
@@ -121,8 +121,8 @@ fn column(problem: &Problem, selection: &Selection<'_>, name: &str, throughput: 
             "steps_remaining" => job.steps_remaining.get(),
             "elapsed" => job.elapsed.get(),
             "isolated_elapsed" => {
-                job.isolated_elapsed.get()
-                    + selection.isolated_elapsed.get(index.index()).copied().unwrap_or(0.0)
+                let own = selection.isolated_elapsed.get(index.index()).copied();
+                own.unwrap_or(job.isolated_elapsed.get())
             }
             // One that is past asks for what no throughput gives: it is as if there were none.
             "slo_remaining" => {

@@ -1,0 +1,126 @@
+//! Rounds worked by hand.
+
+use super::*;
+
+/// One type, `n` workers; every job runs there.
+fn mechanism(n: u32, options: MechanismOptions) -> Mechanism {
+    Mechanism::new(&Cluster::try_new([("only", n)]).unwrap(), options)
+}
+
+fn adopt(mechanism: &mut Mechanism, shares: &[f64], rules: Rules) {
+    let cluster = Cluster::try_new([("only", 8)]).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for job in 0..shares.len() {
+        builder.job(ActiveJob::new(id(job)), &[1.0]);
+    }
+    let problem = builder.build().unwrap();
+    let rows = shares.iter().enumerate().map(|(job, share)| (Combination::single(id(job)), vec![*share]));
+    let allocation = Allocation::check(&problem, rows).unwrap();
+    let ids = problem.jobs().iter().map(|job| job.id).collect();
+    mechanism.adopt(&allocation, &ids, rules, &|_, _| true);
+}
+
+#[test]
+fn two_jobs_with_shares_two_to_one_run_two_rounds_to_one() {
+    let mut mechanism = mechanism(1, MechanismOptions::corrected());
+    for job in 0..2 {
+        mechanism.add_job(id(job), 1, &|_, _| true);
+    }
+    mechanism.settle(Seconds::ZERO);
+    adopt(&mut mechanism, &[2.0 / 3.0, 1.0 / 3.0], Rules::default());
+    let mut ran = [0; 2];
+    for _ in 0..300 {
+        mechanism.assign(&[id(0)]);
+        let lease = mechanism.lease(0);
+        ran[lease.combination.first().index()] += 1;
+        mechanism.record_lease(0, Seconds::new(360.0));
+    }
+    assert_eq!(ran, [200, 100]);
+    // What is owed and what was run agree, so nothing is left over.
+    mechanism.settle(Seconds::new(300.0 * 360.0));
+    for job in 0..2 {
+        let deficit = mechanism.deficit(Combination::single(id(job)), id(0)).unwrap();
+        assert!(deficit.get().abs() < 1e-6, "{deficit}");
+    }
+}
+
+#[test]
+fn a_late_job_blocks_a_worker_only_as_published() {
+    for (options, n_leases) in [(MechanismOptions::corrected(), 1), (MechanismOptions::gavel(), 1)] {
+        let published = options.unallocated == Unallocated::Block;
+        let mut mechanism = mechanism(2, options);
+        mechanism.add_job(id(0), 1, &|_, _| true);
+        mechanism.settle(Seconds::new(100.0));
+        adopt(&mut mechanism, &[1.0], Rules::default());
+        mechanism.add_job(id(1), 1, &|_, _| true);
+        mechanism.assign(&[id(0)]);
+        assert_eq!(mechanism.leases().len(), n_leases);
+        // Described: the worker is left, so that whoever runs the rounds asks for an allocation at once.
+        assert_eq!(mechanism.waits_beside_idle(), !published);
+        assert!(!mechanism.due(Seconds::new(200.0)));
+        assert!(mechanism.due(Seconds::new(100.0 + 1920.0)));
+    }
+}
+
+#[test]
+fn a_reset_at_time_zero_counts_for_nothing_as_published() {
+    for (options, due) in [(MechanismOptions::corrected(), false), (MechanismOptions::gavel(), true)] {
+        let mut mechanism = mechanism(1, options);
+        assert!(mechanism.due(Seconds::ZERO));
+        mechanism.settle(Seconds::ZERO);
+        mechanism.note_change();
+        assert_eq!(mechanism.due(Seconds::new(360.0)), due);
+    }
+}
+
+#[test]
+fn jobs_without_a_share_fill_workers_unless_the_policy_forbids() {
+    for (skip_zero_priority, n_leases) in [(false, 2), (true, 1)] {
+        let mut mechanism = mechanism(2, MechanismOptions::corrected());
+        for job in 0..2 {
+            mechanism.add_job(id(job), 1, &|_, _| true);
+        }
+        mechanism.settle(Seconds::ZERO);
+        adopt(&mut mechanism, &[1.0, 0.0], Rules { skip_zero_priority, pair_fillers: false });
+        mechanism.assign(&[id(0)]);
+        assert_eq!(mechanism.leases().len(), n_leases);
+    }
+}
+
+#[test]
+fn pairs_without_a_share_fill_workers_only_where_the_policy_shares_space() {
+    for (pair_fillers, found) in [(true, vec![(0, Some(1)), (2, None)]), (false, vec![(2, None)])] {
+        for options in [MechanismOptions::corrected(), MechanismOptions::gavel()] {
+            let mut mechanism = mechanism(2, options);
+            // Alone, the first two run nowhere; together they do.
+            let runs = |jobs: Jobs, _| jobs.is_pair() || jobs.first() == id(2);
+            for job in 0..3 {
+                mechanism.add_job(id(job), 1, &runs);
+            }
+            let mut builder = ProblemBuilder::new(Arc::new(Cluster::try_new([("only", 2)]).unwrap()));
+            for job in 0..3 {
+                builder.job(ActiveJob::new(id(job)), &[1.0]);
+            }
+            let pairs = [(Combination::pair(id(0), id(1)), vec![[0.5, 0.5]])];
+            builder.colocation(Colocation::Pairs(BTreeMap::from(pairs)));
+            let problem = builder.build().unwrap();
+            let ids = problem.jobs().iter().map(|job| job.id).collect();
+            let rules = Rules { skip_zero_priority: false, pair_fillers };
+            // The pair had a share once, so that it has an account whatever the options say.
+            for share in [1.0, 0.0] {
+                let pair = (share > 0.0).then(|| (Combination::pair(id(0), id(1)), vec![share]));
+                let rows = pair.into_iter().chain([(Combination::single(id(2)), vec![1.0])]);
+                let allocation = Allocation::check(&problem, rows).unwrap();
+                mechanism.settle(Seconds::ZERO);
+                mechanism.adopt(&allocation, &ids, rules, &runs);
+            }
+            mechanism.assign(&[id(0)]);
+            let mut leased: Vec<(usize, Option<usize>)> = mechanism
+                .leases()
+                .map(|lease| (lease.combination.first().index(), lease.combination.second().map(Id::index)))
+                .collect();
+            leased.sort_unstable();
+            assert_eq!(leased, found, "{options:?}");
+        }
+    }
+}

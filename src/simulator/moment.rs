@@ -1,0 +1,58 @@
+//! A boundary, as whoever decides sees it.
+
+use std::sync::Arc;
+
+use super::active::Table;
+use super::adapter::Situation;
+use super::event::{Event, Observer};
+use crate::cluster::Cluster;
+use crate::index::{JobId, WorkerTypeId};
+use crate::policy::Decision;
+use crate::problem::{Problem, ProblemError};
+use crate::units::Seconds;
+use crate::workload::Combination;
+
+/// A boundary as the adapter sees it.
+#[derive(Debug)]
+pub(super) struct Moment<'a> {
+    pub(super) now: Seconds,
+    pub(super) table: &'a mut Table,
+    pub(super) cluster: &'a Arc<Cluster>,
+    pub(super) observer: &'a mut dyn Observer,
+}
+
+impl Situation for Moment<'_> {
+    fn now(&self) -> Seconds {
+        self.now
+    }
+
+    fn n_jobs(&self) -> usize {
+        self.table.jobs.len()
+    }
+
+    fn problem(&mut self) -> Result<Problem, ProblemError> {
+        self.table.share_equally(self.cluster);
+        self.table.problem(self.now, self.cluster)
+    }
+
+    fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
+        self.table.runs(jobs, worker_type)
+    }
+
+    fn decided(&mut self, problem: &Problem, decision: &Decision) -> bool {
+        self.observer.decided(self.now, problem, decision);
+        let solve = decision.solve.as_ref();
+        self.observer.observe(&Event::Allocated {
+            now: self.now,
+            n_jobs: problem.n_jobs(),
+            backend: solve.map(|solve| solve.backend.as_str()),
+            route: solve.map(|solve| solve.route.as_str()),
+            iterations: solve.map_or(0, |solve| solve.iterations),
+            fallbacks: solve.map_or(&[], |solve| solve.fallbacks.as_slice()),
+            dropped: decision.dropped.iter().map(|job| problem.jobs()[*job].id).collect(),
+            solve_seconds: solve
+                .map_or(0.0, |solve| solve.seconds.build + solve.seconds.solve + solve.seconds.expand),
+        });
+        self.table.try_out(problem, decision)
+    }
+}

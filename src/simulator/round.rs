@@ -1,0 +1,251 @@
+//! One round: the slices that run end, jobs arrive, and the slices of the next round start.
+
+use super::active::Progress;
+use super::event::{Event, Observer, Slice};
+use super::moment::Moment;
+use super::options::ExecutionTime;
+use super::outcome::SimulationError;
+use super::progress::{Conditions, Fate, Running};
+use super::simulation::{Driver, Simulation};
+use crate::index::{Id, JobId};
+use crate::policy::Ran;
+use crate::units::{Seconds, Steps};
+use crate::workload::Combination;
+
+impl Simulation {
+    /// Moves on to the end of the running round, or to the next event; false if there is none.
+    pub(super) fn advance_clock(&mut self, observer: &mut dyn Observer) -> bool {
+        let latest = self.running.iter().map(|slice| slice.end).fold(0.0, f64::max);
+        if !self.running.is_empty() && latest > 0.0 {
+            self.clock.round_base = self.clock.round_end.unwrap_or(self.clock.round_base);
+            self.clock.round_end = Some(latest);
+            self.clock.now = latest;
+            return true;
+        }
+        let before = self.clock.now;
+        if let Some(next) = self.next_event() {
+            self.clock.now = before.max(next.get());
+        } else {
+            // Nothing will happen by itself. A change that the reset interval holds back counts now.
+            let Driver::Mechanized(mechanized) = &mut self.driver else { return false };
+            if !mechanized.mechanism.has_changed() || self.table.jobs.is_empty() {
+                return false;
+            }
+            mechanized.mechanism.forget_reset();
+        }
+        if self.clock.now > before {
+            let (from, until) = (Seconds::new(before), Seconds::new(self.clock.now));
+            observer.observe(&Event::Idle { from, until });
+        }
+        true
+    }
+
+    /// The next arrival; for jobs that wait, also the next repair, change of price, or time at which the policy wants
+    /// to be asked.
+    pub(super) fn next_event(&self) -> Option<Seconds> {
+        let arrival = self.feed.next_arrival();
+        if self.table.jobs.is_empty() {
+            return arrival;
+        }
+        let price = self.setting.options.prices.get(self.clock.n_prices).map(|change| change.at);
+        let repair = self.faults.next_repair(self.driver.workers());
+        let asked = self.driver.asks_again_at().filter(|at| at.get() > self.clock.now);
+        [arrival, repair, price, asked].into_iter().flatten().min_by(Seconds::total_cmp)
+    }
+
+    /// Ends the running slices, the latest first, equal ones by job.
+    pub(super) fn end_slices(&mut self, observer: &mut dyn Observer) {
+        self.ran.clear();
+        let mut running = std::mem::take(&mut self.running);
+        running.sort_unstable_by(|one, other| {
+            let key = |slice: &Running| (slice.jobs.is_pair(), slice.jobs);
+            other.end.total_cmp(&one.end).then_with(|| key(one).cmp(&key(other)))
+        });
+        for slice in &running {
+            self.end_slice(slice, observer);
+        }
+        running.clear();
+        self.running = running;
+    }
+
+    fn end_slice(&mut self, slice: &Running, observer: &mut dyn Observer) {
+        let base = match self.setting.options.semantics.execution_time {
+            ExecutionTime::OwnSlice => slice.start,
+            ExecutionTime::SinceLastRound => self.clock.round_base,
+        };
+        let succeeded = slice.fate == Fate::Succeeds;
+        let time = Seconds::new(slice.end - base);
+        let counted = succeeded || slice.fate == Fate::WorkerFails || slice.fate == Fate::JobFails;
+        let steps = |part: usize| Steps::new(if succeeded { slice.parts[part].steps } else { 0.0 });
+        observer.observe(&Event::Slice(Slice {
+            jobs: slice.jobs,
+            worker_type: slice.worker_type,
+            n_workers: slice.n_workers,
+            start: Seconds::new(slice.start),
+            end: Seconds::new(slice.end),
+            time: if counted { time } else { Seconds::ZERO },
+            overhead: Seconds::new(slice.overhead),
+            price: self.cluster.types()[slice.worker_type].price,
+            steps: [steps(0), steps(1)],
+            throughput: [slice.parts[0].throughput, slice.parts[1].throughput],
+            succeeded,
+        }));
+        if counted {
+            self.ran.push(Ran { combination: slice.jobs, worker_type: slice.worker_type, time });
+            if let Driver::Mechanized(mechanized) = &mut self.driver {
+                mechanized.mechanism.record_lease(slice.lease as usize, time);
+            }
+        }
+        match slice.fate {
+            Fate::Succeeds => {
+                let measured = [slice.parts[0].throughput, slice.parts[1].throughput];
+                if self.table.observe(slice.jobs, slice.worker_type, measured) {
+                    self.driver.note_change();
+                }
+                for (job, part) in slice.jobs.members().zip(&slice.parts) {
+                    self.progress(job, part.steps, (part.end, !slice.jobs.is_pair()), observer);
+                }
+            }
+            Fate::TooShort | Fate::JobFails => self.fail(slice, observer),
+            Fate::WorkerFails => {}
+        }
+    }
+
+    /// A job ran some steps; it may be done.
+    pub(super) fn progress(
+        &mut self,
+        job: JobId,
+        steps: f64,
+        (end, alone): (f64, bool),
+        observer: &mut dyn Observer,
+    ) {
+        let Some(position) = self.table.find(job) else { return };
+        let progress = &mut self.table.jobs[position].progress;
+        progress.steps_run += steps;
+        if alone {
+            progress.attempts = 0;
+        }
+        if progress.steps_remaining() > 0.0 {
+            return;
+        }
+        let Progress { id, measured, job, .. } = &*progress;
+        let (at, isolated) = (Seconds::new(end), progress.isolated());
+        observer.observe(&Event::Completion { at, id: *id, measured: *measured, job, isolated });
+        self.remove(position);
+    }
+
+    /// A slice failed; too often in a row, and its job is given up. Failures of pairs are not counted.
+    fn fail(&mut self, slice: &Running, observer: &mut dyn Observer) {
+        self.driver.note_change();
+        let Some(position) = self.table.find(slice.jobs.first()) else { return };
+        if slice.jobs.is_pair() {
+            return;
+        }
+        let progress = &mut self.table.jobs[position].progress;
+        progress.attempts += 1;
+        let Progress { id, attempts, measured, ref job, .. } = *progress;
+        let at = Seconds::new(slice.end);
+        observer.observe(&Event::Failure { at, id, attempts });
+        if attempts >= self.setting.options.faults.jobs.attempts_max {
+            observer.observe(&Event::Dropped { at, id, measured, job });
+            self.remove(position);
+        }
+    }
+
+    fn remove(&mut self, position: usize) {
+        let gone = self.table.remove(position);
+        self.clock.n_measured_done += u32::from(gone.progress.measured);
+        if let Driver::Mechanized(mechanized) = &mut self.driver {
+            mechanized.mechanism.remove_job(gone.progress.id);
+        }
+    }
+
+    /// Takes in the jobs that have arrived.
+    pub(super) fn take_arrivals(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+        let now = self.now();
+        while let Some((id, job)) = self.feed.take_until(now) {
+            if self.feed.next_arrival().is_some_and(|next| next.get() < job.arrival.get()) {
+                let arrival = self.feed.next_arrival().unwrap_or_default();
+                let job = JobId::from_index(id.index() + 1);
+                return Err(SimulationError::OutOfOrder { job, arrival });
+            }
+            let window = self.setting.options.measure.as_ref();
+            let measured = window.is_none_or(|ids| ids.contains(&(self.feed.n_taken() - 1)));
+            observer.observe(&Event::Arrival { now, id, measured, job: &job });
+            let mut progress = Progress::new(id, job, measured);
+            progress.noise = self.faults.noise(&self.setting.options.faults, id, self.cluster.n_types());
+            let scale_factor = progress.job.scale_factor;
+            self.table.add(progress, &self.setting.cluster)?;
+            if let Driver::Mechanized(mechanized) = &mut self.driver {
+                let table = &self.table;
+                let runs = |jobs: Combination<JobId>, worker_type| table.runs(jobs, worker_type);
+                mechanized.mechanism.add_job(id, scale_factor, &runs);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for decisions and starts what was decided.
+    pub(super) fn start_round(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+        let now = self.now();
+        self.faults.start_round(&self.setting.options.faults, self.clock.round);
+        let mut moment = Moment { now, table: &mut self.table, cluster: &self.cluster, observer };
+        match &mut self.driver {
+            Driver::Mechanized(mechanized) => mechanized.decide(&mut moment)?,
+            Driver::Direct(direct) => {
+                direct.decide(&mut moment, (self.clock.round, &self.setting.options), &self.ran)?;
+            }
+        }
+        let n_leases = self.driver.n_leases();
+        let (round, n_active) = (self.clock.round, self.table.jobs.len());
+        observer.observe(&Event::RoundStarted { now, round, n_active, n_leases });
+        self.clock.round += 1;
+        self.driver.tell_preempted(now, &self.table, observer);
+        let workers = self.driver.workers();
+        if self.setting.options.contention.is_some() {
+            self.links.count(workers, (0..n_leases).map(|index| self.driver.lease(index)));
+        }
+        for index in 0..n_leases {
+            self.start_slice(index, observer);
+        }
+        Ok(())
+    }
+
+    fn start_slice(&mut self, index: usize, observer: &mut dyn Observer) {
+        let lease = self.driver.lease(index);
+        observer.observe(&Event::Lease {
+            now: Seconds::new(self.clock.now),
+            jobs: lease.combination,
+            worker_type: lease.worker_type,
+            workers: lease.workers,
+            n_servers: lease.n_servers,
+            extended: lease.extended,
+        });
+        let conditions = Conditions {
+            options: &self.setting.options,
+            table: &self.table,
+            workers: self.driver.workers(),
+            links: &self.links,
+        };
+        let position = u32::try_from(index).expect("fewer than 2^32 leases");
+        let Some(mut slice) = conditions.plan((position, &lease), self.clock.now, &self.faults) else {
+            return;
+        };
+        let failure = self.faults.first_failure(lease.workers);
+        if self.faults.job_fails(&self.setting.options.faults) {
+            slice.fate = Fate::JobFails;
+        }
+        if let Some(at) = failure.filter(|at| at.get() < slice.end) {
+            slice.lose_worker(at);
+        }
+        self.running.push(slice);
+        if self.setting.options.preemption_cost.is_none() {
+            return;
+        }
+        for job in slice.jobs.members() {
+            if let Some(position) = self.table.find(job) {
+                self.table.jobs[position].progress.has_run = true;
+            }
+        }
+    }
+}
