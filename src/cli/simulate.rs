@@ -20,7 +20,9 @@ use crate::problem::Problem;
 use crate::simulator::{Checkpoint, Event, Limits, Observer, Outcome, Simulation};
 use crate::solver::timing::Stopwatch;
 use crate::spec::Source;
-use crate::spec::run::{GeneratorName, PricesSpec, RunSpec, Semantics, ThroughputsName, WorkerCounts};
+use crate::spec::run::{
+    CorrectionsSpec, GeneratorName, PricesSpec, RunSpec, Semantics, ThroughputsName, WorkerCounts,
+};
 use crate::spec::snapshot::Label;
 use crate::sweep::simulation::begin;
 use crate::sweep::{Inputs, Run};
@@ -68,6 +70,9 @@ pub struct SimulateArguments {
     /// The mechanism as described, or as published, quirks included
     #[arg(long, value_enum, default_value = "corrected")]
     semantics: SemanticsFlag,
+    /// Quirks of `--semantics gavel` to do without, by name, or `all`
+    #[arg(long, value_name = "NAME,…", default_value = "none", hide_default_value = true)]
+    correct: CorrectionsSpec,
     /// Who draws jobs: us, or the published simulator's generator, bit for bit
     #[arg(long, value_enum, default_value = "native")]
     generator: GeneratorFlag,
@@ -198,6 +203,7 @@ fn spec(arguments: &SimulateArguments) -> RunSpec {
             SemanticsFlag::Corrected => Semantics::Corrected,
             SemanticsFlag::Gavel => Semantics::Gavel,
         },
+        correct: arguments.correct.clone(),
         seed: arguments.seed,
         measure: arguments.measure,
         ..RunSpec::default()

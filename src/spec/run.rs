@@ -3,22 +3,24 @@
 //! In: a table of fields, from flags or from a sweep. Out: a checked [`RunSpec`], its canonical text and its
 //! digest. It knows the fields' types and ranges, not what a policy or a trace says.
 
+mod corrections;
+mod digest;
 mod faults;
 mod prices;
 mod profiling;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
 
 use crate::cluster::Cluster;
 use crate::spec::entities::{self, SnapshotEntity};
 use crate::units::{JobsPerHour, Seconds};
+pub use corrections::CorrectionsSpec;
+pub use digest::{canonical, sha256};
 pub use faults::FaultsSpec;
 pub use prices::PricesSpec;
 pub use profiling::ProfilingSpec;
@@ -44,6 +46,8 @@ pub struct RunSpec {
     pub workload: WorkloadSpec,
     /// Whose mechanism, quirks included; `corrected` by default.
     pub semantics: Semantics,
+    /// Quirks of `gavel` semantics, by name, that the run is to do without; none by default.
+    pub correct: CorrectionsSpec,
     /// The one seed that all random streams derive from; 0 by default.
     pub seed: u64,
     /// Jobs measured, by position in order of arrival: [start, end); all by default.
@@ -466,32 +470,6 @@ impl Complaints {
     fn push(&mut self, field: &str, message: impl Into<String>, help: Option<&str>) {
         let (field, message, help) = (field.to_owned(), message.into(), help.map(str::to_owned));
         self.0.push(FieldComplaint { field, message, help });
-    }
-}
-
-/// SHA-256 in lowercase hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// JSON text in one canonical form: keys sorted, no spaces.
-pub fn canonical(value: &serde_json::Value) -> String {
-    sorted(value.clone()).to_string()
-}
-
-fn sorted(value: serde_json::Value) -> serde_json::Value {
-    use serde_json::Value;
-    match value {
-        Value::Object(map) => {
-            let entries: BTreeMap<String, Value> =
-                map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
-            Value::Object(entries.into_iter().collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
-        other => other,
     }
 }
 

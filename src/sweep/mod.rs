@@ -8,6 +8,7 @@
 
 pub mod grid;
 pub mod inputs;
+pub mod differences;
 mod options;
 pub mod outcome;
 pub mod runner;
@@ -16,6 +17,7 @@ pub mod simulation;
 pub mod store;
 pub mod summary;
 
+pub use differences::{DIFFERENCES, Difference};
 pub use grid::{Point, Selection, Shard};
 pub use inputs::{Inputs, Run, RunError};
 pub use outcome::{JobRow, METRICS, Outcome, Status};

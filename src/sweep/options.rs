@@ -3,13 +3,12 @@
 use crate::catalog::{self, Catalog, CatalogError, PolicyOptions};
 use crate::policy::heuristic::Behaviour;
 use crate::policy::{Policy, Refine};
-use crate::simulator::{
-    Contention, Options, PreemptionCost, Semantics as SimulatorSemantics, Stragglers, WorkerFaults,
-};
+use crate::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};
 use crate::solver::registry;
 use crate::spec::PolicyKind;
 use crate::spec::policy as file;
-use crate::spec::run::{RunSpec, Semantics, sha256};
+use crate::spec::run::{RunSpec, sha256};
+use crate::sweep::differences::{self, Kept};
 use crate::sweep::inputs::RunError;
 use crate::throughput::Profiling;
 use crate::throughput::estimator::ProfileColumns;
@@ -17,11 +16,7 @@ use crate::units::Seconds;
 
 /// The simulator's options.
 pub(super) fn of(spec: &RunSpec) -> Options {
-    let mut options = Options::new(match spec.semantics {
-        Semantics::Corrected => SimulatorSemantics::corrected(),
-        Semantics::Gavel => SimulatorSemantics::gavel(),
-    });
-    options = options
+    let mut options = Options::new(Kept::of(spec).semantics())
         .with_round_length(spec.mechanism.round_length)
         .with_reset_interval(spec.mechanism.reset_interval)
         .with_seed(spec.seed);
@@ -59,9 +54,10 @@ fn profiling(spec: &RunSpec) -> Option<Profiling> {
     let (fraction, reference_models) = (spec.profiling.fraction?, spec.profiling.reference_models?);
     let knobs = Profiling::new(fraction, usize::try_from(reference_models).unwrap_or(usize::MAX));
     // The published simulator takes a measurement for the truth.
-    let (smoothing, columns) = match spec.semantics {
-        Semantics::Corrected => (knobs.smoothing, ProfileColumns::Corrected),
-        Semantics::Gavel => (1.0, ProfileColumns::Published),
+    let (smoothing, columns) = if Kept::of(spec).profiling() {
+        (1.0, ProfileColumns::Published)
+    } else {
+        (knobs.smoothing, ProfileColumns::Corrected)
     };
     Some(Profiling { smoothing: spec.profiling.smoothing.unwrap_or(smoothing), columns, ..knobs })
 }
@@ -71,17 +67,15 @@ fn profiling(spec: &RunSpec) -> Option<Profiling> {
 /// # Errors
 /// If there is none of this name, its file is wrong, or the refinement or backend does not fit it.
 pub(super) fn make_policy(spec: &RunSpec) -> Result<Box<dyn Policy>, RunError> {
-    let behaviour = match spec.semantics {
-        Semantics::Corrected => Behaviour::Corrected,
-        Semantics::Gavel => Behaviour::Published,
-    };
+    differences::check(spec)?;
+    let kept = Kept::of(spec);
+    let behaviour = if kept.rules() { Behaviour::Published } else { Behaviour::Corrected };
     if let Some(backend) = &spec.solver.backend {
         registry::entry(backend).map_err(|error| RunError::field("solver.backend", error.to_string()))?;
     }
-    let refine = match (&spec.solver.refine, spec.semantics) {
-        (Some(name), _) => Some(refinement(name)?),
-        (None, Semantics::Gavel) => Some(Refine::Interior),
-        (None, Semantics::Corrected) => None,
+    let refine = match &spec.solver.refine {
+        Some(name) => Some(refinement(name)?),
+        None => kept.optimum().then_some(Refine::Interior),
     };
     let backend = spec.solver.backend.clone();
     let options = PolicyOptions { behaviour, seed: spec.seed, refine, backend };

@@ -12,7 +12,7 @@ fn spec() -> RunSpec {
 #[test]
 fn the_canonical_form_is_golden() {
     let expected = concat!(
-        r#"{"cluster":{"k80":2,"v100":4},"faults":{"contention":0.0,"job_attempts":5,"job_failure":0.0,"#,
+        r#"{"cluster":{"k80":2,"v100":4},"correct":"none","faults":{"contention":0.0,"job_attempts":5,"job_failure":0.0,"#,
         r#""noise":0.0,"straggling":0.0,"straggling_rounds":null,"worker_mtbf":null,"worker_mttr":null},"measure":null,"mechanism":{"ideal":false,"#,
         r#""preemption_cost":0.0,"reset_interval":1920.0,"round_length":360.0},"policy":"fifo","prices":{},"#,
         r#""profiling":{"fraction":null,"reference_models":null,"smoothing":null},"#,
