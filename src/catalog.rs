@@ -122,25 +122,44 @@ impl Catalog {
         let document = self.document(name_or_path)?;
         match &document.kind {
             PolicyKind::Heuristic(heuristic) => Ok(rule(&document, heuristic, options)?),
-            PolicyKind::Program(program) => {
-                let objective =
-                    objective_of(&document)?.unwrap_or_else(|| unreachable!("a program has an objective"));
-                let policy = ProgramPolicy::try_new(ProgramOptions {
-                    name: document.name.clone(),
-                    objective,
-                    view: view(&program.view, options.behaviour),
-                    pairs: program.colocation == file::Colocation::Pairs,
-                    refine: options.refine.unwrap_or_else(|| refine(program.refine)),
-                    hierarchical: program.hierarchical,
-                    discounted: program.discounted,
-                    backend: options.backend.clone(),
-                });
-                let policy = policy
-                    .map_err(|source| CatalogError::Program { policy: document.name.clone(), source })?;
-                Ok(Box::new(policy))
-            }
+            PolicyKind::Program(program) => Ok(Box::new(program_policy(&document, program, options)?)),
         }
     }
+
+    /// The same where the policy is a program, with all that a program can do; `None` for rules.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn program(
+        &self,
+        name_or_path: &str,
+        options: &PolicyOptions,
+    ) -> Result<Option<ProgramPolicy>, CatalogError> {
+        let document = self.document(name_or_path)?;
+        match &document.kind {
+            PolicyKind::Heuristic(_) => Ok(None),
+            PolicyKind::Program(program) => program_policy(&document, program, options).map(Some),
+        }
+    }
+}
+
+fn program_policy(
+    document: &PolicyDocument,
+    program: &file::Program,
+    options: &PolicyOptions,
+) -> Result<ProgramPolicy, CatalogError> {
+    let objective = objective_of(document)?.unwrap_or_else(|| unreachable!("a program has an objective"));
+    let policy = ProgramPolicy::try_new(ProgramOptions {
+        name: document.name.clone(),
+        objective,
+        view: view(&program.view, options.behaviour),
+        pairs: program.colocation == file::Colocation::Pairs,
+        refine: options.refine.unwrap_or_else(|| refine(program.refine)),
+        hierarchical: program.hierarchical,
+        discounted: program.discounted,
+        backend: options.backend.clone(),
+    });
+    policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
 }
 
 /// The refinement of this name in a policy file.

@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod report;
 // around it
 pub mod catalog;
+pub mod benchmark;
 pub mod sweep;
 pub mod cli;
 

@@ -30,3 +30,5 @@ mod simulation;
 mod properties;
 #[path = "suite/figure_11.rs"]
 mod figure_11;
+#[path = "suite/bench.rs"]
+mod bench;

@@ -113,7 +113,7 @@ fn solve(report: &SolveReport) -> impl Serialize + use<> {
     json!({
         "backend": report.backend,
         "route": report.route,
-        "seconds": {"build": seconds.build, "solve": seconds.solve, "expand": seconds.expand},
+        "seconds": {"build": seconds.build, "solve": seconds.solve, "certify": seconds.certify, "expand": seconds.expand},
         "iterations": report.iterations,
         "solves": report.solves,
         "fallbacks": report.fallbacks,
@@ -140,8 +140,9 @@ fn summary(question: &Question, decision: &Decision) -> String {
             "           {verdict}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"
         ));
     }
-    if let Some(SolveReport { backend, route, seconds, iterations, solves, fallbacks }) = &decision.solve {
-        let total = seconds.build + seconds.solve + seconds.expand;
+    if let Some(SolveReport { backend, route, seconds, iterations, solves, fallbacks, .. }) = &decision.solve
+    {
+        let total = seconds.total();
         lines.push(format!(
             "solve      {backend}, {route}: {solves} programs, {iterations} iterations, {:.1} ms",
             total * 1e3

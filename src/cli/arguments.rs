@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::cli::allocate::AllocateArguments;
+use crate::cli::bench::BenchArguments;
 use crate::cli::explain::ExplainArguments;
 use crate::cli::output::OutputFormat;
 use crate::cli::policies::PoliciesArguments;
@@ -68,4 +69,6 @@ pub enum Command {
     Sweep(SweepArguments),
     /// Look at the results of sweeps, and join them.
     Results(ResultsArguments),
+    /// Measure what decisions cost, by policy, backend and size
+    Bench(Box<BenchArguments>),
 }

@@ -9,6 +9,10 @@
 
 pub mod allocate;
 pub mod arguments;
+pub mod bench;
+mod bench_export;
+mod bench_process;
+mod bench_tables;
 mod conditions;
 pub mod decide;
 pub mod diagnostics;
@@ -99,5 +103,6 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Simulate(arguments) => simulate::run(arguments, session),
         Command::Sweep(arguments) => sweep::run(arguments, session),
         Command::Results(arguments) => results::run(arguments, session),
+        Command::Bench(arguments) => bench::run(arguments, session),
     }
 }

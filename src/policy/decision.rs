@@ -105,8 +105,30 @@ pub struct SolveSeconds {
     pub build: f64,
     /// Inside backends.
     pub solve: f64,
-    /// Expanding classes to jobs and certifying.
+    /// Certifying what they answered.
+    pub certify: f64,
+    /// Expanding classes to jobs and checking the allocation.
     pub expand: f64,
+}
+
+impl SolveSeconds {
+    /// All of it.
+    pub fn total(self) -> f64 {
+        self.build + self.solve + self.certify + self.expand
+    }
+}
+
+/// How large a program is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramSize {
+    /// Classes of interchangeable jobs.
+    pub classes: usize,
+    /// Columns.
+    pub columns: usize,
+    /// Rows, cones apart.
+    pub rows: usize,
+    /// Coefficients of the rows.
+    pub terms: usize,
 }
 
 /// How a decision was solved.
@@ -122,6 +144,8 @@ pub struct SolveReport {
     pub iterations: u64,
     /// Programs solved.
     pub solves: u32,
+    /// The largest of them.
+    pub size: ProgramSize,
     /// Backends that were tried and not believed, each with the reason.
     pub fallbacks: Vec<String>,
 }

@@ -9,7 +9,8 @@ pub mod objective;
 pub mod program;
 
 pub use decision::{
-    Decision, ObjectiveReport, Policy, PolicyError, RoundRules, Sense, SolveReport, SolveSeconds, TypeOrder,
+    Decision, ObjectiveReport, Policy, PolicyError, ProgramSize, RoundRules, Sense, SolveReport,
+    SolveSeconds, TypeOrder,
 };
 pub use explain::{Binding, Explanation, JobExplanation, TypeExplanation};
 pub use program::{ProgramOptions, ProgramPolicy, Refine};

@@ -3,6 +3,7 @@
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::certificate::{Certificate, dual_bound};
+use crate::solver::timing::Stopwatch;
 
 /// A certified optimum and how it was come by.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Certified {
     pub fallbacks: Vec<String>,
     /// Iterations of all backends together.
     pub iterations: u64,
+    /// Wall time spent on certificates, in s.
+    pub certify_seconds: f64,
 }
 
 /// What has been learned from the backends so far.
@@ -24,6 +27,7 @@ pub struct Certified {
 struct Attempts {
     lines: Vec<String>,
     iterations: u64,
+    certify_seconds: f64,
     /// The tightest bound any backend's duals have proven.
     bound: Option<f64>,
     /// A claim that there is no optimum, awaiting a second voice.
@@ -54,7 +58,9 @@ pub fn solve_certified(
         match backend.solve(program, limits, warm) {
             Ok(solution) => {
                 attempts.iterations += solution.iterations;
+                let clock = Stopwatch::start();
                 let certificate = attempts.judge(program, &solution);
+                attempts.certify_seconds += clock.elapsed().as_secs_f64();
                 if certificate.optimal {
                     return Ok(Certified {
                         solution,
@@ -62,6 +68,7 @@ pub fn solve_certified(
                         backend: name,
                         fallbacks: attempts.lines,
                         iterations: attempts.iterations,
+                        certify_seconds: attempts.certify_seconds,
                     });
                 }
                 attempts.record(name, solution.termination, &certificate);

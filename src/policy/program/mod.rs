@@ -12,6 +12,7 @@ mod promises;
 mod reduce;
 mod solve;
 mod solving;
+mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
 

@@ -15,12 +15,13 @@ use crate::policy::program::promises;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{Solving, SolvingError};
+use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Problem};
 use crate::program::{BindError, BoundObjective, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::timing::Stopwatch;
-use crate::solver::{SolveError, Termination, registry};
+use crate::solver::{Backend, Limits, SolveError, Termination, registry};
 
 /// Which of several optima to return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -232,8 +233,10 @@ impl ProgramPolicy {
         };
         decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
         let seconds = &mut self.solving.report().seconds;
-        seconds.build += elapsed - (seconds.solve - before.solve);
+        let solving = (seconds.solve - before.solve) + (seconds.certify - before.certify);
+        seconds.build += elapsed - solving;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
+        self.solving.report().size.classes = reduced.classes.len();
         Ok((reduced, solved, decision))
     }
 
@@ -331,13 +334,49 @@ impl ProgramPolicy {
         Ok(Decision { rules: self.rules(), ..Decision::of(allocation) })
     }
 
+    /// Solves by these backends from now on, in place of those of the options: tried in order, those of `linear` on
+    /// programs without cones, those of `conic` on the rest. A backend of the caller's own is as good as any.
+    pub fn solve_by(&mut self, linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>, limits: Limits) {
+        self.solving.replace(linear, conic, limits);
+    }
+
+    /// The programs that a decision on `problem` solves, in order, without taking it.
+    ///
+    /// # Errors
+    /// As [`allocate`](Policy::allocate).
+    pub fn programs(&mut self, problem: &Problem) -> Result<Vec<Program>, PolicyError> {
+        let state = self.state();
+        self.solving.record();
+        let decided = self.allocate(problem);
+        let programs = self.solving.recorded();
+        self.restore(&state)?;
+        decided.map(|_| programs)
+    }
+
+    /// The policy's objective at an allocation of anyone's, as if this policy had given it; jobs have accumulated
+    /// no isolated time but what the problem states.
+    ///
+    /// # Errors
+    /// If the problem lacks what the policy reads.
+    pub fn value_of(&self, problem: &Problem, allocation: &Allocation) -> Result<f64, PolicyError> {
+        self.check_data(problem)?;
+        let selection = Selection { pairs: false, ..self.selection(&[], &[], false) };
+        let reduced = reduce(problem, &selection);
+        let bound = self
+            .options
+            .objective
+            .bind(&reduced.instance)
+            .map_err(|error| self.bind_error(&error, &reduced))?;
+        Ok(bound.value(&worth::point(problem, &self.options.view, allocation)))
+    }
+
     /// What the policy was made of.
     pub fn options(&self) -> &ProgramOptions {
         &self.options
     }
 }
 
-fn chain(options: &ProgramOptions) -> Result<Vec<Box<dyn crate::solver::Backend>>, SolveError> {
+fn chain(options: &ProgramOptions) -> Result<Vec<Box<dyn Backend>>, SolveError> {
     let linear = Program::new(Sense::Maximize);
     match (&options.backend, options.refine) {
         (Some(name), _) => registry::chain_from(name, &linear),

@@ -45,17 +45,46 @@ pub(super) struct Solving {
     /// The basis of the last program of each shape (columns, rows), to start the next one from.
     basis: Option<Basis>,
     report: SolveReport,
+    /// Every program as it is solved, where someone wants them.
+    recorded: Option<Vec<Program>>,
 }
 
 impl Solving {
     pub(super) fn new(linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>) -> Self {
-        Self { linear, conic, limits: Limits::default(), basis: None, report: SolveReport::default() }
+        Self {
+            linear,
+            conic,
+            limits: Limits::default(),
+            basis: None,
+            report: SolveReport::default(),
+            recorded: None,
+        }
     }
 
     /// Starts a decision's bookkeeping anew; bases are forgotten, so that a decision depends on its problem alone.
     pub(super) fn begin(&mut self, route: &str) {
         self.basis = None;
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
+    }
+
+    /// Other backends, and when they give up.
+    pub(super) fn replace(
+        &mut self,
+        linear: Vec<Box<dyn Backend>>,
+        conic: Vec<Box<dyn Backend>>,
+        limits: Limits,
+    ) {
+        (self.linear, self.conic, self.limits) = (linear, conic, limits);
+    }
+
+    /// Keeps every program solved from now on.
+    pub(super) fn record(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// The programs kept; keeps no more.
+    pub(super) fn recorded(&mut self) -> Vec<Program> {
+        self.recorded.take().unwrap_or_default()
     }
 
     /// What the decision took so far.
@@ -71,6 +100,15 @@ impl Solving {
         let fits = |basis: &Basis| {
             basis.columns.len() == program.n_columns() && basis.rows.len() == program.n_rows()
         };
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(program.clone());
+        }
+        let size = &mut self.report.size;
+        if program.term_values.len() >= size.terms {
+            size.columns = program.n_columns();
+            size.rows = program.n_rows();
+            size.terms = program.term_values.len();
+        }
         let warm = WarmStart { basis: self.basis.take().filter(fits), columns: None };
         let chain = if program.is_linear() { &mut self.linear } else { &mut self.conic };
         let clock = Stopwatch::start();
@@ -79,6 +117,8 @@ impl Solving {
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         self.report.solves += 1;
         let certified = outcome?;
+        self.report.seconds.solve -= certified.certify_seconds;
+        self.report.seconds.certify += certified.certify_seconds;
         self.report.iterations += certified.iterations;
         self.report.fallbacks.extend(certified.fallbacks);
         certified.backend.clone_into(&mut self.report.backend);

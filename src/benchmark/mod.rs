@@ -1,0 +1,54 @@
+//! Benchmarks of solving: instances, one measured decision, and a partitioned baseline.
+//!
+//! In: a policy's name, an instance, a backend. Out: a [`Row`] of what the decision took and how good it provably
+//! is. Nothing here starts processes or reads files; the command runs each case in a process of its own, so that
+//! memory and processor time are the case's.
+//!
+//! # Results
+//!
+//! `apportion bench --format json` writes one object, stable from release to release (fields are added, never
+//! changed):
+//!
+//! ```json
+//! {
+//!   "format": "apportion/bench-v1",
+//!   "version": "0.1.0",
+//!   "system": {"os": "linux", "architecture": "x86_64", "cores": 2},
+//!   "limit_seconds": 3.0,
+//!   "rows": [
+//!     {"policy": "max_min_fairness_perf", "instance": "osdi20", "n_jobs": 2048, "n_types": 3, "seed": 0,
+//!      "backend": "default", "partitions": 1, "status": "done", "message": null,
+//!      "sense": "maximize", "objective": 0.731, "bound": 0.731, "gap_relative": 0.0, "violation_max": 0.0,
+//!      "optimal": true, "loss_relative": null,
+//!      "seconds": {"build": 0.001, "solve": 0.002, "certify": 0.0001, "expand": 0.001, "total": 0.0041,
+//!                  "processor": 0.0041},
+//!      "repeats": 25, "iterations": 120, "solves": 2, "fallbacks": 0, "backend_used": "highs-simplex",
+//!      "n_classes": 83, "n_columns": 250, "n_rows": 169, "n_terms": 900,
+//!      "memory_before_bytes": 9000000, "memory_peak_bytes": 12000000}
+//!   ]
+//! }
+//! ```
+//!
+//! CSV has the same columns, `seconds.build` as `seconds_build`. What a case did not get to is null, or empty.
+//!
+//! | field | unit, meaning |
+//! |---|---|
+//! | `instance` | `osdi20` (jobs drawn as published), `osdi20-distinct` (no two alike), `random-…`, `restricted-…`, or a snapshot's path |
+//! | `backend` | as asked for; `default` is the chain that users get, `rule` a policy that solves nothing |
+//! | `partitions` | 1 is the whole problem; K > 1 splits it at random into K that are solved apart |
+//! | `status` | `done`; `declined`: the backend does not take this program; `failed`: no certified optimum; `limit`: out of time; `memory`: out of memory; `skipped`: a smaller instance was out of either; `error` |
+//! | `seconds` | wall time of the fastest of `repeats` decisions, by part, and its processor time |
+//! | `gap_relative`, `violation_max` | of the certificate that is recomputed from the program |
+//! | `loss_relative` | of a partitioned decision: how far its value is from the whole problem's optimum |
+//! | `n_…` | of the largest program solved, after grouping |
+//! | `memory_…_bytes` | resident memory before the first decision, instance included, and the most until the end |
+
+pub mod instance;
+pub mod measure;
+pub mod partition;
+pub mod results;
+
+pub use instance::{Instance, InstanceError};
+pub use measure::{Case, measure};
+pub use partition::{Part, PartitionError, Partitioned, split};
+pub use results::{FORMAT, Results, Row, Seconds, Status};

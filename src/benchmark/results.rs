@@ -1,0 +1,203 @@
+//! What was measured, row by row.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The `format:` of results.
+pub const FORMAT: &str = "apportion/bench-v1";
+
+/// How a case ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
+    /// Measured; the answer is certified.
+    Done,
+    /// The backend does not take this program, or the problem cannot be split so.
+    Declined,
+    /// No certified optimum.
+    Failed,
+    /// Out of time.
+    Limit,
+    /// Out of memory.
+    Memory,
+    /// Not tried: a smaller instance was out of time or memory.
+    Skipped,
+    /// Anything else, in the row's message.
+    Error,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done => "done",
+            Self::Declined => "declined",
+            Self::Failed => "failed",
+            Self::Limit => "limit",
+            Self::Memory => "memory",
+            Self::Skipped => "skipped",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// Times of one decision, in s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seconds {
+    /// Grouping, and building the programs.
+    pub build: f64,
+    /// Inside backends.
+    pub solve: f64,
+    /// Certificates.
+    pub certify: f64,
+    /// From classes to jobs, and the check of the allocation.
+    pub expand: f64,
+    /// Wall time from problem to decision.
+    pub total: f64,
+    /// Processor time of the same, where the system tells.
+    pub processor: Option<f64>,
+}
+
+/// One case, and what became of it. The fields are described in [the module](super).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+pub struct Row {
+    pub policy: String,
+    pub instance: String,
+    pub n_jobs: usize,
+    pub n_types: usize,
+    pub seed: u64,
+    pub backend: String,
+    pub partitions: usize,
+    pub status: Status,
+    pub message: Option<String>,
+    pub sense: Option<String>,
+    pub objective: Option<f64>,
+    pub bound: Option<f64>,
+    pub gap_relative: Option<f64>,
+    pub violation_max: Option<f64>,
+    pub optimal: Option<bool>,
+    pub loss_relative: Option<f64>,
+    pub seconds: Option<Seconds>,
+    pub repeats: u32,
+    pub iterations: Option<u64>,
+    pub solves: Option<u32>,
+    pub fallbacks: Option<usize>,
+    pub backend_used: Option<String>,
+    pub n_classes: Option<usize>,
+    pub n_columns: Option<usize>,
+    pub n_rows: Option<usize>,
+    pub n_terms: Option<usize>,
+    pub memory_before_bytes: Option<u64>,
+    pub memory_peak_bytes: Option<u64>,
+}
+
+impl Row {
+    /// A case that has not been run.
+    pub fn of(policy: &str, instance: &str, backend: &str, partitions: usize) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            instance: instance.to_owned(),
+            n_jobs: 0,
+            n_types: 0,
+            seed: 0,
+            backend: backend.to_owned(),
+            partitions,
+            status: Status::Error,
+            message: None,
+            sense: None,
+            objective: None,
+            bound: None,
+            gap_relative: None,
+            violation_max: None,
+            optimal: None,
+            loss_relative: None,
+            seconds: None,
+            repeats: 0,
+            iterations: None,
+            solves: None,
+            fallbacks: None,
+            backend_used: None,
+            n_classes: None,
+            n_columns: None,
+            n_rows: None,
+            n_terms: None,
+            memory_before_bytes: None,
+            memory_peak_bytes: None,
+        }
+    }
+
+    /// The time that says what the case cost: the processor's, or the clock's where the system tells no other.
+    pub fn cost_seconds(&self) -> Option<f64> {
+        self.seconds.map(|seconds| seconds.processor.unwrap_or(seconds.total))
+    }
+}
+
+/// The machine, as far as results depend on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct System {
+    /// The operating system.
+    pub os: String,
+    /// The processor's architecture.
+    pub architecture: String,
+    /// Cores that a process may use.
+    pub cores: usize,
+}
+
+impl System {
+    /// This one.
+    pub fn this() -> Self {
+        Self {
+            os: std::env::consts::OS.to_owned(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// All rows of a benchmark, with what is needed to read them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The program's version.
+    pub version: String,
+    /// Where it ran.
+    pub system: System,
+    /// How long a case might take, in s.
+    pub limit_seconds: f64,
+    /// In the order of the cases.
+    pub rows: Vec<Row>,
+}
+
+impl Results {
+    /// Results of this version on this system.
+    pub fn new(limit_seconds: f64, rows: Vec<Row>) -> Self {
+        let (format, version) = (FORMAT.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Self { format, version, system: System::this(), limit_seconds, rows }
+    }
+
+    /// Fills in the losses of partitioned rows: against a certified optimum of the same problem, whoever found it.
+    pub fn compare_partitions(&mut self) {
+        let exact = |rows: &[Row], of: &Row| {
+            let same = |row: &&Row| {
+                (row.partitions, row.optimal) == (1, Some(true))
+                    && (&row.policy, &row.instance, row.n_jobs, row.seed)
+                        == (&of.policy, &of.instance, of.n_jobs, of.seed)
+            };
+            rows.iter().find(same).and_then(|row| row.objective)
+        };
+        for position in 0..self.rows.len() {
+            let row = &self.rows[position];
+            if row.partitions == 1 {
+                continue;
+            }
+            if let (Some(exact), Some(value)) = (exact(&self.rows, row), row.objective) {
+                let worse =
+                    if row.sense.as_deref() == Some("minimize") { value - exact } else { exact - value };
+                self.rows[position].loss_relative = Some(worse / exact.abs());
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A case in a process of its own: started, watched, and ended when it takes too much.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::benchmark::{Case, Instance, Row, Status, measure};
+use crate::cli::Session;
+use crate::cli::exit::Failure;
+use crate::problem::Problem;
+use crate::solver::timing::Stopwatch;
+use crate::spec::{Snapshot, Source, load_throughputs};
+
+/// What the child says when its instance is there and its time begins.
+const READY: &str = "ready";
+/// How often the parent looks at the child.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Where a problem comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Subject {
+    /// Drawn at random.
+    Drawn { instance: Instance, n_jobs: usize, seed: u64 },
+    /// Read from a file.
+    Snapshot { path: String, throughputs: String },
+}
+
+/// All that a child needs to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct MeasuredCase {
+    pub(super) policy: String,
+    pub(super) subject: Subject,
+    pub(super) backend: String,
+    pub(super) partitions: usize,
+    pub(super) seed: u64,
+}
+
+/// What a case may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) seconds: f64,
+    pub(super) bytes: u64,
+}
+
+impl Subject {
+    /// Its name in results.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Drawn { instance, .. } => instance.to_string(),
+            Self::Snapshot { path, .. } => path.clone(),
+        }
+    }
+
+    /// The problem.
+    pub(super) fn problem(&self) -> Result<Problem, Failure> {
+        match self {
+            Self::Drawn { instance, n_jobs, seed } => {
+                let name = match instance {
+                    Instance::Matrix { throughputs, .. } => throughputs,
+                    Instance::Random { .. } | Instance::Restricted { .. } => "osdi20",
+                };
+                let drawn = instance.problem(*n_jobs, *seed, &load_throughputs(name)?);
+                drawn.map_err(|error| Failure::usage(error.to_string(), None))
+            }
+            Self::Snapshot { path, throughputs } => {
+                let snapshot = Snapshot::read(&Source::load(path)?)?;
+                Ok(Problem::from_snapshot(&snapshot, &load_throughputs(throughputs)?)?)
+            }
+        }
+    }
+}
+
+impl MeasuredCase {
+    pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
+        Self { policy: policy.to_owned(), subject, backend: backend.to_owned(), partitions, seed }
+    }
+
+    /// The instance's name in results.
+    pub(super) fn name(&self) -> String {
+        self.subject.name()
+    }
+
+    /// Its row, before it has run.
+    pub(super) fn row(&self) -> Row {
+        let mut row = Row::of(&self.policy, &self.name(), &self.backend, self.partitions);
+        row.seed = self.seed;
+        if let Subject::Drawn { instance, n_jobs, .. } = &self.subject {
+            row.n_jobs = *n_jobs;
+            row.n_types = match instance {
+                Instance::Random { types, .. } | Instance::Restricted { types, .. } => *types,
+                Instance::Matrix { .. } => 0,
+            };
+        }
+        row
+    }
+}
+
+/// The child's side: one case, its row to standard output.
+pub(super) fn run_one(case: &str) -> Result<(), Failure> {
+    let case: MeasuredCase = serde_json::from_str(case)
+        .map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))?;
+    let problem = case.subject.problem()?;
+    let before = forget_peak();
+    say(READY)?;
+    let measured =
+        Case { policy: &case.policy, backend: &case.backend, partitions: case.partitions, seed: case.seed };
+    let mut row = measure(&problem, &measured, &processor_seconds);
+    row.instance = case.name();
+    row.memory_before_bytes = before;
+    row.memory_peak_bytes = status_bytes("self", "VmHWM:");
+    let text = serde_json::to_string(&row)
+        .map_err(|error| Failure::Bug { message: format!("a row is not JSON: {error}") })?;
+    say(&text)
+}
+
+fn say(line: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+}
+
+/// The parent's side: the row of a case, or nothing if the user wants to stop.
+pub(super) fn run_child(
+    case: &MeasuredCase,
+    limits: &Limits,
+    session: &Session,
+) -> Result<Option<Row>, Failure> {
+    let text = serde_json::to_string(case)
+        .map_err(|error| Failure::Bug { message: format!("a case is not JSON: {error}") })?;
+    let program = std::env::current_exe().map_err(Failure::io("find this program's own file"))?;
+    let mut child = Command::new(program)
+        .args(["--quiet", "bench", "--case", &text])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(Failure::io("start a process for a case"))?;
+    let complaints = child.stderr.take().map(|mut stderr| {
+        thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        })
+    });
+    let lines = lines_of(&mut child);
+    let ended = watch(&mut child, &lines, limits, session);
+    // Ended already, or to be: a child that is gone cannot be killed, and that is fine.
+    let _ = child.kill();
+    child.wait().map_err(Failure::io("end the process of a case"))?;
+    let complaints = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    Ok(match ended {
+        Ended::Stopped => None,
+        Ended::Row(row) => Some(*row),
+        Ended::Limit { peak } => {
+            let message = format!("not done within {} s", limits.seconds);
+            Some(Row { status: Status::Limit, message: Some(message), memory_peak_bytes: peak, ..case.row() })
+        }
+        Ended::Memory { peak } => {
+            let message = format!("more than {} MiB", limits.bytes >> 20);
+            Some(Row {
+                status: Status::Memory,
+                message: Some(message),
+                memory_peak_bytes: peak,
+                ..case.row()
+            })
+        }
+        Ended::Broken => {
+            let first = complaints.lines().find(|line| !line.trim().is_empty());
+            let message = first.unwrap_or("the process ended without a result").trim().to_owned();
+            Some(Row { status: Status::Error, message: Some(message), ..case.row() })
+        }
+    })
+}
+
+/// How a child came to its end.
+enum Ended {
+    Row(Box<Row>),
+    Limit { peak: Option<u64> },
+    Memory { peak: Option<u64> },
+    Broken,
+    Stopped,
+}
+
+/// The lines that a child writes, as they come.
+fn lines_of(child: &mut Child) -> Receiver<String> {
+    let (send, receive) = channel();
+    if let Some(stdout) = child.stdout.take() {
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    receive
+}
+
+fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: &Session) -> Ended {
+    let id = child.id().to_string();
+    let mut since_ready: Option<Stopwatch> = None;
+    let mut peak = None;
+    loop {
+        match lines.recv_timeout(LOOK_EVERY) {
+            Ok(line) if line == READY => since_ready = Some(Stopwatch::start()),
+            Ok(line) => {
+                return serde_json::from_str(&line).map_or(Ended::Broken, |row| Ended::Row(Box::new(row)));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ended::Broken,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if session.interrupt.is_raised() {
+            return Ended::Stopped;
+        }
+        peak = status_bytes(&id, "VmHWM:").or(peak);
+        if status_bytes(&id, "VmRSS:").is_some_and(|bytes| bytes > limits.bytes) {
+            return Ended::Memory { peak };
+        }
+        if since_ready.is_some_and(|clock| clock.elapsed().as_secs_f64() > limits.seconds) {
+            return Ended::Limit { peak };
+        }
+    }
+}
+
+/// Lets the peak of resident memory start anew where the system allows it; what is resident now, in bytes.
+fn forget_peak() -> Option<u64> {
+    // Refused or unknown: the peak is then that of the whole process, drawing the instance included.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    status_bytes("self", "VmRSS:")
+}
+
+/// A line of a process's status, in bytes; none where the system has no such file.
+fn status_bytes(process: &str, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Processor time of this thread so far, in s; none where the system does not tell.
+fn processor_seconds() -> Option<f64> {
+    // The system brings the count up to date when a thread gives way, and else only now and then.
+    thread::yield_now();
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds as f64 * 1e-9)
+}

@@ -1,0 +1,41 @@
+//! What an allocation of anyone's gives the jobs, as a policy's view has it.
+
+use crate::allocation::Allocation;
+use crate::index::{Id, JobIndex, WorkerTypeId};
+use crate::policy::view::ThroughputView;
+use crate::problem::Problem;
+use crate::program::Point;
+
+/// The variables of an objective over single jobs, pairs included in what they get.
+pub(super) fn point(problem: &Problem, view: &ThroughputView, allocation: &Allocation) -> Point {
+    let (n, k) = (problem.n_jobs(), problem.n_types());
+    let mut point =
+        Point { throughput: vec![0.0; n], throughput_on: vec![0.0; n * k], time_on: vec![0.0; n * k] };
+    let mut seen = vec![0.0; k];
+    let mut add = |job: JobIndex, kind: usize, share: f64, throughput: f64| {
+        point.throughput[job.index()] += share * throughput;
+        point.throughput_on[job.index() * k + kind] += share * throughput;
+        point.time_on[job.index() * k + kind] += share;
+    };
+    for (id, combination) in allocation.combinations().enumerate() {
+        for (kind, share) in allocation.shares().row(id).iter().copied().enumerate() {
+            if share == 0.0 {
+                continue;
+            }
+            let worker_type = WorkerTypeId::from_index(kind);
+            match combination.second() {
+                None => {
+                    view.row(problem, combination.first(), &mut seen);
+                    add(combination.first(), kind, share, seen[kind]);
+                }
+                Some(second) => {
+                    let together = problem.colocated(*combination, worker_type).unwrap_or_default();
+                    for (job, measured) in [combination.first(), second].into_iter().zip(together) {
+                        add(job, kind, share, measured * view.factor(problem, job, worker_type));
+                    }
+                }
+            }
+        }
+    }
+    point
+}

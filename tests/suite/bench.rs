@@ -1,0 +1,181 @@
+//! `apportion bench` as scripts run it, and the partitioned baseline against the exact optimum.
+
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+
+use apportion::benchmark::{Instance, Part, Results, Status, partition, split};
+use apportion::index::Id;
+use apportion::{Catalog, Problem, Throughputs};
+use proptest::prelude::*;
+
+fn bench(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_apportion"))
+        .arg("bench")
+        .args(arguments)
+        .output()
+        .expect("the command starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn results(arguments: &[&str]) -> Results {
+    let (code, stdout, stderr) = bench(&[arguments, &["--format", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    serde_json::from_str(&stdout).expect("results are JSON of their own format")
+}
+
+#[test]
+fn every_backend_agrees_on_the_optimum_and_says_what_it_took() {
+    let results = results(&[
+        "--policy",
+        "max_min_fairness_perf,isolated",
+        "--instance",
+        "osdi20,random",
+        "--sizes",
+        "40",
+        "--limit",
+        "60",
+    ]);
+    assert_eq!(results.format, "apportion/bench-v1");
+    let done = |row: &&apportion::benchmark::Row| row.status == Status::Done;
+    for instance in ["osdi20", "random-3x10"] {
+        let values: Vec<f64> = results
+            .rows
+            .iter()
+            .filter(done)
+            .filter(|row| row.instance == instance && row.optimal == Some(true))
+            .filter_map(|row| row.objective)
+            .collect();
+        assert!(values.len() >= 2, "{instance}: default and clarabel at least");
+        assert!(values.iter().all(|value| (value - values[0]).abs() <= 1e-6 * values[0]), "{values:?}");
+    }
+    for row in results.rows.iter().filter(done) {
+        let seconds = row.seconds.expect("a done case has times");
+        assert!(seconds.total > 0.0 && row.repeats >= 1, "{row:?}");
+        assert_eq!(row.backend == "rule", row.policy == "isolated");
+    }
+}
+
+#[test]
+fn a_backend_that_lacks_what_a_program_needs_declines() {
+    let policy = ["--policy", "proportional_fairness", "--instance", "random", "--sizes", "12"];
+    let results = results(&[&policy[..], &["--backend", "default,good_lp-microlp"]].concat());
+    let status: Vec<Status> = results.rows.iter().map(|row| row.status).collect();
+    assert_eq!(status, [Status::Done, Status::Declined]);
+    assert!(results.rows[1].message.as_ref().is_some_and(|message| message.contains("does not support")));
+}
+
+#[test]
+fn what_runs_out_of_memory_is_marked_and_larger_ones_are_not_tried() {
+    let arguments = ["--policy", "max_min_fairness_perf", "--backend", "default", "--memory-limit", "0"];
+    let (code, stdout, stderr) = bench(&[&arguments[..], &["--sizes", "20,40", "--format", "csv"]].concat());
+    if !std::path::Path::new("/proc/self/status").exists() {
+        eprintln!("skipped: this system does not tell a process's memory");
+        return;
+    }
+    assert_eq!(code, Some(4), "{stderr}");
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].starts_with("policy,instance,n_jobs,n_types,seed,backend,partitions,status,message,"));
+    assert!(lines[1].contains(",memory,"), "{stdout}");
+    assert!(lines[2].contains(",skipped,memory at 20 jobs,"), "{stdout}");
+}
+
+#[test]
+fn names_that_do_not_exist_are_refused() {
+    for (arguments, expected) in [
+        (["--policy", "max_min_fairnes", "--sizes", "5"], "max_min_fairness"),
+        (["--policy", "fifo", "--instance", "osdi21"], "osdi20"),
+        (["--policy", "max_min_fairness", "--backend", "abacus"], "highs-simplex"),
+        (["--policy", "max_min_fairness", "--partitions", "0"], "0 parts"),
+        (["--policy", "max_min_fairness", "--limit", "0"], "limit"),
+        (["--instance", "random", "--sizes", "5"], "--policy"),
+    ] {
+        let (code, _, stderr) = bench(&arguments);
+        if expected == "highs-simplex" && !cfg!(feature = "highs") {
+            continue;
+        }
+        assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn an_exported_instance_is_the_same_problem_for_us_and_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("its name is text");
+    let common = ["--policy", "max_min_fairness_packed", "--backend", "default"];
+    let drawn = results(&[&common[..], &["--sizes", "24", "--export", path]].concat());
+    let inside = folder.path().join("osdi20-24-0");
+    let mut files: Vec<String> = fs::read_dir(&inside)
+        .expect("the instance's folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    files.sort();
+    assert!(files.contains(&"snapshot.json".to_owned()), "{files:?}");
+    assert!(files.contains(&"max_min_fairness_packed-00.lp".to_owned()), "{files:?}");
+    assert!(files.contains(&"max_min_fairness_packed-00.mps".to_owned()), "{files:?}");
+    let snapshot = inside.join("snapshot.json");
+    let read = results(&[&common[..], &["--snapshot", snapshot.to_str().expect("text")]].concat());
+    assert_eq!(read.rows[0].objective, drawn.rows[0].objective);
+    assert_eq!(read.rows[0].n_terms, drawn.rows[0].n_terms);
+}
+
+fn osdi20() -> Arc<Throughputs> {
+    Throughputs::embedded("osdi20").expect("embedded")
+}
+
+fn exact(problem: &Problem, policy: &str) -> f64 {
+    let mut policy = Catalog::embedded().policy(policy).expect("a policy");
+    policy.allocate(problem).expect("an optimum").objective.expect("a program").value
+}
+
+fn in_parts(problem: &Problem, parts: &[Part], policy: &str) -> f64 {
+    let catalog = Catalog::embedded();
+    let make = || {
+        let built = catalog.program(policy, &apportion::PolicyOptions::default());
+        built.expect("a policy").expect("a program")
+    };
+    let partitioned = partition::decide(problem, parts, make).expect("parts that are solved");
+    make().value_of(problem, &partitioned.allocation).expect("a value")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parts_are_a_partition_and_lose_what_the_whole_does_not(
+        n_jobs in 30_usize..90, n_parts in 1_usize..4, seed in 0_u64..1000, packed in any::<bool>(),
+    ) {
+        let kind = if packed {
+            Instance::Matrix { throughputs: "osdi20".to_owned(), distinct: false }
+        } else {
+            Instance::Random { types: 3, heterogeneity: 10.0, density: 0.8 }
+        };
+        let problem = kind.problem(n_jobs, seed, &osdi20()).expect("a problem");
+        let Ok(parts) = split(&problem, n_parts, seed) else {
+            // Jobs of 8 workers need parts of 8.
+            return Ok(());
+        };
+        let mut jobs: Vec<usize> = parts.iter().flat_map(|part| part.jobs.iter().map(|job| job.index())).collect();
+        jobs.sort_unstable();
+        prop_assert_eq!(jobs, (0..n_jobs).collect::<Vec<_>>());
+        for kind in problem.cluster().types().ids() {
+            let n = |of: &Problem| of.cluster().types()[kind].n_workers;
+            prop_assert_eq!(parts.iter().map(|part| n(&part.problem)).sum::<u32>(), n(&problem));
+        }
+        let policies: &[&str] = if packed {
+            &["max_min_fairness_packed"]
+        } else {
+            &["max_min_fairness_perf", "max_sum_throughput_perf", "min_total_duration_perf"]
+        };
+        for policy in policies {
+            let (whole, apart) = (exact(&problem, policy), in_parts(&problem, &parts, policy));
+            let loss = if *policy == "min_total_duration_perf" { apart - whole } else { whole - apart };
+            prop_assert!(loss >= -1e-6 * whole.abs(), "{policy}: {whole} {apart}");
+            if n_parts == 1 {
+                prop_assert!(loss <= 1e-6 * whole.abs(), "{policy}: {whole} {apart}");
+            }
+        }
+    }
+}
