@@ -73,6 +73,10 @@ id!(
     CombinationId
 );
 id!(
+    /// A type of job in a [`World`](crate::world::World): what decides its needs and its speeds.
+    JobTypeId
+);
+id!(
     /// An owner of jobs in a hierarchical policy.
     EntityId
 );

@@ -18,6 +18,7 @@ pub mod policy;
 // rounds over time
 pub mod mechanism;
 pub mod simulator;
+pub mod world;
 // after the run
 pub mod metrics;
 pub mod report;

@@ -28,6 +28,8 @@ mod asked_again;
 mod simulation;
 #[path = "suite/properties.rs"]
 mod properties;
+#[path = "suite/world.rs"]
+mod world;
 #[path = "suite/figure_11.rs"]
 mod figure_11;
 #[path = "suite/bench.rs"]

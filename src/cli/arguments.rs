@@ -13,6 +13,7 @@ use crate::cli::simulate::SimulateArguments;
 use crate::cli::sweep::SweepArguments;
 use crate::cli::throughputs::ThroughputsArguments;
 use crate::cli::trace::TraceArguments;
+use crate::cli::world::WorldArguments;
 
 /// Decides which deep-learning jobs run on which accelerators.
 #[derive(Debug, Parser)]
@@ -65,6 +66,8 @@ pub enum Command {
     Trace(TraceArguments),
     /// Simulate a cluster over time.
     Simulate(Box<SimulateArguments>),
+    /// Play the worlds of learned schedulers: DeepShare's.
+    World(WorldArguments),
     /// Run many simulations and keep every result.
     Sweep(SweepArguments),
     /// Look at the results of sweeps, and join them.

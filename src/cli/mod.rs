@@ -29,6 +29,7 @@ mod file;
 pub mod results;
 pub mod simulate;
 pub mod sweep;
+pub mod world;
 
 use std::panic;
 use std::process::ExitCode;
@@ -101,6 +102,7 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Throughputs(arguments) => throughputs::run(arguments, session),
         Command::Trace(arguments) => trace::run(arguments, session),
         Command::Simulate(arguments) => simulate::run(arguments, session),
+        Command::World(arguments) => world::run(arguments, session),
         Command::Sweep(arguments) => sweep::run(arguments, session),
         Command::Results(arguments) => results::run(arguments, session),
         Command::Bench(arguments) => bench::run(arguments, session),

@@ -2,7 +2,9 @@
 
 mod complaint;
 pub mod contention_table;
+pub mod deepshare_trace;
 pub mod document;
+pub mod elastic_throughputs;
 pub mod entities;
 pub mod entries;
 pub mod lookup;
@@ -12,6 +14,7 @@ pub mod policy;
 pub mod price_series;
 pub mod run;
 pub mod snapshot;
+pub mod spread_throughputs;
 mod structure;
 pub mod sweep;
 pub mod throughputs;

@@ -66,6 +66,12 @@ pub enum ThroughputsError {
         /// The shape it ought to have.
         expected: String,
     },
+    /// Speeds measured at several places through which no surface goes.
+    #[error("no surface goes through {n} measured speeds: expected at least one, each at another place")]
+    Surface {
+        /// How many.
+        n: usize,
+    },
     /// A row given twice.
     #[error("`{job_type}` at scale factor {scale_factor} comes twice")]
     DuplicateRow {

@@ -4,8 +4,10 @@
 //! borrows. It knows nothing of jobs or clusters: rows are job types at scale factors.
 
 pub mod contention;
+pub mod elastic;
 pub mod estimator;
 pub mod matrix;
+pub mod spread;
 
 pub use contention::{Contention, ContentionModel};
 pub use estimator::{Estimator, Profiling};

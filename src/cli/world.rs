@@ -1,0 +1,195 @@
+//! `apportion world`: the worlds in which learned schedulers live, under their baselines and controls.
+
+use clap::{Args, Subcommand, ValueEnum};
+use rayon::prelude::*;
+
+use crate::cli::Session;
+use crate::cli::exit::Failure;
+use crate::report::{Cell, Table};
+use crate::spec::Source;
+use crate::spec::deepshare_trace::read_deepshare_trace;
+use crate::throughput::spread::SpreadThroughputs;
+use crate::world::deepshare::{self, DeepSharePolicy, DeepShareSpeeds, Fidelity, Mix, PolicyName};
+use crate::world::{Summary, WorldError, WorldJob, run as run_world};
+
+/// `apportion world`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  apportion world deepshare --policy las --policy greedy_gain_0.4 --traces 5
+  apportion world deepshare traces/simulate/trace0 --fidelity corrected --format csv")]
+pub struct WorldArguments {
+    #[command(subcommand)]
+    world: World,
+}
+
+#[derive(Debug, Subcommand)]
+enum World {
+    /// Rigid jobs spread over 4 servers, slowed by those they share them with
+    Deepshare(DeepShareArguments),
+}
+
+/// Which of the published simulator's ways to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FidelityName {
+    /// As published, quirks included.
+    Released,
+    /// As intended.
+    Corrected,
+}
+
+#[derive(Args, Debug)]
+struct DeepShareArguments {
+    /// Published traces, JSON; without any, workloads are drawn
+    #[arg(value_name = "TRACE")]
+    traces: Vec<String>,
+    /// Which policies; all by default
+    #[arg(long, value_name = "NAME", value_parser = deepshare::parse_named)]
+    policy: Vec<(&'static str, PolicyName)>,
+    /// Which of the published simulator's ways to keep
+    #[arg(long, value_enum, default_value = "released", value_name = "NAME")]
+    fidelity: FidelityName,
+    /// How many workloads to draw
+    #[arg(long = "traces", value_name = "N", default_value_t = 1, conflicts_with = "traces")]
+    n_traces: u64,
+    /// Jobs of each drawn workload
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    jobs: usize,
+    /// Shares of job types in drawn workloads: random, equal, heavy, medium or low
+    #[arg(long, value_name = "NAME", default_value = "random")]
+    mix: String,
+    /// Seed of the first drawn workload, and of random policies
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// A row for each trace, in place of their mean
+    #[arg(long)]
+    per_trace: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a trace is at fault, a flag is, or a policy never finishes.
+pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), Failure> {
+    match &arguments.world {
+        World::Deepshare(arguments) => run_deepshare(arguments, session),
+    }
+}
+
+fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<(), Failure> {
+    let tables = SpreadThroughputs::deepshare();
+    let fidelity = match arguments.fidelity {
+        FidelityName::Released => Fidelity::RELEASED,
+        FidelityName::Corrected => Fidelity::CORRECTED,
+    };
+    let workloads = deepshare_workloads(arguments, &tables)?;
+    let policies =
+        if arguments.policy.is_empty() { deepshare::all().collect() } else { arguments.policy.clone() };
+    let play = |policy: PolicyName, jobs: &[WorldJob], seed: u64| {
+        let mut world = deepshare::world(&tables, fidelity, policy.after_round());
+        let mut speeds = DeepShareSpeeds::new(&tables, fidelity);
+        let mut policy = DeepSharePolicy::new(policy, speeds.clone(), fidelity, seed);
+        world.reset(jobs);
+        run_world(&mut world, &mut speeds, &mut policy, deepshare::LIMITS)
+    };
+    let runs = play_all(&policies, &workloads, arguments.seed, play)?;
+    let table = table_of(&policies, &workloads, &runs, arguments.per_trace, DEEPSHARE_COLUMNS);
+    session.output.table(&table)
+}
+
+type Workload = (String, Vec<WorldJob>);
+
+fn deepshare_workloads(
+    arguments: &DeepShareArguments,
+    tables: &SpreadThroughputs,
+) -> Result<Vec<Workload>, Failure> {
+    if arguments.traces.is_empty() {
+        let mix = match arguments.mix.as_str() {
+            "random" => Mix::Random,
+            "equal" => Mix::Equal,
+            name => Mix::Named(name.to_owned()),
+        };
+        let seeds = (0..arguments.n_traces).map(|index| arguments.seed.wrapping_add(index));
+        let drawn = seeds.map(|seed| {
+            let jobs = deepshare::generate(tables, &mix, arguments.jobs, seed);
+            Ok((format!("seed {seed}"), jobs.map_err(|error| Failure::usage(error.to_string(), None))?))
+        });
+        return drawn.collect();
+    }
+    let read = arguments.traces.iter().map(|path| {
+        let source = Source::load(path)?;
+        let traced = read_deepshare_trace(&source)?;
+        let jobs = deepshare::from_trace(tables, &traced);
+        let at_fault = |error: deepshare::WorkloadError| source.error_at("", error.to_string(), None);
+        Ok((path.clone(), jobs.map_err(at_fault)?))
+    });
+    read.collect()
+}
+
+/// Plays every policy on every workload, on all cores: [policy × workload].
+fn play_all<P: Copy + Sync>(
+    policies: &[(&'static str, P)],
+    workloads: &[Workload],
+    seed: u64,
+    play: impl Fn(P, &[WorldJob], u64) -> Result<Summary, WorldError> + Sync,
+) -> Result<Vec<Vec<Summary>>, Failure> {
+    let pairs: Vec<(usize, usize)> = (0..policies.len())
+        .flat_map(|policy| (0..workloads.len()).map(move |workload| (policy, workload)))
+        .collect();
+    let played: Vec<Result<Summary, Failure>> = pairs
+        .par_iter()
+        .map(|&(policy, workload)| {
+            let (name, rule) = policies[policy];
+            let (trace, jobs) = &workloads[workload];
+            play(rule, jobs, seed.wrapping_add(workload as u64))
+                .map_err(|error| Failure::Limit { message: format!("{name} on {trace}: {error}") })
+        })
+        .collect();
+    let summaries: Vec<Summary> = played.into_iter().collect::<Result<_, _>>()?;
+    Ok(summaries.chunks(workloads.len().max(1)).map(<[Summary]>::to_vec).collect())
+}
+
+/// One column: its name, and its cell of a run.
+type Column = (&'static str, fn(&Summary) -> Cell);
+
+fn table_of<P>(
+    policies: &[(&'static str, P)],
+    workloads: &[Workload],
+    runs: &[Vec<Summary>],
+    per_trace: bool,
+    columns: &[Column],
+) -> Table {
+    let first = if per_trace { &["policy", "trace"][..] } else { &["policy"][..] };
+    let mut table = Table::new(first.iter().copied().chain(columns.iter().map(|(name, _)| *name)));
+    let cells = |summary: &Summary| columns.iter().map(|(_, cell)| cell(summary)).collect::<Vec<_>>();
+    for ((name, _), runs) in policies.iter().zip(runs) {
+        if per_trace {
+            for ((trace, _), summary) in workloads.iter().zip(runs) {
+                let mut row = vec![Cell::from(*name), Cell::from(trace.as_str())];
+                row.extend(cells(summary));
+                table.push(row);
+            }
+        } else {
+            let mut row = vec![Cell::from(*name)];
+            row.extend(cells(&Summary::mean(runs)));
+            table.push(row);
+        }
+    }
+    table
+}
+
+const HOUR_S: f64 = 3600.0;
+
+/// Service time is what the publication calls completion time.
+const DEEPSHARE_COLUMNS: &[Column] = &[
+    ("service_h", |run| Cell::Number(run.service_s / HOUR_S, 3)),
+    ("service_p90_s", |run| Cell::Number(run.service_p90_s, 0)),
+    ("service_p99_s", |run| Cell::Number(run.service_p99_s, 0)),
+    ("utilization", |run| Cell::Number(run.utilization, 3)),
+    ("retention", |run| Cell::Number(run.retention, 3)),
+    ("completion_h", |run| Cell::Number(run.completion_s / HOUR_S, 2)),
+    ("queueing_h", |run| Cell::Number(run.queueing_s / HOUR_S, 2)),
+    ("makespan_h", |run| Cell::Number(run.makespan_s / HOUR_S, 2)),
+    ("preemptions", |run| Cell::Count(run.preemptions)),
+    ("decisions", |run| Cell::Count(run.decisions)),
+];

@@ -1,0 +1,87 @@
+//! Servers: what each holds of two resources, its worker type and its rack.
+
+use crate::index::{IndexVec, ServerId, WorkerTypeId};
+
+/// Resources of a server: slots of its processor and of its accelerators. What a slot stands for is the world's affair.
+pub const N_RESOURCES: usize = 2;
+
+/// Position of processor slots.
+pub const PROCESSOR: usize = 0;
+
+/// Position of accelerator slots.
+pub const ACCELERATOR: usize = 1;
+
+/// Slots of each resource.
+pub type Slots = [u16; N_RESOURCES];
+
+/// The servers of a world.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Servers {
+    capacity: IndexVec<ServerId, Slots>,
+    worker_type: IndexVec<ServerId, WorkerTypeId>,
+    rack: IndexVec<ServerId, u32>,
+}
+
+impl Servers {
+    /// No servers yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `n` servers alike, of the first worker type, in one rack.
+    pub fn alike(n: usize, capacity: Slots) -> Self {
+        let mut servers = Self::new();
+        for _ in 0..n {
+            servers.push(capacity, crate::index::Id::from_index(0), 0);
+        }
+        servers
+    }
+
+    /// Adds a server.
+    pub fn push(&mut self, capacity: Slots, worker_type: WorkerTypeId, rack: u32) -> ServerId {
+        self.worker_type.push(worker_type);
+        self.rack.push(rack);
+        self.capacity.push(capacity)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.capacity.len()
+    }
+
+    /// None?
+    pub fn is_empty(&self) -> bool {
+        self.capacity.is_empty()
+    }
+
+    /// All of them, ascending.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = ServerId> + ExactSizeIterator + use<> {
+        self.capacity.ids()
+    }
+
+    /// What a server holds.
+    pub fn capacity(&self, server: ServerId) -> Slots {
+        self.capacity[server]
+    }
+
+    /// The type of a server's accelerators.
+    pub fn worker_type(&self, server: ServerId) -> WorkerTypeId {
+        self.worker_type[server]
+    }
+
+    /// The rack of a server.
+    pub fn rack(&self, server: ServerId) -> u32 {
+        self.rack[server]
+    }
+
+    /// What all servers hold together.
+    pub fn total(&self) -> [u32; N_RESOURCES] {
+        let mut total = [0; N_RESOURCES];
+        for capacity in &self.capacity {
+            for (sum, slots) in total.iter_mut().zip(capacity) {
+                *sum += u32::from(*slots);
+            }
+        }
+        total
+    }
+}

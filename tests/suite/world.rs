@@ -1,0 +1,97 @@
+//! The worlds of learned schedulers against published and independently measured figures.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on should stop, and says what it skips"
+)]
+
+use std::path::{Path, PathBuf};
+
+use apportion::spec::Source;
+use apportion::spec::deepshare_trace::read_deepshare_trace;
+use apportion::throughput::spread::SpreadThroughputs;
+use apportion::world::deepshare::{self, DeepSharePolicy, DeepShareSpeeds, Fidelity};
+use apportion::world::{Summary, WorldJob, run};
+
+/// The traces that DeepShare bundles, where they are at hand.
+fn deepshare_traces() -> Option<Vec<Vec<WorldJob>>> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/deepshare/traces"));
+    if !folder.is_dir() {
+        eprintln!("skipped: DeepShare's traces are not at {}", folder.display());
+        return None;
+    }
+    let train = (0..9).map(|n| format!("train/jobset{}/episode{}", n / 3, n % 3));
+    let paths = train.chain(["simulate/trace0".to_owned(), "real/trace0".to_owned()]);
+    let tables = SpreadThroughputs::deepshare();
+    let read = |path: PathBuf| {
+        let traced = read_deepshare_trace(&Source::load(path).unwrap()).unwrap();
+        deepshare::from_trace(&tables, &traced).unwrap()
+    };
+    Some(paths.map(|path| read(folder.join(path))).collect())
+}
+
+fn play_deepshare(name: &str, traces: &[Vec<WorldJob>]) -> Summary {
+    let tables = SpreadThroughputs::deepshare();
+    let (_, policy) = deepshare::parse_named(name).unwrap();
+    let play = |(seed, jobs): (usize, &Vec<WorldJob>)| {
+        let fidelity = Fidelity::RELEASED;
+        let mut world = deepshare::world(&tables, fidelity, policy.after_round());
+        let mut speeds = DeepShareSpeeds::new(&tables, fidelity);
+        let mut policy = DeepSharePolicy::new(policy, speeds.clone(), fidelity, seed as u64);
+        world.reset(jobs);
+        run(&mut world, &mut speeds, &mut policy, deepshare::LIMITS).unwrap()
+    };
+    Summary::mean(&traces.iter().enumerate().map(play).collect::<Vec<_>>())
+}
+
+/// Service hours, its 90th and 99th percentile in seconds, utilization, completion and makespan hours: means over the
+/// eleven bundled traces of a second implementation, in Python, of the published simulator. Rules without chance agree
+/// to the digits it printed; random ones within what another seed changes.
+#[test]
+fn deepshares_published_simulator_is_repeated() {
+    let Some(traces) = deepshare_traces() else { return };
+    let exact = [
+        ("las", [1.75, 8809.0, 9870.0, 0.915, 38.7, 76.8]),
+        ("srtf", [1.72, 8468.0, 9285.0, 0.932, 69.7, 73.0]),
+        ("greedy_always", [1.52, 7309.0, 8779.0, 0.997, 24.6, 57.7]),
+        ("greedy_gain", [1.42, 6477.0, 7810.0, 0.788, 30.5, 69.2]),
+        ("greedy_gain_0.4", [1.22, 5345.0, 5973.0, 0.645, 34.7, 75.3]),
+    ];
+    let random = [
+        ("random_base", [1.51, 6845.0, 9000.0, 0.633, 36.5, 89.2]),
+        ("random_hybrid", [1.56, 7405.0, 9307.0, 0.969, 24.5, 60.3]),
+    ];
+    let controls = [
+        ("true_las", [1.73, 0.0, 9387.0, 0.925, 60.8]),
+        ("true_srtf", [1.73, 0.0, 9720.0, 0.909, 39.0]),
+        ("true_las_narrow", [1.44, 0.0, 8814.0, 0.932, 51.3]),
+        ("true_srtf_narrow", [1.44, 0.0, 8328.0, 0.933, 30.6]),
+        ("fifo", [1.81, 0.0, 10827.0, 0.920, 40.6]),
+        ("fifo_narrow", [1.62, 0.0, 10767.0, 0.919, 35.3]),
+    ];
+    let units = [0.01, 1.0, 1.0, 0.001, 0.1, 0.1];
+    // The controls were measured on the first episode of each job set, and the last two.
+    let five: Vec<_> = [0, 3, 6, 9, 10].into_iter().map(|trace| traces[trace].clone()).collect();
+    let all = exact.iter().chain(&random).map(|(name, expected)| (name, expected.as_slice(), &traces));
+    let controls = controls.iter().map(|(name, expected)| (name, expected.as_slice(), &five));
+    for (name, expected, traces) in all.chain(controls) {
+        let run = play_deepshare(name, traces);
+        let hours = |seconds: f64| seconds / 3600.0;
+        let found = [
+            hours(run.service_s),
+            run.service_p90_s,
+            run.service_p99_s,
+            run.utilization,
+            hours(run.completion_s),
+            hours(run.makespan_s),
+        ];
+        for ((found, expected), unit) in found.into_iter().zip(expected).zip(units) {
+            let by_chance = if name.starts_with("random") { 0.05 * expected } else { 0.0 };
+            let tolerance = 0.51 * unit + by_chance;
+            let not_stated = *expected == 0.0;
+            let close = (found - expected).abs() <= tolerance;
+            assert!(close || not_stated, "{name}: {found}, expected {expected} ± {tolerance}");
+        }
+    }
+}
