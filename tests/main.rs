@@ -34,3 +34,9 @@ mod world;
 mod figure_11;
 #[path = "suite/bench.rs"]
 mod bench;
+#[path = "suite/browser.rs"]
+mod browser;
+#[path = "suite/report.rs"]
+mod report;
+#[path = "suite/compare.rs"]
+mod compare;

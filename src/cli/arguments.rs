@@ -4,10 +4,12 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::allocate::AllocateArguments;
 use crate::cli::bench::BenchArguments;
+use crate::cli::compare::CompareArguments;
 use crate::cli::explain::ExplainArguments;
 use crate::cli::output::OutputFormat;
 use crate::cli::policies::PoliciesArguments;
 use crate::cli::progress::ProgressMode;
+use crate::cli::report::ReportArguments;
 use crate::cli::results::ResultsArguments;
 use crate::cli::simulate::SimulateArguments;
 use crate::cli::sweep::SweepArguments;
@@ -74,4 +76,8 @@ pub enum Command {
     Results(ResultsArguments),
     /// Measure what decisions cost, by policy, backend and size
     Bench(Box<BenchArguments>),
+    /// Compare two sets of results, and check bounds.
+    Compare(CompareArguments),
+    /// Write a page with charts about results.
+    Report(ReportArguments),
 }

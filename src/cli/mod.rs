@@ -13,6 +13,7 @@ pub mod bench;
 mod bench_export;
 mod bench_process;
 mod bench_tables;
+pub mod compare;
 mod conditions;
 pub mod decide;
 pub mod diagnostics;
@@ -22,6 +23,7 @@ pub mod interrupt;
 pub mod output;
 pub mod policies;
 pub mod progress;
+pub mod report;
 pub mod throughputs;
 mod throughputs_fit;
 pub mod trace;
@@ -106,5 +108,7 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Sweep(arguments) => sweep::run(arguments, session),
         Command::Results(arguments) => results::run(arguments, session),
         Command::Bench(arguments) => bench::run(arguments, session),
+        Command::Compare(arguments) => compare::run(arguments, session),
+        Command::Report(arguments) => report::run(arguments, session),
     }
 }

@@ -3,10 +3,12 @@
 //! In: [`Event`](crate::simulator::Event)s, through [`Recorder`]. Out: a [`Summary`], which is the JSON that
 //! `simulate` writes. Each number has one fold: [`completion`], [`fairness`], [`utilization`], [`slo`].
 
+pub mod cdf;
 pub mod completion;
 pub mod fairness;
 mod recorder;
 pub mod slo;
+pub mod statistics;
 mod summary;
 pub mod utilization;
 

@@ -1,5 +1,13 @@
-//! Formats for numbers: table, JSON, CSV. Computes nothing.
+//! Formats for numbers: tables, JSON, CSV, pages with charts. Computes nothing, and reads and writes no file.
 
+pub mod baseline;
+pub mod chart;
+pub mod label;
+pub mod number;
+pub mod page;
+pub mod study;
+pub mod svg;
 pub mod table;
 
+pub use page::Page;
 pub use table::{Cell, Table};

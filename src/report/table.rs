@@ -16,7 +16,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    fn for_people(&self) -> String {
+    pub(super) fn for_people(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(value, n_decimals) => format!("{value:.n_decimals$}"),
@@ -75,6 +75,16 @@ impl Table {
     pub fn push(&mut self, row: Vec<Cell>) {
         assert_eq!(row.len(), self.columns.len(), "a row has one cell per column");
         self.rows.push(row);
+    }
+
+    /// The columns' names.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The rows, each with one cell per column.
+    pub fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
     }
 
     /// For people: columns aligned, two spaces apart.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::index::{JobId, WorkerId, WorkerTypeId};
 use crate::policy::Decision;
@@ -152,7 +152,7 @@ pub enum Event<'a> {
 }
 
 /// What one combination ran in one round.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     /// The jobs.
     pub jobs: Combination<JobId>,

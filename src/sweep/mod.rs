@@ -6,6 +6,8 @@
 //! spec ──▶ grid ─points─▶ runner ─point─▶ (simulation) ─outcome─▶ store ─rows─▶ report
 //! ```
 
+pub mod comparison;
+pub mod findings;
 pub mod grid;
 pub mod inputs;
 pub mod differences;

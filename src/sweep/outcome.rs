@@ -123,6 +123,8 @@ pub struct Outcome {
     pub capacity: Option<f64>,
     /// [`METRICS`], each where it means something.
     pub metrics: [Option<f64>; METRICS.len()],
+    /// Busy worker-time ÷ worker-time by worker type, in order of name; empty for results of older programs.
+    pub utilization: Vec<(String, f64)>,
     /// The measured jobs, if they are kept.
     pub jobs: Vec<JobRow>,
 }
@@ -135,6 +137,7 @@ impl Outcome {
             reason: Some(reason.into()),
             capacity: None,
             metrics: [None; METRICS.len()],
+            utilization: Vec::new(),
             jobs: Vec::new(),
         }
     }

@@ -122,7 +122,9 @@ fn try_execute(run: &Run, bounds: &Bounds) -> Result<Option<Outcome>, RunError> 
     let summary = recorder.summary();
     let jobs = if bounds.keep_jobs { job_rows(&summary) } else { Vec::new() };
     let metrics = metrics(&summary);
-    Ok(Some(Outcome { status: Status::Done, reason: None, capacity: None, metrics, jobs }))
+    let by_type = summary.utilization.iter().filter(|(name, _)| *name != "all");
+    let utilization = by_type.map(|(name, value)| (name.clone(), *value)).collect();
+    Ok(Some(Outcome { status: Status::Done, reason: None, capacity: None, metrics, utilization, jobs }))
 }
 
 /// No metrics: what had been measured when time ran out depends on the machine.

@@ -9,6 +9,7 @@
 //! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order            |
 //! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time) |
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
+//! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -213,8 +214,9 @@ impl Store {
         if is_new {
             schema::create(&mut connection, study).map_err(database("write", &path))?;
         }
+        let kept = schema::check(&connection, &path)?;
+        schema::complete(&connection).map_err(database("write", &path))?;
         let mut store = Self { connection, folder: folder.to_owned(), study: study.clone(), _lock: lock };
-        let kept = schema::check(&store.connection, &path)?;
         store.adopt(&kept, study)?;
         Ok(store)
     }

@@ -1,5 +1,6 @@
 //! The tables of a results file: making, checking, writing and reading them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::types::ToSqlOutput;
@@ -33,6 +34,7 @@ fn run_columns(study: &Study) -> Vec<String> {
 /// Makes the tables, all or none.
 pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)?;
+    complete(&transaction)?;
     let columns = run_columns(study);
     let (digest, others) = columns.split_first().expect("there are columns");
     transaction.execute_batch(&format!(
@@ -52,6 +54,14 @@ pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Re
     }
     write_axes(&transaction, study)?;
     transaction.commit()
+}
+
+/// Makes the table that results of older programs lack.
+pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS utilization (digest TEXT NOT NULL REFERENCES runs (digest),
+             worker_type TEXT NOT NULL, utilization REAL NOT NULL, PRIMARY KEY (digest, worker_type)) WITHOUT ROWID",
+    )
 }
 
 /// Writes the axes and their values.
@@ -143,6 +153,10 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     if transaction.prepare_cached(&sql)?.execute(values.as_slice())? == 0 {
         return Ok(());
     }
+    let mut query = transaction.prepare_cached("INSERT INTO utilization VALUES (?1, ?2, ?3)")?;
+    for (worker_type, utilization) in &row.outcome.utilization {
+        query.execute(params![row.digest, worker_type, utilization])?;
+    }
     let mut query =
         transaction.prepare_cached("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     for job in &row.outcome.jobs {
@@ -167,6 +181,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
 pub(super) fn delete(connection: &mut Connection, digest: &str) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     transaction.execute("DELETE FROM jobs WHERE digest = ?1", [digest])?;
+    transaction.execute("DELETE FROM utilization WHERE digest = ?1", [digest])?;
     transaction.execute("DELETE FROM runs WHERE digest = ?1", [digest])?;
     transaction.commit()
 }
@@ -176,7 +191,27 @@ pub(super) fn read_rows(connection: &Connection, study: &Study) -> rusqlite::Res
     let sql = format!("SELECT {} FROM runs ORDER BY rowid", run_columns(study).join(", "));
     let mut query = connection.prepare(&sql)?;
     let rows = query.query_map([], |record| read_row(record, study))?;
-    rows.collect()
+    let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut by_type = read_utilization(connection)?;
+    for row in &mut rows {
+        row.outcome.utilization = by_type.remove(&row.digest).unwrap_or_default();
+    }
+    Ok(rows)
+}
+
+/// Digest → utilization by worker type; of older results nothing.
+fn read_utilization(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<(String, f64)>>> {
+    let mut all: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
+    if !connection.table_exists(None, "utilization")? {
+        return Ok(all);
+    }
+    let mut query = connection
+        .prepare("SELECT digest, worker_type, utilization FROM utilization ORDER BY digest, worker_type")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        all.entry(row.get(0)?).or_default().push((row.get(1)?, row.get(2)?));
+    }
+    Ok(all)
 }
 
 fn read_row(record: &Record<'_>, study: &Study) -> rusqlite::Result<Row> {
@@ -209,6 +244,7 @@ fn read_row(record: &Record<'_>, study: &Study) -> rusqlite::Result<Row> {
             reason: record.get(first + 1)?,
             capacity: record.get(first + 2)?,
             metrics,
+            utilization: Vec::new(),
             jobs: Vec::new(),
         },
         version: record.get(last)?,

@@ -1,0 +1,62 @@
+//! Empirical distribution functions, thin enough to draw.
+
+use serde::Serialize;
+
+/// The most points kept of one.
+pub const POINTS_MAX: usize = 200;
+
+/// Points of an empirical distribution function, each exact: `fraction` of the values are at most `value`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cdf {
+    /// Of how many values.
+    pub n: usize,
+    /// (value, fraction), ascending; the first is the smallest value, the last the largest, with fraction 1.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Cdf {
+    /// Of these values, at most [`POINTS_MAX`] points evenly spaced in fraction; none without values.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_unstable_by(f64::total_cmp);
+        let n = values.len();
+        let first = *values.first()?;
+        let n_points = n.min(POINTS_MAX);
+        let rank = |k: usize| (k * n).div_ceil(n_points);
+        let mut points = vec![(first, 1.0 / n as f64)];
+        points.extend((1..=n_points).map(rank).map(|rank| (values[rank - 1], rank as f64 / n as f64)));
+        // Of equal values the last, with the highest fraction, is on the curve.
+        let mut kept: Vec<(f64, f64)> = Vec::with_capacity(points.len());
+        for point in points {
+            match kept.last_mut() {
+                Some(last) if last.0 >= point.0 => last.1 = point.1,
+                _ => kept.push(point),
+            }
+        }
+        Some(Self { n, points: kept })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_values_are_all_kept() {
+        let cdf = Cdf::of(vec![3.0, 1.0, 2.0, 2.0]).unwrap();
+        assert_eq!(cdf.points, [(1.0, 0.25), (2.0, 0.75), (3.0, 1.0)]);
+        assert_eq!(Cdf::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn many_values_are_thinned_to_points_on_the_curve() {
+        let values: Vec<f64> = (0..12_345).map(|i| f64::from((i * 7919) % 12_345)).collect();
+        let cdf = Cdf::of(values.clone()).unwrap();
+        assert!(cdf.points.len() <= POINTS_MAX + 1);
+        assert_eq!(cdf.points.first().map(|point| point.0), Some(0.0));
+        assert_eq!(cdf.points.last(), Some(&(12_344.0, 1.0)));
+        for (value, fraction) in cdf.points {
+            let at_most = values.iter().filter(|other| **other <= value).count();
+            assert!((at_most as f64 / 12_345.0 - fraction).abs() < 1e-12, "{value}");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The page about a study: many runs of several policies, put together over seeds.
+
+use std::collections::BTreeMap;
+
+use crate::metrics::cdf::Cdf;
+use crate::metrics::statistics::{Paired, Spread};
+
+use super::baseline;
+use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Series};
+use super::label::{self, LABELS, Label};
+use super::page::{Item, NamedTable, Page, Section};
+use super::table::Table;
+
+/// A study in numbers: what the page needs of it, and all it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// Its name.
+    pub name: String,
+    /// What is compared: `policy`.
+    pub series_axis: String,
+    /// The values compared; their position is their colour.
+    pub series: Vec<String>,
+    /// Which of them the others are held against.
+    pub baseline: usize,
+    /// What they are drawn against, if anything: `rate`.
+    pub x_axis: Option<String>,
+    /// The axis over which runs are repeated, and its values.
+    pub seeds: Vec<String>,
+    /// One for each combination of the other axes' values.
+    pub panels: Vec<Panel>,
+    /// What all runs share, for the page's head: cluster, workload.
+    pub setting: String,
+    /// Where the results come from: versions, digests, counts.
+    pub facts: Vec<(String, String)>,
+    /// Runs that ended in each way.
+    pub counts: Vec<(String, usize)>,
+    /// Every run.
+    pub runs: Table,
+}
+
+/// Points that agree in all axes but the compared, the drawn and the repeated one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// `cluster: a=1,b=2`; nothing if there is one panel.
+    pub label: String,
+    /// In the order of the grid.
+    pub points: Vec<Point>,
+}
+
+/// Runs that differ in their seed alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Which of [`Study::series`].
+    pub series: usize,
+    /// Where on the drawn axis.
+    pub x: Option<f64>,
+    /// Runs.
+    pub n_runs: usize,
+    /// Runs that are not done, by how they ended.
+    pub unfinished: Vec<(String, usize)>,
+    /// Metrics of the runs that are done, by column.
+    pub metrics: BTreeMap<&'static str, Spread>,
+    /// Utilization by worker type.
+    pub utilization: Vec<(String, Spread)>,
+    /// Completion times in s of the jobs of all seeds, where they were kept.
+    pub jct: Option<Cdf>,
+    /// Their finish-time fairness.
+    pub rho: Option<Cdf>,
+    /// This point (first) and the baseline (second) over the seeds that both have, by metric.
+    pub against_baseline: BTreeMap<&'static str, Paired>,
+}
+
+/// The page about a study.
+pub fn page(study: &Study) -> Page {
+    let counts: Vec<String> = study.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    let n_seeds = study.seeds.len();
+    let seeds = if n_seeds > 1 { format!("{n_seeds} seeds") } else { "one seed".to_owned() };
+    let mut sections = Vec::new();
+    if study.panels.iter().all(|panel| panel.points.is_empty()) {
+        let text = vec!["There are no runs in these results yet.".to_owned()];
+        sections.push(Section { title: "Results".to_owned(), text, items: Vec::new() });
+    }
+    for (position, panel) in study.panels.iter().enumerate() {
+        sections.extend(panel_sections(study, panel, &stem(study, position)));
+    }
+    let runs = NamedTable {
+        name: "runs".into(),
+        title: "Every run".into(),
+        table: study.runs.clone(),
+        folded: true,
+    };
+    sections.push(Section { title: "Runs".into(), text: Vec::new(), items: vec![Item::Table(runs)] });
+    Page {
+        title: heading(study),
+        subtitle: format!("{}; {seeds}; runs: {}", study.setting, counts.join(", ")),
+        facts: study.facts.clone(),
+        sections,
+    }
+}
+
+/// `quick: 6 policies against arrival rate`.
+fn heading(study: &Study) -> String {
+    let n = study.series.len();
+    let what = match (study.series_axis.as_str(), n) {
+        (_, 0) => return study.name.clone(),
+        (axis, 1) => format!("{axis} {}", study.series[0]),
+        ("policy", n) => format!("{n} policies"),
+        (axis, n) => format!("{n} values of {axis}"),
+    };
+    let axis = study.x_axis.as_deref().map(label::axis);
+    let against = axis.and_then(|axis| Some(format!(" against {}", axis.split(" (").next()?)));
+    format!("{}: {what}{}", study.name, against.unwrap_or_default())
+}
+
+/// What files of a panel are called.
+fn stem(study: &Study, panel: usize) -> String {
+    if study.panels.len() == 1 { String::new() } else { format!("panel-{}-", panel + 1) }
+}
+
+fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
+    let of_panel = |title: &str| match panel.label.as_str() {
+        "" => title.to_owned(),
+        label => format!("{title}: {label}"),
+    };
+    let against: Vec<Item> = baseline::tables(study, panel, stem).into_iter().map(Item::Table).collect();
+    let charts = [metrics(study, panel, stem), makespans(study, panel, stem)];
+    let distributions = [
+        distribution(study, panel, (stem, "jct"), |point| point.jct.as_ref()),
+        distribution(study, panel, (stem, "rho"), |point| point.rho.as_ref()),
+        utilization(study, panel, stem),
+    ];
+    let figures = |figures: Vec<Option<Figure>>| figures.into_iter().flatten().map(Item::Figure).collect();
+    let mut items: Vec<Item> = figures(charts.into());
+    if !against.is_empty() {
+        items.push(Item::Note(baseline::method(study)));
+    }
+    items.extend(against);
+    let mut more: Vec<Item> = figures(distributions.into());
+    if panel.points.iter().all(|point| point.jct.is_none()) && !panel.points.is_empty() {
+        more.push(Item::Note(
+            "Distributions over jobs are not shown: these results hold no jobs. \
+             `apportion sweep … --keep-jobs` keeps them."
+                .to_owned(),
+        ));
+    }
+    vec![
+        Section { title: of_panel("How long jobs take"), text: Vec::new(), items },
+        Section { title: of_panel("How jobs and workers fare"), text: Vec::new(), items: more },
+    ]
+}
+
+fn subtitle(study: &Study, panel: &Panel) -> String {
+    let mut ways: Vec<&str> = Vec::new();
+    for (status, _) in panel.points.iter().flat_map(|point| &point.unfinished) {
+        if !ways.contains(&status.as_str()) {
+            ways.push(status);
+        }
+    }
+    let crosses = if ways.is_empty() { String::new() } else { format!("; ×: {}", ways.join(", ")) };
+    spread_text(study, panel) + &crosses
+}
+
+/// What the ranges are.
+fn spread_text(study: &Study, panel: &Panel) -> String {
+    let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
+    match study.seeds.len() {
+        0 | 1 => format!("{label}one seed, so no spread"),
+        n => format!("{label}mean over {n} seeds, and the smallest to the largest"),
+    }
+}
+
+/// Values on the drawn axis, ascending.
+fn xs(panel: &Panel) -> Vec<f64> {
+    let mut xs: Vec<f64> = panel.points.iter().filter_map(|point| point.x).collect();
+    xs.sort_unstable_by(f64::total_cmp);
+    xs.dedup();
+    xs
+}
+
+fn same(x: Option<f64>, other: Option<f64>) -> bool {
+    match (x, other) {
+        (Some(x), Some(other)) => x.total_cmp(&other).is_eq(),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn at(panel: &Panel, series: usize, x: Option<f64>) -> Option<&Point> {
+    panel.points.iter().find(|point| point.series == series && same(point.x, x))
+}
+
+/// Places on the drawn axis; one without a name if nothing is drawn against.
+fn places(panel: &Panel) -> Vec<Option<f64>> {
+    let xs = xs(panel);
+    if xs.is_empty() { vec![None] } else { xs.into_iter().map(Some).collect() }
+}
+
+fn mark(spread: &Spread, x: f64, scale: f64) -> Mark {
+    let ends = (spread.n > 1).then_some((spread.min / scale, spread.max / scale));
+    let (low, high) = (ends.map(|ends| six_digits(ends.0)), ends.map(|ends| six_digits(ends.1)));
+    Mark { x, y: six_digits(spread.mean / scale), low, high, n: spread.n }
+}
+
+/// Six significant digits, which is more than a chart can show, and halves the page.
+pub(super) fn six_digits(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
+/// `saturated`, or `2 of 3 failed`.
+pub(super) fn why_absent(point: &Point) -> Option<String> {
+    if point.unfinished.is_empty() {
+        return None;
+    }
+    let pieces: Vec<String> =
+        point
+            .unfinished
+            .iter()
+            .map(|(status, n)| {
+                if *n == point.n_runs { status.clone() } else { format!("{n} of {} {status}", point.n_runs) }
+            })
+            .collect();
+    Some(pieces.join(", "))
+}
+
+/// Each metric against the drawn axis, or as bars if there is none.
+fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
+    let has = |metric: &str| panel.points.iter().any(|point| point.metrics.contains_key(metric));
+    let any_absent = panel.points.iter().any(|point| !point.unfinished.is_empty());
+    let shown = LABELS.iter().filter(|(metric, _)| has(metric) || (any_absent && *metric == "average_jct"));
+    let chart = |(metric, label): &(&'static str, Label)| {
+        let chart = match &study.x_axis {
+            Some(axis) => lines(study, panel, (metric, *label), &label::axis(axis)),
+            None => bars(study, panel, (metric, *label), None),
+        };
+        (label.name.to_owned(), Chart { name: format!("{stem}{}", file_name(metric)), ..chart })
+    };
+    let variants: Vec<(String, Chart)> = shown.map(chart).collect();
+    let note = if any_absent {
+        "A cross above the plot marks runs that have no number: hover over it for the reason. They are in the table \
+         of runs, too."
+    } else {
+        ""
+    };
+    (!variants.is_empty()).then(|| Figure {
+        choice: "metric".into(),
+        variants,
+        first: 0,
+        note: note.to_owned(),
+    })
+}
+
+fn lines(study: &Study, panel: &Panel, (metric, label): (&str, Label), x_title: &str) -> Chart {
+    let xs = xs(panel);
+    let series = |(position, name): (usize, &String)| {
+        // A place without runs is passed over; one whose runs have no number breaks the line.
+        let there = xs.iter().filter_map(|x| Some((*x, at(panel, position, Some(*x))?)));
+        let mark_at = |(x, point): (f64, &Point)| Some(mark(point.metrics.get(metric)?, x, label.scale));
+        Series { name: name.clone(), style: position, marks: there.map(mark_at).collect() }
+    };
+    let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
+    let absent = |point: &Point| Some(Absent { series: point.series, x: point.x?, why: why_absent(point)? });
+    let y = Axis::new(label.with_unit());
+    let values = series.iter().flat_map(|series| series.marks.iter().flatten());
+    let values = values.flat_map(|mark| [Some(mark.y), mark.low, mark.high]).flatten();
+    let y = y.fitted(values);
+    Chart {
+        name: String::new(),
+        title: format!("{} against {}", label.name, x_title.split(" (").next().unwrap_or(x_title)),
+        subtitle: subtitle(study, panel),
+        kind: Kind::Lines,
+        x: Axis::new(x_title).fitted_to_places(&xs),
+        y,
+        rows: Vec::new(),
+        series,
+        absent: panel.points.iter().filter_map(absent).collect(),
+    }
+}
+
+/// One bar a compared value, at one place.
+fn bars(study: &Study, panel: &Panel, (metric, label): (&str, Label), x: Option<f64>) -> Chart {
+    let rows: Vec<(String, usize)> =
+        study.series.iter().enumerate().map(|(style, name)| (name.clone(), style)).collect();
+    let value = |series| Some(mark(at(panel, series, x)?.metrics.get(metric)?, 0.0, label.scale));
+    let marks = (0..rows.len()).map(value).collect();
+    let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
+    Chart {
+        name: String::new(),
+        title: format!("{} by {}", label.name, label::axis(&study.series_axis)),
+        subtitle: format!("{place}{}", spread_text(study, panel)),
+        kind: Kind::Bars,
+        x: Axis::new(label.with_unit()).from_zero(),
+        y: Axis::new(study.series_axis.clone()),
+        rows,
+        series: vec![Series { name: label.name.to_owned(), style: 0, marks }],
+        absent: Vec::new(),
+    }
+}
+
+/// `arrival rate 0.4 jobs/h`.
+fn place_text(study: &Study, x: Option<f64>) -> Option<String> {
+    let axis = label::axis(study.x_axis.as_deref()?);
+    let (name, unit) = axis.split_once(" (").unwrap_or((&axis, ""));
+    Some(format!("{name} {} {}", x?, unit.trim_end_matches(')')).trim_end().to_owned())
+}
+
+/// Charts at each place of the drawn axis; the first shown is the last at which most series have something to show.
+fn by_place(
+    study: &Study,
+    panel: &Panel,
+    name: &str,
+    chart: impl Fn(Option<f64>) -> Chart,
+) -> Option<Figure> {
+    let places = places(panel);
+    let label = |x: Option<f64>| x.map(|x| x.to_string()).unwrap_or_default();
+    let with_name = |x: Option<f64>| {
+        let name =
+            if places.len() > 1 { format!("{name}-at-{}", file_name(&label(x))) } else { name.to_owned() };
+        (label(x), Chart { name, ..chart(x) })
+    };
+    let mut variants: Vec<(String, Chart)> = places.iter().map(|x| with_name(*x)).collect();
+    variants.retain(|(_, chart)| !chart.is_empty());
+    let n_shown = |chart: &Chart| chart.series.iter().flat_map(|series| &series.marks).flatten().count();
+    let first = (0..variants.len()).max_by_key(|at| n_shown(&variants[*at].1).min(1_000)).unwrap_or(0);
+    let choice = study.x_axis.as_deref().map(label::axis).unwrap_or_default();
+    (!variants.is_empty()).then(|| Figure { choice, variants, first, note: String::new() })
+}
+
+fn makespans(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
+    study.x_axis.as_ref()?;
+    let label = Label::of("makespan")?;
+    by_place(study, panel, &format!("{stem}makespan-bars"), |x| bars(study, panel, ("makespan", label), x))
+}
+
+fn distribution<'s>(
+    study: &'s Study,
+    panel: &'s Panel,
+    (stem, what): (&str, &str),
+    of: impl Fn(&'s Point) -> Option<&'s Cdf>,
+) -> Option<Figure> {
+    let is_jct = what == "jct";
+    let scale = if is_jct { 3600.0 } else { 1.0 };
+    let (title, x_title) = if is_jct {
+        ("Distribution of job completion time", "job completion time (h)")
+    } else {
+        (
+            "Distribution of finish-time fairness ρ",
+            "finish-time fairness ρ (1: as with an equal share to oneself)",
+        )
+    };
+    let mut figure = by_place(study, panel, &format!("{stem}{what}-cdf"), |x| {
+        let series = |(position, name): (usize, &String)| {
+            let cdf = at(panel, position, x).and_then(&of);
+            let marks = cdf.into_iter().flat_map(|cdf| &cdf.points).map(|(value, fraction)| {
+                let (x, y) = (six_digits(value / scale), six_digits(*fraction));
+                Some(Mark { x, y, low: None, high: None, n: cdf.map_or(0, |cdf| cdf.n) })
+            });
+            Series { name: name.clone(), style: position, marks: marks.collect() }
+        };
+        let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
+        let values = series.iter().flat_map(|series| series.marks.iter().flatten()).map(|mark| mark.x);
+        let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
+        let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
+        Chart {
+            name: String::new(),
+            title: title.to_owned(),
+            subtitle: format!("{label}{place}measured jobs of all seeds together"),
+            kind: Kind::Steps,
+            x: Axis::new(x_title).fitted(values),
+            y: Axis::new("fraction of jobs").from_zero(),
+            rows: Vec::new(),
+            series,
+            absent: Vec::new(),
+        }
+    })?;
+    figure.note = format!("Drawn through at most {} exact points each.", crate::metrics::cdf::POINTS_MAX);
+    Some(figure)
+}
+
+fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
+    let mut types: Vec<String> = Vec::new();
+    for (name, _) in panel.points.iter().flat_map(|point| &point.utilization) {
+        if !types.contains(name) {
+            types.push(name.clone());
+        }
+    }
+    by_place(study, panel, &format!("{stem}utilization"), |x| {
+        let rows: Vec<(String, usize)> =
+            study.series.iter().enumerate().map(|(style, name)| (name.clone(), style)).collect();
+        let series = |(style, kind): (usize, &String)| {
+            let value = |series: usize| {
+                let point = at(panel, series, x)?;
+                let (_, spread) = point.utilization.iter().find(|(name, _)| name == kind)?;
+                Some(mark(spread, 0.0, 0.01))
+            };
+            Series { name: kind.clone(), style, marks: (0..rows.len()).map(value).collect() }
+        };
+        let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
+        Chart {
+            name: String::new(),
+            title: "Utilization by worker type".to_owned(),
+            subtitle: format!("{place}{}", spread_text(study, panel)),
+            kind: Kind::Bars,
+            x: Axis::new("busy worker time (%)").from_zero(),
+            y: Axis::new(study.series_axis.clone()),
+            series: types.iter().enumerate().map(series).collect(),
+            rows,
+            absent: Vec::new(),
+        }
+    })
+}
+
+/// Letters, digits, dots and dashes.
+pub(super) fn file_name(text: &str) -> String {
+    let allowed = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+    text.chars().map(allowed).collect()
+}

@@ -1,0 +1,277 @@
+//! A chart as an SVG document, drawn without a browser.
+//!
+//! Text stays text, set in the reader's sans-serif font; the same chart gives the same bytes.
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::chart::{Axis, Chart, Kind, Mark, PALETTE, POINTS_SHOWN_MAX, Scale, Series};
+use super::number::brief;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+const WIDTH: u32 = 760;
+const PLOT_HEIGHT: u32 = 380;
+const HEAD: u32 = 58;
+const LEGEND_LINE: u32 = 18;
+const LEGEND_COLUMNS: usize = 3;
+const ABSENT_LINE: i32 = 9;
+const GREY: RGBColor = RGBColor(90, 90, 90);
+
+/// The chart as an SVG document.
+///
+/// # Errors
+/// If the library cannot draw it, which says what it was; never for lack of values.
+pub fn render(chart: &Chart) -> Result<String, String> {
+    let mut text = String::new();
+    draw(chart, &mut text).map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+fn colour(style: usize) -> RGBColor {
+    let digits = u32::from_str_radix(&PALETTE[style % PALETTE.len()][1..], 16).unwrap_or(0);
+    let [_, red, green, blue] = digits.to_be_bytes();
+    RGBColor(red, green, blue)
+}
+
+fn font(size: u32) -> TextStyle<'static> {
+    TextStyle::from(("sans-serif", size).into_font()).color(&RGBColor(30, 30, 30))
+}
+
+fn draw(chart: &Chart, text: &mut String) -> Drawn {
+    let has_legend = chart.series.len() > 1 || !chart.absent.is_empty();
+    let n_legend = if has_legend { chart.series.len().div_ceil(LEGEND_COLUMNS) } else { 0 };
+    let legend_height = LEGEND_LINE * u32::try_from(n_legend)? + 12;
+    let plot_height = match chart.kind {
+        Kind::Bars => {
+            let n_bars = chart.rows.len() * chart.series.len().max(1);
+            60 + u32::try_from(chart.rows.len() * 10 + n_bars * 14)?
+        }
+        Kind::Lines | Kind::Steps => PLOT_HEIGHT,
+    };
+    let n_absent = chart.series.len().min(12);
+    let above =
+        if chart.absent.is_empty() { 0 } else { ABSENT_LINE.unsigned_abs() * u32::try_from(n_absent)? + 6 };
+    let size = (WIDTH, HEAD + above + plot_height + legend_height);
+    let root = SVGBackend::with_string(text, size).into_drawing_area();
+    root.fill(&WHITE)?;
+    root.draw(&Text::new(chart.title.as_str(), (14, 12), font(17)))?;
+    root.draw(&Text::new(chart.subtitle.as_str(), (14, 34), font(12).color(&GREY)))?;
+    let (rest, legend) = root.split_vertically(size.1 - legend_height);
+    let (_, plot) = rest.split_vertically(HEAD + above);
+    match chart.kind {
+        Kind::Bars => bars(chart, &plot)?,
+        Kind::Lines | Kind::Steps => lines(chart, &root, &plot)?,
+    }
+    if has_legend {
+        draw_legend(chart, &legend)?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn draw_legend(chart: &Chart, area: &Area<'_>) -> Drawn {
+    let wide = i32::try_from(WIDTH)? / i32::try_from(LEGEND_COLUMNS)?;
+    for (position, series) in chart.series.iter().enumerate() {
+        let x = 14 + wide * i32::try_from(position % LEGEND_COLUMNS)?;
+        let y = 6 + i32::try_from(LEGEND_LINE)? * i32::try_from(position / LEGEND_COLUMNS)?;
+        if chart.kind == Kind::Bars {
+            area.draw(&Rectangle::new([(x, y), (x + 18, y + 10)], colour(series.style).filled()))?;
+        } else {
+            area.draw(&PathElement::new(vec![(x, y + 5), (x + 18, y + 5)], stroke(series.style, 2)))?;
+            shape(area, series.style, (x + 9, y + 5))?;
+        }
+        area.draw(&Text::new(series.name.as_str(), (x + 24, y - 1), font(12)))?;
+    }
+    Ok(())
+}
+
+fn stroke(style: usize, width: u32) -> ShapeStyle {
+    colour(style).stroke_width(width)
+}
+
+/// The mark of a series: its colour, and a shape that changes where colours come again.
+fn shape(area: &Area<'_>, style: usize, at: (i32, i32)) -> Drawn {
+    let fill = colour(style).filled();
+    match (style + style / PALETTE.len()) % 3 {
+        0 => area.draw(&Circle::new(at, 3, fill))?,
+        1 => area.draw(&TriangleMarker::new(at, 4, fill))?,
+        _ => area.draw(&Rectangle::new([(at.0 - 3, at.1 - 3), (at.0 + 3, at.1 + 3)], fill))?,
+    }
+    Ok(())
+}
+
+/// From below the smallest value to above the largest; never empty.
+fn range(axis: &Axis, values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let values = values.filter(|value| value.is_finite());
+    let min = values.clone().min_by(f64::total_cmp).unwrap_or(0.0);
+    let max = values.max_by(f64::total_cmp).unwrap_or(1.0);
+    match axis.scale {
+        Scale::Log => {
+            let min = if min > 0.0 { min } else { 1e-9 };
+            (min / 1.08, max.max(min * 1.01) * 1.08)
+        }
+        Scale::Linear => {
+            let min = if axis.zero { min.min(0.0) } else { min };
+            let wide = if max > min { max - min } else { min.abs().max(1.0) };
+            let room = 0.04 * wide;
+            (if axis.zero && min >= 0.0 { 0.0 } else { min - room }, max.max(min + wide * 0.01) + room)
+        }
+    }
+}
+
+fn marks(chart: &Chart) -> impl Iterator<Item = &Mark> + Clone {
+    chart.series.iter().flat_map(|series| series.marks.iter().flatten())
+}
+
+fn values(chart: &Chart) -> impl Iterator<Item = f64> + Clone {
+    marks(chart).flat_map(|mark| [Some(mark.y), mark.low, mark.high]).flatten()
+}
+
+fn lines(chart: &Chart, root: &Area<'_>, plot: &Area<'_>) -> Drawn {
+    let xs = marks(chart).map(|mark| mark.x).chain(chart.absent.iter().map(|absent| absent.x));
+    let (x, y) = (range(&chart.x, xs), range(&chart.y, values(chart)));
+    match (chart.x.scale, chart.y.scale) {
+        (Scale::Linear, Scale::Linear) => lines_on(chart, root, plot, x.0..x.1, y.0..y.1),
+        (Scale::Log, Scale::Linear) => lines_on(chart, root, plot, (x.0..x.1).log_scale(), y.0..y.1),
+        (Scale::Linear, Scale::Log) => lines_on(chart, root, plot, x.0..x.1, (y.0..y.1).log_scale()),
+        (Scale::Log, Scale::Log) => {
+            lines_on(chart, root, plot, (x.0..x.1).log_scale(), (y.0..y.1).log_scale())
+        }
+    }
+}
+
+fn lines_on<X, Y>(
+    chart: &Chart,
+    root: &Area<'_>,
+    plot: &Area<'_>,
+    x: impl AsRangedCoord<CoordDescType = X, Value = f64>,
+    y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
+) -> Drawn
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let mut builder = ChartBuilder::on(plot);
+    builder.margin_left(10).margin_right(16).x_label_area_size(48).y_label_area_size(62);
+    let mut context = builder.build_cartesian_2d(x, y)?;
+    context
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(RGBColor(228, 228, 228))
+        .axis_style(RGBColor(120, 120, 120))
+        .label_style(font(11))
+        .axis_desc_style(font(12))
+        .x_desc(chart.x.title.as_str())
+        .y_desc(chart.y.title.as_str())
+        .x_label_formatter(&|value| brief(*value))
+        .y_label_formatter(&|value| brief(*value))
+        .draw()?;
+    for series in &chart.series {
+        let band: Vec<(f64, f64, f64)> =
+            series.marks.iter().flatten().filter_map(|m| Some((m.x, m.low?, m.high?))).collect();
+        let edge = band.iter().map(|(x, low, _)| (*x, *low));
+        let edge: Vec<(f64, f64)> = edge.chain(band.iter().rev().map(|(x, _, high)| (*x, *high))).collect();
+        if band.len() > 1 {
+            context.draw_series([Polygon::new(edge, colour(series.style).mix(0.1))])?;
+        }
+    }
+    for series in &chart.series {
+        for path in paths(chart.kind, series) {
+            context.draw_series([PathElement::new(path, stroke(series.style, 2))])?;
+        }
+        if chart.kind == Kind::Lines && series.marks.len() <= POINTS_SHOWN_MAX {
+            for mark in series.marks.iter().flatten() {
+                let at = context.backend_coord(&(mark.x, mark.y));
+                shape(root, series.style, at)?;
+            }
+        }
+    }
+    let top = context.plotting_area().get_pixel_range().1.start;
+    let n_lines = i32::try_from(chart.series.len().min(12))?;
+    for absent in &chart.absent {
+        let style = chart.series.get(absent.series).map_or(0, |series| series.style);
+        let (at, _) = context.backend_coord(&(absent.x, y_of(chart)));
+        let line = i32::try_from(absent.series)?.rem_euclid(n_lines.max(1));
+        let centre = (at, top - 6 - ABSENT_LINE * line);
+        root.draw(&Cross::new(centre, 3, stroke(style, 2)))?;
+    }
+    Ok(())
+}
+
+/// Any value on the vertical axis.
+fn y_of(chart: &Chart) -> f64 {
+    values(chart).next().unwrap_or(1.0)
+}
+
+/// The lines of a series, broken where a value is missing.
+fn paths(kind: Kind, series: &Series) -> Vec<Vec<(f64, f64)>> {
+    let mut paths = vec![Vec::new()];
+    for mark in &series.marks {
+        let path = paths.last_mut().expect("there is always one");
+        match mark {
+            None => paths.push(Vec::new()),
+            Some(mark) => {
+                let before: Option<f64> = path.last().map(|(_, y): &(f64, f64)| *y);
+                match (kind, before) {
+                    (Kind::Steps, Some(y)) => path.push((mark.x, y)),
+                    (Kind::Steps, None) => path.push((mark.x, 0.0)),
+                    _ => {}
+                }
+                path.push((mark.x, mark.y));
+            }
+        }
+    }
+    paths.retain(|path| path.len() > 1);
+    paths
+}
+
+fn bars(chart: &Chart, plot: &Area<'_>) -> Drawn {
+    let (left, right) = range(&Axis { zero: true, scale: Scale::Linear, ..chart.x.clone() }, values(chart));
+    let n_rows = chart.rows.len();
+    let longest = chart.rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let label_width = 20 + 7 * i32::try_from(longest.min(40))?;
+    let mut builder = ChartBuilder::on(plot);
+    builder.margin_right(16).margin_left(label_width).x_label_area_size(48);
+    let mut context = builder.build_cartesian_2d(left..right, 0.0..n_rows.max(1) as f64)?;
+    context
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(RGBColor(228, 228, 228))
+        .axis_style(RGBColor(120, 120, 120))
+        .label_style(font(11))
+        .axis_desc_style(font(12))
+        .x_desc(chart.x.title.as_str())
+        .x_label_formatter(&|value| brief(*value))
+        .draw()?;
+    let n_series = chart.series.len().max(1) as f64;
+    for (row, (name, row_style)) in chart.rows.iter().enumerate() {
+        let top = (n_rows - row) as f64;
+        let at = context.backend_coord(&(left.max(0.0), top - 0.5));
+        let style = font(12).pos(Pos::new(HPos::Right, VPos::Center));
+        let (base_x, base_y) = plot.get_base_pixel();
+        plot.draw(&Text::new(name.as_str(), (at.0 - base_x - 8, at.1 - base_y), style))?;
+        for (position, series) in chart.series.iter().enumerate() {
+            let Some(Some(mark)) = series.marks.get(row) else { continue };
+            let style = if chart.series.len() > 1 { series.style } else { *row_style };
+            let high = top - 0.14 - 0.72 * position as f64 / n_series;
+            let low = high - 0.72 / n_series;
+            let ends = [(0.0, high), (mark.y, low)];
+            context.draw_series([Rectangle::new(ends, colour(style).mix(0.85).filled())])?;
+            if let (Some(from), Some(to)) = (mark.low, mark.high)
+                && to > from
+            {
+                let middle = 0.5 * (high + low);
+                let whisker = vec![(from, middle), (to, middle)];
+                context.draw_series([PathElement::new(whisker, RGBColor(40, 40, 40).stroke_width(1))])?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Two sets of results compared: ratios, bounds, and what is missing.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const TWO: &str = "\
+format: apportion/sweep-v1
+name: two
+run:
+  cluster: {v100: 2, p100: 2, k80: 2}
+  workload: {generator: gavel, duration: 2h}
+  measure: [10, 30]
+axes:
+  policy: [fifo, isolated]
+  rate: [0.5, 1.0, 9.0]
+  seed: [0, 1, 2]
+stop: {saturated: true}
+";
+
+fn apportion(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(arguments).args(["--progress", "never"]).output().unwrap()
+}
+
+/// What it says on standard output and on standard error, if it ends with this code.
+#[track_caller]
+fn ends(folder: &Path, code: i32, arguments: &[&str]) -> (String, String) {
+    let output = apportion(folder, arguments);
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{out}{err}");
+    (out, err)
+}
+
+/// The results of a sweep in `a`, and the same changed by a statement in `b`.
+fn changed(statement: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("two.yaml"), TWO).unwrap();
+    ends(at, 0, &["sweep", "two.yaml", "--out", "a"]);
+    fs::create_dir(at.join("b")).unwrap();
+    fs::copy(at.join("a/results.sqlite"), at.join("b/results.sqlite")).unwrap();
+    let connection = rusqlite::Connection::open(at.join("b/results.sqlite")).unwrap();
+    connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}")).unwrap();
+    folder
+}
+
+#[test]
+fn results_are_equal_to_themselves() {
+    let folder = changed("");
+    let bounds = ["--bound", "average_jct<=1", "--bound", "mean(makespan)>=1", "--format", "json"];
+    let (out, _) = ends(folder.path(), 0, &[&["compare", "a", "b"][..], &bounds].concat());
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let points = found["points"].as_array().unwrap();
+    assert_eq!(points.len(), 8, "two policies, two rates that can be sustained, two metrics");
+    assert!(points.iter().all(|point| point["ratio"] == 1.0 && point["p"] == 1.0 && point["n"] == 3));
+    assert_eq!(
+        (&found["n_unfinished_on_both"], &found["overall_ratio"]["makespan"]["mean"]),
+        (&6.into(), &1.0.into())
+    );
+    assert!(found["bounds"].as_array().unwrap().iter().all(|bound| bound["holds"] == true));
+}
+
+#[test]
+fn a_broken_bound_ends_in_its_own_exit_code() {
+    let folder = changed(
+        "UPDATE runs SET average_jct = average_jct * (1.1 + 0.01 * seed) WHERE policy = 'fifo' AND rate = 1.0",
+    );
+    let at = folder.path();
+    let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=1.02"]);
+    assert!(err.contains("bound average_jct<=1.02 is broken: 1.1100 at policy=fifo rate=1"), "{err}");
+    assert!(!err.contains("more)"), "at one point only: {err}");
+    assert!(out.contains("bound average_jct<=1.02 is broken"), "{out}");
+    // By hand: the logarithms of 1.1, 1.11 and 1.12, and t = 4.3027 for two degrees of freedom.
+    let (out, _) = ends(at, 0, &["compare", "a", "b", "--bound", "average_jct<=1.12", "--format", "csv"]);
+    let line = out.lines().find(|line| line.starts_with("fifo,1,") || line.starts_with("fifo,1.0,")).unwrap();
+    let ratio: Vec<f64> = line.split(',').skip(6).take(3).map(|cell| cell.parse().unwrap()).collect();
+    let logs = [1.1_f64.ln(), 1.11_f64.ln(), 1.12_f64.ln()];
+    let mean = logs.iter().sum::<f64>() / 3.0;
+    let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / 2.0).sqrt();
+    let reach = 4.302_653 * deviation / 3.0_f64.sqrt();
+    for (found, expected) in ratio.iter().zip([mean, mean - reach, mean + reach].map(f64::exp)) {
+        assert!((found - expected).abs() < 1e-6, "{line}");
+    }
+    // Over all points: a quarter of the logarithm.
+    let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "mean(average_jct)<=1.02"]);
+    assert!(err.contains("is broken: 1.0264"), "{err}");
+    ends(at, 0, &["compare", "a", "b", "--bound", "mean(average_jct)<=1.03"]);
+}
+
+#[test]
+fn runs_on_one_side_only_are_named() {
+    let folder = changed(
+        "DELETE FROM runs WHERE policy = 'fifo' AND rate = 0.5 AND seed = 1;
+         UPDATE runs SET status = 'timeout', average_jct = NULL WHERE policy = 'isolated' AND rate = 1.0 AND seed = 2",
+    );
+    let at = folder.path();
+    let (out, err) = ends(at, 0, &["compare", "a", "b"]);
+    assert!(err.contains("policy=fifo rate=0.5 seed=1: A done, B not there"), "{err}");
+    assert!(err.contains("policy=isolated rate=1 seed=2: A done, B timeout"), "{err}");
+    assert!(out.contains("2 runs have a number on one side only"), "{out}");
+    let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=2"]);
+    assert!(err.contains("not there in B (and 1 more)"), "a run that is lost breaks a bound: {err}");
+    ends(at, 0, &["compare", "b", "a", "--bound", "average_jct<=2"]);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = changed("DELETE FROM runs");
+    let at = folder.path();
+    let (_, err) = ends(at, 2, &["compare", "a", "b"]);
+    assert!(err.contains("no finished run in common"), "{err}");
+    let (_, err) = ends(at, 2, &["compare", "a", "c"]);
+    assert!(err.contains("c holds no results"), "{err}");
+    fs::write(at.join("other.yaml"), TWO.replace("  seed: [0, 1, 2]\n", "")).unwrap();
+    ends(at, 0, &["sweep", "other.yaml", "--out", "other"]);
+    let (_, err) = ends(at, 2, &["compare", "a", "other"]);
+    assert!(err.contains("a varies policy, rate, seed, but other varies policy, rate"), "{err}");
+    let (_, err) = ends(at, 2, &["compare", "a", "a", "--bound", "average_jct<1"]);
+    assert!(err.contains("is not METRIC<=FACTOR"), "{err}");
+    let (_, err) = ends(at, 2, &["compare", "a", "a", "--metric", "average_jtc"]);
+    assert!(err.contains("did you mean `average_jct`"), "{err}");
+}
