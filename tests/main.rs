@@ -16,6 +16,8 @@ mod data_commands;
 mod contention;
 #[path = "suite/sweep.rs"]
 mod sweep;
+#[path = "suite/slurm.rs"]
+mod slurm;
 #[path = "suite/fidelity.rs"]
 mod fidelity;
 #[path = "suite/conditions.rs"]

@@ -12,7 +12,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const FILE_LINES_MAX: usize = 500;
 
 /// Files that are longer, to be split; none may grow, and none may be added.
-const LONG_FILES: [(&str, usize); 1] = [("src/spec/sweep.rs", 630)];
+const LONG_FILES: [(&str, usize); 0] = [];
 
 /// What each island may mention beside itself.
 const ISLANDS: [(&str, &[&str]); 3] = [

@@ -64,6 +64,9 @@ pub struct SimulateArguments {
     /// Arrivals stop after so many jobs
     #[arg(long, value_name = "N", requires = "rate")]
     jobs: Option<u64>,
+    /// Start with jobs at time 0 that need all workers
+    #[arg(long, requires = "rate")]
+    steady_state: bool,
     /// So many jobs, all at time 0
     #[arg(long = "static", value_name = "N")]
     n_static: Option<u64>,
@@ -217,6 +220,7 @@ fn spec(arguments: &SimulateArguments) -> RunSpec {
     };
     spec.workload.rate = arguments.rate.map(JobsPerHour::new);
     spec.workload.jobs = arguments.jobs;
+    spec.workload.steady_state = arguments.steady_state;
     spec.workload.n_static = arguments.n_static;
     spec.workload.trace.clone_from(&arguments.trace);
     spec.workload.multi_worker = arguments.multi_worker;

@@ -1,24 +1,32 @@
 //! `apportion sweep`: many simulations, kept as they finish.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::json;
 
 use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::output::{Cell, OutputFormat, Table};
-use crate::cli::progress::Progress;
+use crate::cli::progress::{Shown, event};
 use crate::cli::results;
 use crate::spec::sweep::{SweepSpec, value_text};
 use crate::spec::{Source, SpecError};
-use crate::sweep::runner::{self, Runner};
+use crate::sweep::runner::Runner;
 use crate::sweep::{
-    Bounds, EMBEDDED, Executor, Inputs, Outcome, Point, Row, Run, RunError, Selection, Shard, Status, Store,
-    Study, Summary, grid,
+    Bounds, Climbed, Course, EMBEDDED, Executor, Outcome, Plan, Point, Row, RunError, Selection, Shard,
+    Status, Store, StoreError, Study, Summary, Task,
 };
+use progress::{SweepProgress, label};
+use slurm::SlurmArguments;
+
+mod progress;
+mod slurm;
 
 /// Run many simulations and keep every result
 #[derive(Args, Debug)]
@@ -26,12 +34,23 @@ use crate::sweep::{
 #[command(after_help = "\
 A sweep that was stopped, or killed, goes on where it was: runs that are in the results are not run again.
 
+An axis is a field of a run with a list of values, a range, or, for the arrival rate, `auto`:
+  policy: [fifo, isolated]
+  rate: {from: 0.4, to: 6.0, points: 15}
+  rate: {from: 0.1, to: 10, points: 9, scale: log}
+  rate: {auto: {from: 0.5, factor: 2, to: 12, utilization: 0.98, jct: 5, precision: 0.05, beyond: 10}}
+`auto` climbs from `from` by `factor` until a run's utilization reaches `utilization`, its average JCT `jct` times
+that of the first run, or it is saturated or out of time; halves the bracket to `precision`; and goes on `beyond`
+the knee until JCTs are so many times the smallest. All keys have defaults; a ladder is climbed within one shard.
+`skip: [{policy: fifo, rate: {from: 5}}]` leaves points out, `stop: {saturated: true, wall: 30min}` cuts runs short.
+
 Examples:
   apportion sweep quick
   apportion sweep mine.yaml --only policy=fifo --only seed=0 --jobs 2
-  apportion sweep osdi20-figure-8 --shard 1/4 --out results/part-1")]
+  apportion sweep osdi20-figure-8 --shard 1/4 --out results/part-1
+  apportion sweep osdi20-figure-9 --slurm --tasks 20 --cpus 4 --time 2:00:00 --out /shared/figure-9")]
 pub struct SweepArguments {
-    /// The sweep: a file, or one of osdi20-figure-11, osdi20-figure-8, quick, refinements
+    /// The sweep: a file, or the name of a study that is part of the program (see sweeps/README.md)
     #[arg(value_name = "FILE|NAME")]
     sweep: String,
     /// Where results go [default: results/NAME]
@@ -58,53 +77,90 @@ pub struct SweepArguments {
     /// Say what would be run, and run nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-/// A sweep that is ready to run.
-struct Plan {
-    sweep: SweepSpec,
-    study: Study,
-    folder: PathBuf,
-    /// The points asked for, each with its run.
-    runs: Vec<(Point, Run)>,
+    /// Runs that are in these results are not run again; may be given several times
+    #[arg(long, value_name = "DIR")]
+    besides: Vec<PathBuf>,
+    #[command(flatten)]
+    slurm: SlurmArguments,
 }
 
 pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), Failure> {
     let plan = plan(arguments)?;
-    if arguments.dry_run {
-        return show_plan(&plan, session);
+    let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&plan.sweep.name));
+    if arguments.slurm.slurm {
+        return slurm::submit(arguments, session, &plan, &folder);
     }
-    let mut store = Store::open(&plan.folder, &plan.study).map_err(results::failure)?;
+    let besides = besides(arguments)?;
+    if arguments.dry_run {
+        return show_plan(&plan, &folder, besides, session);
+    }
+    let mut store = Store::open(&folder, &Study::of(&plan.sweep)).map_err(results::failure)?;
     if arguments.retry {
         store.forget_unfinished().map_err(results::failure)?;
     }
-    let there = store.digests().map_err(results::failure)?;
-    let (done, pending): (Vec<_>, Vec<_>) =
-        plan.runs.iter().partition(|(_, run)| there.contains(&run.digest));
-    if !done.is_empty() {
-        session.note(format!(
-            "{} of {} runs are in {} already",
-            done.len(),
-            plan.runs.len(),
-            plan.folder.display()
-        ));
+    let mut kept = besides;
+    kept.extend(store.outcomes().map_err(results::failure)?);
+    let mut course = Course::new(&plan, kept);
+    let pending = course.pending().map_err(results::run_failure)?;
+    let (n_kept, n_all) = (course.n_kept(), course.n_kept() + pending.len());
+    if n_kept > 0 {
+        session.note(format!("{n_kept} of {n_all} runs are in {} already", folder.display()));
     }
-    let summary = run_pending(arguments, session, &plan, &mut store, &pending)?;
+    if Shown::of(session) == Shown::Events {
+        event(
+            &json!({"event": "sweep", "name": plan.sweep.name, "folder": folder, "runs": n_all, "kept": n_kept}),
+        );
+    }
+    let summary = run_pending(arguments, session, &mut store, &mut course, pending)?;
     let csv = store.write_csv().map_err(results::failure)?;
-    let wanted: BTreeSet<&str> = plan.runs.iter().map(|(_, run)| run.digest.as_str()).collect();
     let mut rows = store.rows().map_err(results::failure)?;
-    rows.retain(|row| wanted.contains(row.digest.as_str()));
-    results::show(session, &plan.study, &rows)?;
+    rows.retain(|row| course.is_wanted(&row.digest));
+    results::show(session, store.study(), &rows)?;
     if session.output.format() == OutputFormat::Table {
+        session.output.text(&knees(&plan, &course.climbed()))?;
         session.output.text(&format!("\nresults: {}\n         {}", store.path().display(), csv.display()))?;
     }
-    ending(&summary, pending.len(), &rows)
+    ending(&summary, &rows)
+}
+
+/// Outcomes that are kept elsewhere, by digest.
+fn besides(arguments: &SweepArguments) -> Result<BTreeMap<String, Outcome>, Failure> {
+    let mut kept = BTreeMap::new();
+    for folder in &arguments.besides {
+        match Store::open_to_read(folder) {
+            Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
+            Err(StoreError::Missing { .. }) if folder.is_dir() => {}
+            Err(error) => return Err(results::failure(error)),
+        }
+    }
+    Ok(kept)
+}
+
+/// Where the curve of each ladder bends, a line each.
+fn knees(plan: &Plan, climbed: &[Climbed]) -> String {
+    let Some((rate, _)) = plan.sweep.auto_axis() else { return String::new() };
+    let mut text = String::from("\nknee (jobs/h)\n");
+    for Climbed { values, knee, is_done } in climbed {
+        let others = values.iter().enumerate().filter(|(axis, _)| *axis != rate);
+        let label: Vec<String> = others.map(|(_, value)| value_text(value)).collect();
+        let place = match (knee, is_done) {
+            (_, false) => "not reached yet".to_owned(),
+            (None, true) => "none found".to_owned(),
+            (Some(knee), true) => match knee.within {
+                Some(within) => format!("above {within}, at most {}", knee.past),
+                None => format!("at most {}", knee.past),
+            },
+        };
+        let _ = writeln!(text, "  {}: {place}", label.join(" "));
+    }
+    text
 }
 
 /// What the exit code says.
-fn ending(summary: &Summary, n_pending: usize, rows: &[Row]) -> Result<(), Failure> {
+fn ending(summary: &Summary, rows: &[Row]) -> Result<(), Failure> {
     if summary.interrupted {
-        let message = format!("{} of {n_pending} runs finished ({summary}) and kept", summary.n_ended());
+        let n_tasks = summary.n_tasks;
+        let message = format!("{} of {n_tasks} runs finished ({summary}) and kept", summary.n_ended());
         return Err(Failure::Interrupted { message });
     }
     let unfinished = |row: &&Row| matches!(row.outcome.status, Status::Failed | Status::Timeout);
@@ -130,17 +186,10 @@ fn plan(arguments: &SweepArguments) -> Result<Plan, Failure> {
     }
     let selection = Selection::parse(&sweep, &arguments.only)
         .map_err(|error| Failure::usage(format!("--only: {error}"), None))?;
-    let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&sweep.name));
-    let inputs = Inputs::new();
-    let mut runs = Vec::new();
-    for point in grid::points(&sweep) {
-        if !(selection.contains(&point) && arguments.shard.contains(&point)) {
-            continue;
-        }
-        let run = inputs.load(&point.spec).map_err(|error| complaint(&source, &sweep, &point, error))?;
-        runs.push((point, run));
-    }
-    Ok(Plan { study: Study::of(&sweep), sweep, folder, runs })
+    Plan::new(&sweep, &selection, arguments.shard).map_err(|refused| {
+        let (point, error) = *refused;
+        complaint(&source, &sweep, &point, error)
+    })
 }
 
 /// A run's complaint, at the place in the sweep that is at fault.
@@ -160,80 +209,86 @@ fn complaint(source: &Source, sweep: &SweepSpec, point: &Point, error: RunError)
     }
 }
 
-struct Bar(Progress);
-
-impl runner::Progress for Bar {
-    fn started(&self, point: &Point) {
-        self.0.message(label(point));
-    }
-    fn finished(&self, point: &Point, outcome: &Outcome) {
-        self.0.advance();
-        if matches!(outcome.status, Status::Failed | Status::Timeout) {
-            let reason = outcome.reason.as_deref().unwrap_or_default();
-            self.0.note(format!("{} {}: {reason}", label(point), outcome.status));
-        }
-    }
-}
-
-fn label(point: &Point) -> String {
-    point.values.iter().map(value_text).collect::<Vec<_>>().join(" ")
-}
-
 fn run_pending(
     arguments: &SweepArguments,
     session: &Session,
-    plan: &Plan,
     store: &mut Store,
-    pending: &[&(Point, Run)],
+    course: &mut Course<'_>,
+    pending: Vec<Task>,
 ) -> Result<Summary, Failure> {
     let flag = session.interrupt.flag();
+    let sweep = course.sweep();
     let bounds = Bounds {
         interrupt: flag.clone(),
-        wall: plan.sweep.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
-        keep_jobs: plan.sweep.keep_jobs || arguments.keep_jobs,
+        wall: sweep.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
+        keep_jobs: sweep.keep_jobs || arguments.keep_jobs,
     };
-    let executor = Executor::new(bounds, plan.sweep.stop.saturated);
-    let bar = Bar(Progress::new(session, pending.len() as u64, "runs"));
-    let runner = Runner { interrupt: &flag, n_threads: arguments.jobs, progress: &bar };
-    let points: Vec<Point> = pending.iter().map(|(point, _)| point.clone()).collect();
+    let executor = Executor::new(bounds, sweep.stop.saturated);
+    let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
+    let progress = SweepProgress::new(session, axes, pending.len());
+    let runner = Runner { interrupt: &flag, n_threads: arguments.jobs, progress: &progress };
+    let refused = RefCell::new(None);
     let summary = runner.run(
-        &points,
-        |position| executor.execute(&pending[position].1),
-        |position, outcome, seconds| {
-            let (point, run) = pending[position];
+        pending,
+        |task| {
+            let mut report = |standing: &_| runner.progress.went_on(&task.point, standing);
+            executor.execute(&task.run, &mut report)
+        },
+        |Task { point, run }, outcome, seconds| {
             store.keep(&Row {
                 digest: run.digest.clone(),
                 values: point.values.clone(),
                 outcome: outcome.clone(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 spec: run.spec.canonical(),
-                data: serde_json::json!(run.data).to_string(),
+                data: json!(run.data).to_string(),
                 seconds,
-            })
+            })?;
+            let task = Task { point: point.clone(), run: run.clone() };
+            Ok(course.after(&task, outcome).unwrap_or_else(|error| {
+                refused.replace(Some((label(point), error)));
+                None
+            }))
         },
     );
-    bar.0.finish();
+    progress.finish();
+    if let Some((label, error)) = refused.into_inner() {
+        session.note(format!("after {label}: {}", results::run_failure(error)));
+    }
     summary.map_err(results::failure)
 }
 
-/// `--dry-run`: every point, and whether its result is there.
-fn show_plan(plan: &Plan, session: &Session) -> Result<(), Failure> {
-    let there = match Store::open_to_read(&plan.folder) {
-        Ok(store) => store.digests().map_err(results::failure)?,
-        Err(crate::sweep::StoreError::Missing { .. }) => BTreeSet::new(),
+/// `--dry-run`: every run that is known, and whether its result is there.
+fn show_plan(
+    plan: &Plan,
+    folder: &Path,
+    besides: BTreeMap<String, Outcome>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let mut kept = besides;
+    match Store::open_to_read(folder) {
+        Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
+        Err(StoreError::Missing { .. }) => {}
         Err(error) => return Err(results::failure(error)),
-    };
+    }
+    let mut course = Course::new(plan, kept.clone());
+    let pending = course.pending().map_err(results::run_failure)?;
     let axes = plan.sweep.axes.iter().map(|axis| axis.name.as_str());
     let mut table = Table::new(axes.chain(["result", "digest"]));
-    for (point, run) in &plan.runs {
-        let known = if there.contains(&run.digest) { "there" } else { "to run" };
+    let is_ladder = plan.sweep.auto_axis().is_some();
+    for Task { point, run } in if is_ladder { &pending } else { &plan.tasks } {
+        let known = match kept.contains_key(&run.digest) {
+            true => "there",
+            false if is_ladder => "to run, and on",
+            false => "to run",
+        };
         let mut cells: Vec<Cell> = point.values.iter().map(|value| value_text(value).into()).collect();
         cells.extend([Cell::from(known), Cell::from(&run.digest[..16])]);
         table.push(cells);
     }
     session.output.table(&table)?;
-    let n_there = plan.runs.iter().filter(|(_, run)| there.contains(&run.digest)).count();
-    let (n, folder) = (plan.runs.len(), plan.folder.display());
-    session.note(format!("{} of {n} runs to be made, {n_there} are in {folder} already", n - n_there));
+    let (n_kept, n_all) = (course.n_kept(), course.n_kept() + pending.len());
+    let (n, folder) = (pending.len(), folder.display());
+    session.note(format!("{n} of {n_all} runs to be made, {n_kept} are in {folder} already"));
     Ok(())
 }

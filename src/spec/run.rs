@@ -5,6 +5,7 @@
 
 mod corrections;
 mod digest;
+mod counts;
 mod faults;
 mod prices;
 mod profiling;
@@ -13,13 +14,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
 use crate::spec::entities::{self, SnapshotEntity};
 use crate::units::{JobsPerHour, Seconds};
 pub use corrections::CorrectionsSpec;
+pub use counts::WorkerCounts;
 pub use digest::{canonical, sha256};
 pub use faults::FaultsSpec;
 pub use prices::PricesSpec;
@@ -65,6 +67,7 @@ pub struct RunSpec {
 /// Where jobs come from: exactly one of `rate`, `static` and `trace`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the document")]
 pub struct WorkloadSpec {
     /// Which generator draws the jobs of `rate` and `static`; `native` by default.
     pub generator: GeneratorName,
@@ -75,6 +78,8 @@ pub struct WorkloadSpec {
     /// So many jobs, all at time 0.
     #[serde(rename = "static")]
     pub n_static: Option<u64>,
+    /// Start with jobs at time 0 that need all workers; false by default. Only with a `rate`.
+    pub steady_state: bool,
     /// A trace: a file, or one of the binary.
     pub trace: Option<String>,
     /// The owners that the trace's jobs name, as in a snapshot; by default all of weight 1, dividing fairly.
@@ -165,84 +170,6 @@ impl Default for ThroughputsName {
     }
 }
 
-/// Workers by type, in the order given; written `{v100: 36, k80: 4}` or `v100=36,k80=4`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkerCounts(pub Vec<(String, u32)>);
-
-impl fmt::Display for WorkerCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pieces: Vec<String> = self.0.iter().map(|(name, count)| format!("{name}={count}")).collect();
-        f.write_str(&pieces.join(","))
-    }
-}
-
-impl Serialize for WorkerCounts {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
-    }
-}
-
-impl<'de> Deserialize<'de> for WorkerCounts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CountsVisitor)
-    }
-}
-
-struct CountsVisitor;
-
-impl<'de> Visitor<'de> for CountsVisitor {
-    type Value = WorkerCounts;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("workers by type, such as {v100: 36, k80: 4} or v100=36,k80=4")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WorkerCounts, A::Error> {
-        let mut counts = Vec::new();
-        while let Some((name, count)) = map.next_entry::<String, u32>()? {
-            counts.push((name, count));
-        }
-        Ok(WorkerCounts(counts))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<WorkerCounts, E> {
-        text.parse().map_err(E::custom)
-    }
-}
-
-impl std::str::FromStr for WorkerCounts {
-    type Err = String;
-
-    /// Reads `v100=36,k80=4`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let entry = |piece: &str| {
-            let (name, count) = piece.split_once('=')?;
-            let name = name.trim();
-            (!name.is_empty()).then_some((name.to_owned(), count.trim().parse().ok()?))
-        };
-        let pieces = text.split(',').map(|piece| {
-            entry(piece).ok_or_else(|| format!("`{}` is not `worker_type=count`", piece.trim()))
-        });
-        Ok(Self(pieces.collect::<Result<_, _>>()?))
-    }
-}
-
-impl JsonSchema for WorkerCounts {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "WorkerCounts".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Workers by type, as a mapping or as text: v100=36,k80=4",
-            "anyOf": [
-                {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
-                {"type": "string"}
-            ]
-        })
-    }
-}
-
 /// A time in a document: a number of seconds, or text with a unit (`90s`, `30min`, `2h`, `3d`).
 #[derive(Clone, Copy, Debug, JsonSchema)]
 #[schemars(description = "Seconds, or text with a unit: 90s, 30min, 2h, 3d")]
@@ -329,7 +256,7 @@ pub struct FieldComplaint {
 }
 
 /// The most jobs per hour that are believed.
-const RATE_MAX: f64 = 1e6;
+pub(super) const RATE_MAX: f64 = 1e6;
 /// The most jobs that are believed.
 const JOBS_MAX: u64 = 100_000_000;
 
@@ -408,6 +335,9 @@ impl RunSpec {
         }
         if jobs.is_some() && rate.is_none() {
             found.push("workload.jobs", "says when arrivals at a `rate` stop, and there is none", None);
+        }
+        if self.workload.steady_state && rate.is_none() {
+            found.push("workload.steady_state", "a full cluster to begin with needs a `rate` to go on", None);
         }
         if rate.is_some() && jobs.is_none() && self.measure.is_none() {
             let help = "say how many `jobs` arrive, or which to `measure`";

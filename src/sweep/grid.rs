@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::spec::nearest::name_list;
 use crate::spec::run::RunSpec;
 use crate::spec::sweep::{SweepSpec, value_text};
+use crate::units::JobsPerHour;
 
 /// One run of a sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,21 @@ pub struct Point {
     pub spec: RunSpec,
 }
 
-/// All points, the last axis varying fastest.
+impl Point {
+    /// The same point at another value of the axis that finds its own: with the same index, because all rungs of a
+    /// ladder are made where the first is.
+    #[must_use]
+    pub fn at_rate(&self, sweep: &SweepSpec, rate: f64) -> Self {
+        let mut point = self.clone();
+        if let Some((axis, _)) = sweep.auto_axis() {
+            point.values[axis] = rate.into();
+            point.spec.workload.rate = Some(JobsPerHour::new(rate));
+        }
+        point
+    }
+}
+
+/// All points that are not left out, the last axis varying fastest; of a ladder, its foot.
 pub fn points(sweep: &SweepSpec) -> Vec<Point> {
     let mut positions = vec![0; sweep.axes.len()];
     (0..sweep.n_points())
@@ -34,10 +49,12 @@ pub fn points(sweep: &SweepSpec) -> Vec<Point> {
                 *position = rest % axis.values.len();
                 rest /= axis.values.len();
             }
-            let values =
+            let values: Vec<Value> =
                 sweep.axes.iter().zip(&positions).map(|(axis, at)| axis.values[*at].clone()).collect();
-            Point { index, positions: positions.clone(), values, spec: sweep.run(&positions) }
+            (index, positions.clone(), values)
         })
+        .filter(|(_, _, values)| !sweep.is_skipped(values))
+        .map(|(index, positions, values)| Point { index, spec: sweep.run(&positions), positions, values })
         .collect()
 }
 
@@ -64,6 +81,12 @@ pub enum SelectionError {
         name: String,
         /// The axes there are.
         expected: String,
+    },
+    /// An axis without values of its own.
+    #[error("axis `{axis}` finds its values while the sweep runs: they cannot be selected")]
+    Automatic {
+        /// The axis.
+        axis: String,
     },
     /// No such value on the axis.
     #[error("axis `{axis}` has no value `{value}`, expected one of {expected}")]
@@ -94,6 +117,9 @@ impl Selection {
                 name: name.to_owned(),
                 expected: name_list(sweep.axes.iter().map(|axis| axis.name.as_str())),
             })?;
+            if sweep.axes[axis].auto.is_some() {
+                return Err(SelectionError::Automatic { axis: name.to_owned() });
+            }
             let number: Option<f64> = value.parse().ok();
             let same = |other: &Value| {
                 value_text(other) == value
@@ -119,7 +145,7 @@ impl Selection {
     }
 }
 
-/// A part of a grid: number `index` of `count`, dealt out in turn, so that slow corners are spread evenly.
+/// A part of a list of points: number `index` of `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: usize,
@@ -130,10 +156,37 @@ impl Shard {
     /// The whole.
     pub const ALL: Self = Self { index: 1, count: 1 };
 
-    /// Is this point in it?
-    pub fn contains(&self, point: &Point) -> bool {
-        point.index % self.count == self.index - 1
+    /// The shard, from 1, that each of `n` points belongs to, the same every time: parts differ by one point at most,
+    /// and no value of an axis, a high rate say, falls to one of them alone, as it would if points were dealt out in
+    /// the order of the grid.
+    pub fn deal(n: usize, count: usize) -> Vec<usize> {
+        let mut shuffled: Vec<usize> = (0..n).collect();
+        shuffled.sort_by_key(|position| scattered(*position as u64));
+        let mut shards = vec![1; n];
+        for (turn, position) in shuffled.into_iter().enumerate() {
+            shards[position] = turn % count + 1;
+        }
+        shards
     }
+
+    /// Those of these points that are in it.
+    pub fn of(self, points: Vec<Point>) -> Vec<Point> {
+        let shards = Self::deal(points.len(), self.count);
+        points
+            .into_iter()
+            .zip(shards)
+            .filter(|(_, shard)| *shard == self.index)
+            .map(|(point, _)| point)
+            .collect()
+    }
+}
+
+/// A number that says nothing of the other: the finalizer of splitmix64.
+fn scattered(number: u64) -> u64 {
+    let mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 impl FromStr for Shard {
@@ -206,19 +259,52 @@ mod tests {
     }
 
     #[test]
+    fn points_are_left_out_and_the_others_keep_their_index() {
+        let text = "format: apportion/sweep-v1\nname: t\nrun: {cluster: {a: 1}, jobs: 5}\n\
+                    axes: {policy: [x, y], rate: [1, 2, 3], seed: [0, 1]}\n\
+                    skip: [{policy: y, rate: {from: 2}}, {seed: 1, rate: [1, 3]}]\n";
+        let sweep = SweepSpec::parse(&Source::new("t.yaml", text), false).unwrap();
+        let left: Vec<usize> = points(&sweep).iter().map(|point| point.index).collect();
+        assert_eq!(left, [0, 2, 3, 4, 6]);
+    }
+
+    #[test]
+    fn a_ladder_is_one_point_until_it_is_climbed() {
+        let text = "format: apportion/sweep-v1\nname: t\nrun: {cluster: {a: 1}, jobs: 5}\n\
+                    axes: {policy: [x, y], rate: auto, seed: [0, 1]}\n";
+        let sweep = SweepSpec::parse(&Source::new("t.yaml", text), false).unwrap();
+        let feet = points(&sweep);
+        assert_eq!(feet.len(), 4);
+        let higher = feet[2].at_rate(&sweep, 1.5);
+        assert_eq!((higher.index, &higher.values[1]), (2, &serde_json::json!(1.5)));
+        assert_eq!(higher.spec.workload.rate.map(JobsPerHour::get), Some(1.5));
+        let refused = Selection::parse(&sweep, &["rate=0.1"]).unwrap_err();
+        assert!(matches!(refused, SelectionError::Automatic { .. }));
+    }
+
+    #[test]
     fn shards_part_the_grid() {
         let points = points(&sweep());
         for count in 1..=13 {
             let mut taken = vec![0; points.len()];
+            let mut sizes = Vec::new();
             for index in 1..=count {
                 let shard: Shard = format!("{index}/{count}").parse().unwrap();
                 assert_eq!(shard.to_string(), format!("{index}/{count}"));
-                for point in points.iter().filter(|point| shard.contains(point)) {
+                let part = shard.of(points.clone());
+                sizes.push(part.len());
+                for point in part {
                     taken[point.index] += 1;
                 }
             }
             assert!(taken.iter().all(|n| *n == 1), "{count} shards");
+            assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
         }
+        let of_a_seed = |shard: &str| {
+            let part = shard.parse::<Shard>().unwrap().of(points.clone());
+            part.iter().filter(|point| point.spec.seed == 0).count()
+        };
+        assert!((2..=4).contains(&of_a_seed("1/2")), "an axis of two values is not split by its values");
         for text in ["", "1", "0/3", "4/3", "a/b", "1/0", "-1/2"] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }

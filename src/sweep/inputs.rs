@@ -96,6 +96,16 @@ impl Run {
         generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
     }
 
+    /// How many jobs are measured, where it is known beforehand.
+    pub fn n_measured(&self) -> Option<u64> {
+        let workload = &self.spec.workload;
+        let all = self.trace.as_ref().map(|jobs| jobs.len() as u64).or(workload.n_static).or(workload.jobs);
+        match self.spec.measure {
+            Some([start, end]) => Some(all.map_or(end, |all| all.min(end)).saturating_sub(start)),
+            None => all,
+        }
+    }
+
     /// The owners of jobs that the run declares.
     pub fn entities(&self) -> Vec<Entity> {
         Entity::all_of(&self.spec.workload.entities)
@@ -362,12 +372,18 @@ fn generator(spec: &RunSpec, throughputs: &Arc<Throughputs>) -> Result<Generator
         .slos(workload.slos)
         .duration(workload.duration);
     let refused = |error: GeneratorError| RunError::field("workload", error.to_string());
+    // In alphabetical order of the types, as the published simulator fills them.
+    let mut counts: Vec<(&str, u32)> = spec.cluster.0.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    counts.sort_unstable();
+    let backlog: Vec<u32> = counts.into_iter().filter(|_| workload.steady_state).map(|(_, n)| n).collect();
     Ok(match workload.generator {
-        GeneratorName::Gavel => Generator::Gavel(Box::new(
-            Gavel::try_new(options, Arc::clone(throughputs), spec.seed).map_err(refused)?,
-        )),
+        GeneratorName::Gavel => {
+            let jobs = Gavel::try_new(options, Arc::clone(throughputs), spec.seed).map_err(refused)?;
+            Generator::Gavel(Box::new(jobs.with_backlog(backlog)))
+        }
         GeneratorName::Native => {
-            Generator::Native(Box::new(Native::try_new(options, throughputs, spec.seed).map_err(refused)?))
+            let jobs = Native::try_new(options, throughputs, spec.seed).map_err(refused)?;
+            Generator::Native(Box::new(jobs.with_backlog(backlog)))
         }
     })
 }

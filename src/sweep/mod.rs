@@ -8,6 +8,7 @@
 
 pub mod comparison;
 pub mod findings;
+pub mod course;
 pub mod grid;
 pub mod inputs;
 pub mod differences;
@@ -19,18 +20,25 @@ pub mod simulation;
 pub mod store;
 pub mod summary;
 
+pub use course::{Climbed, Course, Plan, Task};
 pub use differences::{DIFFERENCES, Difference};
 pub use grid::{Point, Selection, Shard};
 pub use inputs::{Inputs, Run, RunError};
 pub use outcome::{JobRow, METRICS, Outcome, Status};
 pub use runner::{Progress, Summary};
-pub use simulation::{Bounds, Executor};
+pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [crate::spec::lookup::Embedded; 4] = [
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 10] = [
+    ("knee", include_str!("../../sweeps/knee.yaml")),
+    ("osdi20-estimation", include_str!("../../sweeps/osdi20-estimation.yaml")),
+    ("osdi20-figure-10", include_str!("../../sweeps/osdi20-figure-10.yaml")),
     ("osdi20-figure-11", include_str!("../../sweeps/osdi20-figure-11.yaml")),
+    ("osdi20-figure-13", include_str!("../../sweeps/osdi20-figure-13.yaml")),
     ("osdi20-figure-8", include_str!("../../sweeps/osdi20-figure-8.yaml")),
+    ("osdi20-figure-9", include_str!("../../sweeps/osdi20-figure-9.yaml")),
+    ("osdi20-makespan", include_str!("../../sweeps/osdi20-makespan.yaml")),
     ("quick", include_str!("../../sweeps/quick.yaml")),
     ("refinements", include_str!("../../sweeps/refinements.yaml")),
 ];

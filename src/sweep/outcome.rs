@@ -117,7 +117,7 @@ pub struct JobRow {
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
-    /// Why it is not `done`, for people.
+    /// Why it is not `done`, or what is not known of it, for people.
     pub reason: Option<String>,
     /// The largest sustainable arrival rate in jobs/h, where it was computed.
     pub capacity: Option<f64>,

@@ -1,28 +1,39 @@
 //! Runs points on all cores and hands over each outcome as it comes.
 //!
-//! Workers take points in grid order, one at a time; outcomes arrive in the order in which runs end, and are
-//! written by the calling thread alone, so a store needs no lock of its own.
+//! Workers take tasks in order, one at a time; outcomes arrive in the order in which runs end, and are written by
+//! the calling thread alone, so a store needs no lock of its own. An outcome may call for another run: it joins the
+//! end of the queue, which is how ladders of runs are climbed.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use crate::solver::timing::Stopwatch;
 use crate::sweep::grid::Point;
 use crate::sweep::outcome::{Outcome, Status};
+use crate::sweep::simulation::Standing;
 use crate::sweep::store::StoreError;
 
-/// What may be told to people while runs go on.
+/// What may be told to people while runs go on, from any thread.
 pub trait Progress: Sync {
     /// A run starts.
     fn started(&self, point: &Point) {
         let _ = point;
     }
+    /// A run goes on; told now and then.
+    fn went_on(&self, point: &Point, standing: &Standing) {
+        let _ = (point, standing);
+    }
     /// A run ended, and its outcome is kept.
     fn finished(&self, point: &Point, outcome: &Outcome) {
         let _ = (point, outcome);
+    }
+    /// One more run is called for.
+    fn added(&self, point: &Point) {
+        let _ = point;
     }
 }
 
@@ -34,6 +45,8 @@ impl Progress for () {}
 pub struct Summary {
     /// Runs that ended in each way: [`Status::ALL`].
     pub by_status: [usize; 4],
+    /// Runs that were to be made.
+    pub n_tasks: usize,
     /// Stopped before the end; what had ended is kept.
     pub interrupted: bool,
 }
@@ -79,40 +92,44 @@ impl fmt::Debug for Runner<'_> {
 }
 
 impl Runner<'_> {
-    /// Runs points. `execute` runs the one at a position, on a worker thread, and gives `None` if it was
-    /// interrupted; a panic in it is a failed run. `keep` takes each outcome with its wall time in seconds, on the
-    /// calling thread; the first error it gives stops the sweep.
+    /// Runs tasks. `execute` runs one, on a worker thread, and gives `None` if it was interrupted; a panic in it is
+    /// a failed run. `keep` takes each with its outcome and its wall time in seconds, on the calling thread, and
+    /// gives the task that follows from it, if one does; the first error it gives stops the sweep.
     ///
     /// # Errors
     /// What `keep` says, or if no threads can be had.
-    pub fn run(
+    pub fn run<T: Borrow<Point> + Send>(
         &self,
-        points: &[Point],
-        execute: impl Fn(usize) -> Option<Outcome> + Sync,
-        mut keep: impl FnMut(usize, &Outcome, f64) -> Result<(), StoreError>,
+        tasks: Vec<T>,
+        execute: impl Fn(&T) -> Option<Outcome> + Sync,
+        mut keep: impl FnMut(&T, &Outcome, f64) -> Result<Option<T>, StoreError>,
     ) -> Result<Summary, StoreError> {
         let n_threads = self.n_threads.map_or(0, NonZeroUsize::get);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(n_threads)
             .build()
             .map_err(|error| StoreError::Threads { message: error.to_string() })?;
-        let next = AtomicUsize::new(0);
+        let mut summary = Summary { n_tasks: tasks.len(), ..Summary::default() };
         let stop = AtomicBool::new(false);
+        let is_over = || self.interrupt.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+        let (queue, waiting) = mpsc::channel();
+        let waiting = Mutex::new(waiting);
         let (sender, receiver) = mpsc::channel();
-        let work = |sender: mpsc::Sender<(usize, Option<Outcome>, f64)>| {
-            while !self.interrupt.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
-                let position = next.fetch_add(1, Ordering::Relaxed);
-                let Some(point) = points.get(position) else { return };
-                self.progress.started(point);
+        let work = |sender: mpsc::Sender<(T, Option<Outcome>, f64)>| {
+            while !is_over() {
+                let Ok(task) = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return };
+                if is_over() {
+                    return;
+                }
+                self.progress.started(T::borrow(&task));
                 let stopwatch = Stopwatch::start();
-                let outcome = catch_unwind(AssertUnwindSafe(|| execute(position)))
+                let outcome = catch_unwind(AssertUnwindSafe(|| execute(&task)))
                     .unwrap_or_else(|panic| Some(failed(panic.as_ref())));
-                if sender.send((position, outcome, stopwatch.elapsed().as_secs_f64())).is_err() {
+                if sender.send((task, outcome, stopwatch.elapsed().as_secs_f64())).is_err() {
                     return;
                 }
             }
         };
-        let mut summary = Summary::default();
         let mut result = Ok(());
         pool.in_place_scope(|scope| {
             for _ in 0..pool.current_num_threads() {
@@ -120,21 +137,38 @@ impl Runner<'_> {
                 scope.spawn(|_| work(sender));
             }
             drop(sender);
-            for (position, outcome, seconds) in receiver {
-                let Some(outcome) = outcome else { continue };
-                if result.is_err() {
-                    continue;
+            let mut n_open = tasks.len();
+            for task in tasks {
+                let _ = queue.send(task);
+            }
+            // Closed as soon as no run can call for another, so that workers who wait for one end.
+            let mut queue = Some(queue).filter(|_| n_open > 0);
+            for (task, outcome, seconds) in receiver {
+                n_open -= 1;
+                if let (Some(outcome), true) = (outcome, result.is_ok()) {
+                    match keep(&task, &outcome, seconds) {
+                        Err(error) => {
+                            result = Err(error);
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                        Ok(next) => {
+                            summary.by_status[outcome.status as usize] += 1;
+                            self.progress.finished(T::borrow(&task), &outcome);
+                            if let (Some(next), Some(queue)) = (next, &queue) {
+                                summary.n_tasks += 1;
+                                n_open += 1;
+                                self.progress.added(T::borrow(&next));
+                                let _ = queue.send(next);
+                            }
+                        }
+                    }
                 }
-                result = keep(position, &outcome, seconds);
-                if result.is_err() {
-                    stop.store(true, Ordering::Relaxed);
-                    continue;
+                if n_open == 0 || is_over() {
+                    queue = None;
                 }
-                summary.by_status[outcome.status as usize] += 1;
-                self.progress.finished(&points[position], &outcome);
             }
         });
-        summary.interrupted = summary.n_ended() < points.len();
+        summary.interrupted = summary.n_ended() < summary.n_tasks;
         result.map(|()| summary)
     }
 }

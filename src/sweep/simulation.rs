@@ -15,8 +15,44 @@ use crate::sweep::outcome::{JobRow, METRICS, Outcome, Status};
 use crate::sweep::saturation::Capacity;
 use crate::units::{Dollars, Seconds};
 
-/// Rounds between two looks at the clock.
-const ROUNDS_AT_ONCE: u64 = 1024;
+/// Rounds between two looks at the clock, to begin with; then so many that a look comes a few times a second.
+const ROUNDS_AT_ONCE: u64 = 16;
+/// The most rounds between two looks.
+const ROUNDS_AT_ONCE_MAX: u64 = 1 << 16;
+/// Wall time between two looks, in s.
+const LOOK_EVERY_S: f64 = 0.2;
+/// Wall time between two reports, in s.
+const REPORT_EVERY_S: f64 = 0.5;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// Measured jobs that are done.
+    pub n_done: u64,
+    /// Jobs that are measured, where it is known.
+    pub n_measured: Option<u64>,
+    /// Jobs that are in the cluster, or wait for it.
+    pub n_active: usize,
+    /// The mean completion time of the measured jobs that are done.
+    pub average_jct: Option<Seconds>,
+    /// Simulated time.
+    pub now: Seconds,
+    /// Rounds simulated.
+    pub rounds: u64,
+}
+
+impl Standing {
+    fn of(run: &Run, simulation: &Simulation, recorder: &Recorder) -> Self {
+        Self {
+            n_done: u64::from(simulation.n_measured_done()),
+            n_measured: run.n_measured(),
+            n_active: simulation.n_active(),
+            average_jct: recorder.summary().average_jct.map(Seconds::new),
+            now: simulation.now(),
+            rounds: simulation.round(),
+        }
+    }
+}
 
 /// How far a run may go.
 #[derive(Clone, Debug, Default)]
@@ -50,8 +86,8 @@ pub struct Executor {
     pub bounds: Bounds,
     /// Leave out runs that are provably saturated.
     pub stop_saturated: bool,
-    /// Capacities that have been computed; none where it failed.
-    capacities: Mutex<BTreeMap<String, Option<Capacity>>>,
+    /// Capacities that have been computed, or why they are not known; none for runs without a rate.
+    capacities: Mutex<BTreeMap<String, Result<Option<Capacity>, String>>>,
 }
 
 impl Executor {
@@ -60,10 +96,15 @@ impl Executor {
         Self { bounds, stop_saturated, capacities: Mutex::default() }
     }
 
-    /// Runs one: an outcome, or `None` if interrupted.
-    pub fn execute(&self, run: &Run) -> Option<Outcome> {
+    /// Runs one: an outcome, or `None` if interrupted; `report` is told now and then how far it is. A capacity that
+    /// could not be computed is the reason that the outcome gives, because a saturated run may pass for another.
+    pub fn execute(&self, run: &Run, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
         let rate = run.spec.workload.rate.filter(|_| self.stop_saturated);
-        let capacity = rate.and_then(|_| self.capacity(run));
+        let (capacity, unknown) = match rate.map(|_| self.capacity(run)) {
+            None => (None, None),
+            Some(Ok(capacity)) => (capacity, None),
+            Some(Err(message)) => (None, Some(format!("not known to be below saturation: {message}"))),
+        };
         if let (Some(rate), Some(capacity)) = (rate, capacity)
             && capacity.is_exceeded_by(rate)
         {
@@ -72,37 +113,43 @@ impl Executor {
             let outcome = Outcome::without_metrics(Status::Saturated, reason);
             return Some(Outcome { capacity: Some(bound), ..outcome });
         }
-        let outcome = execute(run, &self.bounds)?;
-        Some(Outcome { capacity: capacity.map(|capacity| capacity.bound.get()), ..outcome })
+        let outcome = execute(run, &self.bounds, report)?;
+        let capacity = capacity.map(|capacity| capacity.bound.get());
+        Some(Outcome { capacity, reason: outcome.reason.or(unknown), ..outcome })
     }
 
-    fn capacity(&self, run: &Run) -> Option<Capacity> {
+    fn capacity(&self, run: &Run) -> Result<Option<Capacity>, String> {
         let pairs = options::may_pair(&run.spec);
         let key = run.capacity_key(pairs);
-        let known = |all: &BTreeMap<String, Option<Capacity>>| all.get(&key).copied();
+        let known = |all: &BTreeMap<String, Result<Option<Capacity>, String>>| all.get(&key).cloned();
         if let Some(known) = known(&self.capacities.lock().unwrap_or_else(PoisonError::into_inner)) {
             return known;
         }
-        let computed = run.capacity(pairs).ok().flatten();
-        self.capacities.lock().unwrap_or_else(PoisonError::into_inner).insert(key, computed);
+        let computed = run.capacity(pairs).map_err(|error| error.to_string());
+        self.capacities.lock().unwrap_or_else(PoisonError::into_inner).insert(key, computed.clone());
         computed
     }
 }
 
 /// Runs to the end: an outcome, or `None` if interrupted. What goes wrong is an outcome, too.
-pub fn execute(run: &Run, bounds: &Bounds) -> Option<Outcome> {
-    match try_execute(run, bounds) {
+pub fn execute(run: &Run, bounds: &Bounds, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
+    match try_execute(run, bounds, report) {
         Ok(outcome) => outcome,
         Err(error) => Some(Outcome::without_metrics(Status::Failed, error.to_string())),
     }
 }
 
-fn try_execute(run: &Run, bounds: &Bounds) -> Result<Option<Outcome>, RunError> {
+fn try_execute(
+    run: &Run,
+    bounds: &Bounds,
+    report: &mut dyn FnMut(&Standing),
+) -> Result<Option<Outcome>, RunError> {
     let stopwatch = Stopwatch::start();
     let mut simulation = begin(run, None)?;
     let mut recorder = Recorder::new(simulation.cluster());
     let interrupt = Some(Arc::clone(&bounds.interrupt));
-    let limits = Limits { rounds: Some(ROUNDS_AT_ONCE), interrupt, ..Limits::default() };
+    let mut limits = Limits { rounds: Some(ROUNDS_AT_ONCE), interrupt, ..Limits::default() };
+    let (mut looked, mut reported) = (0.0, 0.0);
     loop {
         match simulation.run(&mut recorder, &limits)? {
             Ending::Finished => break,
@@ -113,8 +160,20 @@ fn try_execute(run: &Run, bounds: &Bounds) -> Result<Option<Outcome>, RunError> 
                 return Ok(Some(Outcome::without_metrics(Status::Failed, reason)));
             }
             Ending::RoundLimit | Ending::TimeLimit | Ending::ActiveLimit => {
-                if bounds.wall.is_some_and(|wall| stopwatch.elapsed() > wall) {
+                let elapsed = stopwatch.elapsed();
+                if bounds.wall.is_some_and(|wall| elapsed > wall) {
                     return Ok(Some(timed_out(&simulation, &recorder)));
+                }
+                let elapsed = elapsed.as_secs_f64();
+                limits.rounds = limits.rounds.map(|rounds| match elapsed - looked {
+                    quick if quick < LOOK_EVERY_S / 2.0 => (2 * rounds).min(ROUNDS_AT_ONCE_MAX),
+                    slow if slow > 2.0 * LOOK_EVERY_S => (rounds / 2).max(1),
+                    _ => rounds,
+                });
+                looked = elapsed;
+                if elapsed - reported > REPORT_EVERY_S {
+                    report(&Standing::of(run, &simulation, &recorder));
+                    reported = elapsed;
                 }
             }
         }
@@ -179,6 +238,26 @@ fn job_rows(summary: &Summary) -> Vec<JobRow> {
 mod tests {
     use super::*;
     use crate::Cluster;
+    use crate::spec::run::RunSpec;
+    use crate::sweep::Inputs;
+
+    #[test]
+    fn a_capacity_that_is_not_known_is_said() {
+        let mut spec = RunSpec { policy: "fifo".to_owned(), ..RunSpec::default() };
+        spec.cluster = "v100=2".parse().unwrap();
+        (spec.workload.rate, spec.workload.jobs) = (Some(crate::JobsPerHour::new(1.0)), Some(2));
+        let run = Inputs::new().load(&spec).unwrap();
+        let executor = Executor::new(Bounds::default(), true);
+        let known = executor.execute(&run, &mut |_| {}).unwrap();
+        assert_eq!((known.status, known.reason.as_deref()), (Status::Done, None));
+        assert!(known.capacity.is_some());
+        let key = run.capacity_key(options::may_pair(&run.spec));
+        executor.capacities.lock().unwrap().insert(key, Err("the solver gave up".to_owned()));
+        let unknown = executor.execute(&run, &mut |_| {}).unwrap();
+        let reason = "not known to be below saturation: the solver gave up";
+        assert_eq!((unknown.status, unknown.reason.as_deref()), (Status::Done, Some(reason)));
+        assert_eq!((unknown.capacity, unknown.metrics), (None, known.metrics));
+    }
 
     #[test]
     fn metrics_stand_in_the_order_of_their_columns() {

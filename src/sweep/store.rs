@@ -211,7 +211,7 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let flags = if is_new { flags | OpenFlags::SQLITE_OPEN_CREATE } else { flags };
         let mut connection = Connection::open_with_flags(&path, flags).map_err(database("open", &path))?;
-        if is_new {
+        if is_new || schema::is_void(&connection).map_err(database("read", &path))? {
             schema::create(&mut connection, study).map_err(database("write", &path))?;
         }
         let kept = schema::check(&connection, &path)?;
@@ -231,12 +231,15 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing { path: folder.display().to_string() });
         }
+        let missing = || StoreError::Missing { path: folder.display().to_string() };
         if check_header(&path)? {
-            let what = "it is empty".to_owned();
-            return Err(StoreError::Foreign { path: path.display().to_string(), what });
+            return Err(missing());
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(database("open", &path))?;
+        if schema::is_void(&connection).map_err(database("read", &path))? {
+            return Err(missing());
+        }
         let study = schema::check(&connection, &path)?;
         let folder =
             if given_file { path.parent().unwrap_or(Path::new(".")).to_owned() } else { folder.to_owned() };
@@ -293,6 +296,14 @@ impl Store {
         read().map_err(self.database("read"))
     }
 
+    /// Digest → outcome of all runs that are there, without their jobs.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn outcomes(&self) -> Result<std::collections::BTreeMap<String, Outcome>, StoreError> {
+        Ok(self.all_rows()?.into_iter().map(|row| (row.digest, row.outcome)).collect())
+    }
+
     /// Forgets runs that failed or ran out of time, so that they are tried again; returns how many.
     ///
     /// # Errors
@@ -331,14 +342,11 @@ impl Store {
     /// If the file cannot be read.
     pub fn rows(&self) -> Result<Vec<Row>, StoreError> {
         let rows = self.all_rows()?;
-        let position = |axis: usize, value: &Value| {
-            let values = &self.study.axes[axis].1;
-            values.iter().position(|other| value_text(other) == value_text(value)).unwrap_or(values.len())
+        let key = |row: &Row| -> Vec<Rank> {
+            let axes = row.values.iter().zip(&self.study.axes);
+            axes.map(|(value, (_, values))| Rank::of(value, values)).collect()
         };
-        let key = |row: &Row| -> Vec<usize> {
-            row.values.iter().enumerate().map(|(axis, value)| position(axis, value)).collect()
-        };
-        let latest: std::collections::BTreeMap<Vec<usize>, Row> =
+        let latest: std::collections::BTreeMap<Vec<Rank>, Row> =
             rows.into_iter().map(|row| (key(&row), row)).collect();
         Ok(latest.into_values().collect())
     }
@@ -371,6 +379,23 @@ impl Store {
         fs::write(&fresh, text).map_err(io("write"))?;
         fs::rename(&fresh, &path).map_err(io("write"))?;
         Ok(path)
+    }
+}
+
+/// Where a row stands on an axis: in the order of the values that the study lists, then of numbers, then of texts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(usize, u64, String);
+
+impl Rank {
+    fn of(value: &Value, listed: &[Value]) -> Self {
+        let text = value_text(value);
+        if let Some(position) = listed.iter().position(|other| value_text(other) == text) {
+            return Self(position, 0, String::new());
+        }
+        // The bits of a float in an order of their own: that of `total_cmp`.
+        let bits = value.as_f64().map_or(0, f64::to_bits);
+        let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+        Self(listed.len(), ordered, text)
     }
 }
 

@@ -26,6 +26,20 @@ axes:
 stop: {saturated: true}
 ";
 
+const LADDER: &str = "\
+format: apportion/sweep-v1
+name: ladder
+run:
+  cluster: {v100: 2, p100: 2, k80: 2}
+  workload: {generator: gavel, duration: 2h}
+  measure: [20, 60]
+axes:
+  policy: [fifo, isolated]
+  rate: {auto: {from: 0.25, utilization: 0.8, precision: 0.1}}
+  seed: [0, 1]
+stop: {saturated: true}
+";
+
 fn apportion(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
     command.current_dir(folder).args(arguments).args(["--progress", "never"]);
@@ -90,42 +104,151 @@ fn a_sweep_gives_the_same_bytes_on_one_thread_and_two_and_in_shards() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("36 of 36 runs are in joined already"));
 }
 
-#[test]
-fn a_sweep_killed_at_random_points_loses_and_repeats_nothing() {
-    let folder = folder_with("tiny.yaml", TINY);
-    succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "whole"]);
-    let whole = fs::read(folder.path().join("whole/results.csv")).unwrap();
-    let out = folder.path().join("killed");
+/// Kills a sweep a number of times, at random points and every other time inside a transaction if there is one, and
+/// lets it go on; the results must be those of `whole`, and nothing that was kept may be lost or made again.
+fn kill_and_resume(folder: &Path, study: &str, whole: &[u8], n_kills_wanted: usize) -> String {
+    let out = folder.join("killed");
     let mut random = 88_172_645_463_325_252_u64;
     let (mut n_kills, mut n_within) = (0, 0);
-    while n_kills < 30 {
+    while n_kills < n_kills_wanted {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         let before = kept(&out);
-        let mut child = apportion(folder.path(), &["sweep", "tiny.yaml", "--out", "killed"]).spawn().unwrap();
+        let mut child = apportion(folder, &["sweep", study, "--out", "killed"]).spawn().unwrap();
+        n_kills += 1;
         if let_run(&mut child, random % 20_000) {
-            fs::remove_dir_all(&out).unwrap();
-            n_kills += 1; // it was done before: begin anew
+            assert_eq!(fs::read(out.join("results.csv")).unwrap(), whole);
+            fs::remove_dir_all(&out).unwrap(); // it was done before: begin anew
             continue;
         }
-        // every other time inside a transaction, if there is another one
         while n_kills % 2 == 1 && !out.join("results.sqlite-journal").exists() && !let_run(&mut child, 1) {}
         n_within += i32::from(out.join("results.sqlite-journal").exists());
         child.kill().unwrap();
         child.wait().unwrap();
-        n_kills += 1;
         let after = kept(&out);
         let lost: Vec<_> =
             before.iter().filter(|(digest, seconds)| after.get(*digest) != Some(*seconds)).collect();
         assert!(lost.is_empty(), "kill {n_kills} lost or repeated {lost:?}");
     }
     let before = kept(&out);
-    succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "killed"]);
+    succeed(folder, &["sweep", study, "--out", "killed"]);
     assert_eq!(fs::read(out.join("results.csv")).unwrap(), whole);
     let after = kept(&out);
     assert!(before.iter().all(|(digest, seconds)| after[digest].total_cmp(seconds).is_eq()));
-    eprintln!("{n_within} of {n_kills} kills found a transaction open");
+    fs::remove_dir_all(&out).unwrap();
+    format!("{n_within} of {n_kills} kills found a transaction open")
+}
+
+#[test]
+fn a_sweep_killed_a_hundred_times_loses_and_repeats_nothing() {
+    for (name, study, n_kills) in [("tiny.yaml", TINY, 70), ("ladder.yaml", LADDER, 30)] {
+        let folder = folder_with(name, study);
+        succeed(folder.path(), &["sweep", name, "--out", "whole"]);
+        let whole = fs::read(folder.path().join("whole/results.csv")).unwrap();
+        eprintln!("{name}: {}", kill_and_resume(folder.path(), name, &whole, n_kills));
+    }
+}
+
+#[test]
+fn a_ladder_gives_the_same_bytes_on_one_thread_and_three_and_in_shards() {
+    let folder = folder_with("ladder.yaml", LADDER);
+    let csv = |name: &str| fs::read_to_string(folder.path().join(name).join("results.csv")).unwrap();
+    let one = succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "one", "--jobs", "1"]);
+    succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "three", "--jobs", "3"]);
+    assert_eq!(csv("one"), csv("three"));
+    let said = String::from_utf8(one.stdout).unwrap();
+    assert!(said.contains("knee (jobs/h)\n  fifo 0: above "), "{said}");
+    for part in ["1/3", "2/3", "3/3"] {
+        succeed(
+            folder.path(),
+            &["sweep", "ladder.yaml", "--shard", part, "--out", &part.replace('/', "-of-")],
+        );
+    }
+    succeed(folder.path(), &["results", "merge", "1-of-3", "2-of-3", "3-of-3", "--out", "joined"]);
+    assert_eq!(csv("one"), csv("joined"));
+    let again = succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "joined"]);
+    let n_runs = csv("one").lines().count() - 1;
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(said.contains(&format!("{n_runs} of {n_runs} runs are in joined already")), "{said}");
+    // Rates were doubled, then halved in between, and the table stands in their order.
+    let rates: Vec<f64> = csv("one")
+        .lines()
+        .filter(|line| line.starts_with("fifo,") && line.split(',').nth(2) == Some("0"))
+        .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
+        .collect();
+    assert!(rates.is_sorted() && rates.len() > 4, "{rates:?}");
+}
+
+#[test]
+fn what_is_kept_elsewhere_or_left_out_is_not_run() {
+    let rules = "skip: [{policy: isolated, rate: {from: 1.5}}, {policy: fifo, seed: [1, 2]}]\n";
+    let folder = folder_with("tiny.yaml", &format!("{TINY}{rules}"));
+    let n_lines = |name: &str| {
+        fs::read_to_string(folder.path().join(name).join("results.csv")).unwrap().lines().count()
+    };
+    succeed(folder.path(), &["sweep", "tiny.yaml", "--only", "seed=0", "--out", "first"]);
+    assert_eq!(n_lines("first"), 1 + 4 + 4 + 2);
+    succeed(folder.path(), &["sweep", "tiny.yaml", "--besides", "first", "--out", "second"]);
+    assert_eq!(n_lines("second"), 1 + 2 * (4 + 2));
+    let said = complaint(folder.path(), &["sweep", "tiny.yaml", "--besides", "nowhere"]);
+    assert!(said.contains("nowhere holds no results"), "{said}");
+}
+
+#[test]
+fn progress_is_told_as_lines_or_as_events() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let run = |how: &str, out: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        command.current_dir(folder.path());
+        command.args(["sweep", "tiny.yaml", "--only", "seed=0", "--out", out, "--progress", how]);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    let lines = run("auto", "plain");
+    assert_eq!(lines.lines().count(), 12, "{lines}");
+    assert!(lines.contains("12/12 ") && lines.contains(" 0: average JCT "), "{lines}");
+    let events: Vec<serde_json::Value> =
+        run("json", "events").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let named = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
+    assert_eq!((named("sweep").len(), named("started").len(), named("finished").len()), (1, 12, 12));
+    assert_eq!((&named("sweep")[0]["runs"], &named("sweep")[0]["kept"]), (&12.into(), &0.into()));
+    let last = named("finished")[11];
+    assert_eq!((&last["done"], &last["total"], &last["run"]["seed"]), (&12.into(), &12.into(), &0.into()));
+    assert!(run("json", "events").lines().next().unwrap().contains("12 of 12 runs are in events already"));
+    assert_eq!(run("never", "events").lines().count(), 1);
+}
+
+#[test]
+fn a_script_for_a_job_array_can_be_read_beforehand() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let flags =
+        ["sweep", "tiny.yaml", "--slurm", "--dry-run", "--tasks", "5", "--cpus", "2", "--time", "1:00:00"];
+    let more = ["--partition", "fast", "--sbatch", "--mem=4G", "--only", "seed=1", "--out", "shared"];
+    let text = String::from_utf8(succeed(folder.path(), &[&flags[..], &more].concat()).stdout).unwrap();
+    for line in [
+        "#!/bin/bash",
+        "#SBATCH --job-name=apportion-tiny",
+        "#SBATCH --array=1-5",
+        "#SBATCH --cpus-per-task=2",
+        "#SBATCH --time=1:00:00",
+        "#SBATCH --partition=fast",
+        "#SBATCH --mem=4G",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}: {text}");
+    }
+    assert!(text.contains("--shard \"$SLURM_ARRAY_TASK_ID/5\" --besides \"$out\""), "{text}");
+    assert!(text.contains("tiny.yaml --only seed=1 \\\n"), "{text}");
+    assert!(!folder.path().join("shared").exists());
+    // A task of the array, as the script runs it.
+    let script = folder.path().join("array.sbatch");
+    fs::write(&script, &text).unwrap();
+    fs::create_dir(folder.path().join("shared")).unwrap();
+    let mut task = Command::new("bash");
+    let output = task.arg(&script).env("SLURM_ARRAY_TASK_ID", "2").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!kept(&folder.path().join("shared/parts/2-of-5")).is_empty());
+    let said = complaint(folder.path(), &["sweep", "tiny.yaml", "--tasks", "2"]);
+    assert!(said.contains("--slurm"), "{said}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn the_canonical_form_is_golden() {
         r#""profiling":{"fraction":null,"reference_models":null,"smoothing":null},"#,
         r#""seed":0,"semantics":"corrected","servers":{},"solver":{"backend":null,"refine":null},"#,
         r#""throughputs":"osdi20","workload":{"duration":null,"entities":[],"generator":"native","jobs":10,"#,
-        r#""multi_priority":false,"multi_worker":false,"rate":2.0,"slos":false,"static":null,"trace":null}}"#,
+        r#""multi_priority":false,"multi_worker":false,"rate":2.0,"slos":false,"static":null,"steady_state":false,"trace":null}}"#,
     );
     assert_eq!(spec().canonical(), expected);
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::fields::GROUPS;
 use super::*;
 
 const GOOD: &str = "\
@@ -161,9 +162,55 @@ const BAD: [(&str, &str, &str); 23] = [
     (
         "  axes: {rate: [1, 2]}",
         "  axes: {ratee: [1, 2]}",
-        "14:10: no axis `ratee` to change, expected one of `policy`, `rate`, `seed`",
+        "14:10: no axis `ratee`, expected one of `policy`, `rate`, `seed`",
     ),
 ];
+
+/// What is wrong with an automatic axis or with what is left out, and what must be said of it.
+const BAD_RULES: [(&str, &str, &str); 8] = [
+    (
+        "rate: {from: 0.4, to: 6.0, points: 15}",
+        "rate: {auto: {from: -1}}",
+        "9:23: -1, expected a rate in jobs/h above 0",
+    ),
+    (
+        "rate: {from: 0.4, to: 6.0, points: 15}",
+        "rate: {auto: {form: 1}}",
+        "9:16: unknown key `form`, expected one of `from`, `factor`",
+    ),
+    (
+        "seed: [0, 1]",
+        "seed: auto",
+        "10:9: `auto` raises the arrival rate, expected a list of values, or a range",
+    ),
+    ("quick:", "skip: [{rat: 1}]\nquick:", "12:9: no axis `rat`, expected one of `policy`, `rate`, `seed`"),
+    ("quick:", "skip: [{policy: las}]\nquick:", "12:17: axis `policy` has no value `las`"),
+    (
+        "quick:",
+        "skip: [{rate: {from: x}}]\nquick:",
+        "12:15: expected numbers, such as {from: 5} or {from: 1, to: 2}",
+    ),
+    ("quick:", "skip: [{}]\nquick:", "12:8: an empty rule would leave out every run"),
+    ("quick:", "skip: [{rate: {from: 0}}]\nquick:", "12:7: every run is left out"),
+];
+
+#[test]
+fn rules_of_the_grid_are_checked() {
+    for (line, instead, expected) in BAD_RULES {
+        let found = complaints(&with(line, instead));
+        assert!(found[0].starts_with(expected), "{instead}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_rate_may_find_its_own_values() {
+    let sweep = parse(&with("{from: 0.4, to: 6.0, points: 15}", "{auto: {from: 0.4, jct: 5}}")).unwrap();
+    let (axis, auto) = sweep.auto_axis().unwrap();
+    assert_eq!((axis, sweep.n_points()), (1, 4));
+    assert_eq!((auto.from, auto.jct, auto.utilization), (0.4, Some(5.0), None));
+    let plain = parse(&with("{from: 0.4, to: 6.0, points: 15}", "auto")).unwrap();
+    assert_eq!(plain.axes[1].auto, Some(AutoSpec::default()));
+}
 
 #[test]
 fn what_is_wrong_is_said_once() {

@@ -29,15 +29,15 @@ fn every_point_is_run_once_on_any_number_of_threads() {
         let mut kept = Vec::new();
         let summary = runner(&interrupt, n_threads)
             .run(
-                &points(),
-                |index| {
-                    runs.lock().unwrap()[index] += 1;
-                    Some(done(index))
+                points(),
+                |point| {
+                    runs.lock().unwrap()[point.index] += 1;
+                    Some(done(point.index))
                 },
-                |index, outcome, _| {
-                    assert_eq!(outcome.metrics[0], Some(index as f64));
-                    kept.push(index);
-                    Ok(())
+                |point, outcome, _| {
+                    assert_eq!(outcome.metrics[0], Some(point.index as f64));
+                    kept.push(point.index);
+                    Ok(None)
                 },
             )
             .unwrap();
@@ -54,14 +54,14 @@ fn a_panic_is_a_failed_run_and_the_others_go_on() {
     let mut reasons = Vec::new();
     let summary = runner(&interrupt, 2)
         .run(
-            &points(),
-            |index| {
-                assert!(index != 7, "seven");
-                Some(done(index))
+            points(),
+            |Point { index, .. }| {
+                assert!(*index != 7, "seven");
+                Some(done(*index))
             },
             |_, outcome, _| {
                 reasons.extend(outcome.reason.clone().filter(|reason| !reason.is_empty()));
-                Ok(())
+                Ok(None)
             },
         )
         .unwrap();
@@ -76,17 +76,17 @@ fn an_interrupt_keeps_what_has_ended() {
     let mut kept = 0;
     let summary = runner(&interrupt, 2)
         .run(
-            &points(),
-            |index| {
-                if index == 10 {
+            points(),
+            |Point { index, .. }| {
+                if *index == 10 {
                     interrupt.store(true, Ordering::Relaxed);
                     return None;
                 }
-                Some(done(index))
+                Some(done(*index))
             },
             |_, _, _| {
                 kept += 1;
-                Ok(())
+                Ok(None)
             },
         )
         .unwrap();
@@ -100,13 +100,54 @@ fn a_store_that_fails_stops_the_sweep() {
     let interrupt = AtomicBool::new(false);
     let mut kept = 0;
     let result = runner(&interrupt, 2).run(
-        &points(),
-        |index| Some(done(index)),
+        points(),
+        |point| Some(done(point.index)),
         |_, _, _| {
             kept += 1;
-            if kept == 3 { Err(StoreError::Missing { path: "gone".to_owned() }) } else { Ok(()) }
+            if kept == 3 { Err(StoreError::Missing { path: "gone".to_owned() }) } else { Ok(None) }
         },
     );
     assert!(matches!(result, Err(StoreError::Missing { .. })));
     assert_eq!(kept, 3);
+}
+
+#[test]
+fn a_run_may_call_for_another_and_the_last_one_ends_the_sweep() {
+    for n_threads in 1..=4 {
+        let interrupt = AtomicBool::new(false);
+        let feet: Vec<Point> = points().into_iter().take(3).collect();
+        let mut kept = [0; 3];
+        let summary = runner(&interrupt, n_threads)
+            .run(
+                feet,
+                |point| Some(done(point.index)),
+                |point, _, _| {
+                    kept[point.index] += 1;
+                    Ok((kept[point.index] < 2 * point.index + 1).then(|| point.clone()))
+                },
+            )
+            .unwrap();
+        assert_eq!(kept, [1, 3, 5]);
+        assert_eq!((summary.n_ended(), summary.n_tasks, summary.interrupted), (9, 9, false));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_ladder_too() {
+    let interrupt = AtomicBool::new(false);
+    let foot = points().into_iter().take(1).collect();
+    let mut kept = 0;
+    let summary = runner(&interrupt, 3)
+        .run(
+            foot,
+            |point| Some(done(point.index)),
+            |point, _, _| {
+                kept += 1;
+                interrupt.store(kept == 7, Ordering::Relaxed);
+                Ok(Some(point.clone()))
+            },
+        )
+        .unwrap();
+    assert!(summary.interrupted);
+    assert_eq!(summary.n_ended(), 7);
 }

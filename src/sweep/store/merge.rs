@@ -24,10 +24,14 @@ impl Store {
     pub fn merge(folder: &Path, inputs: &[PathBuf]) -> Result<(Self, Merged), StoreError> {
         let mut stores = Vec::with_capacity(inputs.len());
         for input in inputs {
-            stores.push(Self::open_to_read(input)?);
+            match Self::open_to_read(input) {
+                // Of a writer that was stopped before it had anything to keep.
+                Err(StoreError::Missing { .. }) if input.join(super::FILE).exists() => {}
+                opened => stores.push(opened?),
+            }
         }
         let Some(first) = stores.first() else {
-            return Err(StoreError::Missing { path: "an empty list of results".to_owned() });
+            return Err(StoreError::Missing { path: "what is to be joined".to_owned() });
         };
         let mut study = first.study.clone();
         for store in &stores[1..] {

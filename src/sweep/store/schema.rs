@@ -31,6 +31,12 @@ fn run_columns(study: &Study) -> Vec<String> {
     before.chain(axes).chain(after).chain(last).map(quoted).collect()
 }
 
+/// Is there nothing in it? So it is where a writer was killed in the very transaction that made the tables: what was
+/// written of them has been taken back.
+pub(super) fn is_void(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.pragma_query_value(None, "page_count", |row| row.get(0)).map(|n_pages: i64| n_pages == 0)
+}
+
 /// Makes the tables, all or none.
 pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)?;

@@ -99,6 +99,22 @@ fn new_values_of_an_axis_join_the_old_ones() {
 }
 
 #[test]
+fn values_that_were_found_stand_in_numeric_order() {
+    let mut found = study();
+    found.axes[1].1 = vec![json!(1.0)];
+    let folder = TempDir::new().unwrap();
+    let mut store = Store::open(folder.path(), &found).unwrap();
+    for (position, rate) in [16.0, 2.0, 1.0, 10.5].into_iter().enumerate() {
+        let mut row = row(0, 0);
+        row.digest = position.to_string();
+        row.values[1] = json!(rate);
+        store.keep(&row).unwrap();
+    }
+    let rates: Vec<Option<f64>> = store.rows().unwrap().iter().map(|row| row.values[1].as_f64()).collect();
+    assert_eq!(rates, [1.0, 2.0, 10.5, 16.0].map(Some));
+}
+
+#[test]
 fn results_of_another_study_are_refused_and_left_alone() {
     let folder = folder_with(&[row(0, 0)]);
     let before = fs::read(folder.path().join(FILE)).unwrap();
@@ -187,6 +203,15 @@ fn an_empty_file_is_a_new_one() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(FILE), b"").unwrap();
     assert!(Store::open(folder.path(), &study()).unwrap().rows().unwrap().is_empty());
+}
+
+#[test]
+fn results_without_anything_in_them_join_as_nothing() {
+    let target = TempDir::new().unwrap();
+    let (full, void) = (folder_with(&[row(0, 0)]), TempDir::new().unwrap());
+    fs::write(void.path().join(FILE), b"").unwrap();
+    let paths = [void.path().to_owned(), full.path().to_owned()];
+    assert_eq!(Store::merge(target.path(), &paths).unwrap().1.n_rows, 1);
 }
 
 #[test]

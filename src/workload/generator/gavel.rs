@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
+use crate::workload::generator::backlog::Backlog;
 use crate::workload::generator::mix::{MixShare, mix};
 use crate::workload::generator::{
     ArrivalProcess, GeneratorError, HIGH_WEIGHT, SCALE_FACTORS, WorkloadOptions, minutes, slo_factor, speed,
@@ -60,6 +61,7 @@ pub struct Gavel {
     slos: PythonRandom,
     n_generated: usize,
     next_arrival: f64,
+    backlog: Backlog,
 }
 
 impl Gavel {
@@ -85,12 +87,20 @@ impl Gavel {
             slos: stream(6),
             n_generated: 0,
             next_arrival: 0.0,
+            backlog: Backlog::default(),
         })
     }
 
     /// Names of the job types drawn, in the order that decides the draws.
     pub fn job_types() -> Vec<String> {
         templates().into_iter().map(|template| template.job_type).collect()
+    }
+
+    /// Starts with jobs at time 0 that need all of so many workers, a number for each type.
+    #[must_use]
+    pub fn with_backlog(mut self, workers: impl IntoIterator<Item = u32>) -> Self {
+        self.backlog = Backlog::of(workers);
+        self
     }
 
     /// What is drawn in the long run.
@@ -136,7 +146,10 @@ impl Gavel {
         }
     }
 
-    fn arrive(&mut self) -> Seconds {
+    fn arrive(&mut self, scale_factor: u32) -> Seconds {
+        if self.backlog.takes(scale_factor) {
+            return Seconds::ZERO;
+        }
         let arrival = self.next_arrival;
         if let ArrivalProcess::Poisson { mean_gap } = self.options.arrivals {
             // A division by a reciprocal, as there: the product would round differently.
@@ -162,7 +175,7 @@ impl Arrivals for Gavel {
             .scale_factor(scale_factor)
             .total_steps(Steps::new(duration * speed))
             .weight(if high { HIGH_WEIGHT } else { 1.0 })
-            .arrival(self.arrive());
+            .arrival(self.arrive(scale_factor));
         job.duration = Some(Seconds::new(duration));
         if self.options.slos {
             job.slo = Some(Seconds::new(slo_factor(self.slos.uniform(0.0, 1.0)) * duration));

@@ -14,9 +14,12 @@
 //! | weight          | 5 with probability 0.2 if several priorities are asked for, else 1                  |
 //! | SLO             | 1.2, 2 or 10 × duration with probability 0.33, 0.34, 0.33, if asked for             |
 //!
+//! `with_backlog` starts with a full cluster: jobs at time 0 until they need all workers, then arrivals as above.
+//!
 //! Source: Narayanan et al., OSDI '20, section 7.1 (scale factors and durations after Microsoft's Philly trace),
 //! and the published simulator.
 
+mod backlog;
 pub mod gavel;
 pub mod mix;
 pub mod native;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::index::{Id, WorkerTypeId};
 use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
+use crate::workload::generator::backlog::Backlog;
 use crate::workload::generator::mix::{MixShare, mix};
 use crate::workload::generator::{
     ArrivalProcess, GeneratorError, HIGH_WEIGHT, SCALE_FACTORS, WorkloadOptions, minutes, slo_factor, speed,
@@ -25,6 +26,7 @@ pub struct Native {
     streams: Streams,
     n_generated: usize,
     next_arrival: f64,
+    backlog: Backlog,
 }
 
 #[derive(Clone, Debug)]
@@ -75,7 +77,14 @@ impl Native {
             weights: stream("weights"),
             slos: stream("slos"),
         };
-        Ok(Self { options, types, streams, n_generated: 0, next_arrival: 0.0 })
+        Ok(Self { options, types, streams, n_generated: 0, next_arrival: 0.0, backlog: Backlog::default() })
+    }
+
+    /// Starts with jobs at time 0 that need all of so many workers, a number for each type.
+    #[must_use]
+    pub fn with_backlog(mut self, workers: impl IntoIterator<Item = u32>) -> Self {
+        self.backlog = Backlog::of(workers);
+        self
     }
 
     /// What is drawn in the long run.
@@ -102,7 +111,10 @@ impl Native {
         }
     }
 
-    fn arrive(&mut self) -> Seconds {
+    fn arrive(&mut self, scale_factor: u32) -> Seconds {
+        if self.backlog.takes(scale_factor) {
+            return Seconds::ZERO;
+        }
         let arrival = self.next_arrival;
         if let ArrivalProcess::Poisson { mean_gap } = self.options.arrivals {
             self.next_arrival += self.streams.arrivals.exponential(mean_gap.get());
@@ -126,7 +138,7 @@ impl Arrivals for Native {
             .scale_factor(SCALE_FACTORS[size].0)
             .total_steps(Steps::new(duration * speed))
             .weight(if high { HIGH_WEIGHT } else { 1.0 })
-            .arrival(self.arrive());
+            .arrival(self.arrive(SCALE_FACTORS[size].0));
         job.duration = Some(Seconds::new(duration));
         job.slo = self.options.slos.then(|| Seconds::new(slo));
         Some(job)

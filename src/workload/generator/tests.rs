@@ -117,3 +117,26 @@ fn both_generators_draw_the_stated_distributions() {
         assert!((mean_gap / 900.0 - 1.0).abs() < 0.04, "{mean_gap}");
     }
 }
+
+#[test]
+fn a_backlog_is_at_time_0_and_the_others_come_as_they_would_without() {
+    let options = WorkloadOptions::continuous(Seconds::new(1800.0)).multi_worker(true);
+    let draw = |backlog: &[u32]| -> Vec<Job> {
+        let generator = Gavel::try_new(options, throughputs(), 3).unwrap();
+        let mut jobs = generator.with_backlog(backlog.iter().copied());
+        (0..60).map(|_| jobs.next_job().unwrap()).collect()
+    };
+    let (plain, full) = (draw(&[]), draw(&[10, 7]));
+    let mut n_waiting = 0;
+    for n_workers in [10_u32, 7] {
+        let mut left = n_workers;
+        while left > 0 {
+            left = left.saturating_sub(plain[n_waiting].scale_factor);
+            n_waiting += 1;
+        }
+    }
+    for (position, job) in full.iter().enumerate() {
+        let arrival = position.checked_sub(n_waiting).map_or(Seconds::ZERO, |shifted| plain[shifted].arrival);
+        assert_eq!(job, &plain[position].clone().arrival(arrival));
+    }
+}

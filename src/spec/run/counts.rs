@@ -1,0 +1,85 @@
+//! Counts of workers by type.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Workers by type, in the order given; written `{v100: 36, k80: 4}` or `v100=36,k80=4`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerCounts(pub Vec<(String, u32)>);
+
+impl fmt::Display for WorkerCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pieces: Vec<String> = self.0.iter().map(|(name, count)| format!("{name}={count}")).collect();
+        f.write_str(&pieces.join(","))
+    }
+}
+
+impl Serialize for WorkerCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkerCounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CountsVisitor)
+    }
+}
+
+struct CountsVisitor;
+
+impl<'de> Visitor<'de> for CountsVisitor {
+    type Value = WorkerCounts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("workers by type, such as {v100: 36, k80: 4} or v100=36,k80=4")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WorkerCounts, A::Error> {
+        let mut counts = Vec::new();
+        while let Some((name, count)) = map.next_entry::<String, u32>()? {
+            counts.push((name, count));
+        }
+        Ok(WorkerCounts(counts))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<WorkerCounts, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+impl std::str::FromStr for WorkerCounts {
+    type Err = String;
+
+    /// Reads `v100=36,k80=4`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let entry = |piece: &str| {
+            let (name, count) = piece.split_once('=')?;
+            let name = name.trim();
+            (!name.is_empty()).then_some((name.to_owned(), count.trim().parse().ok()?))
+        };
+        let pieces = text.split(',').map(|piece| {
+            entry(piece).ok_or_else(|| format!("`{}` is not `worker_type=count`", piece.trim()))
+        });
+        Ok(Self(pieces.collect::<Result<_, _>>()?))
+    }
+}
+
+impl JsonSchema for WorkerCounts {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WorkerCounts".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Workers by type, as a mapping or as text: v100=36,k80=4",
+            "anyOf": [
+                {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
+                {"type": "string"}
+            ]
+        })
+    }
+}
