@@ -245,7 +245,7 @@ mod tests {
     fn a_capacity_that_is_not_known_is_said() {
         let mut spec = RunSpec { policy: "fifo".to_owned(), ..RunSpec::default() };
         spec.cluster = "v100=2".parse().unwrap();
-        (spec.workload.rate, spec.workload.jobs) = (Some(crate::JobsPerHour::new(1.0)), Some(2));
+        (spec.workload.rate, spec.workload.jobs) = (Some(crate::JobsPerHour::new(0.05)), Some(2));
         let run = Inputs::new().load(&spec).unwrap();
         let executor = Executor::new(Bounds::default(), true);
         let known = executor.execute(&run, &mut |_| {}).unwrap();
