@@ -23,6 +23,7 @@ pub mod world;
 pub mod metrics;
 pub mod report;
 // around it
+pub mod learning;
 pub mod catalog;
 pub mod benchmark;
 pub mod sweep;

@@ -1,12 +1,17 @@
 //! `apportion policies`: the policies there are, their files, and the checking of one's own.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::cli::Session;
 use crate::cli::exit::Failure;
-use crate::cli::output::{OutputFormat, Table};
+use crate::cli::file::write_bytes;
+use crate::cli::output::{Cell, OutputFormat, Table};
+use crate::learning::stable_baselines;
 use crate::spec::policy::{self, Document, PolicyDocument, PolicyKind};
 use crate::spec::{Source, SpecError};
 
@@ -16,7 +21,8 @@ use crate::spec::{Source, SpecError};
 Examples:
   apportion policies list
   apportion policies show max_min_fairness_perf > mine.yaml
-  apportion policies check mine.yaml")]
+  apportion policies check mine.yaml
+  apportion policies import-sb3 ppo.zip --out mine.safetensors")]
 pub struct PoliciesArguments {
     #[command(subcommand)]
     action: Action,
@@ -40,6 +46,14 @@ enum Action {
     },
     /// The JSON Schema of policy files, for editors
     Schema,
+    /// Make the weights of a policy trained by stable-baselines3 (PPO, MlpPolicy, tanh) this program's
+    ImportSb3 {
+        /// The zip file that it saved
+        file: PathBuf,
+        /// Where to write: weights with a header, as safetensors
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
 }
 
 /// Runs the command.
@@ -52,6 +66,7 @@ pub(super) fn run(arguments: &PoliciesArguments, session: &Session) -> Result<()
         Action::Show { policy } => show(policy, session),
         Action::Check { policies } => check(policies, session),
         Action::Schema => session.output.json(&schemars::schema_for!(Document)),
+        Action::ImportSb3 { file, out } => import_sb3(file, out, session),
     }
 }
 
@@ -83,6 +98,23 @@ fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
         })),
         OutputFormat::Table | OutputFormat::Csv => session.output.text(&document.source.text),
     }
+}
+
+fn import_sb3(file: &Path, out: &Path, session: &Session) -> Result<(), Failure> {
+    let named = || file.display().to_string();
+    let bytes = fs::read(file)
+        .map_err(|error| SpecError::about(named(), format!("cannot read it: {error}"), None))?;
+    let help = "expected what `PPO(\"MlpPolicy\", …).save(…)` of stable-baselines3 writes";
+    let checkpoint = stable_baselines::import(&bytes)
+        .map_err(|error| SpecError::about(named(), error.to_string(), Some(help.to_owned())))?;
+    let bytes = checkpoint.to_bytes().map_err(|error| Failure::Bug { message: error.to_string() })?;
+    write_bytes(session, out, &bytes)?;
+    let mut table = Table::new(["tensor", "shape", "numbers"]);
+    for (name, shape, numbers) in checkpoint.tensors.iter() {
+        let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
+        table.push(vec![name.into(), shape.join(" × ").into(), Cell::Count(numbers.len() as u64)]);
+    }
+    session.output.table(&table)
 }
 
 fn check(names_or_paths: &[String], session: &Session) -> Result<(), Failure> {

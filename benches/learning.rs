@@ -1,0 +1,82 @@
+//! What does a decision cost in training, and what an update?
+
+#![expect(clippy::unwrap_used, reason = "a benchmark of known inputs")]
+#![expect(clippy::cast_possible_truncation, reason = "the numbers of networks are 32-bit floats")]
+
+use apportion::learning::actor::{Actor, UniformActor};
+use apportion::learning::environment::{Environment, Space};
+use apportion::learning::network::{Activation, MlpActor};
+use apportion::learning::tensors::Tensors;
+use apportion::learning::textbook::{CartPole, Grid, Walls};
+use apportion::learning::vectorized::{Length, Nobody, Vectorized};
+use apportion::workload::random::SeedStreams;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+const STEPS: usize = 1_000;
+
+/// Dense layers of the size of DeepShare's actor: 64 → 64 → 64 → 8.
+fn actor(space: &Space, hidden: usize) -> MlpActor {
+    let sizes = [space.observation_length(), hidden, hidden, space.n_actions];
+    let mut stream = SeedStreams::new(1).stream("weights");
+    let mut tensors = Tensors::default();
+    for (layer, pair) in sizes.windows(2).enumerate() {
+        let weights = (0..pair[0] * pair[1]).map(|_| stream.normal(0.0, 0.1) as f32).collect();
+        tensors.insert(format!("actor.0.{layer}.weight"), vec![pair[1], pair[0]], weights).unwrap();
+        tensors.insert(format!("actor.0.{layer}.bias"), vec![pair[1]], vec![0.0; pair[1]]).unwrap();
+    }
+    MlpActor::from_tensors(&tensors, 1, Activation::Tanh).unwrap()
+}
+
+fn steps<E: Environment>(name: &str, make: impl Fn() -> E, criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group(name);
+    let space = make().spaces()[0].clone();
+    let network = actor(&space, 64);
+    for n_lanes in [1, 16] {
+        group.throughput(Throughput::Elements((STEPS * n_lanes) as u64));
+        for (kind, actor) in [("at random", &UniformActor as &dyn Actor), ("by 64 × 64", &network)] {
+            let mut lanes = Vectorized::new(|_| make(), n_lanes, SeedStreams::new(1));
+            let mut nobody = vec![Nobody; n_lanes];
+            group.bench_function(BenchmarkId::new(kind, n_lanes), |bencher| {
+                bencher.iter(|| lanes.collect(actor, Length::Steps(STEPS), &mut nobody).unwrap());
+            });
+        }
+    }
+}
+
+fn how_many_decisions_a_second(criterion: &mut Criterion) {
+    steps("how_many_decisions_a_second/grid", || Grid::new((4, 4), Walls::Masked, 50), criterion);
+    steps("how_many_decisions_a_second/cart pole", CartPole::new, criterion);
+}
+
+#[cfg(feature = "learn")]
+fn what_does_an_update_cost(criterion: &mut Criterion) {
+    use std::hint::black_box;
+
+    use apportion::learning::training::learner::Learner;
+    use apportion::learning::training::model::{MlpModel, MlpOptions, Model};
+    use apportion::learning::training::ppo::{Ppo, PpoOptions};
+
+    let mut group = criterion.benchmark_group("what_does_a_minibatch_cost");
+    group.sample_size(10);
+    for minibatch in [64, 256] {
+        // 64 numbers seen, and nothing but the minibatches takes time.
+        let options = PpoOptions { n_steps: 1024, n_epochs: 1, minibatch, ..PpoOptions::default() };
+        let streams = SeedStreams::new(1);
+        let model = |lanes: &Vectorized<Grid>| {
+            let model = MlpModel::new(lanes.spaces(), 0, &MlpOptions::default(), streams)?;
+            Ok(Box::new(model) as Box<dyn Model>)
+        };
+        let make = |_| Grid::new((8, 8), Walls::Bumped, 50);
+        let mut learner = Ppo::new(make, model, options, 1_000_000, streams).unwrap();
+        group.throughput(Throughput::Elements((1024 / minibatch) as u64));
+        group.bench_function(BenchmarkId::from_parameter(minibatch), |bencher| {
+            bencher.iter(|| black_box(learner.update().unwrap()));
+        });
+    }
+}
+
+#[cfg(not(feature = "learn"))]
+fn what_does_an_update_cost(_criterion: &mut Criterion) {}
+
+criterion_group!(benches, how_many_decisions_a_second, what_does_an_update_cost);
+criterion_main!(benches);

@@ -1,0 +1,120 @@
+//! Deciding: from what is seen to logits, from logits to an action.
+
+use std::fmt;
+
+/// What turns an observation into logits, one number per action: an action's probability is proportional to the
+/// exponential of its logit. Shared by the threads that try it out.
+pub trait Actor: fmt::Debug + Send + Sync {
+    /// Writes the logits of `agent` for one observation. The scratch is for intermediate numbers.
+    fn logits(&self, agent: usize, observation: &[f32], scratch: &mut Scratch, logits: &mut [f32]);
+}
+
+/// Room for intermediate numbers, kept between decisions.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    pub(super) from: Vec<f32>,
+    pub(super) to: Vec<f32>,
+}
+
+/// Every allowed action is as likely: the control that every learner is measured against.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UniformActor;
+
+impl Actor for UniformActor {
+    fn logits(&self, _agent: usize, _observation: &[f32], _scratch: &mut Scratch, logits: &mut [f32]) {
+        logits.fill(0.0);
+    }
+}
+
+/// Turns logits into probabilities of the allowed actions, in place; the masked have exactly 0.
+///
+/// If all are masked, all are 0.
+pub fn masked_softmax(logits: &mut [f32], mask: &[bool]) {
+    let allowed = logits.iter().zip(mask).filter(|(_, allowed)| **allowed);
+    let largest = allowed.map(|(logit, _)| *logit).fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for (logit, allowed) in logits.iter_mut().zip(mask) {
+        *logit = if *allowed { (*logit - largest).exp() } else { 0.0 };
+        sum += *logit;
+    }
+    if sum > 0.0 {
+        for probability in logits {
+            *probability /= sum;
+        }
+    }
+}
+
+/// The action that a uniform number in [0, 1) draws. An action of probability 0 is drawn only if all have it.
+pub fn draw(probabilities: &[f32], uniform: f64) -> usize {
+    let total: f64 = probabilities.iter().map(|probability| f64::from(*probability)).sum();
+    let mut left = uniform * total;
+    let mut last = 0;
+    for (action, probability) in probabilities.iter().enumerate() {
+        if *probability > 0.0 {
+            last = action;
+            left -= f64::from(*probability);
+            if left < 0.0 {
+                break;
+            }
+        }
+    }
+    last
+}
+
+/// The most probable action, of several the first.
+pub fn most_probable(probabilities: &[f32]) -> usize {
+    let mut best = 0;
+    for (action, probability) in probabilities.iter().enumerate() {
+        if *probability > probabilities[best] {
+            best = action;
+        }
+    }
+    best
+}
+
+/// How an action is chosen from probabilities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Drawn with its probability.
+    #[default]
+    Sampled,
+    /// The most probable.
+    MostProbable,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_are_those_of_the_formula() {
+        let mut logits = [1.0, 50.0, 2.0, 3.0];
+        masked_softmax(&mut logits, &[true, false, true, true]);
+        let sum = 1f32.exp() + 2f32.exp() + 3f32.exp();
+        for (probability, expected) in
+            logits.iter().zip([1f32.exp() / sum, 0.0, 2f32.exp() / sum, 3f32.exp() / sum])
+        {
+            assert!((probability - expected).abs() < 1e-6);
+        }
+        assert_eq!(logits[1], 0.0);
+        let mut huge = [1e30, 0.0];
+        masked_softmax(&mut huge, &[true, true]);
+        assert_eq!(huge, [1.0, 0.0]);
+        let mut none = [1.0, 2.0];
+        masked_softmax(&mut none, &[false, false]);
+        assert_eq!(none, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn draws_follow_the_probabilities() {
+        let probabilities = [0.0, 0.25, 0.0, 0.75, 0.0];
+        let mut counts = [0; 5];
+        for draw_number in 0..1000 {
+            counts[draw(&probabilities, f64::from(draw_number) / 1000.0)] += 1;
+        }
+        assert_eq!(counts, [0, 250, 0, 750, 0]);
+        assert_eq!(draw(&[0.0, 0.3, 0.3, 0.0], 1.0 - 1e-17), 2, "rounding never draws what cannot happen");
+        assert_eq!(most_probable(&[0.1, 0.4, 0.4]), 1);
+    }
+}
