@@ -51,7 +51,7 @@ fn around_a_solve(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("certificate", n), |bencher| {
             bencher.iter(|| Certificate::of(black_box(&program), &certified.solution));
         });
-        let warm = WarmStart { basis: certified.solution.basis.clone(), columns: None };
+        let warm = WarmStart { basis: certified.solution.basis.clone(), ..WarmStart::default() };
         group.bench_function(BenchmarkId::new("same program from its basis, certified", n), |bencher| {
             let mut chain = default_chain(&program);
             bencher

@@ -118,6 +118,15 @@ impl Formulation {
         }
     }
 
+    /// The program's objective at a value of the policy's: the inverse of [`value`](Self::value).
+    pub fn program_objective(&self, value: f64) -> f64 {
+        match self.value_map {
+            ValueMap::Scaled(scale) => value / scale,
+            ValueMap::Inverse(scale) => (scale * value).recip(),
+            ValueMap::Level(_) => 1.0,
+        }
+    }
+
     /// The class times among a solution's columns.
     pub fn class_time<'a>(&self, columns: &'a [f64]) -> &'a [f64] {
         &columns[..self.columns.len()]

@@ -209,11 +209,18 @@ impl Objective {
 
     /// Does nothing but effective throughput enter, neither time on worker types nor throughput by type?
     pub fn reads_throughput_only(&self) -> bool {
+        !self.reads(&|node| matches!(node, Node::TimeOn(_) | Node::ThroughputOn(_)))
+    }
+
+    /// Does a job's time on a worker type enter by itself?
+    pub fn reads_time(&self) -> bool {
+        self.reads(&|node| matches!(node, Node::TimeOn(_)))
+    }
+
+    fn reads(&self, what: &impl Fn(&Node) -> bool) -> bool {
         let mut expressions =
             std::iter::once(&self.expression).chain(self.constraints.iter().map(|c| &c.excess));
-        expressions.all(|expression| {
-            !expression.contains(&|node| matches!(node, Node::TimeOn(_) | Node::ThroughputOn(_)))
-        })
+        expressions.any(|expression| expression.contains(what))
     }
 
     /// Direction.

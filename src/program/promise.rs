@@ -18,20 +18,18 @@ impl BoundObjective<'_> {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
     }
 
-    /// The program that maximizes how many jobs have all their promises kept; `kept` decides some: `[members]`.
-    pub fn promises(&self, kept: &[Option<bool>]) -> Formulation {
+    /// The program that maximizes the weight of the jobs that have all their promises kept, each by the part asked
+    /// for: (range within [0, 1], weight of one job), `[members]`.
+    pub fn promises(&self, asked: &[(Range, f64)]) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = self.polytope(&reach);
         builder.constraints_but(|constraint, _| constraint.droppable);
         let mut count = Affine::default();
         for at in self.places(Subject::Job) {
-            let range = match kept[at.member] {
-                None => Range { lower: 0.0, upper: 1.0 },
-                Some(kept) => Range::exactly(f64::from(u8::from(kept))),
-            };
+            let (range, weight) = asked[at.member];
             let role = AuxiliaryRole::Kept { member: at.member };
             let column = builder.auxiliary(role, range, range, 1.0);
-            count.terms.push((column, self.instance.multiplicity[at.member]));
+            count.terms.push((column, weight * self.instance.multiplicity[at.member]));
             self.promise_rows(&mut builder, at, column);
         }
         builder.objective(count);

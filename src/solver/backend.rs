@@ -93,6 +93,9 @@ pub struct Basis {
 pub struct WarmStart {
     /// A basis of matching shape.
     pub basis: Option<Basis>,
+    /// The basis is feasible and need not be near an optimum, as when columns were added: the primal simplex method
+    /// goes on from it, the dual one would start anew.
+    pub feasible: bool,
     /// Column values of matching length.
     pub columns: Option<Vec<f64>>,
 }

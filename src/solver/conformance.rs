@@ -226,7 +226,7 @@ fn check_warm_start(backend: &mut dyn Backend, program: &Program, solution: &Sol
     if basis.columns.len() != program.n_columns() || basis.rows.len() != program.n_rows() {
         return Err("its basis has another shape than the program".to_owned());
     }
-    let warm = WarmStart { basis: Some(basis.clone()), columns: None };
+    let warm = WarmStart { basis: Some(basis.clone()), ..WarmStart::default() };
     let again = backend.solve(program, &Limits::default(), Some(&warm)).map_err(|error| error.to_string())?;
     let certificate = Certificate::of(program, &again);
     if again.iterations != 0 || !certificate.optimal {

@@ -15,6 +15,9 @@ use crate::solver::backend::{Backend, Basis, Feature, Limits, Solution, SolveErr
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::scaling::Scaled;
 
+/// HiGHS's number of the primal simplex method.
+const PRIMAL: i32 = 4;
+
 /// Which of HiGHS's algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -71,7 +74,12 @@ impl Backend for Highs {
         let mut model = load(&scaled.program).map_err(|message| self.failure(message))?;
         self.set_options(&mut model, limits).map_err(|message| self.failure(message))?;
         if let (Method::Simplex, Some(warm)) = (self.method, warm) {
-            start_from(&mut model, &scaled, warm);
+            let started = start_from(&mut model, &scaled, warm);
+            if started && warm.feasible {
+                model
+                    .try_set_option("simplex_strategy", PRIMAL)
+                    .map_err(|_| self.failure("HiGHS refused the option `simplex_strategy`"))?;
+            }
         }
         let solved = model
             .try_solve()
@@ -145,19 +153,21 @@ fn load(program: &Program) -> Result<Model, String> {
         .map_err(|status| format!("HiGHS refused the program with status {status:?}"))
 }
 
-/// Starts from a basis of the right shape, else from column values; what does not fit is left out.
-fn start_from(model: &mut Model, scaled: &Scaled, warm: &WarmStart) {
+/// Starts from a basis of the right shape, else from column values; what does not fit is left out. True if a basis
+/// was taken.
+fn start_from(model: &mut Model, scaled: &Scaled, warm: &WarmStart) -> bool {
     let (columns, rows) = (scaled.program.n_columns(), scaled.program.n_rows());
     let fits = |basis: &&Basis| basis.columns.len() == columns && basis.rows.len() == rows;
     if let Some(basis) = warm.basis.as_ref().filter(fits)
         && ffi::set_basis(model, basis)
     {
-        return;
+        return true;
     }
     if let Some(values) = warm.columns.as_ref().filter(|values| values.len() == columns) {
         // a start that HiGHS refuses costs nothing but the start
         let _ = model.try_set_solution(Some(&scaled.columns_scaled(values)), None, None, None);
     }
+    false
 }
 
 /// Reads HiGHS's answer, in scaled units.

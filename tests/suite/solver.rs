@@ -199,7 +199,7 @@ fn a_warm_start_after_a_departure_takes_few_iterations() {
             continue;
         }
         let cold = backend.solve(&before, &Limits::default(), None).unwrap();
-        let warm = WarmStart { basis: cold.basis.clone(), columns: None };
+        let warm = WarmStart { basis: cold.basis.clone(), ..WarmStart::default() };
         let again = backend.solve(&after, &Limits::default(), Some(&warm)).unwrap();
         assert!(Certificate::of(&after, &again).optimal, "{}", entry.name);
         let (warm, cold) = (again.iterations, cold.iterations);

@@ -5,6 +5,7 @@
 //! member whose demand has a positive dual cannot be raised by any allocation without lowering another of the
 //! same level, so no integer program and no tolerance-based search is needed to find who is saturated.
 
+use crate::policy::program::master::Master;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, Sense};
 
@@ -41,11 +42,10 @@ pub(super) struct Raised {
 /// Raises the common level of `demands` as far as the polytope allows.
 pub(super) fn raise(
     solving: &mut Solving,
-    bound: &BoundObjective<'_>,
+    master: &mut Master<'_>,
     demands: &[Demand],
 ) -> Result<Raised, SolvingError> {
-    let formulation = bound.with_demands(demands);
-    let answer = solving.solve(&formulation.program)?;
+    let (formulation, answer) = master.solve(solving, |bound| bound.with_demands(demands))?;
     let class_time = formulation.class_time(&answer.solution.columns).to_vec();
     let objective = formulation.program.objective(&answer.solution.columns);
     let price = |row: usize| {
@@ -54,7 +54,7 @@ pub(super) fn raise(
     };
     let demand_price = formulation.level_rows().map(|row| price(row).max(0.0)).collect();
     Ok(Raised {
-        leaves: leaves(bound, &class_time),
+        leaves: leaves(&master.bound(), &class_time),
         class_time,
         level: formulation.value(objective),
         bound: formulation.value(answer.bound),
@@ -103,7 +103,7 @@ pub(super) struct Filled {
 /// level, 0 for members that wait; at least one unfrozen member must have a slope.
 pub(super) fn fill(
     solving: &mut Solving,
-    bound: &BoundObjective<'_>,
+    master: &mut Master<'_>,
     mut slopes: impl FnMut(&[bool]) -> Vec<f64>,
     base: &[f64],
 ) -> Result<Filled, SolvingError> {
@@ -116,7 +116,7 @@ pub(super) fn fill(
         for (slope, frozen) in slope.iter_mut().zip(&frozen) {
             *slope = if *frozen { 0.0 } else { *slope };
         }
-        let (raised, demands) = raise_held(solving, bound, &slope, &reached)?;
+        let (raised, demands) = raise_held(solving, master, &slope, &reached)?;
         let rise = raised.level.max(0.0);
         for member in saturated(&raised, &demands) {
             frozen[member] = true;
@@ -141,7 +141,7 @@ pub(super) fn fill(
 /// was reached that helps is given back.
 fn raise_held(
     solving: &mut Solving,
-    bound: &BoundObjective<'_>,
+    master: &mut Master<'_>,
     slope: &[f64],
     reached: &[f64],
 ) -> Result<(Raised, Vec<Demand>), SolvingError> {
@@ -149,7 +149,7 @@ fn raise_held(
     for eased in HELD {
         let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
         let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
-        outcome = raise(solving, bound, &demands).map(|raised| (raised, demands));
+        outcome = raise(solving, master, &demands).map(|raised| (raised, demands));
         if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
             break;
         }
@@ -177,28 +177,28 @@ pub(super) struct Parametric {
 /// Σ y·required(m, ρ*) ≤ B: the root of that one-dimensional equation is the next ρ, still no worse than the
 /// optimum. The allocation found bounds it from the other side by its own worst level. The two meet in a handful
 /// of steps.
-pub(super) fn best_worst(
-    solving: &mut Solving,
-    bound: &BoundObjective<'_>,
-) -> Result<Parametric, SolvingError> {
-    let (levels, sense) = (bound.levels().ok_or(SolvingError::Empty)?, bound.objective().sense());
-    let members = 0..bound.instance().n_members();
+pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Result<Parametric, SolvingError> {
+    let (levels, range) = {
+        let bound = master.bound();
+        (bound.levels().cloned().ok_or(SolvingError::Empty)?, bound.level_range())
+    };
+    let sense = master.objective().sense();
+    let members = 0..master.reduced().instance.n_members();
     let better = |a: f64, b: f64| if sense == Sense::Minimize { a < b } else { a > b };
     let worst = |a: f64, b: f64| if sense == Sense::Minimize { a.max(b) } else { a.min(b) };
-    let range = bound.level_range();
     let mut ideal = if sense == Sense::Minimize { range.lower } else { range.upper };
     let mut best: Option<Parametric> = None;
     for _ in 0..STEPS_MAX {
         let required = members.clone().map(|member| levels.required(member, ideal).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
-        let raised = raise(solving, bound, &demands)?;
+        let raised = raise(solving, master, &demands)?;
         let value = members
             .clone()
             .map(|member| levels.level(member, raised.leaves[member]))
             .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
-        let next = cut(levels, &raised, ideal, attained);
+        let next = cut(&levels, &raised, ideal, attained);
         if best.as_ref().is_none_or(|best| better(value, best.value)) {
             best =
                 Some(Parametric { class_time: raised.class_time.clone(), value, bound: ideal, last: raised });

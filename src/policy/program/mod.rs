@@ -7,7 +7,10 @@ mod explain;
 mod hierarchy;
 mod isolated_time;
 mod levels;
+mod master;
+mod pairs;
 mod policy;
+mod pricing;
 mod promises;
 mod reduce;
 mod solve;
@@ -18,3 +21,5 @@ pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod packed_tests;

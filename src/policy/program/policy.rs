@@ -11,6 +11,8 @@ use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
+use crate::policy::program::master::{Master, PAIRS_MANY};
+use crate::policy::program::pairs::Pairing;
 use crate::policy::program::promises;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::solve::{Solved, Task};
@@ -18,7 +20,7 @@ use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Problem};
-use crate::program::{BindError, BoundObjective, LevelForm, Objective, Program, Route, Sense};
+use crate::program::{BindError, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, Termination, registry};
@@ -87,6 +89,8 @@ pub struct ProgramPolicy {
     data: Vec<String>,
     prune: bool,
     promises: bool,
+    /// More pairs than this are priced, not all made columns.
+    pub(super) priced_from: usize,
     solving: Solving,
     isolated_time: Option<IsolatedTime>,
 }
@@ -116,7 +120,8 @@ impl ProgramPolicy {
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let solving = Solving::new(chain(&options)?, registry::backend("clarabel").into_iter().collect());
-        Ok(Self { options, data, prune, promises, solving, isolated_time })
+        let priced_from = PAIRS_MANY;
+        Ok(Self { options, data, prune, promises, priced_from, solving, isolated_time })
     }
 
     fn error(&self, error: SolvingError) -> PolicyError {
@@ -188,14 +193,7 @@ impl ProgramPolicy {
             .as_mut()
             .map(|time| time.update(problem, &self.options.view))
             .unwrap_or_default();
-        let solved = match self.attempt(problem, &isolated_elapsed, &[]) {
-            Err(PolicyError::Infeasible { .. }) if self.promises => {
-                let waived = self.given_up(problem, &isolated_elapsed)?;
-                self.attempt(problem, &isolated_elapsed, &waived)
-            }
-            other => other,
-        };
-        let (reduced, solved, mut decision) = solved?;
+        let (reduced, solved, mut decision) = self.attempt(problem, &isolated_elapsed)?;
         if self.options.discounted {
             decision = self.discounted(problem, &reduced, decision)?;
         }
@@ -203,41 +201,62 @@ impl ProgramPolicy {
         Ok((reduced, solved, decision))
     }
 
-    /// Solves with some jobs let off their promises.
+    /// Solves, with the fewest jobs let off their promises.
     fn attempt(
         &mut self,
         problem: &Problem,
         isolated_elapsed: &[f64],
-        waived: &[bool],
     ) -> Result<(Reduced, Solved, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solving.report().seconds;
         let classes = self.options.refine != Refine::Interior;
-        let reduced = reduce(problem, &self.selection(isolated_elapsed, waived, classes));
         let objective = self.options.objective.clone();
-        let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
-        let hierarchy = self.options.hierarchical.then(|| Hierarchy::new(problem, &reduced.classes));
-        let task = Task {
-            bound: &bound,
-            reduced: &reduced,
-            refine: self.options.refine,
-            hierarchy: hierarchy.as_ref(),
-        };
+        let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
+        if self.promises && !self.settle(&mut master)? {
+            // Not all jobs of a class are let off: find out which, and group the rest anew.
+            let mut apart =
+                self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
+            self.settle(&mut apart)?;
+            let waived = &apart.reduced().instance.waived;
+            master = self.master(problem, &objective, &self.selection(isolated_elapsed, waived, classes))?;
+            self.settle(&mut master)?;
+        }
+        let hierarchy = self.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes));
+        let mut task =
+            Task { master: &mut master, refine: self.options.refine, hierarchy: hierarchy.as_ref() };
         let solved = task.solve(&mut self.solving).map_err(|error| self.error(error))?;
         let elapsed = clock.elapsed().as_secs_f64();
-        let mut decision = self.decide(problem, &reduced, &bound, &solved)?;
+        let mut decision = self.decide(problem, &master, &solved)?;
         let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
         let let_off = |(index, job): (JobIndex, &ActiveJob)| {
-            let waived = waived.get(index.index()).copied().unwrap_or(false);
-            (waived || self.promises && past(job)).then_some(index)
+            let waived = &master.reduced().instance.waived;
+            let waived = waived.get(master.reduced().classes.class_of(index.index())).copied();
+            (waived.unwrap_or(false) || self.promises && past(job)).then_some(index)
         };
         decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
         let seconds = &mut self.solving.report().seconds;
         let solving = (seconds.solve - before.solve) + (seconds.certify - before.certify);
         seconds.build += elapsed - solving;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
-        self.solving.report().size.classes = reduced.classes.len();
-        Ok((reduced, solved, decision))
+        self.solving.report().size.classes = master.reduced().classes.len();
+        Ok((master.into_reduced(), solved, decision))
+    }
+
+    /// The programs' columns: every job or class of jobs alone, and pairs where the policy has them.
+    fn master<'o>(
+        &self,
+        problem: &Problem,
+        objective: &'o Objective,
+        selection: &Selection<'_>,
+    ) -> Result<Master<'o>, PolicyError> {
+        let reduced = reduce(problem, selection);
+        objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
+        let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
+        let pairing = self.options.pairs.then(pairing);
+        // An analytic centre needs every column; cones have no basis to go on from.
+        let every = self.options.refine == Refine::Interior || objective.route() == Route::Conic;
+        let priced_from = if every || objective.reads_time() { usize::MAX } else { self.priced_from };
+        Ok(Master::new(objective, reduced, pairing, priced_from))
     }
 
     fn selection<'a>(
@@ -250,7 +269,6 @@ impl ProgramPolicy {
             view: &self.options.view,
             pairs: self.options.pairs,
             classes,
-            prune: self.prune,
             hierarchical: self.options.hierarchical,
             waived,
             data: &self.data,
@@ -258,12 +276,9 @@ impl ProgramPolicy {
         }
     }
 
-    /// The jobs to let off their promises so that the rest can be kept: as few as possible.
-    fn given_up(&mut self, problem: &Problem, isolated_elapsed: &[f64]) -> Result<Vec<bool>, PolicyError> {
-        let reduced = reduce(problem, &self.selection(isolated_elapsed, &[], false));
-        let objective = self.options.objective.clone();
-        let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
-        promises::given_up(&mut self.solving, &bound).map_err(|error| self.error(error))
+    /// Lets as few members as possible off their promises; false if they must be told apart first.
+    fn settle(&mut self, master: &mut Master<'_>) -> Result<bool, PolicyError> {
+        promises::settle(&mut self.solving, master).map_err(|error| self.error(error))
     }
 
     /// The partial allocation mechanism on an optimum.
@@ -278,8 +293,7 @@ impl ProgramPolicy {
             let left_out = JobIndex::from_index(reduced.classes.members(class)[0] as usize);
             let rest = discount::without(problem, left_out)
                 .unwrap_or_else(|error| unreachable!("a problem stays one without a job: {error}"));
-            let without =
-                if rest.n_jobs() == 0 { self.empty(&rest)? } else { self.attempt(&rest, &[], &[])?.2 };
+            let without = if rest.n_jobs() == 0 { self.empty(&rest)? } else { self.attempt(&rest, &[])?.2 };
             discounts.push(discount::discount(&decision.allocation, &without.allocation, left_out));
         }
         let rows = discount::discounted(&decision.allocation, &reduced.classes, &discounts);
@@ -291,10 +305,10 @@ impl ProgramPolicy {
     fn decide(
         &self,
         problem: &Problem,
-        reduced: &Reduced,
-        bound: &BoundObjective<'_>,
+        master: &Master<'_>,
         solved: &Solved,
     ) -> Result<Decision, PolicyError> {
+        let (reduced, bound) = (master.reduced(), master.bound());
         let interior = self.options.refine == Refine::Interior;
         let rows = expand(reduced, bound.columns(), &solved.class_time, interior);
         let policy = || self.options.name.clone();
@@ -340,14 +354,16 @@ impl ProgramPolicy {
         self.solving.replace(linear, conic, limits);
     }
 
-    /// The programs that a decision on `problem` solves, in order, without taking it.
+    /// The programs that a decision on `problem` solves, in order, every pair a column, without taking it.
     ///
     /// # Errors
     /// As [`allocate`](Policy::allocate).
     pub fn programs(&mut self, problem: &Problem) -> Result<Vec<Program>, PolicyError> {
         let state = self.state();
         self.solving.record();
+        let priced_from = std::mem::replace(&mut self.priced_from, usize::MAX);
         let decided = self.allocate(problem);
+        self.priced_from = priced_from;
         let programs = self.solving.recorded();
         self.restore(&state)?;
         decided.map(|_| programs)

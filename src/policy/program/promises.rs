@@ -4,13 +4,87 @@
 //! vertices, and letting those off is an answer, nearly always as good as the relaxation rounded down, which ends
 //! the search.
 
+use crate::policy::program::master::Master;
 use crate::policy::program::solving::{Solving, SolvingError};
-use crate::program::BoundObjective;
+use crate::program::Range;
 
 /// Programs solved before the best answer found is taken as it is.
 const NODES_MAX: u32 = 4_000;
 /// A value this close to a whole number is one.
 const WHOLE: f64 = 1e-6;
+
+/// Below 1 by this much, a promise is kept in part.
+const PART: f64 = 1e-8;
+
+/// Lets members off so that the promises of all others can be kept; whatever pairs that takes are columns
+/// afterwards. False if some member stands for several jobs, not all of which can be kept: they must be told apart.
+pub(super) fn settle(solving: &mut Solving, master: &mut Master<'_>) -> Result<bool, SolvingError> {
+    let instance = &master.reduced().instance;
+    let waived = |member: usize| instance.waived.get(member).copied().unwrap_or(false);
+    let decided: Vec<Option<bool>> =
+        (0..instance.n_members()).map(|member| waived(member).then_some(false)).collect();
+    let single = instance.multiplicity.iter().all(|n| *n <= 1.0);
+    let Some((_, kept)) = relaxation(solving, master, &decided)? else { return Ok(false) };
+    if decided.iter().zip(kept).all(|(decided, kept)| decided.is_some() || kept >= 1.0 - PART) {
+        return Ok(true);
+    }
+    if single {
+        let waived = given_up(solving, master, decided)?;
+        master.waive(waived);
+    }
+    Ok(single)
+}
+
+/// All of it at most, or nothing.
+fn up_to(all: bool) -> Range {
+    Range { lower: 0.0, upper: if all { 1.0 } else { 0.0 } }
+}
+
+/// The most jobs that can have their promises kept after some choices, and the part of each that is: [members];
+/// nothing if the choices contradict one another.
+///
+/// What was decided to keep is asked for by its weight, not by a bound: so the program is feasible over any pairs,
+/// and prices say which more are needed. Should that weight not suffice, it is asked for alone, and then by bounds.
+fn relaxation(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    decided: &[Option<bool>],
+) -> Result<Option<(f64, Vec<f64>)>, SolvingError> {
+    let n = decided.len() as f64;
+    let due = decided.iter().filter(|decided| **decided == Some(true)).count() as f64;
+    let all_due = |kept: &[f64]| {
+        decided.iter().zip(kept).all(|(decided, kept)| *decided != Some(true) || *kept >= 1.0 - PART)
+    };
+    let asked = |of: fn(Option<bool>, f64) -> (Range, f64)| -> Vec<(Range, f64)> {
+        decided.iter().map(|decided| of(*decided, n)).collect()
+    };
+    let mut solve = |asked: Vec<(Range, f64)>| {
+        let (formulation, answer) = master.solve(solving, |bound| bound.promises(&asked))?;
+        let kept = answer.solution.columns[formulation.columns.len()..].to_vec();
+        Ok::<_, SolvingError>((formulation.value(answer.bound), kept))
+    };
+    let weighed = asked(|decided, n| match decided {
+        Some(kept) => (up_to(kept), n),
+        None => (up_to(true), 1.0),
+    });
+    let (most, kept) = solve(weighed)?;
+    if all_due(&kept) {
+        return Ok(Some((most - (n - 1.0) * due, kept)));
+    }
+    let (most, _) = solve(asked(|decided, _| (up_to(decided == Some(true)), 1.0)))?;
+    if most < due - WHOLE {
+        return Ok(None);
+    }
+    let bounded = asked(|decided, _| match decided {
+        Some(kept) => (Range::exactly(f64::from(u8::from(kept))), 1.0),
+        None => (up_to(true), 1.0),
+    });
+    match solve(bounded) {
+        Ok(solved) => Ok(Some(solved)),
+        Err(error) if error.is_infeasible() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// Choices made so far, and how many promises they may leave kept at most.
 struct Node {
@@ -18,11 +92,15 @@ struct Node {
     most: f64,
 }
 
-/// The members whose promises are given up: [members]. `bound`'s members are single jobs.
-pub(super) fn given_up(solving: &mut Solving, bound: &BoundObjective<'_>) -> Result<Vec<bool>, SolvingError> {
-    let n = bound.instance().n_members();
+/// The members whose promises are given up, all of them single jobs: [members].
+fn given_up(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    decided: Vec<Option<bool>>,
+) -> Result<Vec<bool>, SolvingError> {
+    let n = decided.len();
     let mut best: Option<(f64, Vec<bool>)> = None;
-    let mut open = vec![Node { decided: vec![None; n], most: n as f64 }];
+    let mut open = vec![Node { decided, most: n as f64 }];
     let mut nodes = 0;
     while let Some(node) = open.pop() {
         let beaten = |most: f64, best: &Option<(f64, Vec<bool>)>| {
@@ -39,22 +117,15 @@ pub(super) fn given_up(solving: &mut Solving, bound: &BoundObjective<'_>) -> Res
             solving.report().fallbacks.push(cut_short(n, *kept, most));
             break;
         }
-        let formulation = bound.promises(&node.decided);
-        let answer = match solving.solve(&formulation.program) {
-            Ok(answer) => answer,
-            Err(error) if error.is_infeasible() => continue,
-            Err(error) => return Err(error),
-        };
-        let most = formulation.value(formulation.program.objective(&answer.solution.columns));
-        let kept = &answer.solution.columns[formulation.columns.len()..];
+        let Some((most, kept)) = relaxation(solving, master, &node.decided)? else { continue };
         // Asking less of a job keeps an allocation feasible: those kept in part may be let off altogether.
-        let rounded: Vec<bool> = kept.iter().map(|kept| *kept < 1.0 - WHOLE).collect();
+        let rounded: Vec<bool> = kept.iter().map(|kept| *kept < 1.0 - PART).collect();
         let count = rounded.iter().filter(|given_up| !**given_up).count() as f64;
         if best.as_ref().is_none_or(|(kept, _)| count > *kept) {
             best = Some((count, rounded));
         }
         let fractional = (0..n)
-            .filter(|member| (WHOLE..1.0 - WHOLE).contains(&kept[*member]))
+            .filter(|member| (WHOLE..1.0 - PART).contains(&kept[*member]))
             .max_by(|a, b| kept[*a].total_cmp(&kept[*b]).then(b.cmp(a)));
         let Some(member) = fractional.filter(|_| !beaten(most, &best)) else { continue };
         // The more of it is kept, the likelier that keeping it works: that branch is taken first.

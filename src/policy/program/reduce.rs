@@ -2,26 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::index::{Id, JobIndex, WorkerTypeId};
+use crate::index::{Id, JobIndex};
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, ThroughputView};
 use crate::problem::{Colocation, Problem};
 use crate::program::{Classes, Instance, InstanceCombination, Part};
 use crate::units::{DollarsPerWorkerHour, Seconds};
-use crate::workload::Combination;
 
 /// What to take from a problem.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent switches, each read once")]
 pub(super) struct Selection<'a> {
     /// How throughputs are seen.
     pub(super) view: &'a ThroughputView,
-    /// Are pairs columns?
+    /// Do pairs count? Then jobs that may share workers with others are different.
     pub(super) pairs: bool,
     /// Group interchangeable jobs? Off where the answer must be the analytic centre over jobs.
     pub(super) classes: bool,
-    /// Leave out pairs that time slicing serves as well? Only where nothing but throughput counts.
-    pub(super) prune: bool,
     /// Do owners matter? Then jobs of different owners are different, and so are those whose order decides.
     pub(super) hierarchical: bool,
     /// Jobs let off their droppable constraints: [n], or empty if none is.
@@ -37,13 +33,14 @@ pub(super) struct Selection<'a> {
 pub(super) struct Reduced {
     pub(super) instance: Instance,
     pub(super) classes: Classes,
-    /// Pairs of members, behind the singles: (member, member), the same twice for a class with itself.
+    /// Pairs of members among the combinations, behind the singles: (member, member), the same twice for a class
+    /// with itself. None at first: they are added as they become columns.
     pub(super) pairs: Vec<(usize, usize)>,
     /// `thr_eq` of one job of each member, as the view has it: [members].
     pub(super) equal_share: Vec<f64>,
 }
 
-/// Groups the problem's jobs and gathers the instance.
+/// Groups the problem's jobs and gathers the instance, without pairs.
 pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     let n = problem.n_jobs();
     let k = problem.n_types();
@@ -72,10 +69,6 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
         combinations
             .push(InstanceCombination { parts: vec![part], scale_factor: scale_factor(problem, job) });
     }
-    let mut pairs = Vec::new();
-    if selection.pairs {
-        push_pairs(problem, selection, &classes, &mut combinations, &mut pairs);
-    }
     let types = problem.cluster().types();
     let mut type_data = BTreeMap::new();
     if types.iter().all(|kind| kind.price.is_some()) {
@@ -101,7 +94,7 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     let equal_share = (0..classes.len())
         .map(first)
         .map(|job| view::equal_share(problem, &throughput[job * k..(job + 1) * k]));
-    Reduced { equal_share: equal_share.collect(), instance, classes, pairs }
+    Reduced { equal_share: equal_share.collect(), instance, classes, pairs: Vec::new() }
 }
 
 fn scale_factor(problem: &Problem, job: usize) -> f64 {
@@ -165,66 +158,4 @@ fn classes(
         });
     }
     Classes::group(width, &keys)
-}
-
-fn push_pairs(
-    problem: &Problem,
-    selection: &Selection<'_>,
-    classes: &Classes,
-    combinations: &mut Vec<InstanceCombination>,
-    pairs: &mut Vec<(usize, usize)>,
-) {
-    for a in 0..classes.len() {
-        for b in a..classes.len() {
-            let first = classes.members(a)[0];
-            let second =
-                if a == b { classes.members(b).get(1).copied() } else { Some(classes.members(b)[0]) };
-            let Some(second) = second else { continue };
-            if let Some(combination) = pair(problem, selection, (a, first), (b, second)) {
-                combinations.push(combination);
-                pairs.push((a, b));
-            }
-        }
-    }
-}
-
-/// The combination of two classes, judged by one job of each; `None` if they share no worker type.
-fn pair(
-    problem: &Problem,
-    selection: &Selection<'_>,
-    (a, first): (usize, u32),
-    (b, second): (usize, u32),
-) -> Option<InstanceCombination> {
-    let (first, second) = (JobIndex::from_index(first as usize), JobIndex::from_index(second as usize));
-    let together = Combination::pair(first, second);
-    let swapped = together.first() != first;
-    let mut rows = [vec![0.0; problem.n_types()], vec![0.0; problem.n_types()]];
-    for kind in (0..problem.n_types()).map(WorkerTypeId::from_index) {
-        let Some(mut both) = problem.colocated(together, kind) else { continue };
-        if swapped {
-            both.reverse();
-        }
-        let alone = [problem.throughput()[(first, kind)], problem.throughput()[(second, kind)]];
-        // Time slicing the two on the same workers serves both as well and spends less time and no more
-        // capacity, so such a pair can be left out of any program in which only throughputs count.
-        let dominated = alone[0] > 0.0 && alone[1] > 0.0 && both[0] / alone[0] + both[1] / alone[1] <= 1.0;
-        if selection.prune && dominated {
-            continue;
-        }
-        rows[0][kind.index()] = both[0] * selection.view.factor(problem, first, kind);
-        rows[1][kind.index()] = both[1] * selection.view.factor(problem, second, kind);
-    }
-    if rows[0].iter().all(|value| *value == 0.0) {
-        return None;
-    }
-    let [mine, theirs] = rows;
-    let parts = if a == b {
-        vec![Part { member: a, uses: 2.0, throughput: mine }]
-    } else {
-        vec![
-            Part { member: a, uses: 1.0, throughput: mine },
-            Part { member: b, uses: 1.0, throughput: theirs },
-        ]
-    };
-    Some(InstanceCombination { parts, scale_factor: scale_factor(problem, first.index()) })
 }

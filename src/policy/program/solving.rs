@@ -5,7 +5,9 @@ use thiserror::Error;
 use crate::policy::decision::SolveReport;
 use crate::program::Program;
 use crate::solver::timing::Stopwatch;
-use crate::solver::{Backend, Basis, Limits, Solution, SolveError, Termination, WarmStart, solve_certified};
+use crate::solver::{
+    Backend, Basis, BasisStatus, Limits, Solution, SolveError, Termination, WarmStart, solve_certified,
+};
 
 /// Why a decision's programs were not solved.
 #[derive(Clone, Debug, Error)]
@@ -44,6 +46,8 @@ pub(super) struct Solving {
     limits: Limits,
     /// The basis of the last program of each shape (columns, rows), to start the next one from.
     basis: Option<Basis>,
+    /// Is that basis feasible for the next program, but far from optimal?
+    grown: bool,
     report: SolveReport,
     /// Every program as it is solved, where someone wants them.
     recorded: Option<Vec<Program>>,
@@ -56,6 +60,7 @@ impl Solving {
             conic,
             limits: Limits::default(),
             basis: None,
+            grown: false,
             report: SolveReport::default(),
             recorded: None,
         }
@@ -87,6 +92,23 @@ impl Solving {
         self.recorded.take().unwrap_or_default()
     }
 
+    /// Makes the last program's basis one of a program with more columns, put in at `at` to make `n_columns` there.
+    pub(super) fn grow_basis(&mut self, at: usize, n_columns: usize) {
+        if let Some(basis) = self.basis.as_mut().filter(|basis| basis.columns.len() >= at) {
+            basis.columns.splice(at..at, std::iter::repeat_n(BasisStatus::Lower, n_columns - at));
+            self.grown = true;
+        }
+    }
+
+    /// Makes the last program's basis one of a program with a row more, for which it is feasible, or with another
+    /// objective.
+    pub(super) fn hold_basis(&mut self, n_rows: usize) {
+        if let Some(basis) = &mut self.basis {
+            basis.rows.resize(n_rows.max(basis.rows.len()), BasisStatus::Basic);
+            self.grown = true;
+        }
+    }
+
     /// What the decision took so far.
     pub(super) fn report(&mut self) -> &mut SolveReport {
         &mut self.report
@@ -109,7 +131,8 @@ impl Solving {
             size.rows = program.n_rows();
             size.terms = program.term_values.len();
         }
-        let warm = WarmStart { basis: self.basis.take().filter(fits), columns: None };
+        let grown = std::mem::take(&mut self.grown);
+        let warm = WarmStart { basis: self.basis.take().filter(fits), feasible: grown, columns: None };
         let chain = if program.is_linear() { &mut self.linear } else { &mut self.conic };
         let clock = Stopwatch::start();
         let outcome =

@@ -80,7 +80,7 @@ fn limits_are_kept_and_told() {
 fn a_start_of_another_shape_is_left_out() {
     let program = (CASES[0].program)();
     let basis = Basis { columns: Vec::new(), rows: Vec::new() };
-    let warm = WarmStart { basis: Some(basis), columns: Some(vec![0.0; 9]) };
+    let warm = WarmStart { basis: Some(basis), columns: Some(vec![0.0; 9]), ..WarmStart::default() };
     let answer = Highs::new(Method::Simplex).solve(&program, &Limits::default(), Some(&warm)).unwrap();
     assert_eq!(answer.termination, Termination::Optimal);
 }

@@ -52,7 +52,7 @@ fn instances() -> impl Strategy<Value = Instance> {
 /// could be raised. Where raising one member costs another almost nothing (a price of 1e-4, say), what it sees
 /// depends on how exactly the others are held: it is good to five digits only.
 #[cfg(feature = "highs")]
-fn fill_by_definition(bound: &BoundObjective<'_>, slope: &[f64]) -> Vec<f64> {
+fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
     let n = slope.len();
     let mut solving = solving();
     let mut frozen: Vec<Option<f64>> = vec![None; n];
@@ -62,7 +62,7 @@ fn fill_by_definition(bound: &BoundObjective<'_>, slope: &[f64]) -> Vec<f64> {
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
-        let level = raise(&mut solving, bound, &demands).unwrap().level;
+        let level = raise(&mut solving, master, &demands).unwrap().level;
         let mut found = Vec::new();
         for member in (0..n).filter(|member| frozen[*member].is_none()) {
             let alone: Vec<Demand> = (0..n)
@@ -72,7 +72,7 @@ fn fill_by_definition(bound: &BoundObjective<'_>, slope: &[f64]) -> Vec<f64> {
                     (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
-            let gain = raise(&mut solving, bound, &alone).unwrap().level - level;
+            let gain = raise(&mut solving, master, &alone).unwrap().level - level;
             if gain <= 1e-6 * level.max(1e-9) {
                 found.push(member);
             }
@@ -98,11 +98,11 @@ proptest! {
     #[test]
     fn filling_agrees_with_its_definition(instance in instances(), weights in prop::collection::vec(0.3_f64..3.0, 7)) {
         let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-        let bound = objective.bind(&instance).unwrap();
+        let mut master = Master::of_instance(&objective, instance.clone());
         let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
-        let filled = fill(&mut solving(), &bound, |_| slope.clone(), &vec![0.0; slope.len()]).unwrap();
-        let found = leaves(&bound, &filled.class_time);
-        for (member, expected) in fill_by_definition(&bound, &slope).iter().enumerate() {
+        let filled = fill(&mut solving(), &mut master, |_| slope.clone(), &vec![0.0; slope.len()]).unwrap();
+        let found = leaves(&master.bound(), &filled.class_time);
+        for (member, expected) in fill_by_definition(&mut master, &slope).iter().enumerate() {
             let found = found[member];
             prop_assert!((found - expected).abs() <= 2e-5 * expected.max(1e-6), "{member}: {found} {expected}");
         }
@@ -119,16 +119,16 @@ proptest! {
         instance.data.insert("steps_remaining".into(), column(|s| s.1));
         instance.data.insert("isolated_elapsed".into(), column(|s| s.2));
         let objective = objective(Sense::Minimize, "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + 1[s]))");
-        let bound = objective.bind(&instance).unwrap();
-        let found = best_worst(&mut solving(), &bound).unwrap();
+        let mut master = Master::of_instance(&objective, instance.clone());
+        let found = best_worst(&mut solving(), &mut master).unwrap();
         prop_assert!(found.bound <= found.value);
         prop_assert!((found.value - found.bound) / found.value <= 1e-8, "{found:?}");
         // A level a little below the bound asks for more than any allocation gives.
         let below = found.bound * (1.0 - 1e-6);
-        let required = |member| bound.required(member, below).unwrap().value;
+        let required = |member| master.bound().required(member, below).unwrap().value;
         let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
         if demands.iter().all(|demand| demand.slope.is_finite()) {
-            let raised = raise(&mut solving(), &bound, &demands).unwrap();
+            let raised = raise(&mut solving(), &mut master, &demands).unwrap();
             prop_assert!(raised.bound < 1.0);
         }
     }

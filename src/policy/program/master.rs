@@ -1,0 +1,138 @@
+//! The programs of one decision: all over the same members, with the pairs that are columns so far.
+
+use crate::policy::program::pairs::Pairing;
+use crate::policy::program::pricing::Pricing;
+use crate::policy::program::reduce::Reduced;
+use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::program::{BoundObjective, Formulation, Objective, Sense};
+
+/// Fewer pairs than this are all columns from the start.
+pub(super) const PAIRS_MANY: usize = 1_000;
+/// What all pairs may better an optimum over some of them by, relative to it, for it to stand.
+const GAIN_MAX: f64 = 1e-9;
+
+/// An objective over a problem's members; its columns grow where pairs are priced.
+#[derive(Clone, Debug)]
+pub(super) struct Master<'a> {
+    objective: &'a Objective,
+    reduced: Reduced,
+    /// The pairs that may become columns; none where all are.
+    pricing: Option<Pricing>,
+}
+
+impl<'a> Master<'a> {
+    /// With every combination of `reduced` a column, and, of the pairs of `pairing`, all if there are no more than
+    /// `priced_from`.
+    /// The objective must have been bound to the instance before: pairs change nothing that could be refused.
+    pub(super) fn new(
+        objective: &'a Objective,
+        reduced: Reduced,
+        pairing: Option<Pairing>,
+        priced_from: usize,
+    ) -> Self {
+        let mut master = Self { objective, reduced, pricing: pairing.map(Pricing::new) };
+        if let Some(pricing) = &master.pricing {
+            if pricing.pairing().all().nth(priced_from).is_some() {
+                let needed = pricing.faster_together(&master.reduced.instance);
+                master.admit(needed);
+            } else {
+                master.admit_all();
+            }
+        }
+        master
+    }
+
+    /// Every combination of an instance a column.
+    #[cfg(test)]
+    pub(super) fn of_instance(objective: &'a Objective, instance: crate::program::Instance) -> Self {
+        let classes = crate::program::Classes::singletons(instance.n_members());
+        let reduced = Reduced { instance, classes, pairs: Vec::new(), equal_share: Vec::new() };
+        Self::new(objective, reduced, None, PAIRS_MANY)
+    }
+
+    /// The objective bound to the columns so far. Columns never change place: more come behind.
+    pub(super) fn bound(&self) -> BoundObjective<'_> {
+        let bound = self.objective.bind(&self.reduced.instance);
+        bound.unwrap_or_else(|error| unreachable!("bound before with fewer columns: {error}"))
+    }
+
+    /// What is optimized.
+    pub(super) fn objective(&self) -> &'a Objective {
+        self.objective
+    }
+
+    /// The members.
+    pub(super) fn reduced(&self) -> &Reduced {
+        &self.reduced
+    }
+
+    /// Are there pairs that are no columns yet?
+    pub(super) fn is_priced(&self) -> bool {
+        self.pricing.is_some()
+    }
+
+    /// Lets members off the droppable constraints: [members].
+    pub(super) fn waive(&mut self, waived: Vec<bool>) {
+        self.reduced.instance.waived = waived;
+    }
+
+    /// The members, with the pairs that became columns.
+    pub(super) fn into_reduced(self) -> Reduced {
+        self.reduced
+    }
+
+    /// Solves a program over all pairs: the answer's bound holds for every one of them.
+    pub(super) fn solve(
+        &mut self,
+        solving: &mut Solving,
+        formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
+    ) -> Result<(Formulation, Answer), SolvingError> {
+        let mut n_columns = None;
+        loop {
+            let formulation = formulate(&self.bound());
+            if let Some(before) = n_columns {
+                solving.grow_basis(before, formulation.columns.len());
+            }
+            n_columns = Some(formulation.columns.len());
+            let outcome = solving.solve(&formulation.program);
+            let Some(pricing) = &self.pricing else { return outcome.map(|answer| (formulation, answer)) };
+            let mut answer = match outcome {
+                Ok(answer) if !answer.solution.row_duals.is_empty() => answer,
+                // What some pairs do not allow, all may; and without prices they all must enter.
+                Ok(_) => {
+                    self.admit_all();
+                    continue;
+                }
+                Err(error) if error.is_unsolved() => {
+                    self.admit_all();
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let priced = pricing.price(&self.reduced.instance, &formulation, &answer);
+            let objective = formulation.program.objective(&answer.solution.columns);
+            if priced.entering.is_empty() || priced.slack <= GAIN_MAX * objective.abs() {
+                let sign = if formulation.program.sense == Sense::Maximize { 1.0 } else { -1.0 };
+                answer.bound += sign * priced.slack;
+                return Ok((formulation, answer));
+            }
+            self.admit(priced.entering);
+        }
+    }
+
+    fn admit(&mut self, pairs: Vec<(usize, usize)>) {
+        let Some(pricing) = &mut self.pricing else { return };
+        for (a, b) in pricing.admit(pairs) {
+            if let Some(combination) = pricing.pairing().combination(a, b) {
+                self.reduced.instance.combinations.push(combination);
+                self.reduced.pairs.push((a, b));
+            }
+        }
+    }
+
+    fn admit_all(&mut self) {
+        let all = self.pricing.as_ref().map(|pricing| pricing.pairing().all().collect());
+        self.admit(all.unwrap_or_default());
+        self.pricing = None;
+    }
+}

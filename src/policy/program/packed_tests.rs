@@ -1,0 +1,140 @@
+//! Priced pairs against programs that have every pair as a column.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::index::{Id, JobId, WorkerTypeId};
+use crate::policy::{Decision, Policy};
+use crate::problem::{Colocation, Problem, ProblemBuilder, matrix_columns};
+use crate::program::expression::Vocabulary;
+use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
+use crate::throughput::Throughputs;
+use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
+
+/// The objectives of the packed policies, and one that minimizes over a sum.
+fn objectives() -> Vec<(Sense, &'static str, bool)> {
+    vec![
+        (
+            Sense::Maximize,
+            "min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))",
+            false,
+        ),
+        (
+            Sense::Maximize,
+            "lexicographic_min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))",
+            false,
+        ),
+        (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)", false),
+        (
+            Sense::Minimize,
+            "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))",
+            false,
+        ),
+        (Sense::Maximize, "sum_over_jobs(sum_over_worker_types(throughput_on(type) / price(type)))", true),
+        (Sense::Maximize, "sum_over_jobs(weight * throughput / equal_share_throughput)", false),
+    ]
+}
+
+fn policy((sense, text, promises): (Sense, &str, bool), priced: bool) -> ProgramPolicy {
+    let mut text = ObjectiveText::new(sense, text);
+    if promises {
+        text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
+    }
+    let objective = Objective::check(&text, Vocabulary::default()).unwrap();
+    let mut policy = ProgramPolicy::try_new(ProgramOptions {
+        name: "tested".to_owned(),
+        objective,
+        view: crate::policy::ThroughputView::Measured,
+        pairs: true,
+        refine: Refine::Utilization,
+        hierarchical: false,
+        discounted: false,
+        backend: None,
+    })
+    .unwrap();
+    policy.priced_from = if priced { 0 } else { usize::MAX };
+    policy
+}
+
+#[derive(Clone, Debug)]
+struct Drawn {
+    row: prop::sample::Index,
+    weight: f64,
+    hours: f64,
+    /// Time to the SLO over the time it takes alone on the fastest workers.
+    slack: f64,
+}
+
+fn drawn(most: usize) -> impl Strategy<Value = Vec<Drawn>> {
+    let job = (any::<prop::sample::Index>(), 0.5_f64..4.0, 0.2_f64..50.0, 1.05_f64..8.0);
+    let job = job.prop_map(|(row, weight, hours, slack)| Drawn { row, weight, hours, slack });
+    prop::collection::vec(job, 2..=most)
+}
+
+/// Jobs of a few types of the standard matrix, no two alike.
+fn problem(jobs: &[Drawn], workers: u32) -> Problem {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let prices = [2.48, 1.46, 0.45];
+    let kinds = ["v100", "p100", "k80"].map(|name| (name, workers));
+    let mut cluster = crate::Cluster::try_new(kinds).unwrap();
+    for (kind, price) in prices.into_iter().enumerate() {
+        cluster.set_price(WorkerTypeId::from_index(kind), DollarsPerWorkerHour::new(price));
+    }
+    let columns = matrix_columns(&cluster, &throughputs).unwrap();
+    let rows: Vec<_> =
+        throughputs.rows().ids().filter(|row| throughputs.rows()[*row].scale_factor <= 2).collect();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for (index, drawn) in jobs.iter().enumerate() {
+        let row = rows[drawn.row.index(rows.len())];
+        let speeds: Vec<f64> =
+            columns.iter().map(|column| column.map_or(0.0, |c| throughputs.alone(row, c))).collect();
+        let fastest = speeds.iter().copied().fold(0.0, f64::max);
+        let job = crate::problem::ActiveJob {
+            scale_factor: throughputs.rows()[row].scale_factor,
+            weight: drawn.weight,
+            steps_remaining: Steps::new(drawn.hours * 3600.0 * fastest),
+            elapsed: Seconds::new(drawn.hours * 100.0),
+            slo_remaining: Some(Seconds::new(drawn.hours * 3600.0 * drawn.slack)),
+            row: Some(row),
+            ..crate::problem::ActiveJob::new(JobId::from_index(index))
+        };
+        builder.job(job, &speeds);
+    }
+    builder.colocation(Colocation::Rows { throughputs, columns });
+    builder.build().unwrap()
+}
+
+fn decide(policy: &mut ProgramPolicy, problem: &Problem) -> Decision {
+    let decision = policy.allocate(problem).unwrap();
+    assert!(decision.objective.as_ref().unwrap().optimal, "{:?}", decision.objective);
+    decision
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn priced_pairs_lose_nothing(jobs in drawn(14), workers in 2_u32..5) {
+        let problem = problem(&jobs, workers);
+        for objective in objectives() {
+            let every = decide(&mut policy(objective, false), &problem);
+            let priced = decide(&mut policy(objective, true), &problem);
+            prop_assert_eq!(every.dropped.len(), priced.dropped.len());
+            let fallbacks = priced.solve.unwrap().fallbacks;
+            prop_assert!(fallbacks.is_empty(), "{fallbacks:?}");
+            if every.dropped != priced.dropped {
+                // Other jobs may be let off, as long as they are as many.
+                continue;
+            }
+            let (one, other) = (every.objective.unwrap(), priced.objective.unwrap());
+            prop_assert!((one.value - other.value).abs() <= 1e-8 * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
+            if let (Some(one), Some(other)) = (every.levels.filter(|_| objective.1.starts_with("lexi")), priced.levels) {
+                for (one, other) in one.iter().zip(&other) {
+                    prop_assert!((one - other).abs() <= 1e-6 * one.abs(), "{one} {other}");
+                }
+            }
+        }
+    }
+}

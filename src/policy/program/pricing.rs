@@ -1,0 +1,195 @@
+//! Column generation: which pairs of members would better an optimum over some of the pairs.
+//!
+//! A linear program with every pair has n² columns and optima that use 2n + K of them. So it is solved over few
+//! pairs, its dual values price the others, those that would pay enter, and so on until none would.
+//!
+//! **What a pair would pay.** Every coefficient of a column of (member m, worker type j) is a sum of a part
+//! proportional to its throughput there and a part that is its time or its workers, which only the time row and the
+//! capacity row have (programs that read `time_on` are not priced). With μ and κ the dual values of those rows,
+//! the reduced cost of m's own column, d = A·T − μ_m − s·κ_j, thus gives A, and that of a pair is
+//!
+//!   d(a, b, j) = (A_aj·T_ab,j − μ_a) + (A_bj·T_ba,j − μ_b) − s·κ_j.
+//!
+//! Throughputs depend on kinds alone, so the best partner of every member among a kind is that kind's member with
+//! the largest bracket: O(n·kinds·K) numbers price all n²·K columns.
+//!
+//! **The bound.** Duals of the restricted program bound the full one too, once κ_j is raised by the largest d/s of
+//! the pairs on j, which costs w_j times that (Lagrangian duality; Desrosiers and Lübbecke, *A primer in column
+//! generation*, 2005). Every number is recomputed from the program, so the bound holds whatever the solver says.
+
+use std::collections::BTreeSet;
+
+use crate::policy::program::pairs::Pairing;
+use crate::policy::program::solving::Answer;
+use crate::program::{Formulation, Instance, Range, RowRole, Sense};
+
+/// A pair enters only if it might better the optimum by this much of it: below are a solver's tolerances.
+const GAIN_MIN: f64 = 1e-10;
+
+/// All pairs, and which of them are columns.
+#[derive(Clone, Debug)]
+pub(super) struct Pricing {
+    pairing: Pairing,
+    admitted: BTreeSet<(usize, usize)>,
+}
+
+/// What pricing found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Priced {
+    /// Pairs that would better the optimum, each member's best: none if it is one over all pairs.
+    pub(super) entering: Vec<(usize, usize)>,
+    /// By how much, at most, all pairs better the objective of the program solved: ≥ 0.
+    pub(super) slack: f64,
+}
+
+/// Dual values per member and worker type.
+struct Prices {
+    /// A: [members × K].
+    throughput: Vec<f64>,
+    /// μ: [members].
+    time: Vec<f64>,
+    /// κ: `[K]`.
+    capacity: Vec<f64>,
+}
+
+/// The two best of a kind beside another on one worker type: (what it pays, member).
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    first: (f64, usize),
+    second: f64,
+}
+
+impl Pricing {
+    /// No pair is a column yet.
+    pub(super) fn new(pairing: Pairing) -> Self {
+        Self { pairing, admitted: BTreeSet::new() }
+    }
+
+    /// What two members get beside each other.
+    pub(super) fn pairing(&self) -> &Pairing {
+        &self.pairing
+    }
+
+    /// Notes that these pairs are columns now; gives back those that were none.
+    pub(super) fn admit(&mut self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+        pairs.into_iter().filter(|pair| self.admitted.insert(*pair)).collect()
+    }
+
+    /// Pairs in which a member is faster than alone: with them, bounds on what members can reach hold for all.
+    pub(super) fn faster_together(&self, instance: &Instance) -> Vec<(usize, usize)> {
+        let kinds = &self.pairing.kinds;
+        let mut pairs = Vec::new();
+        for member in 0..instance.n_members() {
+            let alone = &instance.combinations[member].parts[0].throughput;
+            let of = |other| self.pairing.beside(kinds.class_of(member), other);
+            for j in 0..alone.len() {
+                let best = (0..kinds.len())
+                    .filter_map(|other| of(other).map(|speeds| (speeds[j], other)))
+                    .filter(|(speed, _)| *speed > alone[j])
+                    .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+                let Some((_, other)) = best else { continue };
+                let partner =
+                    |partner: &&u32| **partner as usize != member || self.pairing.n_jobs(member) > 1;
+                let partner = kinds.members(other).iter().find(partner).map(|partner| *partner as usize);
+                pairs.extend(partner.map(|partner| (member.min(partner), member.max(partner))));
+            }
+        }
+        pairs
+    }
+
+    /// Prices every pair at the dual values of an answer.
+    pub(super) fn price(&self, instance: &Instance, formulation: &Formulation, answer: &Answer) -> Priced {
+        let prices = self.prices(instance, formulation, &answer.solution.row_duals);
+        let (n, k) = (instance.n_members(), instance.n_types());
+        let kinds = &self.pairing.kinds;
+        let mut entering = BTreeSet::new();
+        // What one worker of each type would pay at most.
+        let mut most = vec![0.0_f64; k];
+        let mut chosen: Vec<Option<(f64, usize)>> = vec![None; n * k];
+        let least = GAIN_MIN * formulation.program.objective(&answer.solution.columns).abs();
+        for g in 0..kinds.len() {
+            for h in 0..kinds.len() {
+                let (Some(mine), Some(theirs)) = (self.pairing.beside(g, h), self.pairing.beside(h, g))
+                else {
+                    continue;
+                };
+                let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
+                for j in (0..k).filter(|j| mine[*j] > 0.0 && scale_factor <= instance.capacity[*j]) {
+                    let pays = |member: usize, speed: f64| {
+                        prices.throughput[member * k + j].mul_add(speed, -prices.time[member])
+                    };
+                    let best = best(kinds.members(h), |member| pays(member, theirs[j]));
+                    for member in kinds.members(g).iter().map(|member| *member as usize) {
+                        let itself = best.first.1 == member && self.pairing.n_jobs(member) == 1;
+                        let partner = if itself { best.second } else { best.first.0 };
+                        let gain = pays(member, mine[j]) + partner - scale_factor * prices.capacity[j];
+                        most[j] = most[j].max(gain / scale_factor);
+                        let known = &mut chosen[member * k + j];
+                        if !itself && gain > known.map_or(0.0, |(gain, _)| gain) {
+                            *known = Some((gain, best.first.1));
+                        }
+                    }
+                }
+            }
+        }
+        for (place, (gain, partner)) in
+            chosen.iter().enumerate().filter_map(|(place, best)| best.map(|best| (place, best)))
+        {
+            let (member, j) = (place / k, place % k);
+            let pair = (member.min(partner), member.max(partner));
+            if gain * instance.capacity[j] > least && !self.admitted.contains(&pair) {
+                entering.insert(pair);
+            }
+        }
+        let slack = most.iter().zip(&instance.capacity).map(|(most, workers)| most * workers).sum();
+        Priced { entering: entering.into_iter().collect(), slack }
+    }
+
+    /// Dual values of a program in class time, in units of its objective, taken as a maximization.
+    fn prices(&self, instance: &Instance, formulation: &Formulation, duals: &[f64]) -> Prices {
+        let (n, k) = (instance.n_members(), instance.n_types());
+        let program = &formulation.program;
+        let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
+        let mut prices = Prices { throughput: vec![0.0; n * k], time: vec![0.0; n], capacity: vec![0.0; k] };
+        let mut reduced: Vec<f64> = program.cost[..formulation.columns.len()].to_vec();
+        for (row, role) in formulation.rows.iter().enumerate() {
+            // A multiplier whose bound is infinite is no bound's: the certificate cuts it, too.
+            let Range { lower, upper } = program.rows[row];
+            let finite = if sign * duals[row] > 0.0 { upper.is_finite() } else { lower.is_finite() };
+            let dual = if finite { duals[row] } else { 0.0 };
+            for (column, value) in program.row(row) {
+                if let Some(reduced) = reduced.get_mut(column) {
+                    *reduced -= dual * value;
+                }
+            }
+            let price = sign * dual / formulation.row_scales[row];
+            match role {
+                RowRole::Time { member } => prices.time[*member] = price,
+                RowRole::Capacity { worker_type } => prices.capacity[*worker_type] = price,
+                _ => {}
+            }
+        }
+        for (column, reduced) in formulation.columns.iter().zip(reduced) {
+            if column.combination < n {
+                let (member, j) = (column.combination, column.worker_type);
+                let speed = instance.combinations[member].parts[0].throughput[j];
+                let spent = prices.time[member] + self.pairing.scale_factor(member) * prices.capacity[j];
+                prices.throughput[member * k + j] = (sign * reduced + spent) / speed;
+            }
+        }
+        prices
+    }
+}
+
+fn best(members: &[u32], pays: impl Fn(usize) -> f64) -> Best {
+    let mut best = Best { first: (f64::NEG_INFINITY, usize::MAX), second: f64::NEG_INFINITY };
+    for member in members.iter().map(|member| *member as usize) {
+        let paid = pays(member);
+        if paid > best.first.0 {
+            best = Best { first: (paid, member), second: best.first.0 };
+        } else if paid > best.second {
+            best.second = paid;
+        }
+    }
+    best
+}
