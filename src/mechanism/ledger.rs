@@ -7,8 +7,9 @@
 //! | `share`    | [slot × type]   | 1    | X                                                         |
 //! | `runs`     | [slot × type]   |      | every member has a throughput there                       |
 //! | `total`    | [type]          | s    | Σ received, as the published system counts it             |
-
-use std::collections::BTreeMap;
+//!
+//! Where every two jobs have an account most of the n²/2 never receive a thing: what is done at a reset is in
+//! proportion to the accounts that have a share or have run, not to all of them.
 
 use super::options::{MechanismOptions, PairStart, Ties};
 use crate::index::JobId;
@@ -24,47 +25,62 @@ pub(super) struct Account {
     /// Places of the members among the jobs; the second equals the first for a job alone.
     pub(super) members: [u32; 2],
     pub(super) scale_factor: u32,
-    /// Has a row in the allocation.
-    pub(super) allocated: bool,
-    /// Tells this combination from earlier ones in the same place.
+    /// The allocation in which it last had a row.
+    adopted: u32,
+    /// Tells this combination from earlier ones in the same place, and earlier ones everywhere; 0 = closed.
     pub(super) generation: u64,
 }
 
 /// A job in the ledger.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) scale_factor: u32,
-    /// The selection in which it was last taken.
-    pub(super) taken: u64,
     /// Where it stands alone.
     pub(super) alone: Slot,
+    /// Its pairs: the other member's place, and where the pair stands.
+    pub(super) pairs: Vec<(u32, Slot)>,
 }
 
 /// All accounts.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) n_types: usize,
+    ties: Ties,
     pub(super) accounts: Vec<Account>,
     pub(super) received: Vec<f64>,
     pub(super) deficit: Vec<f64>,
     pub(super) share: Vec<f64>,
     pub(super) runs: Vec<bool>,
     pub(super) total: Vec<f64>,
-    /// Places in use, in the order that breaks ties.
+    /// Places in use, in the order that breaks ties once [sorted](Self::sort).
     pub(super) order: Vec<Slot>,
+    sorted: bool,
     /// Jobs by place.
     pub(super) members: Vec<Member>,
-    slots: BTreeMap<Combination<JobId>, Slot>,
-    places: BTreeMap<JobId, u32>,
+    /// The selection in which each job was last taken: [place].
+    pub(super) taken: Vec<u64>,
+    /// Active jobs and their places, by id.
+    jobs: Vec<(JobId, u32)>,
+    /// Places that have a share, with their generations: some may have been closed since.
+    shared: Vec<(Slot, u64)>,
+    /// Places whose account is not what a reset leaves, likewise.
+    touched: Vec<(Slot, u64)>,
+    /// Is it among them? [slot]
+    is_touched: Vec<bool>,
     free_slots: Vec<Slot>,
     free_places: Vec<u32>,
     generation: u64,
+    /// Counts allocations.
+    adoption: u32,
+    /// Accounts up to this generation count as having a row in the allocation.
+    allocated_until: u64,
 }
 
 impl Ledger {
-    pub(super) fn new(n_types: usize) -> Self {
+    pub(super) fn new(n_types: usize, ties: Ties) -> Self {
         Self {
             n_types,
+            ties,
             accounts: Vec::new(),
             received: Vec::new(),
             deficit: Vec::new(),
@@ -72,12 +88,18 @@ impl Ledger {
             runs: Vec::new(),
             total: vec![0.0; n_types],
             order: Vec::new(),
+            sorted: true,
             members: Vec::new(),
-            slots: BTreeMap::new(),
-            places: BTreeMap::new(),
+            taken: Vec::new(),
+            jobs: Vec::new(),
+            shared: Vec::new(),
+            touched: Vec::new(),
+            is_touched: Vec::new(),
             free_slots: Vec::new(),
             free_places: Vec::new(),
             generation: 0,
+            adoption: 1,
+            allocated_until: 0,
         }
     }
 
@@ -91,43 +113,99 @@ impl Ledger {
         self.accounts.get(slot as usize).is_some_and(|account| account.generation == generation)
     }
 
+    /// Has it a row in the allocation?
+    pub(super) fn is_allocated(&self, account: &Account) -> bool {
+        account.adopted == self.adoption || account.generation <= self.allocated_until
+    }
+
+    fn place(&self, job: JobId) -> Option<u32> {
+        let position = self.jobs.binary_search_by_key(&job, |(id, _)| *id).ok()?;
+        Some(self.jobs[position].1)
+    }
+
     pub(super) fn slot(&self, combination: Combination<JobId>) -> Option<Slot> {
-        self.slots.get(&combination).copied()
+        let first = &self.members[self.place(combination.first())? as usize];
+        let Some(second) = combination.second() else { return Some(first.alone) };
+        let place = self.place(second)?;
+        // Either member knows the pair: ask the one with fewer.
+        let (known, other) = match &self.members[place as usize] {
+            second if second.pairs.len() < first.pairs.len() => {
+                (second, self.accounts[first.alone as usize].members[0])
+            }
+            _ => (first, place),
+        };
+        known.pairs.iter().find(|(partner, _)| *partner == other).map(|(_, slot)| *slot)
     }
 
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
-        self.places.keys().copied()
+        self.jobs.iter().map(|(job, _)| *job)
+    }
+
+    /// Places of the jobs, by id.
+    pub(super) fn places(&self) -> impl Iterator<Item = u32> {
+        self.jobs.iter().map(|(_, place)| *place)
     }
 
     pub(super) fn has_job(&self, job: JobId) -> bool {
-        self.places.contains_key(&job)
+        self.place(job).is_some()
     }
 
     /// Opens the account of a job alone.
     pub(super) fn add_job(&mut self, job: JobId, scale_factor: u32, runs: &[bool], credit: f64) -> Slot {
-        assert!(!self.has_job(job), "job {job} is in the ledger already");
-        let member = Member { scale_factor, taken: 0, alone: 0 };
+        let position = match self.jobs.binary_search_by_key(&job, |(id, _)| *id) {
+            Ok(_) => panic!("job {job} is in the ledger already"),
+            Err(position) => position,
+        };
         let place = self.free_places.pop().unwrap_or_else(|| {
-            self.members.push(member);
+            self.members.push(Member { scale_factor, alone: 0, pairs: Vec::new() });
+            self.taken.push(0);
             u32::try_from(self.members.len() - 1).expect("fewer than 2^32 jobs")
         });
-        self.members[place as usize] = member;
-        self.places.insert(job, place);
-        let slot = self.open(Combination::single(job), runs, credit);
+        let member = &mut self.members[place as usize];
+        member.scale_factor = scale_factor;
+        member.pairs.clear();
+        self.taken[place as usize] = 0;
+        self.jobs.insert(position, (job, place));
+        let slot = self.open(Combination::single(job), [place, place], runs, (credit, credit));
         self.members[place as usize].alone = slot;
         slot
     }
 
-    /// Opens the account of a combination of known jobs.
-    pub(super) fn open(&mut self, combination: Combination<JobId>, runs: &[bool], credit: f64) -> Slot {
-        let first = self.places[&combination.first()];
-        let second = combination.second().map_or(first, |job| self.places[&job]);
+    /// Opens the account of a pair at its [places](Self::pair_places); `start` is what it counts as having received,
+    /// of the `credit` that everyone has after a reset.
+    pub(super) fn add_pair(
+        &mut self,
+        pair: Combination<JobId>,
+        [first, second]: [u32; 2],
+        runs: &[bool],
+        (start, credit): (f64, f64),
+    ) -> Slot {
+        let slot = self.open(pair, [first, second], runs, (start, credit));
+        self.members[first as usize].pairs.push((second, slot));
+        self.members[second as usize].pairs.push((first, slot));
+        slot
+    }
+
+    /// The places of a pair's members, if they are known and need equally many workers.
+    pub(super) fn pair_places(&self, pair: Combination<JobId>) -> Option<[u32; 2]> {
+        let (first, second) = (self.place(pair.first())?, self.place(pair.second()?)?);
+        let scale_factor = |place: u32| self.members[place as usize].scale_factor;
+        (scale_factor(first) == scale_factor(second)).then_some([first, second])
+    }
+
+    fn open(
+        &mut self,
+        combination: Combination<JobId>,
+        members: [u32; 2],
+        runs: &[bool],
+        (start, credit): (f64, f64),
+    ) -> Slot {
         self.generation += 1;
         let account = Account {
             combination,
-            members: [first, second],
-            scale_factor: self.members[first as usize].scale_factor,
-            allocated: false,
+            members,
+            scale_factor: self.members[members[0] as usize].scale_factor,
+            adopted: 0,
             generation: self.generation,
         };
         let slot = self.free_slots.pop().unwrap_or_else(|| {
@@ -137,86 +215,131 @@ impl Ledger {
             self.deficit.resize(size, 0.0);
             self.share.resize(size, 0.0);
             self.runs.resize(size, false);
+            self.is_touched.push(false);
             u32::try_from(self.accounts.len() - 1).expect("fewer than 2^32 combinations")
         });
         self.accounts[slot as usize] = account;
         let cells = self.row(slot)..self.row(slot) + self.n_types;
-        self.received[cells.clone()].fill(credit);
+        self.received[cells.clone()].fill(start);
         self.deficit[cells.clone()].fill(0.0);
         self.share[cells.clone()].fill(0.0);
         self.runs[cells].copy_from_slice(runs);
-        self.slots.insert(combination, slot);
+        self.is_touched[slot as usize] = false;
+        if start.total_cmp(&credit).is_ne() {
+            self.touch(slot);
+        }
+        let last = self.order.last().map(|last| self.accounts[*last as usize].combination);
+        self.sorted &= last.is_none_or(|last| self.ties.key(last) < self.ties.key(combination));
         self.order.push(slot);
         slot
     }
 
     /// Closes every account of a job.
     pub(super) fn remove_job(&mut self, job: JobId) {
-        let Some(place) = self.places.remove(&job) else { return };
+        let Ok(position) = self.jobs.binary_search_by_key(&job, |(id, _)| *id) else { return };
+        let (_, place) = self.jobs.remove(position);
         self.free_places.push(place);
-        let gone = |account: &Account| account.members.contains(&place);
-        let (accounts, slots, free) = (&mut self.accounts, &mut self.slots, &mut self.free_slots);
-        self.order.retain(|slot| {
-            let account = &mut accounts[*slot as usize];
-            if gone(account) {
-                slots.remove(&account.combination);
-                account.generation = 0;
-                free.push(*slot);
-                return false;
+        let pairs = std::mem::take(&mut self.members[place as usize].pairs);
+        for (partner, _) in &pairs {
+            let of_partner = &mut self.members[*partner as usize].pairs;
+            if let Some(position) = of_partner.iter().position(|(other, _)| *other == place) {
+                of_partner.swap_remove(position);
             }
-            true
+        }
+        let alone = self.members[place as usize].alone;
+        for slot in pairs.iter().map(|(_, slot)| *slot).chain([alone]) {
+            self.accounts[slot as usize].generation = 0;
+        }
+        let (accounts, free) = (&self.accounts, &mut self.free_slots);
+        self.order.retain(|slot| {
+            let open = accounts[*slot as usize].generation != 0;
+            if !open {
+                free.push(*slot);
+            }
+            open
         });
     }
 
     pub(super) fn n_jobs(&self) -> usize {
-        self.places.len()
+        self.jobs.len()
     }
 
-    /// Are both members known, with equal scale factors?
-    pub(super) fn can_pair(&self, pair: Combination<JobId>) -> bool {
-        let scale_factor =
-            |job: JobId| self.places.get(&job).map(|place| self.members[*place as usize].scale_factor);
-        let Some(second) = pair.second() else { return false };
-        scale_factor(pair.first()).is_some() && scale_factor(pair.first()) == scale_factor(second)
+    fn touch(&mut self, slot: Slot) {
+        if !self.is_touched[slot as usize] {
+            self.is_touched[slot as usize] = true;
+            self.touched.push((slot, self.accounts[slot as usize].generation));
+        }
+    }
+
+    /// A combination ran on a type.
+    pub(super) fn receive(&mut self, slot: Slot, column: usize, time: f64) {
+        self.touch(slot);
+        let cell = self.row(slot) + column;
+        self.received[cell] += time;
+        self.total[column] += time;
     }
 
     /// Nobody has a share.
     pub(super) fn clear_shares(&mut self) {
-        self.share.fill(0.0);
-        for account in &mut self.accounts {
-            account.allocated = false;
+        for (slot, generation) in std::mem::take(&mut self.shared) {
+            if self.is_current(slot, generation) {
+                let row = self.row(slot);
+                self.share[row..row + self.n_types].fill(0.0);
+            }
         }
+        self.adoption += 1;
+        self.allocated_until = 0;
     }
 
-    /// Every combination counts as having a row in the allocation.
+    /// A combination has a row in the allocation.
+    pub(super) fn allocate(&mut self, slot: Slot) {
+        self.accounts[slot as usize].adopted = self.adoption;
+    }
+
+    /// Every combination counts as having one.
     pub(super) fn allocate_all(&mut self) {
-        for slot in &self.order {
-            self.accounts[*slot as usize].allocated = true;
-        }
+        self.allocated_until = self.generation;
     }
 
     pub(super) fn set_shares(&mut self, slot: Slot, shares: &[f64]) {
         let row = self.row(slot);
         self.share[row..row + self.n_types].copy_from_slice(shares);
-        self.accounts[slot as usize].allocated = true;
+        if shares.iter().any(|share| *share != 0.0) {
+            self.shared.push((slot, self.accounts[slot as usize].generation));
+        }
+        self.allocate(slot);
+    }
+
+    /// Accounts that have a share, in no order.
+    pub(super) fn shared(&self) -> impl Iterator<Item = Slot> {
+        let current = |(slot, generation): &&(Slot, u64)| self.is_current(*slot, *generation);
+        self.shared.iter().filter(current).map(|(slot, _)| *slot)
     }
 
     /// Settles accounts after `elapsed` seconds: the deficit grows by what was owed and not run, and what was
-    /// received starts again at the credit.
+    /// received starts again at the credit. An account that is owed nothing and has run nothing stays as it is.
     pub(super) fn settle(&mut self, elapsed: f64, credit: f64) {
-        self.total.fill(0.0);
-        for slot in &self.order {
-            let row = *slot as usize * self.n_types;
-            let allocated = self.accounts[*slot as usize].allocated;
-            for column in 0..self.n_types {
-                let cell = row + column;
-                let run = self.received[cell] - credit;
-                let owed = if allocated { self.share[cell] * elapsed } else { 0.0 };
-                self.deficit[cell] += owed - run;
-                self.received[cell] = credit;
-                self.total[column] += credit;
+        for index in 0..self.shared.len() {
+            let (slot, generation) = self.shared[index];
+            if self.is_current(slot, generation) {
+                self.touch(slot);
             }
         }
+        let mut touched = std::mem::take(&mut self.touched);
+        for (slot, generation) in touched.drain(..) {
+            if !self.is_current(slot, generation) {
+                continue;
+            }
+            self.is_touched[slot as usize] = false;
+            let row = self.row(slot);
+            for cell in row..row + self.n_types {
+                let run = self.received[cell] - credit;
+                self.deficit[cell] += self.share[cell] * elapsed - run;
+                self.received[cell] = credit;
+            }
+        }
+        self.touched = touched;
+        self.total.fill(repeated(credit, self.order.len()));
     }
 
     /// The first deficit of a pair that would have been there, uncredited, at the last settlement.
@@ -231,18 +354,42 @@ impl Ledger {
         }
     }
 
-    /// Puts accounts in the order that breaks ties.
-    pub(super) fn sort(&mut self, ties: Ties) {
-        let accounts = &self.accounts;
-        let insertion = |combination: Combination<JobId>| {
-            let last = combination.second().unwrap_or(combination.first());
-            (last, combination.is_pair(), combination.first())
-        };
-        match ties {
-            Ties::JobId => self.order.sort_unstable_by_key(|slot| accounts[*slot as usize].combination),
-            Ties::Insertion => {
-                self.order.sort_unstable_by_key(|slot| insertion(accounts[*slot as usize].combination));
-            }
+    /// Puts an open account into a saved state.
+    pub(super) fn restore(&mut self, slot: Slot, [received, deficit, share]: [&[f64]; 3], allocated: bool) {
+        let row = self.row(slot)..self.row(slot) + self.n_types;
+        self.received[row.clone()].copy_from_slice(received);
+        self.deficit[row].copy_from_slice(deficit);
+        self.touch(slot);
+        self.set_shares(slot, share);
+        if !allocated {
+            self.accounts[slot as usize].adopted = 0;
         }
     }
+
+    /// Puts accounts in the order that breaks ties.
+    pub(super) fn sort(&mut self) {
+        if !self.sorted {
+            let (accounts, ties) = (&self.accounts, self.ties);
+            self.order.sort_unstable_by_key(|slot| ties.key(accounts[*slot as usize].combination));
+            self.sorted = true;
+        }
+    }
+}
+
+impl Ties {
+    /// What is ordered by.
+    fn key(self, combination: Combination<JobId>) -> (JobId, bool, JobId) {
+        let (first, last) = (combination.first(), combination.second().unwrap_or(combination.first()));
+        match self {
+            Self::JobId => (first, combination.is_pair(), last),
+            Self::Insertion => (last, combination.is_pair(), first),
+        }
+    }
+}
+
+/// The sum of so many equal terms, as adding them one by one rounds it.
+fn repeated(term: f64, n: usize) -> f64 {
+    let product = term * n as f64;
+    // Whole numbers below 2^53 are not rounded.
+    if term.fract() == 0.0 && product < 9e15 { product } else { (0..n).fold(0.0, |sum, _| sum + term) }
 }

@@ -60,7 +60,7 @@ impl Mechanism {
         Self {
             options,
             rules: Rules::default(),
-            ledger: Ledger::new(n_types),
+            ledger: Ledger::new(n_types, options.ties),
             workers: Workers::new(cluster, options.last_server),
             resets: Resets { changed: true, ..Resets::default() },
             current: Leases::default(),
@@ -157,9 +157,7 @@ impl Mechanism {
     }
 
     fn add_received(&mut self, slot: Slot, worker_type: WorkerTypeId, time: Seconds) {
-        let cell = self.ledger.row(slot) + worker_type.index();
-        self.ledger.received[cell] += time.get();
-        self.ledger.total[worker_type.index()] += time.get();
+        self.ledger.receive(slot, worker_type.index(), time.get());
     }
 
     /// Is a re-computation due? Something changed, and the last reset was long enough ago, or there was none; or it
@@ -219,7 +217,7 @@ impl Mechanism {
         self.rules = rules;
         for job in ids {
             if let Some(slot) = self.ledger.slot(Combination::single(*job)) {
-                self.ledger.accounts[slot as usize].allocated = true;
+                self.ledger.allocate(slot);
             }
         }
         for (row, combination) in allocation.combinations().enumerate() {
@@ -258,11 +256,10 @@ impl Mechanism {
         runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
         start: f64,
     ) -> Option<Slot> {
-        if !self.ledger.can_pair(pair) {
-            return None;
-        }
+        let places = self.ledger.pair_places(pair)?;
         self.fill_runs(pair, runs);
-        Some(self.ledger.open(pair, &self.runs, start))
+        let credit = self.options.initial_credit.get();
+        Some(self.ledger.add_pair(pair, places, &self.runs, (start, credit)))
     }
 
     fn open_all_pairs(&mut self, runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool) {
@@ -281,8 +278,12 @@ impl Mechanism {
 
     /// The leases of the next round, types being filled in the order given: selection, then placement.
     pub fn assign(&mut self, order: &[WorkerTypeId]) {
+        for lease in &self.previous.leases {
+            if let Some(of_slot) = self.previous_of.get_mut(lease.slot as usize) {
+                *of_slot = NO_LEASE;
+            }
+        }
         std::mem::swap(&mut self.previous, &mut self.current);
-        self.previous_of.clear();
         self.previous_of.resize(self.ledger.accounts.len(), NO_LEASE);
         for (index, lease) in (0_u32..).zip(&self.previous.leases) {
             if self.ledger.is_current(lease.slot, lease.generation) {
@@ -337,7 +338,7 @@ impl Mechanism {
                 continue;
             }
             let account = self.ledger.accounts[*slot as usize];
-            if !account.allocated && self.options.unallocated == Unallocated::Block {
+            if self.options.unallocated == Unallocated::Block && !self.ledger.is_allocated(&account) {
                 continue;
             }
             let start = self.current.workers.len();
@@ -391,14 +392,11 @@ impl Mechanism {
     /// Does a job wait although workers that it could use were left? Asked after [`assign`](Self::assign).
     pub fn waits_beside_idle(&self) -> bool {
         let ledger = &self.ledger;
-        ledger.order.iter().any(|slot| {
-            let account = &ledger.accounts[*slot as usize];
-            let row = ledger.row(*slot);
-            !account.combination.is_pair()
-                && !self.selection.has_taken(ledger, account.members[0])
-                && (0..ledger.n_types).any(|column| {
-                    ledger.runs[row + column] && account.scale_factor <= self.selection.left[column]
-                })
+        ledger.places().filter(|place| !self.selection.has_taken(ledger, *place)).any(|place| {
+            let member = &ledger.members[place as usize];
+            let row = ledger.row(member.alone);
+            (0..ledger.n_types)
+                .any(|column| ledger.runs[row + column] && member.scale_factor <= self.selection.left[column])
         })
     }
 

@@ -55,6 +55,8 @@ pub(super) struct Selection {
     pub(super) chosen: Vec<Vec<Slot>>,
     /// Workers that the selection left: [type].
     pub(super) left: Vec<u32>,
+    /// Each account's place in the order that breaks ties: [slot].
+    positions: Vec<u32>,
     entries: Vec<Entry>,
     stamp: u64,
     n_taken: usize,
@@ -68,6 +70,7 @@ impl Selection {
             sharing: vec![Vec::new(); n_types],
             chosen: vec![Vec::new(); n_types],
             left: vec![0; n_types],
+            positions: Vec::new(),
             entries: Vec::new(),
             stamp: 0,
             n_taken: 0,
@@ -77,7 +80,7 @@ impl Selection {
 
     /// Was this job selected? Its place among the ledger's members.
     pub(super) fn has_taken(&self, ledger: &Ledger, place: u32) -> bool {
-        ledger.members[place as usize].taken == self.stamp
+        ledger.taken[place as usize] == self.stamp
     }
 
     /// Selects for every type in the order given.
@@ -89,7 +92,7 @@ impl Selection {
         order: &[WorkerTypeId],
     ) {
         if self.stale {
-            self.refresh(ledger, options);
+            self.refresh(ledger);
         }
         self.stamp += 1;
         self.n_taken = 0;
@@ -107,14 +110,18 @@ impl Selection {
         }
     }
 
-    fn refresh(&mut self, ledger: &mut Ledger, options: &MechanismOptions) {
-        ledger.sort(options.ties);
-        for (column, sharing) in self.sharing.iter_mut().enumerate() {
-            sharing.clear();
-            for (position, slot) in (0_u32..).zip(&ledger.order) {
-                let cell = ledger.row(*slot) + column;
-                if ledger.runs[cell] && ledger.share[cell] > 0.0 {
-                    sharing.push((position, *slot));
+    fn refresh(&mut self, ledger: &mut Ledger) {
+        ledger.sort();
+        self.positions.resize(ledger.accounts.len(), 0);
+        for (position, slot) in (0..).zip(&ledger.order) {
+            self.positions[*slot as usize] = position;
+        }
+        self.sharing.iter_mut().for_each(Vec::clear);
+        for slot in ledger.shared() {
+            let row = ledger.row(slot);
+            for (column, sharing) in self.sharing.iter_mut().enumerate() {
+                if ledger.runs[row + column] && ledger.share[row + column] > 0.0 {
+                    sharing.push((self.positions[slot as usize], slot));
                 }
             }
         }
@@ -141,24 +148,44 @@ impl Selection {
         }
     }
 
+    /// Combinations without a share of jobs that are not taken yet.
     fn gather_fillers(&mut self, ledger: &Ledger, options: &MechanismOptions, column: usize) {
-        self.entries.clear();
-        for (position, slot) in (0_u32..).zip(&ledger.order) {
-            let cell = ledger.row(*slot) + column;
-            let account = &ledger.accounts[*slot as usize];
-            let waits = !account.allocated && options.unallocated == Unallocated::Wait;
-            let taken = account.members.iter().any(|place| self.has_taken(ledger, *place));
-            if ledger.share[cell] > 0.0 || !ledger.runs[cell] || waits || taken {
-                continue;
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.clear();
+        for place in ledger.places().filter(|place| !self.has_taken(ledger, *place)) {
+            let member = &ledger.members[place as usize];
+            entries.extend(self.filler(ledger, options, member.alone, column));
+            // Each pair once, at the place its account names first.
+            for (partner, slot) in &member.pairs {
+                let first = ledger.accounts[*slot as usize].members[0] == place;
+                if first && !self.has_taken(ledger, *partner) {
+                    entries.extend(self.filler(ledger, options, *slot, column));
+                }
             }
-            self.entries.push(Entry {
-                urgency: Priority::Nothing.urgency(),
-                deficit: ledger.deficit[cell],
-                share: 0.0,
-                position,
-                slot: *slot,
-            });
         }
+        self.entries = entries;
+    }
+
+    fn filler(
+        &self,
+        ledger: &Ledger,
+        options: &MechanismOptions,
+        slot: Slot,
+        column: usize,
+    ) -> Option<Entry> {
+        let cell = ledger.row(slot) + column;
+        let waits =
+            options.unallocated == Unallocated::Wait && !ledger.is_allocated(&ledger.accounts[slot as usize]);
+        if ledger.share[cell] > 0.0 || !ledger.runs[cell] || waits {
+            return None;
+        }
+        Some(Entry {
+            urgency: Priority::Nothing.urgency(),
+            deficit: ledger.deficit[cell],
+            share: 0.0,
+            position: self.positions[slot as usize],
+            slot,
+        })
     }
 
     /// Takes the entries that fit, in descending (priority, deficit, share), then by position.
@@ -187,15 +214,15 @@ impl Selection {
         let account = &ledger.accounts[entry.slot as usize];
         let [first, second] = account.members;
         if account.scale_factor > self.left[column]
-            || ledger.members[first as usize].taken == self.stamp
-            || ledger.members[second as usize].taken == self.stamp
+            || ledger.taken[first as usize] == self.stamp
+            || ledger.taken[second as usize] == self.stamp
         {
             return;
         }
         self.left[column] -= account.scale_factor;
         self.n_taken += account.combination.n_members();
-        ledger.members[first as usize].taken = self.stamp;
-        ledger.members[second as usize].taken = self.stamp;
+        ledger.taken[first as usize] = self.stamp;
+        ledger.taken[second as usize] = self.stamp;
         self.chosen[column].push(entry.slot);
     }
 }

@@ -57,7 +57,7 @@ impl Mechanism {
             let account = &ledger.accounts[*slot as usize];
             AccountState {
                 combination: account.combination,
-                allocated: account.allocated,
+                allocated: ledger.is_allocated(account),
                 received: ledger.received[cells.clone()].to_vec(),
                 deficit: ledger.deficit[cells.clone()].to_vec(),
                 share: ledger.share[cells.clone()].to_vec(),
@@ -102,15 +102,20 @@ impl Mechanism {
             }
             mechanism.workers.set_up(*worker, false);
         }
-        mechanism.ledger = restore_ledger(cluster.n_types(), state)?;
+        mechanism.ledger = restore_ledger(cluster.n_types(), &mechanism.options, state)?;
         mechanism.current = restore_leases(&mechanism, state)?;
         mechanism.resets = state.resets;
         Ok(mechanism)
     }
 }
 
-fn restore_ledger(n_types: usize, state: &MechanismState) -> Result<Ledger, String> {
-    let mut ledger = Ledger::new(n_types);
+fn restore_ledger(
+    n_types: usize,
+    options: &MechanismOptions,
+    state: &MechanismState,
+) -> Result<Ledger, String> {
+    let mut ledger = Ledger::new(n_types, options.ties);
+    let credit = options.initial_credit.get();
     let (singles, pairs): (Vec<_>, Vec<_>) =
         state.accounts.iter().partition(|account| !account.combination.is_pair());
     for account in singles.into_iter().chain(pairs) {
@@ -120,10 +125,9 @@ fn restore_ledger(n_types: usize, state: &MechanismState) -> Result<Ledger, Stri
         }
         let job = account.combination.first();
         let slot = if account.combination.is_pair() {
-            if !ledger.can_pair(account.combination) {
-                return Err(format!("jobs {:?} cannot be a pair", account.combination));
-            }
-            ledger.open(account.combination, &account.runs, 0.0)
+            let pair = account.combination;
+            let places = ledger.pair_places(pair).ok_or_else(|| format!("jobs {pair:?} cannot be a pair"))?;
+            ledger.add_pair(pair, places, &account.runs, (0.0, credit))
         } else {
             let known = state.jobs.iter().find(|(id, _)| *id == job);
             let (_, scale_factor) = known.ok_or_else(|| format!("job {job} has no scale factor"))?;
@@ -132,11 +136,7 @@ fn restore_ledger(n_types: usize, state: &MechanismState) -> Result<Ledger, Stri
             }
             ledger.add_job(job, *scale_factor, &account.runs, 0.0)
         };
-        let row = ledger.row(slot);
-        ledger.received[row..row + n_types].copy_from_slice(&account.received);
-        ledger.deficit[row..row + n_types].copy_from_slice(&account.deficit);
-        ledger.share[row..row + n_types].copy_from_slice(&account.share);
-        ledger.accounts[slot as usize].allocated = account.allocated;
+        ledger.restore(slot, [&account.received, &account.deficit, &account.share], account.allocated);
     }
     if state.total.len() != n_types {
         return Err(format!("the totals are not of {n_types} worker types"));

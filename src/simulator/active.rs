@@ -80,6 +80,8 @@ impl Progress {
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) jobs: Vec<Active>,
+    /// Their ids, close together for those who search.
+    ids: Vec<JobId>,
     pub(super) throughputs: Arc<Throughputs>,
     /// What policies believe of co-located throughputs; none = they know.
     pub(super) estimator: Option<Estimator>,
@@ -91,7 +93,14 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(cluster: &Cluster, throughputs: Arc<Throughputs>) -> Result<Self, ProblemError> {
         let columns = matrix_columns(cluster, &throughputs)?;
-        Ok(Self { jobs: Vec::new(), throughputs, estimator: None, columns, entities: IndexVec::new() })
+        Ok(Self {
+            jobs: Vec::new(),
+            ids: Vec::new(),
+            throughputs,
+            estimator: None,
+            columns,
+            entities: IndexVec::new(),
+        })
     }
 
     /// Policies see estimates, if the options say so.
@@ -105,7 +114,7 @@ impl Table {
 
     /// Position of an active job.
     pub(super) fn find(&self, id: JobId) -> Option<usize> {
-        self.jobs.binary_search_by_key(&id, |active| active.progress.id).ok()
+        self.ids.binary_search(&id).ok()
     }
 
     pub(super) fn get(&self, id: JobId) -> Option<&Active> {
@@ -140,6 +149,7 @@ impl Table {
         if let (Some(estimator), Some(row)) = (&mut self.estimator, row) {
             estimator.arrive(progress.id, row);
         }
+        self.ids.push(progress.id);
         self.jobs.push(Active { progress, row, entity, alone, spread });
         Ok(())
     }
@@ -147,6 +157,7 @@ impl Table {
     /// Takes a job out.
     pub(super) fn remove(&mut self, position: usize) -> Active {
         let gone = self.jobs.remove(position);
+        self.ids.remove(position);
         if let Some(estimator) = &mut self.estimator {
             estimator.leave(gone.progress.id);
         }

@@ -189,6 +189,18 @@ impl Conditions<'_> {
 }
 
 impl Running {
+    /// Ascends from the latest end to the earliest; equal ends: jobs alone before pairs, then by job.
+    pub(super) fn end_order(&self) -> u128 {
+        // Bits of floats ≥ 0 are in their order, the first of them 0.
+        let earliness = !self.end.to_bits() & (u64::MAX >> 1);
+        let id = |job: JobId| job.index() as u128 & u128::from(u32::MAX);
+        let second = self.jobs.second().map_or(0, |job| id(job) | 1 << 64);
+        u128::from(earliness) << 65
+            | second & (1 << 64)
+            | id(self.jobs.first()) << 32
+            | second & u128::from(u32::MAX)
+    }
+
     /// The fate of a slice whose worker fails at an instant.
     pub(super) fn lose_worker(&mut self, at: Seconds) {
         self.fate = Fate::WorkerFails;

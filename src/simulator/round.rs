@@ -56,16 +56,14 @@ impl Simulation {
     /// Ends the running slices, the latest first, equal ones by job.
     pub(super) fn end_slices(&mut self, observer: &mut dyn Observer) {
         self.ran.clear();
-        let mut running = std::mem::take(&mut self.running);
-        running.sort_unstable_by(|one, other| {
-            let key = |slice: &Running| (slice.jobs.is_pair(), slice.jobs);
-            other.end.total_cmp(&one.end).then_with(|| key(one).cmp(&key(other)))
-        });
-        for slice in &running {
-            self.end_slice(slice, observer);
+        let (mut running, mut ends) = (std::mem::take(&mut self.running), std::mem::take(&mut self.ends));
+        ends.extend(running.iter().map(Running::end_order).zip(0..));
+        ends.sort_unstable();
+        for (_, index) in ends.drain(..) {
+            self.end_slice(&running[index], observer);
         }
         running.clear();
-        self.running = running;
+        (self.running, self.ends) = (running, ends);
     }
 
     fn end_slice(&mut self, slice: &Running, observer: &mut dyn Observer) {

@@ -100,6 +100,8 @@ pub struct Simulation {
     pub(super) fluid: Option<Fluid>,
     pub(super) links: Links,
     pub(super) ran: Vec<Ran>,
+    /// Room to put slices in the order in which they end.
+    pub(super) ends: Vec<(u128, usize)>,
 }
 
 impl Simulation {
@@ -163,6 +165,7 @@ impl Simulation {
             fluid,
             links: Links::default(),
             ran: Vec::new(),
+            ends: Vec::new(),
         })
     }
 
