@@ -244,6 +244,14 @@ mod tests {
     }
 
     #[test]
+    fn the_page_about_them_has_every_one() {
+        let page = include_str!("../../sweeps/semantics.md");
+        for Difference { name, published, .. } in DIFFERENCES {
+            assert!(page.contains(&format!("| `{name}` | {published} | ")), "{name} is not on the page as it is here");
+        }
+    }
+
+    #[test]
     fn what_means_nothing_is_refused() {
         let message = |semantics, correct| check(&spec(semantics, correct)).unwrap_err().to_string();
         assert!(

@@ -30,7 +30,7 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [crate::spec::lookup::Embedded; 10] = [
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 11] = [
     ("knee", include_str!("../../sweeps/knee.yaml")),
     ("osdi20-estimation", include_str!("../../sweeps/osdi20-estimation.yaml")),
     ("osdi20-figure-10", include_str!("../../sweeps/osdi20-figure-10.yaml")),
@@ -41,4 +41,5 @@ pub const EMBEDDED: [crate::spec::lookup::Embedded; 10] = [
     ("osdi20-makespan", include_str!("../../sweeps/osdi20-makespan.yaml")),
     ("quick", include_str!("../../sweeps/quick.yaml")),
     ("refinements", include_str!("../../sweeps/refinements.yaml")),
+    ("semantics", include_str!("../../sweeps/semantics.yaml")),
 ];
