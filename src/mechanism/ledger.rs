@@ -152,9 +152,8 @@ impl Ledger {
 
     /// Opens the account of a job alone.
     pub(super) fn add_job(&mut self, job: JobId, scale_factor: u32, runs: &[bool], credit: f64) -> Slot {
-        let position = match self.jobs.binary_search_by_key(&job, |(id, _)| *id) {
-            Ok(_) => panic!("job {job} is in the ledger already"),
-            Err(position) => position,
+        let Err(position) = self.jobs.binary_search_by_key(&job, |(id, _)| *id) else {
+            panic!("job {job} is in the ledger already");
         };
         let place = self.free_places.pop().unwrap_or_else(|| {
             self.members.push(Member { scale_factor, alone: 0, pairs: Vec::new() });

@@ -247,7 +247,10 @@ mod tests {
     fn the_page_about_them_has_every_one() {
         let page = include_str!("../../sweeps/semantics.md");
         for Difference { name, published, .. } in DIFFERENCES {
-            assert!(page.contains(&format!("| `{name}` | {published} | ")), "{name} is not on the page as it is here");
+            assert!(
+                page.contains(&format!("| `{name}` | {published} | ")),
+                "{name} is not on the page as it is here"
+            );
         }
     }
 
