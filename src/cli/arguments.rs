@@ -68,7 +68,7 @@ pub enum Command {
     Trace(TraceArguments),
     /// Simulate a cluster over time.
     Simulate(Box<SimulateArguments>),
-    /// Play the worlds of learned schedulers: DeepShare's.
+    /// Play the worlds of learned schedulers: DeepShare's and DL2's.
     World(WorldArguments),
     /// Run many simulations and keep every result.
     Sweep(SweepArguments),

@@ -8,8 +8,10 @@ use crate::cli::exit::Failure;
 use crate::report::{Cell, Table};
 use crate::spec::Source;
 use crate::spec::deepshare_trace::read_deepshare_trace;
+use crate::throughput::elastic::{ElasticThroughputs, Extrapolation, SurfaceOptions};
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{self, DeepSharePolicy, DeepShareSpeeds, Fidelity, Mix, PolicyName};
+use crate::world::dl2::{self, Dl2Options, Dl2Policy, Dl2Rule, Dl2Speeds, SpeedModel, SpeedOptions};
 use crate::world::{Summary, WorldError, WorldJob, run as run_world};
 
 /// `apportion world`.
@@ -17,7 +19,8 @@ use crate::world::{Summary, WorldError, WorldJob, run as run_world};
 #[command(after_help = "\
 Example:
   apportion world deepshare --policy las --policy greedy_gain_0.4 --traces 5
-  apportion world deepshare traces/simulate/trace0 --fidelity corrected --format csv")]
+  apportion world deepshare traces/simulate/trace0 --fidelity corrected --format csv
+  apportion world dl2 --traces 10 --arrivals poisson --fidelity released")]
 pub struct WorldArguments {
     #[command(subcommand)]
     world: World,
@@ -27,6 +30,8 @@ pub struct WorldArguments {
 enum World {
     /// Rigid jobs spread over 4 servers, slowed by those they share them with
     Deepshare(DeepShareArguments),
+    /// Elastic jobs of workers and parameter servers, decided from nothing in every slot
+    Dl2(Dl2Arguments),
 }
 
 /// Which of the published simulator's ways to keep.
@@ -66,6 +71,72 @@ struct DeepShareArguments {
     per_trace: bool,
 }
 
+/// How jobs arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ArrivalsName {
+    /// The published counts of this rate.
+    Google,
+    /// As many in every slot.
+    Uniform,
+    /// Poisson, cut at the rate.
+    Poisson,
+}
+
+/// What speeds are where none was measured nearby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ExtrapolationName {
+    /// The nearest measured one.
+    Clamp,
+    /// What the interpolating function makes of it, as published.
+    Rbf,
+}
+
+#[derive(Args, Debug)]
+struct Dl2Arguments {
+    /// Which policies; all by default
+    #[arg(long, value_name = "NAME", value_parser = dl2::parse_named)]
+    policy: Vec<(&'static str, Dl2Rule)>,
+    /// How many workloads to draw
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    traces: u64,
+    /// Jobs of each
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    jobs: usize,
+    /// Seed of the first workload, and of random policies
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Servers, of 8 processor and 8 accelerator slots each
+    #[arg(long, value_name = "N", default_value_t = 48, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    servers: u16,
+    /// The most workers of a job, and the most parameter servers
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=100))]
+    tasks: u16,
+    /// Processor slots of a parameter server, in place of the published 2
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=8))]
+    parameter_server_slots: Option<u16>,
+    /// How jobs arrive
+    #[arg(long, value_enum, default_value = "google", value_name = "NAME")]
+    arrivals: ArrivalsName,
+    /// The most arrivals in a slot
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rate: u32,
+    /// Epochs of the longest job, near enough
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    epochs: u32,
+    /// Which of the published simulator's ways to keep: speeds through failed runs, and extrapolated
+    #[arg(long, value_enum, default_value = "corrected", value_name = "NAME")]
+    fidelity: FidelityName,
+    /// What speeds are where none was measured nearby, in place of what the fidelity says
+    #[arg(long, value_enum, value_name = "NAME")]
+    extrapolation: Option<ExtrapolationName>,
+    /// Speeds from the published analytic model, not from measurements
+    #[arg(long, conflicts_with = "extrapolation")]
+    analytic: bool,
+    /// A row for each workload, in place of their mean
+    #[arg(long)]
+    per_trace: bool,
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -73,6 +144,7 @@ struct DeepShareArguments {
 pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), Failure> {
     match &arguments.world {
         World::Deepshare(arguments) => run_deepshare(arguments, session),
+        World::Dl2(arguments) => run_dl2(arguments, session),
     }
 }
 
@@ -95,6 +167,59 @@ fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<()
     let runs = play_all(&policies, &workloads, arguments.seed, play)?;
     let table = table_of(&policies, &workloads, &runs, arguments.per_trace, DEEPSHARE_COLUMNS);
     session.output.table(&table)
+}
+
+fn run_dl2(arguments: &Dl2Arguments, session: &Session) -> Result<(), Failure> {
+    let tables = ElasticThroughputs::dl2();
+    let workloads = dl2_workloads(arguments, &tables)?;
+    let policies = if arguments.policy.is_empty() { dl2::all().collect() } else { arguments.policy.clone() };
+    let cluster = Dl2Options {
+        n_servers: usize::from(arguments.servers),
+        tasks_max: arguments.tasks,
+        parameter_server_slots: arguments.parameter_server_slots,
+    };
+    let mut surface = match arguments.fidelity {
+        FidelityName::Released => SurfaceOptions::RELEASED,
+        FidelityName::Corrected => SurfaceOptions::CORRECTED,
+    };
+    surface.outside = match arguments.extrapolation {
+        None => surface.outside,
+        Some(ExtrapolationName::Clamp) => Extrapolation::Clamp,
+        Some(ExtrapolationName::Rbf) => Extrapolation::Rbf,
+    };
+    let model = if arguments.analytic { SpeedModel::Analytic } else { SpeedModel::Measured(surface) };
+    let options = SpeedOptions { model, error: 0.0, seed: arguments.seed, tasks_max: arguments.tasks };
+    let speeds = Dl2Speeds::new(&tables, options)
+        .map_err(|error| Failure::Bug { message: format!("the embedded speeds: {error}") })?;
+    let play = |rule: Dl2Rule, jobs: &[WorldJob], seed: u64| {
+        let mut world = dl2::world(&tables, cluster);
+        let mut policy = Dl2Policy::new(rule, speeds.clone(), cluster.tasks_max, seed);
+        world.reset(jobs);
+        run_world(&mut world, &mut speeds.clone(), &mut policy, dl2::LIMITS)
+    };
+    let runs = play_all(&policies, &workloads, arguments.seed, play)?;
+    let table = table_of(&policies, &workloads, &runs, arguments.per_trace, DL2_COLUMNS);
+    session.output.table(&table)
+}
+
+fn dl2_workloads(arguments: &Dl2Arguments, tables: &ElasticThroughputs) -> Result<Vec<Workload>, Failure> {
+    let options = dl2::WorkloadOptions {
+        n_jobs: arguments.jobs,
+        arrivals: match arguments.arrivals {
+            ArrivalsName::Google => dl2::Arrivals::Google,
+            ArrivalsName::Uniform => dl2::Arrivals::Uniform,
+            ArrivalsName::Poisson => dl2::Arrivals::Poisson,
+        },
+        rate: arguments.rate,
+        epochs_max: arguments.epochs,
+        ..dl2::WorkloadOptions::default()
+    };
+    let seeds = (0..arguments.traces).map(|index| arguments.seed.wrapping_add(index));
+    let drawn = seeds.map(|seed| {
+        let jobs = dl2::generate(tables, &options, seed);
+        Ok((format!("seed {seed}"), jobs.map_err(|error| Failure::usage(error.to_string(), None))?))
+    });
+    drawn.collect()
 }
 
 type Workload = (String, Vec<WorldJob>);
@@ -190,6 +315,17 @@ const DEEPSHARE_COLUMNS: &[Column] = &[
     ("completion_h", |run| Cell::Number(run.completion_s / HOUR_S, 2)),
     ("queueing_h", |run| Cell::Number(run.queueing_s / HOUR_S, 2)),
     ("makespan_h", |run| Cell::Number(run.makespan_s / HOUR_S, 2)),
+    ("preemptions", |run| Cell::Count(run.preemptions)),
+    ("decisions", |run| Cell::Count(run.decisions)),
+];
+
+/// In slots, as published.
+const DL2_COLUMNS: &[Column] = &[
+    ("completion_slots", |run| Cell::Number(run.completion_s / dl2::SLOT_S, 2)),
+    ("service_slots", |run| Cell::Number(run.service_s / dl2::SLOT_S, 2)),
+    ("queueing_slots", |run| Cell::Number(run.queueing_s / dl2::SLOT_S, 2)),
+    ("makespan_slots", |run| Cell::Number(run.makespan_s / dl2::SLOT_S, 1)),
+    ("utilization", |run| Cell::Number(run.utilization, 3)),
     ("preemptions", |run| Cell::Count(run.preemptions)),
     ("decisions", |run| Cell::Count(run.decisions)),
 ];

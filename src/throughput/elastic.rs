@@ -68,6 +68,23 @@ pub enum Extrapolation {
     Rbf,
 }
 
+/// How a surface is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SurfaceOptions {
+    /// What stands in where nothing near was measured.
+    pub outside: Extrapolation,
+    /// Whether failed runs are speeds of 0 that the surface goes through, as published; otherwise they are left out.
+    pub keeps_failed: bool,
+}
+
+impl SurfaceOptions {
+    /// As published.
+    pub const RELEASED: Self = Self { outside: Extrapolation::Rbf, keeps_failed: true };
+
+    /// As intended.
+    pub const CORRECTED: Self = Self { outside: Extrapolation::Clamp, keeps_failed: false };
+}
+
 /// Speeds at every number of tasks from 1 to a most.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpeedSurface {
@@ -77,13 +94,20 @@ pub struct SpeedSurface {
 }
 
 impl SpeedSurface {
-    /// The surface through the points that did not fail, at up to `most` tasks of each role. Speeds are at least 0.
+    /// The surface through the points, at up to `most` tasks of each role. Speeds are at least 0.
     ///
     /// # Errors
     /// If two points are at the same place, or there is none.
-    pub fn fit(points: &[SpeedPoint], most: usize, outside: Extrapolation) -> Result<Self, ThroughputsError> {
-        let points: Vec<SpeedPoint> =
-            points.iter().copied().filter(|point| point.samples_per_s > 0.0).collect();
+    pub fn fit(
+        points: &[SpeedPoint],
+        most: usize,
+        options: SurfaceOptions,
+    ) -> Result<Self, ThroughputsError> {
+        let points: Vec<SpeedPoint> = points
+            .iter()
+            .copied()
+            .filter(|point| options.keeps_failed || point.samples_per_s > 0.0)
+            .collect();
         let n = points.len();
         if n == 0 {
             return Err(ThroughputsError::Surface { n });
@@ -101,7 +125,7 @@ impl SpeedSurface {
         for parameter_servers in 1..=most {
             for workers in 1..=most {
                 let place = (parameter_servers as f64, workers as f64);
-                let speed = if outside == Extrapolation::Rbf || is_inside(&hull, place) {
+                let speed = if options.outside == Extrapolation::Rbf || is_inside(&hull, place) {
                     places
                         .iter()
                         .zip(weights.iter())
@@ -174,7 +198,7 @@ mod tests {
     fn a_surface_goes_through_its_points_and_keeps_its_edge() {
         let points =
             [point(1, 1, 10.0), point(1, 5, 6.0), point(5, 1, 30.0), point(3, 3, 0.0), point(2, 2, 12.0)];
-        let clamped = SpeedSurface::fit(&points, 8, Extrapolation::Clamp).unwrap();
+        let clamped = SpeedSurface::fit(&points, 8, SurfaceOptions::CORRECTED).unwrap();
         for point in points.iter().filter(|point| point.samples_per_s > 0.0) {
             let found = clamped.samples_per_s(point.parameter_servers as usize, point.workers as usize);
             assert!((found - point.samples_per_s).abs() < 1e-9, "{point:?}: {found}");
@@ -183,17 +207,20 @@ mod tests {
         assert!(clamped.samples_per_s(3, 3) > 6.0);
         assert_eq!(clamped.samples_per_s(8, 1), 30.0);
         assert_eq!(clamped.samples_per_s(0, 1), 0.0);
-        let surface = SpeedSurface::fit(&points, 8, Extrapolation::Rbf).unwrap();
+        let rbf = SurfaceOptions { outside: Extrapolation::Rbf, keeps_failed: false };
+        let surface = SpeedSurface::fit(&points, 8, rbf).unwrap();
         assert_eq!(surface.samples_per_s(3, 3), clamped.samples_per_s(3, 3));
         assert_ne!(surface.samples_per_s(8, 1), 30.0);
+        let released = SpeedSurface::fit(&points, 8, SurfaceOptions::RELEASED).unwrap();
+        assert!(released.samples_per_s(3, 3) < 1e-9);
     }
 
     #[test]
     fn two_points_by_hand() {
         // Two weights a, b at distance 2: f(1,1) = 2b = 4, f(3,1) = 2a = 6; halfway a + b = 5.
         let surface =
-            SpeedSurface::fit(&[point(1, 1, 4.0), point(3, 1, 6.0)], 3, Extrapolation::Rbf).unwrap();
+            SpeedSurface::fit(&[point(1, 1, 4.0), point(3, 1, 6.0)], 3, SurfaceOptions::RELEASED).unwrap();
         assert!((surface.samples_per_s(2, 1) - 5.0).abs() < 1e-12);
-        assert!(SpeedSurface::fit(&[], 3, Extrapolation::Rbf).is_err());
+        assert!(SpeedSurface::fit(&[], 3, SurfaceOptions::RELEASED).is_err());
     }
 }

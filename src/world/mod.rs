@@ -6,13 +6,14 @@
 //!
 //! In: [`Servers`], jobs, a [`Speeds`] and a [`WorldPolicy`]. Out: a [`Summary`]. Everything is dense: integer ids,
 //! a vector per field, and nothing is allocated, hashed or named while a round is decided, so that a policy in training
-//! can be asked often. One published world is here: [`deepshare`].
+//! can be asked often. Two published worlds are here: [`deepshare`] and [`dl2`].
 //!
 //! *Invariant: no server is ever over-committed, whatever a policy asks for.*
 
 mod advance;
 mod apply;
 pub mod deepshare;
+pub mod dl2;
 mod job;
 mod run;
 mod servers;

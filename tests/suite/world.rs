@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stderr,
     reason = "a test that cannot go on should stop, and says what it skips"
 )]
@@ -10,8 +11,12 @@ use std::path::{Path, PathBuf};
 
 use apportion::spec::Source;
 use apportion::spec::deepshare_trace::read_deepshare_trace;
+use apportion::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use apportion::throughput::spread::SpreadThroughputs;
 use apportion::world::deepshare::{self, DeepSharePolicy, DeepShareSpeeds, Fidelity};
+use apportion::world::dl2::{
+    self, Dl2Options, Dl2Policy, Dl2Speeds, SpeedModel, SpeedOptions, WorkloadOptions,
+};
 use apportion::world::{Summary, WorldJob, run};
 
 /// The traces that DeepShare bundles, where they are at hand.
@@ -93,5 +98,58 @@ fn deepshares_published_simulator_is_repeated() {
             let close = (found - expected).abs() <= tolerance;
             assert!(close || not_stated, "{name}: {found}, expected {expected} ± {tolerance}");
         }
+    }
+}
+
+/// Mean completion time in slots over 20 workloads of our own generator on the published small cluster.
+fn play_dl2(names: &[&str]) -> Vec<f64> {
+    let tables = ElasticThroughputs::dl2();
+    let cluster = Dl2Options::default();
+    let model = SpeedModel::Measured(SurfaceOptions::RELEASED);
+    let options = SpeedOptions { model, error: 0.0, seed: 0, tasks_max: cluster.tasks_max };
+    let speeds = Dl2Speeds::new(&tables, options).unwrap();
+    let mean = |name: &&str| {
+        let (_, rule) = dl2::parse_named(name).unwrap();
+        let runs = (100..120).map(|seed| {
+            let mut world = dl2::world(&tables, cluster);
+            world.reset(&dl2::generate(&tables, &WorkloadOptions::default(), seed).unwrap());
+            let mut policy = Dl2Policy::new(rule, speeds.clone(), cluster.tasks_max, seed);
+            run(&mut world, &mut speeds.clone(), &mut policy, dl2::LIMITS).unwrap()
+        });
+        Summary::mean(&runs.collect::<Vec<_>>()).completion_s / dl2::SLOT_S
+    };
+    names.iter().map(mean).collect()
+}
+
+/// A port to Python of the published simulator gave, as means over ten workloads of its generator, slots of completion
+/// time DRF 5.66, SRTF 18.0, FIFO 18.0, Tetris 24.4, Optimus 3.90; over five others, where DRF was 5.45, the controls as
+/// parts of DRF's. Ours are other workloads of the same law: means of ten differ by 7 % for DRF and Optimus and by 15 %
+/// for the others, ratios by far less.
+#[test]
+fn dl2s_published_simulator_is_repeated() {
+    let close = |name: &str, found: f64, expected: f64, relative: f64| {
+        assert!((found / expected - 1.0).abs() <= relative, "{name}: {found}, expected {expected}");
+    };
+    let found = play_dl2(&["optimus", "drf", "fifo", "srtf", "tetris"]);
+    let [optimus, drf, fifo, srtf, tetris] = found[..] else { panic!("a figure for each") };
+    close("optimus", optimus, 3.90, 0.07);
+    close("drf", drf, 5.66, 0.07);
+    close("fifo", fifo, 18.0, 0.15);
+    close("srtf", srtf, 18.0, 0.15);
+    close("tetris", tetris, 24.4, 0.15);
+    assert!((0.65..0.72).contains(&(optimus / drf)), "{found:?}");
+    assert!(optimus < drf && drf < fifo.min(srtf) && fifo.max(srtf) < tetris, "{found:?}");
+    close("srtf beside fifo", srtf, fifo, 0.02);
+    let controls = [
+        ("parameter_servers", 0.618),
+        ("parameter_servers_bundles", 0.679),
+        ("workers_parameter_servers", 0.990),
+        ("drf_capped", 0.837),
+        ("starting_bundle", 1.414),
+        ("random", 1.10),
+    ];
+    let names = controls.map(|(name, _)| name);
+    for ((name, expected), found) in controls.into_iter().zip(play_dl2(&names)) {
+        close(name, found / drf, expected, 0.05);
     }
 }
