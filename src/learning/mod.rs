@@ -7,7 +7,8 @@
 //!
 //! **What is decided about** is an [`Environment`](environment::Environment), held to its contract by a [`checker`] that
 //! anyone can run on theirs. [`vectorized`] steps many copies in parallel; [`evaluation`] plays the episodes of given
-//! seeds; [`textbook`] has small environments whose best return is known.
+//! seeds; [`textbook`] has small environments whose best return is known. [`deepshare`] and [`dl2`] are those of published
+//! schedulers.
 //!
 //! **To train** takes the feature `learn`: `training` has the networks with their gradients, and the algorithms.
 //!
@@ -27,5 +28,7 @@ pub mod vectorized;
 pub mod evaluation;
 pub mod checkpoint;
 pub mod stable_baselines;
+pub mod deepshare;
+pub mod dl2;
 #[cfg(feature = "learn")]
 pub mod training;

@@ -1,0 +1,157 @@
+//! DeepShare's world as an environment: see [`world::deepshare`](crate::world::deepshare) for what is seen and done.
+//!
+//! The published system masks no action: an invalid one starts nothing and ends the round.
+
+use std::sync::Arc;
+
+use super::environment::{Environment, Refused, Space, Status, Transition};
+use crate::throughput::spread::SpreadThroughputs;
+use crate::world::WorldJob;
+use crate::world::deepshare::{
+    DeepShareEpisode, EpisodeOptions, Mix, N_ACTIONS, OBSERVATION_LEN, WorkloadError, generate, mask, observe,
+};
+
+/// What episodes are of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workloads {
+    /// Drawn anew for each seed: of this mix, so many jobs.
+    Drawn(Mix, usize),
+    /// One of these, by the seed; at least one.
+    Listed(Vec<Vec<WorldJob>>),
+}
+
+/// Episodes of DeepShare's world.
+#[derive(Clone, Debug)]
+pub struct DeepShareEnvironment {
+    tables: Arc<SpreadThroughputs>,
+    workloads: Workloads,
+    options: EpisodeOptions,
+    /// Whether invalid actions are masked.
+    masks: bool,
+    step_limit: u64,
+    spaces: [Space; 1],
+    episode: DeepShareEpisode,
+    n_steps: u64,
+    status: Option<Status>,
+}
+
+impl DeepShareEnvironment {
+    /// Episodes of at most `step_limit` steps, of jobs as in `tables`.
+    ///
+    /// # Errors
+    /// If the tables lack the mix.
+    pub fn new(
+        tables: Arc<SpreadThroughputs>,
+        workloads: Workloads,
+        options: EpisodeOptions,
+        masks: bool,
+        step_limit: u64,
+    ) -> Result<Self, WorkloadError> {
+        if let Workloads::Drawn(mix, _) = &workloads {
+            generate(&tables, mix, 0, 0)?;
+        }
+        let serials = tables.job_types.len() * 3;
+        let spaces = [Space::uniform(OBSERVATION_LEN, (0.0, serials as f32), N_ACTIONS)];
+        let episode = DeepShareEpisode::new(&tables, options);
+        Ok(Self { tables, workloads, options, masks, step_limit, spaces, episode, n_steps: 0, status: None })
+    }
+
+    /// The episode as it is.
+    pub fn episode(&self) -> &DeepShareEpisode {
+        &self.episode
+    }
+
+    fn allowed(&self) -> [bool; N_ACTIONS] {
+        if self.masks { mask(self.episode.world(), self.options.fidelity) } else { [true; N_ACTIONS] }
+    }
+}
+
+impl Environment for DeepShareEnvironment {
+    fn spaces(&self) -> &[Space] {
+        &self.spaces
+    }
+
+    fn reset(&mut self, seed: u64) {
+        match &self.workloads {
+            Workloads::Drawn(mix, n_jobs) => {
+                let jobs = generate(&self.tables, mix, *n_jobs, seed);
+                self.episode.reset(&jobs.unwrap_or_default());
+            }
+            Workloads::Listed(listed) => {
+                let jobs = &listed[(seed % listed.len().max(1) as u64) as usize];
+                self.episode.reset(jobs);
+            }
+        }
+        (self.n_steps, self.status) = (0, Some(Status::Running));
+    }
+
+    fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
+        let mut seen = [0.0; OBSERVATION_LEN];
+        observe(self.episode.world(), self.options.fidelity, &mut seen);
+        observation.copy_from_slice(&seen);
+        mask.copy_from_slice(&self.allowed());
+    }
+
+    fn step(&mut self, action: usize) -> Result<Transition, Refused> {
+        if self.status != Some(Status::Running) {
+            return Err(Refused::Over);
+        }
+        let allowed = self.allowed();
+        match allowed.get(action) {
+            None => return Err(Refused::Unknown { action, n_actions: N_ACTIONS }),
+            Some(false) => return Err(Refused::Masked { action }),
+            Some(true) => {}
+        }
+        let outcome = self.episode.step(action);
+        self.n_steps += 1;
+        let status = match outcome.done {
+            true => Status::Terminated,
+            false if self.n_steps >= self.step_limit => Status::Truncated,
+            false => Status::Running,
+        };
+        self.status = Some(status);
+        Ok(Transition {
+            reward: outcome.reward as f32,
+            rounds: u32::from(outcome.round_ended),
+            counts: true,
+            status,
+        })
+    }
+
+    fn step_limit(&self) -> Option<u64> {
+        Some(self.step_limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learning::checker::{CheckOptions, check};
+    use crate::world::deepshare::{DecisionsPerRound, Fidelity};
+
+    #[test]
+    fn it_passes_the_check() {
+        for (fidelity, decisions, masks) in [
+            (Fidelity::RELEASED, DecisionsPerRound::UntilInvalid, false),
+            (Fidelity::CORRECTED, DecisionsPerRound::One, true),
+        ] {
+            let options = EpisodeOptions {
+                fidelity,
+                decisions,
+                hybrid: false,
+                preempts_first: false,
+                contention_weight: 0.7,
+                utilization_weight: 0.3,
+            };
+            let make = |step_limit| {
+                let workloads = Workloads::Drawn(Mix::Random, 12);
+                let tables = SpreadThroughputs::deepshare();
+                DeepShareEnvironment::new(tables, workloads, options, masks, step_limit).unwrap()
+            };
+            let report = check(|| make(2_000), CheckOptions { n_episodes: 3, ..CheckOptions::default() });
+            report.assert_passed();
+            assert_eq!(report.n_terminated, 3);
+            check(|| make(20), CheckOptions { n_episodes: 1, ..CheckOptions::default() }).assert_passed();
+        }
+    }
+}
