@@ -173,6 +173,13 @@ pub fn shares_within(n: usize) -> Vec<(usize, usize, f64)> {
     (0..n).map(|job| (job.min((job + 1) % n), job.max((job + 1) % n), 1.0 / n as f64)).collect()
 }
 
+/// Every pair alike: of a job of A with one of B, or, if they are the `same` class, of two of its jobs.
+pub fn shares_evenly(n_a: usize, n_b: usize, same: bool) -> Vec<(usize, usize, f64)> {
+    let pairs = (0..n_a).flat_map(|a| (if same { a + 1 } else { 0 }..n_b).map(move |b| (a, b)));
+    let n_pairs = if same { n_a * n_a.saturating_sub(1) / 2 } else { n_a * n_b };
+    pairs.map(|(a, b)| (a, b, 1.0 / n_pairs as f64)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +216,17 @@ mod tests {
             for b in 0..n_b {
                 let sum: f64 = pairs.iter().filter(|p| p.1 == b).map(|p| p.2).sum();
                 prop_assert!((sum - 1.0 / n_b as f64).abs() < 1e-12);
+            }
+        }
+
+        #[test]
+        fn an_even_division_uses_every_pair_once(n_a in 1_usize..9, n_b in 1_usize..9) {
+            for (n_b, same) in [(n_b, false), (n_a, true)] {
+                let pairs = shares_evenly(n_a, n_b, same);
+                let sum: f64 = pairs.iter().map(|p| p.2).sum();
+                prop_assert!((sum - 1.0).abs() < 1e-12 || pairs.is_empty());
+                prop_assert!(pairs.windows(2).all(|two| (two[0].0, two[0].1) < (two[1].0, two[1].1)));
+                prop_assert!(pairs.iter().all(|p| !same || p.0 < p.1));
             }
         }
 

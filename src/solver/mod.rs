@@ -9,6 +9,7 @@ mod intake;
 mod scaling;
 pub mod timing;
 pub mod certificate;
+pub mod centre;
 pub mod chain;
 #[cfg(feature = "highs")]
 pub mod highs;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use apportion::spec::sweep::SweepSpec;
-use apportion::spec::{Snapshot, Source, SpecError, read_throughputs};
-use apportion::{Problem, Throughputs};
+use apportion::spec::{PolicyDocument, Snapshot, Source, SpecError, read_throughputs};
+use apportion::{Catalog, CatalogError, Problem, Throughputs};
 use proptest::prelude::*;
 
 /// What may be done to a document.
@@ -129,9 +129,17 @@ fn read_snapshot(text: &str) -> Result<Problem, SpecError> {
 }
 
 fn sweeps() -> Vec<String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sweeps");
+    documents(concat!(env!("CARGO_MANIFEST_DIR"), "/sweeps"))
+}
+
+fn policies() -> Vec<String> {
+    documents(concat!(env!("CARGO_MANIFEST_DIR"), "/policies"))
+}
+
+/// The texts of a folder's YAML files, in the order of their names.
+fn documents(folder: &str) -> Vec<String> {
     let mut paths: Vec<_> =
-        std::fs::read_dir(folder).expect("sweeps/").map(|entry| entry.expect("a file").path()).collect();
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     paths.into_iter().map(|path| std::fs::read_to_string(path).expect("text")).collect()
@@ -172,5 +180,29 @@ proptest! {
         let sweeps = sweeps();
         let text = damaged(&sweeps[which % sweeps.len()], &damages);
         check(&text, SweepSpec::parse(&Source::new("fuzz", text.clone()), which % 2 == 0));
+    }
+
+    #[test]
+    fn no_damage_to_a_policy_makes_a_panic(
+        which in any::<prop::sample::Index>(),
+        damages in proptest::collection::vec(damage(), 1..4),
+    ) {
+        let policies = policies();
+        let text = damaged(&policies[which.index(policies.len())], &damages);
+        let mut catalog = Catalog::embedded();
+        let source = || Source::new("fuzz", text.clone());
+        let read = PolicyDocument::read(source()).and_then(|document| {
+            catalog.add(source())?;
+            Ok(document.name)
+        });
+        // One that is accepted decides, or says why not.
+        match read {
+            Err(error) => check(&text, Err::<(), _>(error)),
+            Ok(name) => match catalog.policy(&name) {
+                Ok(mut policy) => drop(policy.allocate(&read_snapshot(SNAPSHOT).expect("whole"))),
+                Err(CatalogError::Spec(error)) => check(&text, Err::<(), _>(error)),
+                Err(error) => assert!(!error.to_string().is_empty()),
+            },
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
 use crate::program::Column;
-use crate::program::classes::{shares_between, shares_within};
+use crate::program::classes::{shares_between, shares_evenly, shares_within};
 use crate::workload::Combination;
 
 /// Shares below this are rounding of a solver and become 0 (interior answers keep theirs).
@@ -11,8 +11,8 @@ const SHARE_MIN: f64 = 1e-12;
 
 /// The rows of an allocation: every job alone, in order, then pairs that have time, in order.
 ///
-/// `columns` and `time` are the program's columns and their class time. With `keep_all`, no share is rounded
-/// and pairs without time are kept.
+/// `columns` and `time` are the program's columns and their class time. With `keep_all`, no share is rounded,
+/// pairs without time are kept, and a class pair's time is divided evenly among all pairs of its jobs.
 pub(super) fn expand(
     reduced: &Reduced,
     columns: &[Column],
@@ -45,8 +45,11 @@ pub(super) fn expand(
             continue;
         }
         let (jobs_a, jobs_b) = (reduced.classes.members(*a), reduced.classes.members(*b));
-        let pattern =
-            if a == b { shares_within(jobs_a.len()) } else { shares_between(jobs_a.len(), jobs_b.len()) };
+        let pattern = match (keep_all, a == b) {
+            (true, same) => shares_evenly(jobs_a.len(), jobs_b.len(), same),
+            (false, true) => shares_within(jobs_a.len()),
+            (false, false) => shares_between(jobs_a.len(), jobs_b.len()),
+        };
         for (first, second, fraction) in pattern {
             let job = |members: &[u32], position: usize| JobIndex::from_index(members[position] as usize);
             let shares: Vec<f64> = time.iter().map(|time| share(*time, fraction)).collect();

@@ -130,7 +130,8 @@ impl<'a> Master<'a> {
         }
     }
 
-    fn admit_all(&mut self) {
+    /// Makes every pair a column.
+    pub(super) fn admit_all(&mut self) {
         let all = self.pricing.as_ref().map(|pricing| pricing.pairing().all().collect());
         self.admit(all.unwrap_or_default());
         self.pricing = None;

@@ -1,6 +1,7 @@
 //! Policies that are optimization programs: a problem becomes an instance over classes of interchangeable jobs,
 //! is solved and refined, and its answer is divided among the jobs again.
 
+mod central;
 mod discount;
 mod expand;
 mod explain;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::index::{Id, JobId, WorkerTypeId};
+use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::{Decision, Policy};
 use crate::problem::{Colocation, Problem, ProblemBuilder, matrix_columns};
 use crate::program::expression::Vocabulary;
 use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
 use crate::throughput::Throughputs;
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
+use crate::workload::Combination;
 
 /// The objectives of the packed policies, and one that minimizes over a sum.
 fn objectives() -> Vec<(Sense, &'static str, bool)> {
@@ -56,6 +57,12 @@ fn policy((sense, text, promises): (Sense, &str, bool), priced: bool) -> Program
     .unwrap();
     policy.priced_from = if priced { 0 } else { usize::MAX };
     policy
+}
+
+fn interior((sense, text, _): (Sense, &str, bool)) -> ProgramPolicy {
+    let objective = Objective::check(&ObjectiveText::new(sense, text), Vocabulary::default()).unwrap();
+    let options = policy((sense, text, false), false).options().clone();
+    ProgramPolicy::try_new(ProgramOptions { objective, refine: Refine::Interior, ..options }).unwrap()
 }
 
 #[derive(Clone, Debug)]
@@ -133,6 +140,51 @@ proptest! {
             if let (Some(one), Some(other)) = (every.levels.filter(|_| objective.1.starts_with("lexi")), priced.levels) {
                 for (one, other) in one.iter().zip(&other) {
                     prop_assert!((one - other).abs() <= 1e-6 * one.abs(), "{one} {other}");
+                }
+            }
+        }
+    }
+}
+
+/// Every combination's shares, by its members.
+fn shares(decision: &Decision) -> Vec<(Combination<JobIndex>, Vec<f64>)> {
+    let allocation = &decision.allocation;
+    allocation
+        .combinations()
+        .enumerate()
+        .map(|(id, who)| (*who, allocation.shares().row(id).to_vec()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_centre_over_classes_is_the_centre_over_jobs(mut jobs in drawn(4), copies in 1_usize..4, workers in 2_u32..5) {
+        for objective in objectives().into_iter().filter(|(_, text, promises)| !promises && !text.starts_with("lexi")) {
+            for job in &mut jobs {
+                job.weight = 1.0;
+            }
+            let copied: Vec<Drawn> = jobs.iter().flat_map(|job| std::iter::repeat_n(job.clone(), copies)).collect();
+            let mut apart = copied.clone();
+            for (index, job) in apart.iter_mut().enumerate() {
+                // Weights and steps that differ in the last digits keep jobs apart.
+                job.weight += f64::EPSILON * index as f64;
+                job.hours *= 1.0 + f64::EPSILON * index as f64;
+            }
+            let decide = |jobs: &[Drawn], centred: bool| {
+                let mut policy = interior(objective);
+                policy.centred &= centred;
+                let decision = decide(&mut policy, &problem(jobs, workers));
+                let report = decision.solve.clone().unwrap();
+                assert!(!centred || report.fallbacks.is_empty(), "{:?}", report.fallbacks);
+                decision
+            };
+            let (classes, alone) = (decide(&copied, true), decide(&apart, true));
+            for ((who, one), (other, two)) in shares(&classes).iter().zip(&shares(&alone)) {
+                prop_assert_eq!(who, other);
+                for (one, two) in one.iter().zip(two) {
+                    prop_assert!((one - two).abs() <= 1e-3, "{}: {who:?} {one} {two}", objective.1);
                 }
             }
         }

@@ -91,6 +91,8 @@ pub struct ProgramPolicy {
     promises: bool,
     /// More pairs than this are priced, not all made columns.
     pub(super) priced_from: usize,
+    /// Is the analytic centre over jobs found over classes of them?
+    pub(super) centred: bool,
     solving: Solving,
     isolated_time: Option<IsolatedTime>,
 }
@@ -121,7 +123,8 @@ impl ProgramPolicy {
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let solving = Solving::new(chain(&options)?, registry::backend("clarabel").into_iter().collect());
         let priced_from = PAIRS_MANY;
-        Ok(Self { options, data, prune, promises, priced_from, solving, isolated_time })
+        let centred = centred(&options);
+        Ok(Self { options, data, prune, promises, priced_from, centred, solving, isolated_time })
     }
 
     fn error(&self, error: SolvingError) -> PolicyError {
@@ -209,7 +212,7 @@ impl ProgramPolicy {
     ) -> Result<(Reduced, Solved, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solving.report().seconds;
-        let classes = self.options.refine != Refine::Interior;
+        let classes = self.options.refine != Refine::Interior || self.centred;
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         if self.promises && !self.settle(&mut master)? {
@@ -222,8 +225,12 @@ impl ProgramPolicy {
             self.settle(&mut master)?;
         }
         let hierarchy = self.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes));
-        let mut task =
-            Task { master: &mut master, refine: self.options.refine, hierarchy: hierarchy.as_ref() };
+        let mut task = Task {
+            master: &mut master,
+            refine: self.options.refine,
+            centred: self.centred,
+            hierarchy: hierarchy.as_ref(),
+        };
         let solved = task.solve(&mut self.solving).map_err(|error| self.error(error))?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
@@ -253,8 +260,9 @@ impl ProgramPolicy {
         objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
         let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
         let pairing = self.options.pairs.then(pairing);
-        // An analytic centre needs every column; cones have no basis to go on from.
-        let every = self.options.refine == Refine::Interior || objective.route() == Route::Conic;
+        // Cones have no basis to go on from; an interior answer has time for every column.
+        let interior = self.options.refine == Refine::Interior && !self.centred;
+        let every = interior || objective.route() == Route::Conic;
         let priced_from = if every || objective.reads_time() { usize::MAX } else { self.priced_from };
         Ok(Master::new(objective, reduced, pairing, priced_from))
     }
@@ -392,11 +400,22 @@ impl ProgramPolicy {
     }
 }
 
+/// Is the answer an analytic centre, of a program that is large over jobs, or one of several, only the last central?
+fn centred(options: &ProgramOptions) -> bool {
+    let objective = &options.objective;
+    let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
+    options.refine == Refine::Interior
+        && options.backend.is_none()
+        && (options.pairs || promises)
+        && !objective.is_lexicographic()
+        && objective.route() != Route::Conic
+}
+
 fn chain(options: &ProgramOptions) -> Result<Vec<Box<dyn Backend>>, SolveError> {
     let linear = Program::new(Sense::Maximize);
     match (&options.backend, options.refine) {
         (Some(name), _) => registry::chain_from(name, &linear),
-        (None, Refine::Interior) => Ok(registry::interior_chain(&linear)),
+        (None, Refine::Interior) if !centred(options) => Ok(registry::interior_chain(&linear)),
         (None, _) => Ok(registry::default_chain(&linear)),
     }
 }

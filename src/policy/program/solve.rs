@@ -1,5 +1,6 @@
 //! Routes: from a bound objective to class times, its value and the bound that proves it.
 
+use crate::policy::program::central;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::levels::{self, Raised};
 use crate::policy::program::master::Master;
@@ -31,6 +32,8 @@ pub(super) struct Solved {
 pub(super) struct Task<'a, 'o> {
     pub(super) master: &'a mut Master<'o>,
     pub(super) refine: Refine,
+    /// Is the answer to be the centre over jobs, found over classes?
+    pub(super) centred: bool,
     pub(super) hierarchy: Option<&'a Hierarchy>,
 }
 
@@ -84,6 +87,13 @@ impl Task<'_, '_> {
         let required = |member, level| levels.required(member, level).value;
         let class_time = match self.refine {
             Refine::None => found.class_time.clone(),
+            Refine::Interior if self.centred => {
+                // Levels as shares of what is required: the optima of that program are those of the policy.
+                let slope = |member| Demand { slope: required(member, found.value), base: 0.0 };
+                let demands: Vec<Demand> = (0..n).map(slope).collect();
+                let (formulation, answer) = self.central(solving, |bound| bound.with_demands(&demands))?;
+                formulation.class_time(&answer.solution.columns).to_vec()
+            }
             Refine::Interior => {
                 // The program that fixes every demand has no objective: an interior method ends well inside.
                 let eased = if self.master.objective().sense() == Sense::Minimize { 1e-7 } else { -1e-7 };
@@ -108,7 +118,7 @@ impl Task<'_, '_> {
     }
 
     fn direct(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let (formulation, answer) = self.master.solve(solving, formulated)?;
+        let (formulation, answer) = self.central(solving, formulated)?;
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
@@ -116,6 +126,23 @@ impl Task<'_, '_> {
         let class_time = if refinable { self.refined(solving, formulated, optimum, &first)? } else { first };
         let bound = formulation.value(answer.bound);
         Ok(Solved { class_time, bound, reached: None, formulation, answer, price_factor: 1.0 })
+    }
+
+    /// Solves a program whose answer is the decision's, up to refinement: its analytic centre over all pairs where
+    /// that is asked for and jobs are grouped.
+    fn central(
+        &mut self,
+        solving: &mut Solving,
+        formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
+    ) -> Result<(Formulation, Answer), SolvingError> {
+        if !self.centred {
+            return self.master.solve(solving, formulate);
+        }
+        self.master.admit_all();
+        let formulation = formulate(&self.master.bound());
+        let weights = central::weights(self.master.objective(), self.master.reduced(), &formulation);
+        let answer = solving.solve_centrally(&formulation.program, weights)?;
+        Ok((formulation, answer))
     }
 
     /// Among the optima of the program formulated, whose value is `optimum`, the one that uses the workers best. If the

@@ -4,6 +4,8 @@ use thiserror::Error;
 
 use crate::policy::decision::SolveReport;
 use crate::program::Program;
+use crate::solver::centre::{BarrierWeights, Centre};
+use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
     Backend, Basis, BasisStatus, Limits, Solution, SolveError, Termination, WarmStart, solve_certified,
@@ -116,6 +118,26 @@ impl Solving {
 
     /// Solves one program; its answer is certified.
     pub(super) fn solve(&mut self, program: &Program) -> Result<Answer, SolvingError> {
+        self.solve_by(program, None)
+    }
+
+    /// Solves a linear program; the answer is the weighted analytic centre of its optima, or, counted as a fallback,
+    /// near their centre without weights.
+    pub(super) fn solve_centrally(
+        &mut self,
+        program: &Program,
+        weights: BarrierWeights,
+    ) -> Result<Answer, SolvingError> {
+        let mut chain = registry::interior_chain(program);
+        chain.insert(0, Box::new(Centre::new(weights)));
+        self.solve_by(program, Some(&mut chain))
+    }
+
+    fn solve_by(
+        &mut self,
+        program: &Program,
+        chain: Option<&mut [Box<dyn Backend>]>,
+    ) -> Result<Answer, SolvingError> {
         if program.n_columns() == 0 {
             return Err(SolvingError::Empty);
         }
@@ -133,7 +155,8 @@ impl Solving {
         }
         let grown = std::mem::take(&mut self.grown);
         let warm = WarmStart { basis: self.basis.take().filter(fits), feasible: grown, columns: None };
-        let chain = if program.is_linear() { &mut self.linear } else { &mut self.conic };
+        let own = if program.is_linear() { &mut self.linear } else { &mut self.conic };
+        let chain = chain.unwrap_or(own);
         let clock = Stopwatch::start();
         let outcome =
             solve_certified(program, chain, &self.limits, Some(&warm).filter(|warm| warm.basis.is_some()));

@@ -1,0 +1,384 @@
+//! The weighted analytic centre of the optimal face of a linear program.
+//!
+//! Among the optima, the one that maximizes Σ w_i·log v_i over the columns and the slacks of rows v that are not 0
+//! at every optimum. Interior-point methods without crossover end near it with w = 1. Weights make one column (row)
+//! stand for several alike: the centre of a program with n copies of a column is that of the program with one column
+//! of n times the weight, its value shared out evenly, because the sum of logarithms under a fixed total is largest
+//! at equal parts and then is n·log(v/n).
+//!
+//! Method: infeasible primal-dual path following on v_i·z_i = μ·w_i, predictor and corrector (Mehrotra, SIAM J. Optim.
+//! 2, 1992), whose limit as μ → 0 is that centre (Roos, Terlaky and Vial, *Theory and algorithms for linear
+//! optimization*, 1997, on weighted paths), with centring steps at the end. Normal equations are dense: for programs
+//! of some hundred rows and any number of columns.
+
+use crate::program::{Program, Sense};
+use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
+use crate::solver::intake::{admit, without_columns};
+use crate::solver::scaling::Scaled;
+
+const NAME: &str = "centre";
+/// Part of the way to the boundary that a step may go.
+const STEP: f64 = 0.995;
+/// Steps after which it has failed; it takes twenty to forty.
+const STEPS_MAX: u32 = 120;
+/// Steps towards the path at its end; Newton's method takes two or three.
+const CENTRING_STEPS_MAX: u32 = 8;
+/// How far products may be from their place on the path in the end, relative.
+const OFF_PATH_MAX: f64 = 1e-4;
+
+/// How much the logarithm of each column and of each row's slack counts: > 0.
+#[derive(Clone, Debug)]
+pub struct BarrierWeights {
+    /// `[columns]`.
+    pub columns: Vec<f64>,
+    /// `[rows]`.
+    pub rows: Vec<f64>,
+}
+
+/// Finds the weighted analytic centre of the optima of a linear program whose rows are one-sided and whose columns
+/// have a lower bound and no upper one. A column without bounds counts from its implied lower bound: right where
+/// every optimum has the same value of it, as of a level. Other programs, and those where rounding stops it before it
+/// is near, it fails to solve.
+#[derive(Clone, Debug)]
+pub struct Centre {
+    weights: BarrierWeights,
+}
+
+impl Centre {
+    /// For programs of as many columns and rows as there are weights.
+    pub const fn new(weights: BarrierWeights) -> Self {
+        Self { weights }
+    }
+}
+
+impl Backend for Centre {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn supports(&self, feature: Feature) -> bool {
+        matches!(feature, Feature::Duals | Feature::InteriorSolutions)
+    }
+
+    fn solve(
+        &mut self,
+        program: &Program,
+        limits: &Limits,
+        _warm: Option<&WarmStart>,
+    ) -> Result<Solution, SolveError> {
+        if let Some(answer) = admit(self, program)? {
+            return Ok(answer);
+        }
+        let failed = |what: &str| SolveError::Backend { backend: NAME, message: what.to_owned() };
+        if self.weights.columns.len() != program.n_columns() || self.weights.rows.len() != program.n_rows() {
+            return Err(failed("the weights are another program's"));
+        }
+        let scaled = Scaled::of(program);
+        let form = Form::of(&scaled.program, &self.weights)
+            .ok_or_else(|| failed("the program has two-sided parts"))?;
+        let mut state = State::start(&form);
+        let mut steps = 0;
+        while !state.is_close(&form, limits.tolerance) {
+            steps += 1;
+            if steps > limits.iterations.unwrap_or(STEPS_MAX) || !state.advance(&form) {
+                return Err(failed("rounding ends its path early"));
+            }
+        }
+        let target = state.mu(&form);
+        for _ in 0..CENTRING_STEPS_MAX {
+            if state.off_path(&form, target) <= OFF_PATH_MAX || !state.centre(&form, target) {
+                break;
+            }
+            steps += 1;
+        }
+        Ok(scaled.recover(program, form.read(&scaled.program, &state, steps)))
+    }
+}
+
+/// minimize q·v subject to G v = b, v ≥ 0: columns from their lower bounds, then a slack for each row.
+struct Form {
+    sign: f64,
+    n_rows: usize,
+    /// Columns of the program by column here, and their lower bounds.
+    columns: Vec<(usize, f64)>,
+    /// (row here, coefficient) of each column.
+    terms: Vec<Vec<(usize, f64)>>,
+    cost: Vec<f64>,
+    bounds: Vec<f64>,
+    /// Columns, then slacks.
+    weights: Vec<f64>,
+    /// Of each row of the program: its row here, and the sign it was multiplied by.
+    row_of: Vec<Option<(usize, f64)>>,
+    /// The program's columns that are fixed, and at what.
+    fixed: Vec<f64>,
+}
+
+impl Form {
+    fn of(program: &Program, weights: &BarrierWeights) -> Option<Self> {
+        let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
+        let n = program.n_columns();
+        let (mut columns, mut place, mut fixed) = (Vec::new(), vec![None; n], vec![0.0; n]);
+        for column in 0..n {
+            let range = program.columns[column];
+            let lower = if range.lower.is_finite() { range.lower } else { program.implied[column].lower };
+            if range.is_point() {
+                fixed[column] = range.lower;
+            } else if lower.is_finite() && range.upper == f64::INFINITY {
+                place[column] = Some(columns.len());
+                columns.push((column, lower));
+            } else {
+                return None;
+            }
+        }
+        let mut terms = vec![Vec::new(); columns.len()];
+        let (mut bounds, mut row_of, mut row_weights) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, range) in program.rows.iter().enumerate() {
+            let (flip, bound) = match (range.lower.is_finite(), range.upper.is_finite()) {
+                (false, true) => (1.0, range.upper),
+                (true, false) => (-1.0, -range.lower),
+                (false, false) => {
+                    row_of.push(None);
+                    continue;
+                }
+                (true, true) => return None,
+            };
+            let mut bound = bound;
+            for (column, value) in program.row(row) {
+                match place[column] {
+                    Some(at) => {
+                        terms[at].push((bounds.len(), flip * value));
+                        bound -= flip * value * columns[at].1;
+                    }
+                    None => bound -= flip * value * fixed[column],
+                }
+            }
+            row_of.push(Some((bounds.len(), flip)));
+            bounds.push(bound);
+            row_weights.push(weights.rows[row]);
+        }
+        let cost = columns.iter().map(|(column, _)| -sign * program.cost[*column]).collect();
+        let weights = columns.iter().map(|(column, _)| weights.columns[*column]).chain(row_weights).collect();
+        Some(Self { sign, n_rows: bounds.len(), columns, terms, cost, bounds, weights, row_of, fixed })
+    }
+
+    fn n(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// G v.
+    fn times(&self, v: &[f64]) -> Vec<f64> {
+        let mut product = v[self.n()..].to_vec();
+        for (terms, value) in self.terms.iter().zip(v) {
+            for (row, coefficient) in terms {
+                product[*row] += coefficient * value;
+            }
+        }
+        product
+    }
+
+    /// Gᵀ y.
+    fn transposed(&self, y: &[f64]) -> Vec<f64> {
+        let dot = |terms: &Vec<(usize, f64)>| terms.iter().map(|(row, value)| value * y[*row]).sum();
+        self.terms.iter().map(dot).chain(y.iter().copied()).collect()
+    }
+
+    /// The costs of columns, then those of slacks, which are 0.
+    fn cost(&self, at: usize) -> f64 {
+        self.cost.get(at).copied().unwrap_or(0.0)
+    }
+
+    fn read(&self, program: &Program, state: &State, steps: u32) -> Solution {
+        let mut columns = self.fixed.clone();
+        for ((column, lower), value) in self.columns.iter().zip(&state.v) {
+            columns[*column] = lower + value;
+        }
+        // Gᵀ y + z = q with q = −sign·cost: −y is the price of a row's bound in units of the maximized objective.
+        let dual = |row: &Option<(usize, f64)>| row.map_or(0.0, |(at, flip)| -self.sign * flip * state.y[at]);
+        Solution {
+            row_duals: self.row_of.iter().map(dual).collect(),
+            objective: program.objective(&columns),
+            columns,
+            iterations: u64::from(steps),
+            ..without_columns(Termination::Optimal)
+        }
+    }
+}
+
+/// A point of the method: v, z > 0 and y.
+struct State {
+    v: Vec<f64>,
+    z: Vec<f64>,
+    y: Vec<f64>,
+}
+
+/// What a step changes.
+struct Step {
+    v: Vec<f64>,
+    z: Vec<f64>,
+    y: Vec<f64>,
+}
+
+impl State {
+    fn start(form: &Form) -> Self {
+        let largest = |values: &[f64]| values.iter().fold(1.0_f64, |most, value| most.max(value.abs()));
+        let (primal, dual) = (largest(&form.bounds), largest(&form.cost));
+        Self {
+            v: vec![primal; form.weights.len()],
+            z: form.weights.iter().map(|weight| dual * weight).collect(),
+            y: vec![0.0; form.n_rows],
+        }
+    }
+
+    /// Σ v·z / Σ w.
+    fn mu(&self, form: &Form) -> f64 {
+        let products: f64 = self.v.iter().zip(&self.z).map(|(v, z)| v * z).sum();
+        products / form.weights.iter().sum::<f64>()
+    }
+
+    fn residuals(&self, form: &Form) -> (Vec<f64>, Vec<f64>) {
+        let primal =
+            form.bounds.iter().zip(form.times(&self.v)).map(|(bound, value)| bound - value).collect();
+        let transposed = form.transposed(&self.y);
+        let dual = (0..self.v.len()).map(|at| form.cost(at) - transposed[at] - self.z[at]).collect();
+        (primal, dual)
+    }
+
+    fn is_close(&self, form: &Form, tolerance: f64) -> bool {
+        let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+        let (primal, dual) = self.residuals(form);
+        let cost: f64 = self.v.iter().enumerate().map(|(at, v)| form.cost(at) * v).sum();
+        let gap = self.mu(form) * form.weights.iter().sum::<f64>();
+        largest(&primal) <= tolerance * largest(&form.bounds).max(1.0)
+            && largest(&dual) <= tolerance * largest(&form.cost).max(1.0)
+            && gap <= tolerance * cost.abs().max(1e-3)
+    }
+
+    /// The largest relative distance of v·z from μ·w.
+    fn off_path(&self, form: &Form, mu: f64) -> f64 {
+        let products = self.v.iter().zip(&self.z).map(|(v, z)| v * z);
+        products.zip(&form.weights).map(|(product, w)| (product / (mu * w) - 1.0).abs()).fold(0.0, f64::max)
+    }
+
+    /// A predictor and a corrector step. False where rounding allows none.
+    fn advance(&mut self, form: &Form) -> bool {
+        let mu = self.mu(form);
+        let Some(factor) = Factor::of(form, self) else { return false };
+        let complementarity: Vec<f64> = self.v.iter().zip(&self.z).map(|(v, z)| -v * z).collect();
+        let predicted = self.step(form, &factor, &complementarity);
+        let (primal, dual) = (reach(&self.v, &predicted.v), reach(&self.z, &predicted.z));
+        let ahead: f64 = (0..self.v.len())
+            .map(|at| (self.v[at] + primal * predicted.v[at]) * (self.z[at] + dual * predicted.z[at]))
+            .sum();
+        let sigma = (ahead / form.weights.iter().sum::<f64>() / mu).clamp(0.0, 1.0).powi(3).max(1e-4);
+        let corrected: Vec<f64> = (0..self.v.len())
+            .map(|at| sigma * mu * form.weights[at] + complementarity[at] - predicted.v[at] * predicted.z[at])
+            .collect();
+        let step = self.step(form, &factor, &corrected);
+        self.take(&step, STEP)
+    }
+
+    /// A step towards the point of the path at μ.
+    fn centre(&mut self, form: &Form, mu: f64) -> bool {
+        let Some(factor) = Factor::of(form, self) else { return false };
+        let complementarity: Vec<f64> =
+            (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();
+        let step = self.step(form, &factor, &complementarity);
+        self.take(&step, 0.9)
+    }
+
+    /// Goes a step, as far as all stays positive, times `part`. False if it leads nowhere.
+    fn take(&mut self, step: &Step, part: f64) -> bool {
+        let (primal, dual) = (reach(&self.v, &step.v) * part, reach(&self.z, &step.z) * part);
+        let (primal, dual) = (primal.min(1.0), dual.min(1.0));
+        let go = |values: &mut [f64], steps: &[f64], length: f64| {
+            values.iter_mut().zip(steps).for_each(|(value, step)| *value += length * step);
+        };
+        go(&mut self.v, &step.v, primal);
+        go(&mut self.z, &step.z, dual);
+        go(&mut self.y, &step.y, dual);
+        let positive = |values: &[f64]| values.iter().all(|value| *value > 0.0 && value.is_finite());
+        positive(&self.v) && positive(&self.z) && primal.max(dual) > 1e-10
+    }
+
+    /// The Newton step for Z Δv + V Δz = `complementarity` and no residuals.
+    fn step(&self, form: &Form, factor: &Factor, complementarity: &[f64]) -> Step {
+        let (primal, dual) = self.residuals(form);
+        let ratio = |at: usize| self.v[at] / self.z[at];
+        let pull: Vec<f64> =
+            (0..self.v.len()).map(|at| ratio(at) * dual[at] - complementarity[at] / self.z[at]).collect();
+        let right: Vec<f64> =
+            primal.iter().zip(form.times(&pull)).map(|(primal, pull)| primal + pull).collect();
+        let y = factor.solve(right);
+        let along = form.transposed(&y);
+        let v: Vec<f64> = (0..self.v.len()).map(|at| ratio(at) * along[at] - pull[at]).collect();
+        let z = (0..v.len()).map(|at| (complementarity[at] - self.z[at] * v[at]) / self.v[at]).collect();
+        Step { v, z, y }
+    }
+}
+
+/// How far along `steps` until one of `values` is 0; at most far beyond a whole step.
+fn reach(values: &[f64], steps: &[f64]) -> f64 {
+    let falling = values.iter().zip(steps).filter(|(_, step)| **step < 0.0);
+    falling.map(|(value, step)| -value / step).fold(2.0, f64::min)
+}
+
+/// The Cholesky factor of G·(V/Z)·Gᵀ: [rows × rows], lower part.
+struct Factor {
+    n: usize,
+    lower: Vec<f64>,
+}
+
+impl Factor {
+    fn of(form: &Form, state: &State) -> Option<Self> {
+        let n = form.n_rows;
+        let mut lower = vec![0.0; n * n];
+        for (terms, at) in form.terms.iter().zip(0..) {
+            let ratio = state.v[at] / state.z[at];
+            for (row, value) in terms {
+                for (other, coefficient) in terms.iter().filter(|(other, _)| other <= row) {
+                    lower[row * n + other] += ratio * value * coefficient;
+                }
+            }
+        }
+        for row in 0..n {
+            let at = form.n() + row;
+            lower[row * n + row] += state.v[at] / state.z[at];
+        }
+        for column in 0..n {
+            let (above, from) = lower.split_at_mut((column + 1) * n);
+            let own = &mut above[column * n..];
+            let square: f64 = own[..column].iter().map(|value| value * value).sum();
+            let pivot = own[column] - square;
+            // A pivot lost to rounding: its row moves no more.
+            let pivot = if pivot > 1e-14 * own[column] { pivot.sqrt() } else { f64::INFINITY };
+            if pivot.is_nan() {
+                return None;
+            }
+            own[column] = pivot;
+            for row in from.chunks_exact_mut(n) {
+                let dot: f64 = row[..column].iter().zip(&own[..column]).map(|(a, b)| a * b).sum();
+                row[column] = (row[column] - dot) / pivot;
+            }
+        }
+        Some(Self { n, lower })
+    }
+
+    fn solve(&self, mut right: Vec<f64>) -> Vec<f64> {
+        let n = self.n;
+        for row in 0..n {
+            let dot: f64 = self.lower[row * n..row * n + row].iter().zip(&right).map(|(a, b)| a * b).sum();
+            right[row] = (right[row] - dot) / self.lower[row * n + row];
+        }
+        for row in (0..n).rev() {
+            right[row] /= self.lower[row * n + row];
+            let value = right[row];
+            for (other, coefficient) in self.lower[row * n..row * n + row].iter().enumerate() {
+                right[other] -= coefficient * value;
+            }
+        }
+        right
+    }
+}
+
+#[cfg(test)]
+mod tests;

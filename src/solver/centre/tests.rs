@@ -1,0 +1,53 @@
+use super::*;
+use crate::program::Range;
+use crate::solver::Certificate;
+
+/// max x₀ + x₁ + x₂ + t with the x sharing 1 and t at most 2: every division of 1 is optimal.
+fn divided() -> Program {
+    let mut program = Program::new(Sense::Maximize);
+    for _ in 0..3 {
+        program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1.0 }, 1.0);
+    }
+    program.push_column(Range::FREE, Range { lower: -5.0, upper: 2.0 }, 1.0);
+    program.push_row(Range::at_most(1.0), [(0, 1.0), (1, 1.0), (2, 1.0)]);
+    program.push_row(Range::at_least(-2.0), [(3, -1.0)]);
+    program
+}
+
+fn centred(program: &Program, weights: BarrierWeights) -> Result<Solution, SolveError> {
+    Centre::new(weights).solve(program, &Limits::default(), None)
+}
+
+fn weights(columns: &[f64], rows: &[f64]) -> BarrierWeights {
+    BarrierWeights { columns: columns.to_vec(), rows: rows.to_vec() }
+}
+
+#[test]
+fn optima_are_divided_by_weight() {
+    let program = divided();
+    let answer = centred(&program, weights(&[1.0, 1.0, 2.0, 1.0], &[1.0, 1.0])).unwrap();
+    for (value, expected) in answer.columns.iter().zip([0.25, 0.25, 0.5, 2.0]) {
+        assert!((value - expected).abs() < 1e-6, "{:?}", answer.columns);
+    }
+    assert!(Certificate::of(&program, &answer).optimal);
+    assert!((answer.row_duals[0] - 1.0).abs() < 1e-6 && (answer.row_duals[1] + 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn what_no_optimum_leaves_idle_is_shared_with_the_slack() {
+    // Nothing is worth anything: the centre of the whole simplex, slack included.
+    let mut program = divided();
+    program.cost = vec![0.0; 4];
+    let answer = centred(&program, weights(&[1.0, 2.0, 1.0, 1.0], &[4.0, 6.0])).unwrap();
+    for (value, expected) in answer.columns.iter().zip([0.125, 0.25, 0.125, -4.0]) {
+        assert!((value - expected).abs() < 1e-6, "{:?}", answer.columns);
+    }
+}
+
+#[test]
+fn what_it_cannot_centre_it_refuses() {
+    let mut program = divided();
+    program.columns[0] = Range { lower: 0.0, upper: 1.0 };
+    let error = centred(&program, weights(&[1.0; 4], &[1.0; 2])).unwrap_err();
+    assert!(error.to_string().contains("two-sided"), "{error}");
+}
