@@ -1,38 +1,79 @@
-//! What one allocation costs, by solver and number of jobs, no two of them alike.
-
-#[path = "../tests/suite/allocation_programs.rs"]
-#[expect(dead_code, reason = "shared with the tests, which use more of it")]
-mod allocation_programs;
+//! What a decision costs, and where: the cases of `apportion bench`, small enough to be repeated.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Duration;
 
-use allocation_programs::{Draws, Numbers};
+use apportion::benchmark::Instance;
+use apportion::policy::{Policy, ProgramPolicy};
 use apportion::program::Program;
-use apportion::solver::registry::{BACKENDS, default_chain};
+use apportion::solver::registry::{BACKENDS, default_chain, entry};
 use apportion::solver::{Certificate, Limits, WarmStart, solve_certified};
+use apportion::{Catalog, PolicyOptions, Problem, Throughputs};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const JOBS: [usize; 3] = [64, 512, 2048];
-/// microlp takes seconds beyond this.
-const JOBS_MAX_MICROLP: usize = 512;
+/// Slow backends are not asked for more.
+const JOBS_MAX_SLOW: usize = 512;
 
-/// Max-min fairness of `n` jobs on three types, the same for every backend.
-fn max_min(n: usize) -> Program {
-    let numbers = Numbers::draw(&mut Draws::new(1), n, 3, 0.0);
-    numbers.max_min(|m| numbers.fairness(m))
+fn drawn(instance: &Instance, n_jobs: usize) -> Problem {
+    let throughputs: Arc<Throughputs> = Throughputs::embedded("osdi20").expect("embedded");
+    instance.problem(n_jobs, 0, &throughputs).expect("a problem")
+}
+
+fn standard() -> Instance {
+    Instance::Matrix { throughputs: "osdi20".to_owned(), distinct: false }
+}
+
+fn no_two_alike() -> Instance {
+    Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 }
+}
+
+fn policy(name: &str) -> ProgramPolicy {
+    let built = Catalog::embedded().program(name, &PolicyOptions::default());
+    built.expect("a policy").expect("a program")
+}
+
+/// The first program of a policy.
+fn program(name: &str, problem: &Problem) -> Program {
+    policy(name).programs(problem).expect("an optimum").swap_remove(0)
+}
+
+fn one_decision(c: &mut Criterion) {
+    let cases = [
+        ("max_min_fairness_perf", standard(), "standard", &[2048, 131_072][..]),
+        ("max_min_fairness_packed", standard(), "standard", &[2048, 131_072]),
+        ("max_min_fairness_water_filling_perf", standard(), "standard", &[2048, 131_072]),
+        ("max_min_fairness_hierarchical_perf", standard(), "standard", &[2048]),
+        ("max_min_fairness_perf", no_two_alike(), "no two alike", &[512]),
+        ("finish_time_fairness_perf", no_two_alike(), "no two alike", &[512]),
+        ("min_total_duration_perf", no_two_alike(), "no two alike", &[512]),
+        ("proportional_fairness", no_two_alike(), "no two alike", &[512]),
+    ];
+    let mut group = c.benchmark_group("how_long_does_one_decision_take");
+    for (name, instance, kind, sizes) in cases {
+        for n_jobs in sizes {
+            let problem = drawn(&instance, *n_jobs);
+            let mut policy = policy(name);
+            group.throughput(Throughput::Elements(*n_jobs as u64));
+            group.bench_function(BenchmarkId::new(format!("{name}, {kind}"), n_jobs), |bencher| {
+                bencher.iter(|| policy.allocate(black_box(&problem)).expect("an optimum"));
+            });
+        }
+    }
+    group.finish();
 }
 
 fn one_solve(c: &mut Criterion) {
     let mut group = c.benchmark_group("how_long_does_one_max_min_program_take");
-    for n in JOBS {
-        let program = max_min(n);
-        group.throughput(Throughput::Elements(n as u64));
+    for n_jobs in JOBS {
+        let program = program("max_min_fairness_perf", &drawn(&no_two_alike(), n_jobs));
+        group.throughput(Throughput::Elements(n_jobs as u64));
         for entry in BACKENDS {
-            if entry.name == "good_lp-microlp" && n > JOBS_MAX_MICROLP {
+            if entry.name == "good_lp-microlp" && n_jobs > JOBS_MAX_SLOW {
                 continue;
             }
-            group.bench_function(BenchmarkId::new(entry.name, n), |bencher| {
+            group.bench_function(BenchmarkId::new(entry.name, n_jobs), |bencher| {
                 let mut backend = entry.make();
                 bencher.iter(|| backend.solve(black_box(&program), &Limits::default(), None));
             });
@@ -42,21 +83,40 @@ fn one_solve(c: &mut Criterion) {
 }
 
 fn around_a_solve(c: &mut Criterion) {
-    let mut group = c.benchmark_group("what_do_a_certificate_and_a_warm_start_cost");
-    for n in JOBS {
-        let program = max_min(n);
-        group.throughput(Throughput::Elements(n as u64));
+    let mut group = c.benchmark_group("what_does_a_certificate_cost");
+    for n_jobs in JOBS {
+        let program = program("max_min_fairness_perf", &drawn(&no_two_alike(), n_jobs));
+        group.throughput(Throughput::Elements(n_jobs as u64));
         let certified = solve_certified(&program, &mut default_chain(&program), &Limits::default(), None)
             .expect("the program has an optimum");
-        group.bench_function(BenchmarkId::new("certificate", n), |bencher| {
+        group.bench_function(BenchmarkId::new("certificate", n_jobs), |bencher| {
             bencher.iter(|| Certificate::of(black_box(&program), &certified.solution));
         });
-        let warm = WarmStart { basis: certified.solution.basis.clone(), ..WarmStart::default() };
-        group.bench_function(BenchmarkId::new("same program from its basis, certified", n), |bencher| {
-            let mut chain = default_chain(&program);
-            bencher
-                .iter(|| solve_certified(black_box(&program), &mut chain, &Limits::default(), Some(&warm)));
-        });
+    }
+    group.finish();
+}
+
+/// Between two rounds a few jobs' data change: the same program with other numbers, cold and from the basis before.
+fn the_next_round(c: &mut Criterion) {
+    let Ok(simplex) = entry("highs-simplex") else { return };
+    let mut group = c.benchmark_group("what_does_the_next_round_cost");
+    for n_jobs in JOBS {
+        let now = program("max_min_fairness_perf", &drawn(&no_two_alike(), n_jobs));
+        let mut next = now.clone();
+        // One job in fifty runs a tenth faster.
+        for (position, value) in next.term_values.iter_mut().enumerate() {
+            if position % 50 == 0 {
+                *value *= 1.1;
+            }
+        }
+        let mut backend = simplex.make();
+        let before = backend.solve(&now, &Limits::default(), None).expect("an optimum");
+        let warm = WarmStart { basis: before.basis, ..WarmStart::default() };
+        for (how, warm) in [("cold", None), ("from the last basis", Some(&warm))] {
+            group.bench_function(BenchmarkId::new(how, n_jobs), |bencher| {
+                bencher.iter(|| backend.solve(black_box(&next), &Limits::default(), warm));
+            });
+        }
     }
     group.finish();
 }
@@ -64,6 +124,6 @@ fn around_a_solve(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).measurement_time(Duration::from_secs(2));
-    targets = one_solve, around_a_solve
+    targets = one_decision, one_solve, around_a_solve, the_next_round
 }
 criterion_main!(benches);

@@ -25,6 +25,27 @@ pub struct Allocation {
     violation_max: f64,
 }
 
+/// Shares that are yet to be checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// What each row gives time to.
+    pub combinations: Vec<Combination<JobIndex>>,
+    /// [combination × worker type], row after row.
+    pub shares: Vec<f64>,
+}
+
+impl Rows {
+    fn of(problem: &Problem, rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>) -> Self {
+        let mut flat = Self::default();
+        for (combination, shares) in rows {
+            assert_eq!(shares.len(), problem.n_types(), "a row has one share per worker type");
+            flat.combinations.push(combination);
+            flat.shares.extend_from_slice(&shares);
+        }
+        flat
+    }
+}
+
 /// Why shares are not an allocation.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
@@ -73,10 +94,24 @@ impl Allocation {
     ///
     /// # Errors
     /// If a constraint is broken by more than [`VIOLATION_MAX`].
+    ///
+    /// # Panics
+    /// If a row does not have one share per worker type.
     pub fn check(
         problem: &Problem,
         rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
     ) -> Result<Self, AllocationError> {
+        Self::check_flat(problem, Rows::of(problem, rows))
+    }
+
+    /// The same of rows that lie one after another: a million of them are no million vectors.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    ///
+    /// # Panics
+    /// If there is not one share per combination and worker type.
+    pub fn check_flat(problem: &Problem, rows: Rows) -> Result<Self, AllocationError> {
         let (checked, excess) = Self::check_rows(problem, rows)?;
         match excess {
             Some(excess) => Err(excess),
@@ -94,69 +129,41 @@ impl Allocation {
         problem: &Problem,
         rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
     ) -> Result<Self, AllocationError> {
-        Self::check_rows(problem, rows).map(|(checked, _)| checked)
+        Self::check_rows(problem, Rows::of(problem, rows)).map(|(checked, _)| checked)
     }
 
     /// Checks all but capacity, whose first excess it returns beside.
-    fn check_rows(
-        problem: &Problem,
-        rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
-    ) -> Result<(Self, Option<AllocationError>), AllocationError> {
-        let mut checked = Self {
-            combinations: IndexVec::new(),
-            shares: Matrix::with_columns(problem.n_types()),
-            effective_throughput: vec![0.0; problem.n_jobs()].into(),
-            violation_max: 0.0,
-        };
+    fn check_rows(problem: &Problem, rows: Rows) -> Result<(Self, Option<AllocationError>), AllocationError> {
+        let k = problem.n_types();
+        let Rows { combinations, mut shares } = rows;
+        assert_eq!(shares.len(), combinations.len() * k, "one share per combination and worker type");
+        let mut effective_throughput = vec![0.0; problem.n_jobs()];
         let mut time = vec![0.0; problem.n_jobs()];
-        let mut workers = vec![0.0; problem.n_types()];
-        for (combination, mut shares) in rows {
-            checked.check_shares(problem, combination, &mut shares)?;
-            let scale_factor = f64::from(problem.jobs()[combination.first()].scale_factor);
-            for job in combination.members() {
-                time[job.index()] += shares.iter().sum::<f64>();
-            }
-            for (used, share) in workers.iter_mut().zip(&shares) {
-                *used += scale_factor * share;
-            }
-            checked.combinations.push(combination);
-            checked.shares.push_row(&shares);
-        }
-        let excess = checked.check_totals(problem, &time, &workers)?;
-        Ok((checked, excess))
-    }
-
-    fn check_shares(
-        &mut self,
-        problem: &Problem,
-        combination: Combination<JobIndex>,
-        shares: &mut [f64],
-    ) -> Result<(), AllocationError> {
-        let position = self.combinations.len();
-        for (worker_type, share) in shares.iter_mut().enumerate() {
-            if !(-VIOLATION_MAX..=1.0 + VIOLATION_MAX).contains(share) {
-                return Err(AllocationError::Share { combination: position, worker_type, share: *share });
-            }
-            self.violation_max = self.violation_max.max(-*share).max(*share - 1.0);
-            *share = share.max(0.0);
-            if *share == 0.0 {
+        let mut workers = vec![0.0; k];
+        let mut violation_max = 0.0;
+        for (position, combination) in combinations.iter().enumerate() {
+            let row = &mut shares[position * k..(position + 1) * k];
+            check_shares(position, row, &mut violation_max)?;
+            if row.iter().all(|share| *share == 0.0) {
                 continue;
             }
-            let cannot = AllocationError::CannotRun { combination: position, worker_type };
-            let column = WorkerTypeId::from_index(worker_type);
-            match combination.second() {
-                None => {
-                    let job = combination.first();
-                    self.effective_throughput[job] += *share * problem.throughput()[(job, column)];
-                }
-                Some(second) => {
-                    let both = problem.colocated(combination, column).ok_or(cannot)?;
-                    self.effective_throughput[combination.first()] += *share * both[0];
-                    self.effective_throughput[second] += *share * both[1];
-                }
+            add_throughput(problem, (position, *combination), row, &mut effective_throughput)?;
+            let scale_factor = f64::from(problem.jobs()[combination.first()].scale_factor);
+            for job in combination.members() {
+                time[job.index()] += row.iter().sum::<f64>();
+            }
+            for (used, share) in workers.iter_mut().zip(row) {
+                *used += scale_factor * *share;
             }
         }
-        Ok(())
+        let mut checked = Self {
+            combinations: combinations.into(),
+            shares: Matrix::from_rows(shares, k),
+            effective_throughput: effective_throughput.into(),
+            violation_max,
+        };
+        let excess = checked.check_totals(problem, &time, &workers)?;
+        Ok((checked, excess))
     }
 
     fn check_totals(
@@ -202,6 +209,45 @@ impl Allocation {
     pub fn violation_max(&self) -> f64 {
         self.violation_max
     }
+}
+
+/// Refuses shares out of range; puts those that are a little below 0 at 0.
+fn check_shares(
+    combination: usize,
+    shares: &mut [f64],
+    violation_max: &mut f64,
+) -> Result<(), AllocationError> {
+    for (worker_type, share) in shares.iter_mut().enumerate() {
+        if !(-VIOLATION_MAX..=1.0 + VIOLATION_MAX).contains(share) {
+            return Err(AllocationError::Share { combination, worker_type, share: *share });
+        }
+        *violation_max = violation_max.max(-*share).max(*share - 1.0);
+        *share = share.max(0.0);
+    }
+    Ok(())
+}
+
+/// Adds what the members of a combination get from its shares.
+fn add_throughput(
+    problem: &Problem,
+    (position, combination): (usize, Combination<JobIndex>),
+    shares: &[f64],
+    throughput: &mut [f64],
+) -> Result<(), AllocationError> {
+    let first = combination.first();
+    let Some(second) = combination.second() else {
+        for (share, alone) in shares.iter().zip(problem.throughput().row(first)) {
+            throughput[first.index()] += share * alone;
+        }
+        return Ok(());
+    };
+    for (worker_type, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        let cannot = AllocationError::CannotRun { combination: position, worker_type };
+        let together = problem.colocated(combination, WorkerTypeId::from_index(worker_type)).ok_or(cannot)?;
+        throughput[first.index()] += share * together[0];
+        throughput[second.index()] += share * together[1];
+    }
+    Ok(())
 }
 
 impl fmt::Display for Allocation {

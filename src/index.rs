@@ -102,6 +102,11 @@ impl<I: Id, T> IndexVec<I, T> {
         I::from_index(self.items.len() - 1)
     }
 
+    /// Makes room for so many more items.
+    pub fn reserve(&mut self, n_items: usize) {
+        self.items.reserve_exact(n_items);
+    }
+
     /// How many items.
     pub fn len(&self) -> usize {
         self.items.len()
@@ -195,6 +200,21 @@ impl<R: Id, C: Id> Matrix<R, C> {
     /// No rows yet, each to have `n_columns` values.
     pub fn with_columns(n_columns: usize) -> Self {
         Self::zeros(0, n_columns)
+    }
+
+    /// Rows given one after another.
+    ///
+    /// # Panics
+    /// If the values do not fill whole rows.
+    pub fn from_rows(values: Vec<f64>, n_columns: usize) -> Self {
+        let whole = if n_columns == 0 { values.is_empty() } else { values.len().is_multiple_of(n_columns) };
+        assert!(whole, "a row has one value per column");
+        Self { values, n_columns, index: PhantomData }
+    }
+
+    /// Makes room for so many more rows.
+    pub fn reserve(&mut self, n_rows: usize) {
+        self.values.reserve_exact(n_rows * self.n_columns);
     }
 
     /// Adds a row at the end.

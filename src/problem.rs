@@ -338,6 +338,13 @@ impl ProblemBuilder {
         Self { problem }
     }
 
+    /// Makes room for so many jobs.
+    pub fn reserve(&mut self, n_jobs: usize) -> &mut Self {
+        self.problem.jobs.reserve(n_jobs);
+        self.problem.throughput.reserve(n_jobs);
+        self
+    }
+
     /// Adds a job with its steps/s alone on each worker type: `[K]`.
     pub fn job(&mut self, job: ActiveJob, throughput: &[f64]) -> JobIndex {
         self.problem.throughput.push_row(throughput);
@@ -370,14 +377,9 @@ impl ProblemBuilder {
     /// If an extra column does not have one value per job.
     pub fn build(self) -> Result<Problem, ProblemError> {
         let problem = self.problem;
-        let mut seen = BTreeMap::new();
-        // A simulator gives its jobs by id: none comes twice then.
-        let ascend = problem.jobs.iter().is_sorted_by(|one, other| one.id < other.id);
+        check_ids(&problem.jobs)?;
         for (index, job) in problem.jobs.enumerate() {
             let position = index.index();
-            if !ascend && let Some(first) = seen.insert(job.id, position) {
-                return Err(ProblemError::DuplicateId { first, second: position });
-            }
             check_job(position, job)?;
             let row = problem.throughput.row(index);
             if let Some(value) = row.iter().find(|value| !(value.is_finite() && **value >= 0.0)) {
@@ -404,6 +406,20 @@ impl ProblemBuilder {
         }
         Ok(problem)
     }
+}
+
+/// Refuses ids that come twice. Most problems have theirs in order, which shows at a glance.
+fn check_ids(jobs: &IndexVec<JobIndex, ActiveJob>) -> Result<(), ProblemError> {
+    if jobs.as_slice().is_sorted_by(|a, b| a.id < b.id) {
+        return Ok(());
+    }
+    let mut seen = BTreeMap::new();
+    for (index, job) in jobs.enumerate() {
+        if let Some(first) = seen.insert(job.id, index.index()) {
+            return Err(ProblemError::DuplicateId { first, second: index.index() });
+        }
+    }
+    Ok(())
 }
 
 fn check_job(position: usize, job: &ActiveJob) -> Result<(), ProblemError> {

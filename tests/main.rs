@@ -42,3 +42,5 @@ mod browser;
 mod report;
 #[path = "suite/compare.rs"]
 mod compare;
+#[path = "suite/classes.rs"]
+mod classes;

@@ -16,7 +16,7 @@ pub const DEFAULT: &str = "default";
 /// The name in place of a backend's for policies that solve nothing.
 pub const RULE: &str = "rule";
 /// A decision is repeated until this much time is spent, in s.
-const REPEAT_S: f64 = 0.25;
+const REPEAT_S: f64 = 0.15;
 /// And at most so often.
 const REPEATS_MAX: u32 = 25;
 

@@ -1,8 +1,8 @@
 //! `apportion allocate`: one decision, from a snapshot to time shares with their certificate.
 
 use clap::Args;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value, json};
 
 use crate::cli::Session;
 use crate::cli::decide::{DecisionArguments, Question};
@@ -10,6 +10,7 @@ use crate::cli::exit::Failure;
 use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::index::CombinationId;
 use crate::policy::{Decision, ObjectiveReport, Sense, SolveReport};
+use crate::spec::snapshot::Label;
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -37,7 +38,7 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
     let decided = question.policy.allocate(&question.problem);
     let decision = decided.map_err(|error| question.place(error))?;
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&answer(&question, &decision)),
+        OutputFormat::Json => session.output.json(&Answer { question: &question, decision: &decision }),
         OutputFormat::Csv => session.output.table(&shares(&question, &decision)),
         OutputFormat::Table => {
             let summary = summary(&question, &decision);
@@ -70,36 +71,84 @@ fn shares(question: &Question, decision: &Decision) -> Table {
     table
 }
 
-/// The answer as programs read it.
-fn answer(question: &Question, decision: &Decision) -> Value {
-    let allocation = rows(decision).map(|(id, row)| {
-        let shares: Map<String, Value> =
-            question.worker_types().zip(row).map(|(name, share)| (name.to_owned(), json!(share))).collect();
-        json!({"jobs": question.labels(decision.allocation.combinations()[id]), "shares": shares})
-    });
-    let throughput = decision.allocation.effective_throughput().enumerate();
-    let by_id = |(job, value): (_, &f64)| (question.label(job).to_string(), json!(value));
-    let mut answer = json!({
-        "policy": question.policy.name(),
-        "allocation": allocation.collect::<Vec<_>>(),
-        "effective_throughput": throughput.map(by_id).collect::<Map<_, _>>(),
-        "objective": decision.objective.as_ref().map(objective),
-        "certificate": {
-            "violation_max": decision.allocation.violation_max(),
-            "optimal": decision.objective.as_ref().map(|objective| objective.optimal),
-        },
-        "solve": decision.solve.as_ref().map(solve),
-        "dropped": decision.dropped.iter().map(|job| question.label(*job)).collect::<Vec<_>>(),
-    });
-    if let (Some(levels), Some(answer)) = (&decision.levels, answer.as_object_mut()) {
-        let ids = question.problem.jobs().ids();
-        let levels = ids.zip(levels).map(|(job, level)| (question.label(job).to_string(), json!(level)));
-        answer.insert("levels".to_owned(), Value::Object(levels.collect()));
-    }
-    answer
+/// The answer as programs read it, made while it is written.
+struct Answer<'a> {
+    question: &'a Question,
+    decision: &'a Decision,
 }
 
-fn objective(report: &ObjectiveReport) -> impl Serialize + use<> {
+/// One row: who, and how much of the time on each worker type.
+#[derive(serde::Serialize)]
+struct Share<'a> {
+    jobs: Vec<&'a Label>,
+    shares: Each<'a>,
+}
+
+/// Values keyed by the names of the worker types.
+struct Each<'a> {
+    question: &'a Question,
+    values: &'a [f64],
+}
+
+impl Serialize for Each<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.question.worker_types().zip(self.values))
+    }
+}
+
+/// Values keyed by the ids of the jobs: `[n]`.
+struct ByJob<'a> {
+    question: &'a Question,
+    values: &'a [f64],
+}
+
+impl Serialize for ByJob<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let jobs = self.question.problem.jobs().ids();
+        serializer.collect_map(jobs.map(|job| self.question.label(job)).zip(self.values))
+    }
+}
+
+/// Rows of the allocation that are not all zero.
+struct Shares<'a>(&'a Answer<'a>);
+
+impl Serialize for Shares<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Answer { question, decision } = *self.0;
+        serializer.collect_seq(rows(decision).map(|(id, values)| Share {
+            jobs: question.labels(decision.allocation.combinations()[id]),
+            shares: Each { question, values },
+        }))
+    }
+}
+
+impl Serialize for Answer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { question, decision } = *self;
+        let allocation = &decision.allocation;
+        let by_job = |values| ByJob { question, values };
+        let certificate = json!({
+            "violation_max": allocation.violation_max(),
+            "optimal": decision.objective.as_ref().map(|objective| objective.optimal),
+        });
+        let dropped: Vec<&Label> = decision.dropped.iter().map(|job| question.label(*job)).collect();
+        let mut answer = serializer.serialize_map(None)?;
+        answer.serialize_entry("policy", question.policy.name())?;
+        answer.serialize_entry("allocation", &Shares(self))?;
+        answer
+            .serialize_entry("effective_throughput", &by_job(allocation.effective_throughput().as_slice()))?;
+        answer.serialize_entry("objective", &decision.objective.as_ref().map(objective))?;
+        answer.serialize_entry("certificate", &certificate)?;
+        answer.serialize_entry("solve", &decision.solve.as_ref().map(solve))?;
+        answer.serialize_entry("dropped", &dropped)?;
+        if let Some(levels) = &decision.levels {
+            answer.serialize_entry("levels", &by_job(levels))?;
+        }
+        answer.end()
+    }
+}
+
+fn objective(report: &ObjectiveReport) -> Value {
     json!({
         "sense": sense(report.sense),
         "value": report.value,
@@ -108,12 +157,17 @@ fn objective(report: &ObjectiveReport) -> impl Serialize + use<> {
     })
 }
 
-fn solve(report: &SolveReport) -> impl Serialize + use<> {
+fn solve(report: &SolveReport) -> Value {
     let seconds = report.seconds;
     json!({
         "backend": report.backend,
         "route": report.route,
-        "seconds": {"build": seconds.build, "solve": seconds.solve, "certify": seconds.certify, "expand": seconds.expand},
+        "seconds": {
+            "build": seconds.build,
+            "solve": seconds.solve,
+            "certify": seconds.certify,
+            "expand": seconds.expand,
+        },
         "iterations": report.iterations,
         "solves": report.solves,
         "fallbacks": report.fallbacks,

@@ -80,7 +80,7 @@ pub struct BenchArguments {
     /// Of random instances: the part of the types that a job runs on
     #[arg(long, value_name = "PART", default_value_t = 1.0)]
     density: f64,
-    /// Time for all decisions of a case, in s; drawing the instance does not count
+    /// Processor time for all decisions of a case, in s; drawing the instance does not count
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     limit: f64,
     /// Memory for a case, in MiB, where the system tells

@@ -20,6 +20,10 @@ use crate::spec::{Snapshot, Source, load_throughputs};
 const READY: &str = "ready";
 /// How often the parent looks at the child.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A process that uses no processor is ended after so many times its limit.
+const CLOCK_FACTOR: f64 = 10.0;
+/// Parts of a second in which the system counts a process's processor time.
+const TICKS_PER_S: f64 = 100.0;
 
 /// Where a problem comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +45,7 @@ pub(super) struct MeasuredCase {
     pub(super) seed: u64,
 }
 
-/// What a case may take.
+/// What a case may take: of processor time where the system tells, and of the clock as many times that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) seconds: f64,
@@ -203,11 +207,13 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
 
 fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: &Session) -> Ended {
     let id = child.id().to_string();
-    let mut since_ready: Option<Stopwatch> = None;
+    let mut since_ready: Option<(Stopwatch, Option<f64>)> = None;
     let mut peak = None;
     loop {
         match lines.recv_timeout(LOOK_EVERY) {
-            Ok(line) if line == READY => since_ready = Some(Stopwatch::start()),
+            Ok(line) if line == READY => {
+                since_ready = Some((Stopwatch::start(), child_seconds(&id)));
+            }
             Ok(line) => {
                 return serde_json::from_str(&line).map_or(Ended::Broken, |row| Ended::Row(Box::new(row)));
             }
@@ -221,7 +227,12 @@ fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: 
         if status_bytes(&id, "VmRSS:").is_some_and(|bytes| bytes > limits.bytes) {
             return Ended::Memory { peak };
         }
-        if since_ready.is_some_and(|clock| clock.elapsed().as_secs_f64() > limits.seconds) {
+        let over = |(clock, before): (Stopwatch, Option<f64>)| {
+            let waited = clock.elapsed().as_secs_f64();
+            let used = before.zip(child_seconds(&id)).map_or(waited, |(before, now)| now - before);
+            used > limits.seconds || waited > CLOCK_FACTOR * limits.seconds
+        };
+        if since_ready.is_some_and(over) {
             return Ended::Limit { peak };
         }
     }
@@ -239,6 +250,15 @@ fn status_bytes(process: &str, key: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(key))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Processor time of a process so far, all its threads, in s; none where the system does not tell.
+fn child_seconds(process: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Behind the name, which is in parentheses: state is the third field, user and system time the 14th and 15th.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut ticks = fields.split_whitespace().skip(11).map_while(|field| field.parse::<f64>().ok());
+    Some((ticks.next()? + ticks.next()?) / TICKS_PER_S)
 }
 
 /// Processor time of this thread so far, in s; none where the system does not tell.

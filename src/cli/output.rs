@@ -1,6 +1,6 @@
 //! Results on standard output: tables for people, JSON and CSV for programs.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -51,10 +51,15 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written to.
     pub fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
-        let mut text = serde_json::to_vec_pretty(value)
-            .map_err(|error| Failure::Bug { message: format!("a result is not JSON: {error}") })?;
-        text.push(b'\n');
-        write_all(&text)
+        // Written as it is made: a million jobs are no text in memory first.
+        let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        serde_json::to_writer_pretty(&mut stdout, value).map_err(|error| {
+            if error.is_io() {
+                return Failure::io("write to standard output")(error.into());
+            }
+            Failure::Bug { message: format!("a result is not JSON: {error}") }
+        })?;
+        stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
     }
 
     /// Writes a table as CSV or, for people, aligned; as JSON, a list of objects keyed by column.

@@ -40,24 +40,14 @@ impl ThroughputView {
         worker_types.iter().find_map(|name| cluster.find(name)).or_else(fastest)
     }
 
-    /// Writes T[m, ·] as this view has it into `row`: `[K]`.
+    /// Writes T[m, ·] as this view has it into `row`: `[K]`. For many jobs, ask [`seen`](Self::seen) once.
     pub fn row(&self, problem: &Problem, job: JobIndex, row: &mut [f64]) {
-        let measured = problem.throughput().row(job);
-        match self {
-            Self::Measured => row.copy_from_slice(measured),
-            Self::Unit { everywhere } => {
-                for (seen, value) in row.iter_mut().zip(measured) {
-                    *seen = if *everywhere || *value > 0.0 { 1.0 } else { 0.0 };
-                }
-            }
-            Self::Reference { .. } => {
-                let at = self.reference(problem.cluster()).map_or(0.0, |found| measured[found.index()]);
-                let speed = if at > 0.0 { at } else { measured.iter().copied().fold(0.0, f64::max) };
-                for (seen, value) in row.iter_mut().zip(measured) {
-                    *seen = if *value > 0.0 { speed } else { 0.0 };
-                }
-            }
-        }
+        self.seen(problem).row(job, row);
+    }
+
+    /// The throughputs of a problem as this view has them, with what does not depend on the job looked up once.
+    pub fn seen<'a>(&'a self, problem: &'a Problem) -> Seen<'a> {
+        Seen { view: self, problem, reference: self.reference(problem.cluster()) }
     }
 
     /// The factor by which this view scales a job's measured throughput on one type; co-located throughputs are
@@ -70,6 +60,36 @@ impl ThroughputView {
         let mut row = vec![0.0; problem.n_types()];
         self.row(problem, job, &mut row);
         row[worker_type.index()] / measured
+    }
+}
+
+/// The throughputs of one problem through one view.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    view: &'a ThroughputView,
+    problem: &'a Problem,
+    reference: Option<WorkerTypeId>,
+}
+
+impl Seen<'_> {
+    /// Writes T[m, ·] into `row`: `[K]`.
+    pub fn row(&self, job: JobIndex, row: &mut [f64]) {
+        let measured = self.problem.throughput().row(job);
+        match self.view {
+            ThroughputView::Measured => row.copy_from_slice(measured),
+            ThroughputView::Unit { everywhere } => {
+                for (seen, value) in row.iter_mut().zip(measured) {
+                    *seen = if *everywhere || *value > 0.0 { 1.0 } else { 0.0 };
+                }
+            }
+            ThroughputView::Reference { .. } => {
+                let at = self.reference.map_or(0.0, |found| measured[found.index()]);
+                let speed = if at > 0.0 { at } else { measured.iter().copied().fold(0.0, f64::max) };
+                for (seen, value) in row.iter_mut().zip(measured) {
+                    *seen = if *value > 0.0 { speed } else { 0.0 };
+                }
+            }
+        }
     }
 }
 
@@ -96,8 +116,11 @@ pub fn isolated_share(problem: &Problem, scale_factor: u32, n_jobs: usize) -> Ve
 
 /// `thr_iso`: the throughput of the isolated share.
 pub fn isolated(problem: &Problem, job: JobIndex, row: &[f64]) -> f64 {
-    let shares = isolated_share(problem, problem.jobs()[job].scale_factor, problem.n_jobs());
-    row.iter().zip(shares).map(|(speed, share)| speed * share).sum()
+    let parts = problem.n_jobs() as f64 * f64::from(problem.jobs()[job].scale_factor);
+    let shares = || problem.cluster().types().iter().map(|kind| f64::from(kind.n_workers) / parts);
+    let sum: f64 = shares().sum();
+    let most = if sum > 1.0 { sum } else { 1.0 };
+    row.iter().zip(shares()).map(|(speed, share)| speed * (share / most)).sum()
 }
 
 #[cfg(test)]

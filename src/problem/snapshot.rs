@@ -34,6 +34,7 @@ impl Problem {
             check_columns(snapshot, &columns, throughputs, position)?;
         }
         let mut builder = ProblemBuilder::new(Arc::clone(&cluster));
+        builder.reserve(document.jobs.len());
         let owners = add_entities(&mut builder, document);
         for (position, job) in document.jobs.iter().enumerate() {
             let row = job.job_type.as_ref().and_then(|name| throughputs.find(name, job.scale_factor));
@@ -44,7 +45,7 @@ impl Problem {
                 }
                 (None, None) => return Err(unknown_job_type(snapshot, position, job, throughputs)),
             };
-            let entity = job.entity.as_ref().and_then(|name| owners.get(name.as_str()).copied());
+            let entity = job.entity.as_ref().and_then(|name| owners.get(&**name).copied());
             builder.job(active(position, job, row, entity), &speeds);
         }
         for (name, _) in document.jobs.iter().take(1).flat_map(|job| job.extra.iter()) {
@@ -114,7 +115,7 @@ impl Problem {
     fn job_document(&self, index: JobIndex, job: &ActiveJob, label: &impl Fn(JobId) -> Label) -> SnapshotJob {
         let job_type = match (self.colocation(), job.row) {
             (Colocation::Rows { throughputs, .. }, Some(row)) => {
-                Some(throughputs.rows()[row].job_type.clone())
+                Some(throughputs.rows()[row].job_type.as_str().into())
             }
             _ => None,
         };
@@ -130,7 +131,7 @@ impl Problem {
             elapsed: job.elapsed.get(),
             isolated_elapsed: job.isolated_elapsed.get(),
             slo_remaining: job.slo_remaining.map(Seconds::get),
-            entity: job.entity.map(|entity| self.entities()[entity].name.clone()),
+            entity: job.entity.map(|entity| self.entities()[entity].name.as_str().into()),
             throughput: Some(throughput.collect()),
             extra: self.extra().iter().map(|(name, column)| (name.clone(), column[index.index()])).collect(),
         }

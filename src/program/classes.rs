@@ -15,43 +15,32 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     class_of: Vec<u32>,
-    members: Vec<Vec<u32>>,
+    /// Where the jobs of each class begin: [classes + 1].
+    starts: Vec<u32>,
+    /// Jobs, class after class, ascending within each.
+    jobs: Vec<u32>,
 }
 
 impl Classes {
-    /// Groups jobs whose keys agree in every word; `keys` is [n × width].
+    /// Groups `n` jobs whose keys agree in every word; `write` puts a job's key into `width` words.
     ///
-    /// One hash pass over the keys, O(n·width).
+    /// One hash pass, O(n·width); only the classes' keys are kept. Then the classes are sorted.
     ///
     /// # Panics
-    /// If `width` is 0 or does not divide the number of words.
-    pub fn group(width: usize, keys: &[u64]) -> Self {
-        assert!(width > 0 && keys.len().is_multiple_of(width), "keys are [n × width]");
-        let key = |job: usize| &keys[job * width..(job + 1) * width];
-        let n = keys.len() / width;
-        let mut table = Table::with_capacity(64);
-        let mut first = Vec::new();
-        let mut class_of = Vec::with_capacity(n);
-        for job in 0..n {
-            let class = table.find_or_insert(key(job), |class: u32| key(first[class as usize]), first.len());
-            if class as usize == first.len() {
-                first.push(job);
-                if first.len() * 2 > table.slots.len() {
-                    table = table.grown(first.iter().map(|job| key(*job)));
-                }
-            }
-            class_of.push(class);
-        }
-        let mut order: Vec<u32> = (0..).take(first.len()).collect();
-        order.sort_unstable_by(|a, b| key(first[*a as usize]).cmp(key(first[*b as usize])));
-        let mut rank = vec![0_u32; order.len()];
-        for (position, class) in (0_u32..).zip(&order) {
-            rank[*class as usize] = position;
-        }
+    /// If there are 2^32 jobs or more.
+    pub fn group(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> Self {
+        let mut key = vec![0; width];
+        let mut table = Table::with_capacity(64, width);
+        let class_of = (0..n).map(|job| {
+            write(job, &mut key);
+            table.find_or_insert(&key)
+        });
+        let mut class_of: Vec<u32> = class_of.collect();
+        let rank = table.ranks();
         for class in &mut class_of {
             *class = rank[*class as usize];
         }
-        Self::from_assignment(class_of, first.len())
+        Self::from_assignment(class_of, rank.len())
     }
 
     /// Every job a class of its own, in order.
@@ -60,21 +49,36 @@ impl Classes {
     }
 
     fn from_assignment(class_of: Vec<u32>, n_classes: usize) -> Self {
-        let mut members = vec![Vec::new(); n_classes];
-        for (job, class) in (0_u32..).zip(&class_of) {
-            members[*class as usize].push(job);
+        let mut starts = vec![0_u32; n_classes + 1];
+        for class in &class_of {
+            starts[*class as usize + 1] += 1;
         }
-        Self { class_of, members }
+        for class in 0..n_classes {
+            starts[class + 1] += starts[class];
+        }
+        let mut next = starts.clone();
+        let mut jobs = vec![0; class_of.len()];
+        for (job, class) in (0_u32..).zip(&class_of) {
+            let place = &mut next[*class as usize];
+            jobs[*place as usize] = job;
+            *place += 1;
+        }
+        Self { class_of, starts, jobs }
     }
 
     /// How many classes.
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.starts.len() - 1
     }
 
     /// No jobs at all?
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.len() == 0
+    }
+
+    /// How many jobs.
+    pub fn n_jobs(&self) -> usize {
+        self.class_of.len()
     }
 
     /// The class of a job.
@@ -84,37 +88,33 @@ impl Classes {
 
     /// The jobs of a class, ascending; at least one.
     pub fn members(&self, class: usize) -> &[u32] {
-        &self.members[class]
+        &self.jobs[self.starts[class] as usize..self.starts[class + 1] as usize]
     }
 
     /// Jobs in each class: `[classes]`.
     pub fn multiplicity(&self) -> Vec<f64> {
-        self.members.iter().map(|members| members.len() as f64).collect()
+        (0..self.len()).map(|class| self.members(class).len() as f64).collect()
     }
 }
 
-/// An open-addressing table from key to class: insertion order decides the classes, never the hash.
+/// An open-addressing table from key to class: insertion order numbers the classes, never the hash.
 struct Table {
+    width: usize,
     slots: Vec<u32>,
+    /// Of each class: [classes × width].
+    keys: Vec<u64>,
+    n_classes: usize,
 }
 
 const EMPTY: u32 = u32::MAX;
 
 impl Table {
-    fn with_capacity(slots: usize) -> Self {
-        Self { slots: vec![EMPTY; slots] }
+    fn with_capacity(n_slots: usize, width: usize) -> Self {
+        Self { width, slots: vec![EMPTY; n_slots], keys: Vec::new(), n_classes: 0 }
     }
 
-    fn grown<'k>(&self, keys: impl Iterator<Item = &'k [u64]>) -> Self {
-        let mut larger = Self::with_capacity(self.slots.len() * 4);
-        for (class, key) in (0_u32..).zip(keys) {
-            let mut slot = larger.start(key);
-            while larger.slots[slot] != EMPTY {
-                slot = (slot + 1) & (larger.slots.len() - 1);
-            }
-            larger.slots[slot] = class;
-        }
-        larger
+    fn key(&self, class: u32) -> &[u64] {
+        &self.keys[class as usize * self.width..(class as usize + 1) * self.width]
     }
 
     fn start(&self, key: &[u64]) -> usize {
@@ -125,33 +125,69 @@ impl Table {
         slot
     }
 
-    fn find_or_insert<'k>(&mut self, key: &[u64], known: impl Fn(u32) -> &'k [u64], next: usize) -> u32 {
+    fn find_or_insert(&mut self, key: &[u64]) -> u32 {
         let mut slot = self.start(key);
         loop {
             let class = self.slots[slot];
             if class == EMPTY {
-                let class = u32::try_from(next).expect("fewer than 2^32 classes");
-                self.slots[slot] = class;
-                return class;
+                break;
             }
-            if known(class) == key {
+            if self.key(class) == key {
                 return class;
             }
             slot = (slot + 1) & (self.slots.len() - 1);
         }
+        let class = u32::try_from(self.n_classes).expect("fewer than 2^32 classes");
+        self.slots[slot] = class;
+        self.keys.extend_from_slice(key);
+        self.n_classes += 1;
+        if self.n_classes * 2 > self.slots.len() {
+            self.grow();
+        }
+        class
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![EMPTY; self.slots.len() * 4];
+        for class in (0..).take(self.n_classes) {
+            let mut slot = self.start(self.key(class));
+            while self.slots[slot] != EMPTY {
+                slot = (slot + 1) & (self.slots.len() - 1);
+            }
+            self.slots[slot] = class;
+        }
+    }
+
+    /// The place of each class in the order of keys.
+    fn ranks(&self) -> Vec<u32> {
+        // Two words decide almost every comparison, without a look at the keys themselves.
+        let head = |class: u32| {
+            let key = self.key(class);
+            [key.first().copied().unwrap_or(0), key.get(1).copied().unwrap_or(0)]
+        };
+        let mut order: Vec<([u64; 2], u32)> =
+            (0..).take(self.n_classes).map(|class| (head(class), class)).collect();
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(self.key(b.1))));
+        let mut ranks = vec![0; self.n_classes];
+        for (rank, (_, class)) in (0..).zip(&order) {
+            ranks[*class as usize] = rank;
+        }
+        ranks
     }
 }
 
 /// Who shares workers with whom when a class pair's time is divided among jobs: (job of A, job of B, fraction),
 /// positions within the classes. Fractions sum to 1, every job of A has 1/`n_a` of them and every job of B
 /// 1/`n_b`: the transportation problem's north-west corner, `n_a + n_b − 1` pairs at most.
-pub fn shares_between(n_a: usize, n_b: usize) -> Vec<(usize, usize, f64)> {
-    let mut pairs = Vec::with_capacity(n_a + n_b);
+pub fn shares_between(n_a: usize, n_b: usize) -> impl Iterator<Item = (usize, usize, f64)> {
     // In units of 1/(n_a·n_b) all supplies and demands are whole numbers, so nothing is lost to rounding.
     let (mut a, mut b, mut supply, mut demand) = (0, 0, n_b, n_a);
-    while a < n_a && b < n_b {
+    std::iter::from_fn(move || {
+        if a == n_a || b == n_b {
+            return None;
+        }
         let amount = supply.min(demand);
-        pairs.push((a, b, amount as f64 / (n_a * n_b) as f64));
+        let share = (a, b, amount as f64 / (n_a * n_b) as f64);
         supply -= amount;
         demand -= amount;
         if supply == 0 {
@@ -160,17 +196,21 @@ pub fn shares_between(n_a: usize, n_b: usize) -> Vec<(usize, usize, f64)> {
         if demand == 0 {
             (b, demand) = (b + 1, n_a);
         }
-    }
-    pairs
+        Some(share)
+    })
 }
 
 /// The same within one class of n ≥ 2 jobs: fractions sum to 1 and every job takes part in 2/n of them: one
 /// pair for n = 2, a perfect matching for even n, else a cycle.
-pub fn shares_within(n: usize) -> Vec<(usize, usize, f64)> {
-    if n.is_multiple_of(2) {
-        return (0..n / 2).map(|pair| (2 * pair, 2 * pair + 1, 2.0 / n as f64)).collect();
-    }
-    (0..n).map(|job| (job.min((job + 1) % n), job.max((job + 1) % n), 1.0 / n as f64)).collect()
+pub fn shares_within(n: usize) -> impl Iterator<Item = (usize, usize, f64)> {
+    let even = n.is_multiple_of(2);
+    (0..if even { n / 2 } else { n }).map(move |pair| {
+        if even {
+            return (2 * pair, 2 * pair + 1, 2.0 / n as f64);
+        }
+        let next = (pair + 1) % n;
+        (pair.min(next), pair.max(next), 1.0 / n as f64)
+    })
 }
 
 /// Every pair alike: of a job of A with one of B, or, if they are the `same` class, of two of its jobs.
@@ -187,7 +227,8 @@ mod tests {
 
     #[test]
     fn equal_keys_share_a_class_whatever_the_order() {
-        let classes = Classes::group(2, &[5, 1, 3, 3, 5, 1, 0, 9]);
+        let keys = [[5, 1], [3, 3], [5, 1], [0, 9]];
+        let classes = Classes::group(4, 2, |job, key| key.copy_from_slice(&keys[job]));
         assert_eq!((0..4).map(|job| classes.class_of(job)).collect::<Vec<_>>(), [2, 1, 2, 0]);
         assert_eq!(classes.members(2), [0, 2]);
     }
@@ -195,7 +236,7 @@ mod tests {
     proptest! {
         #[test]
         fn grouping_agrees_with_a_sorted_map(keys in prop::collection::vec(0_u64..400, 0..1500)) {
-            let classes = Classes::group(1, &keys);
+            let classes = Classes::group(keys.len(), 1, |job, key| key[0] = keys[job]);
             let mut distinct = keys.clone();
             distinct.sort_unstable();
             distinct.dedup();
@@ -207,7 +248,7 @@ mod tests {
 
         #[test]
         fn a_pairing_meets_every_supply_and_demand(n_a in 1_usize..40, n_b in 1_usize..40) {
-            let pairs = shares_between(n_a, n_b);
+            let pairs: Vec<_> = shares_between(n_a, n_b).collect();
             prop_assert!(pairs.len() < n_a + n_b);
             for a in 0..n_a {
                 let sum: f64 = pairs.iter().filter(|p| p.0 == a).map(|p| p.2).sum();
@@ -232,7 +273,7 @@ mod tests {
 
         #[test]
         fn a_division_within_a_class_uses_every_job_alike(n in 2_usize..40) {
-            let pairs = shares_within(n);
+            let pairs: Vec<_> = shares_within(n).collect();
             for job in 0..n {
                 let sum: f64 = pairs.iter().filter(|p| p.0 == job || p.1 == job).map(|p| p.2).sum();
                 prop_assert!((sum - 2.0 / n as f64).abs() < 1e-12);

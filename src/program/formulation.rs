@@ -150,17 +150,21 @@ impl Formulation {
         start..start + self.rows[start..].iter().take_while(|role| is_level(role)).count()
     }
 
-    /// Gives the program's columns and rows their names.
+    /// Gives the program's columns and rows their names, made when they are asked for.
     pub(crate) fn name(&mut self, instance: &Instance) {
         let types = Arc::new(instance.worker_types.clone());
-        let part = |c: usize| instance.combinations[c].parts.iter().map(|part| part.member).collect();
-        let columns: Vec<(Vec<usize>, usize)> =
-            self.columns.iter().map(|column| (part(column.combination), column.worker_type)).collect();
+        let columns = self.columns.clone();
+        let members: Vec<[Option<usize>; 2]> = instance
+            .combinations
+            .iter()
+            .map(|c| [c.parts.first().map(|part| part.member), c.parts.get(1).map(|part| part.member)])
+            .collect();
         let auxiliaries = self.auxiliaries.clone();
         let column_types = Arc::clone(&types);
         let of_column: Namer = Arc::new(move |position| match columns.get(position) {
-            Some((members, worker_type)) => {
-                let members: Vec<String> = members.iter().map(usize::to_string).collect();
+            Some(Column { combination, worker_type }) => {
+                let members = members[*combination].iter().flatten();
+                let members: Vec<String> = members.map(usize::to_string).collect();
                 let name = type_name(&column_types, *worker_type);
                 format!("time[job class {}, {name}]", members.join("+"))
             }

@@ -199,7 +199,7 @@ impl Source {
         SpecError { diagnostics: vec![Diagnostic { message, source, line, column, excerpt, width, help }] }
     }
 
-    fn is_json(&self) -> bool {
+    pub(super) fn is_json(&self) -> bool {
         self.text.trim_start().starts_with('{')
     }
 

@@ -7,20 +7,30 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::spec::name::{Name, Names};
+
 /// Names and values in the order of the document, each name once: `{v100: 4, p100: 4}`. Where a `BTreeMap` would
 /// sort the names and quietly keep the last of two, this keeps the order and refuses the second.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entries<T>(Vec<(String, T)>);
+pub struct Entries<T>(Vec<(Name, T)>);
 
 impl<T> Entries<T> {
     /// In the order of the document.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+        self.0.iter().map(|(name, value)| (&**name, value))
     }
 
     /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&T> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+        self.0.iter().find(|(other, _)| &**other == name).map(|(_, value)| value)
+    }
+
+    /// Lets its names share their copies with those had before, and keeps no room for more entries.
+    pub(super) fn share_names(&mut self, names: &mut Names) {
+        self.0.shrink_to_fit();
+        for (name, _) in &mut self.0 {
+            names.share(name);
+        }
     }
 
     /// How many.
@@ -42,15 +52,15 @@ impl<T> Default for Entries<T> {
 
 impl<T> FromIterator<(String, T)> for Entries<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(items: I) -> Self {
-        Self(items.into_iter().collect())
+        Self(items.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 }
 
 impl<T> IntoIterator for Entries<T> {
     type Item = (String, T);
-    type IntoIter = std::vec::IntoIter<(String, T)>;
+    type IntoIter = std::iter::Map<std::vec::IntoIter<(Name, T)>, fn((Name, T)) -> (String, T)>;
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.0.into_iter().map(|(name, value)| (name.to_string(), value))
     }
 }
 
@@ -76,10 +86,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut items: Vec<(String, T)> = Vec::new();
-                while let Some(name) = map.next_key::<String>()? {
+                let mut items: Vec<(Name, T)> = Vec::new();
+                while let Some(name) = map.next_key::<Name>()? {
                     if items.iter().any(|(other, _)| *other == name) {
-                        return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+                        return Err(A::Error::custom(format_args!("duplicate field `{}`", &*name)));
                     }
                     items.push((name, map.next_value()?));
                 }

@@ -7,15 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::de::{Error, Visitor};
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cluster::{Cluster, ClusterError, WORKERS_PER_TYPE_MAX};
-use crate::index::{Id, JobId};
 use crate::spec::document::{Source, SpecError};
 use crate::spec::entities::belongs_to_itself;
 pub use crate::spec::entities::{InnerRuleName, SnapshotEntity};
 use crate::spec::entries::Entries;
+pub use crate::spec::label::Label;
+use crate::spec::label::Positions;
+use crate::spec::name::{Name, Names};
 use crate::units::DollarsPerWorkerHour;
 
 /// The `format:` of a snapshot.
@@ -26,55 +28,6 @@ pub const NUMBER_MAX: f64 = 1e15;
 
 /// The most complaints that are collected before giving up.
 const COMPLAINTS_MAX: usize = 20;
-
-/// A job's id as its owner writes it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(untagged)]
-pub enum Label {
-    /// A whole number.
-    Number(i64),
-    /// Text.
-    Text(String),
-}
-
-/// The id of a job that has no other: its position in the workload.
-impl From<JobId> for Label {
-    fn from(job: JobId) -> Self {
-        Self::Number(i64::try_from(job.index()).unwrap_or(i64::MAX))
-    }
-}
-
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => fmt::Display::fmt(number, f),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Label {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LabelVisitor;
-        impl Visitor<'_> for LabelVisitor {
-            type Value = Label;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an id: a whole number or text")
-            }
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Label, E> {
-                Ok(Label::Number(number))
-            }
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Label, E> {
-                let unexpected = serde::de::Unexpected::Unsigned(number);
-                i64::try_from(number).map(Label::Number).map_err(|_| E::invalid_value(unexpected, &self))
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Label, E> {
-                Ok(Label::Text(text.to_owned()))
-            }
-        }
-        deserializer.deserialize_any(LabelVisitor)
-    }
-}
 
 /// The document, field by field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +41,7 @@ pub struct SnapshotDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Entries<f64>>,
     /// The active jobs, in order of arrival.
+    #[serde(deserialize_with = "jobs_sharing_names")]
     pub jobs: Vec<SnapshotJob>,
     /// Co-located throughputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,7 +59,7 @@ pub struct SnapshotJob {
     pub id: Label,
     /// By which a matrix knows its throughputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job_type: Option<String>,
+    pub job_type: Option<Name>,
     /// Workers it needs at once.
     #[serde(default = "one_worker")]
     pub scale_factor: u32,
@@ -126,7 +80,7 @@ pub struct SnapshotJob {
     pub slo_remaining: Option<f64>,
     /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entity: Option<String>,
+    pub entity: Option<Name>,
     /// Steps/s alone; nothing = cannot run there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Entries<Option<f64>>>,
@@ -143,6 +97,31 @@ pub struct SnapshotPair {
     pub jobs: [Label; 2],
     /// Steps/s of each on a worker type.
     pub throughput: Entries<[f64; 2]>,
+}
+
+/// Reads jobs one by one; names that come again share one copy, so that a million jobs fit into memory.
+fn jobs_sharing_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotJob>, D::Error> {
+    struct JobsVisitor;
+    impl<'de> Visitor<'de> for JobsVisitor {
+        type Value = Vec<SnapshotJob>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut names = Names::default();
+            let mut jobs = Vec::new();
+            while let Some(mut job) = items.next_element::<SnapshotJob>()? {
+                job.job_type.iter_mut().chain(&mut job.entity).for_each(|name| names.share(name));
+                job.extra.share_names(&mut names);
+                if let Some(throughput) = &mut job.throughput {
+                    throughput.share_names(&mut names);
+                }
+                jobs.push(job);
+            }
+            Ok(jobs)
+        }
+    }
+    deserializer.deserialize_seq(JobsVisitor)
 }
 
 fn one_worker() -> u32 {
@@ -164,7 +143,7 @@ pub struct Snapshot {
     source: Source,
     document: SnapshotDocument,
     cluster: Cluster,
-    positions: BTreeMap<String, usize>,
+    positions: Positions,
 }
 
 impl Snapshot {
@@ -203,7 +182,7 @@ impl Snapshot {
 
     /// The position of the job of this id.
     pub fn position(&self, label: &Label) -> Option<usize> {
-        self.positions.get(&label.to_string()).copied()
+        self.positions.of(&self.document.jobs, label)
     }
 }
 
@@ -305,7 +284,10 @@ impl Check<'_> {
         }
     }
 
-    fn ids(&mut self) -> BTreeMap<String, usize> {
+    fn ids(&mut self) -> Positions {
+        if Positions::ascend(&self.document.jobs) {
+            return Positions::Ascending;
+        }
         let mut positions = BTreeMap::new();
         for (position, job) in self.document.jobs.iter().enumerate() {
             if let Some(first) = positions.insert(job.id.to_string(), position) {
@@ -313,7 +295,7 @@ impl Check<'_> {
                 self.complain(&format!("jobs[{position}].id"), message);
             }
         }
-        positions
+        Positions::ByText(positions)
     }
 
     fn jobs(&mut self) {
@@ -377,13 +359,13 @@ impl Check<'_> {
         }
     }
 
-    fn pairs(&mut self, positions: &BTreeMap<String, usize>) {
+    fn pairs(&mut self, positions: &Positions) {
         let mut seen = BTreeSet::new();
         for (index, pair) in self.document.pairs.iter().enumerate() {
             if self.full() {
                 return;
             }
-            let places = pair.jobs.each_ref().map(|label| positions.get(&label.to_string()).copied());
+            let places = pair.jobs.each_ref().map(|label| positions.of(&self.document.jobs, label));
             for (member, label) in
                 pair.jobs.iter().enumerate().filter(|(member, _)| places[*member].is_none())
             {

@@ -46,7 +46,7 @@ pub struct Throughputs {
     name: String,
     worker_types: IndexVec<WorkerTypeId, String>,
     rows: IndexVec<RowId, RowKey>,
-    by_key: BTreeMap<RowKey, RowId>,
+    by_size: BTreeMap<u32, BTreeMap<String, RowId>>,
     consolidated: Matrix<RowId, WorkerTypeId>,
     spread: Vec<Option<f64>>,
     colocated: Array3<f64>,
@@ -112,10 +112,11 @@ impl Throughputs {
     pub fn try_new(measured: Measured) -> Result<Self, ThroughputsError> {
         check_shapes(&measured)?;
         let n_types = measured.worker_types.len();
-        let mut by_key = BTreeMap::new();
+        let mut by_size: BTreeMap<u32, BTreeMap<String, RowId>> = BTreeMap::new();
         let mut consolidated = Matrix::with_columns(n_types);
         for (index, key) in measured.rows.iter().enumerate() {
-            if by_key.insert(key.clone(), RowId::from_index(index)).is_some() {
+            let of_size = by_size.entry(key.scale_factor).or_default();
+            if of_size.insert(key.job_type.clone(), RowId::from_index(index)).is_some() {
                 let RowKey { job_type, scale_factor } = key.clone();
                 return Err(ThroughputsError::DuplicateRow { job_type, scale_factor });
             }
@@ -126,7 +127,7 @@ impl Throughputs {
             name: measured.name,
             worker_types: measured.worker_types.into(),
             rows: measured.rows.into(),
-            by_key,
+            by_size,
             consolidated,
             spread: measured.spread.into_iter().flatten().collect(),
             colocated: measured.colocated,
@@ -155,7 +156,7 @@ impl Throughputs {
 
     /// The row of a job type at a scale factor.
     pub fn find(&self, job_type: &str, scale_factor: u32) -> Option<RowId> {
-        self.by_key.get(&RowKey { job_type: job_type.to_owned(), scale_factor }).copied()
+        self.by_size.get(&scale_factor)?.get(job_type).copied()
     }
 
     /// Steps/s alone on the fewest servers; 0 where it cannot run.

@@ -5,8 +5,6 @@
 //! says of it; what later problems say is not added again. Source: Mahajan et al. (NSDI '20), as Narayanan et al.
 //! (OSDI '20) compute it.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::index::JobId;
@@ -23,27 +21,101 @@ struct Account {
 /// Every active job's account; jobs that are gone are forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct IsolatedTime {
-    accounts: BTreeMap<JobId, Account>,
+    /// By job, ascending; written as a mapping.
+    #[serde(with = "by_job")]
+    accounts: Vec<(JobId, Account)>,
+}
+
+mod by_job {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{Account, JobId};
+
+    pub(super) fn serialize<S: Serializer>(
+        accounts: &[(JobId, Account)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(accounts.iter().map(|(job, account)| (job, account)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(JobId, Account)>, D::Error> {
+        let accounts: BTreeMap<JobId, Account> = BTreeMap::deserialize(deserializer)?;
+        Ok(accounts.into_iter().collect())
+    }
 }
 
 impl IsolatedTime {
     /// Brings the accounts up to date and returns them, in seconds: [n].
     pub(super) fn update(&mut self, problem: &Problem, view: &ThroughputView) -> Vec<f64> {
+        let seen = view.seen(problem);
         let mut row = vec![0.0; problem.n_types()];
-        let mut next = BTreeMap::new();
+        let mut next = Vec::with_capacity(problem.n_jobs());
         let mut seconds = Vec::with_capacity(problem.n_jobs());
+        let mut place = 0;
         for (index, job) in problem.jobs().enumerate() {
             let remaining = job.steps_remaining.get();
-            let accumulated_s = self.accounts.get(&job.id).map_or(job.isolated_elapsed.get(), |account| {
+            let accumulated_s = self.find(job.id, &mut place).map_or(job.isolated_elapsed.get(), |account| {
                 let done = (account.steps_remaining - remaining).max(0.0);
                 account.accumulated_s + done / account.isolated_throughput
             });
-            view.row(problem, index, &mut row);
+            seen.row(index, &mut row);
             let isolated_throughput = view::isolated(problem, index, &row);
-            next.insert(job.id, Account { accumulated_s, steps_remaining: remaining, isolated_throughput });
+            next.push((job.id, Account { accumulated_s, steps_remaining: remaining, isolated_throughput }));
             seconds.push(accumulated_s);
+        }
+        if !next.is_sorted_by_key(|(job, _)| *job) {
+            next.sort_by_key(|(job, _)| *job);
         }
         self.accounts = next;
         seconds
+    }
+
+    /// A job's account. `place` is where it would be if the jobs come in order and none is gone.
+    fn find(&self, job: JobId, place: &mut usize) -> Option<Account> {
+        if self.accounts.get(*place).is_none_or(|(other, _)| *other != job) {
+            *place = self.accounts.binary_search_by_key(&job, |(other, _)| *other).ok()?;
+        }
+        let (_, account) = self.accounts[*place];
+        *place += 1;
+        Some(account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::index::Id;
+    use crate::problem::{ActiveJob, ProblemBuilder};
+    use crate::units::Steps;
+
+    fn problem(jobs: &[(usize, f64)]) -> Problem {
+        let mut builder = ProblemBuilder::new(Arc::new("fast=1".parse().unwrap()));
+        for (id, steps) in jobs {
+            let job =
+                ActiveJob { steps_remaining: Steps::new(*steps), ..ActiveJob::new(JobId::from_index(*id)) };
+            builder.job(job, &[2.0]);
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn accounts_follow_their_jobs_in_any_order_and_survive_being_written() {
+        let mut time = IsolatedTime::default();
+        let view = ThroughputView::Measured;
+        assert_eq!(time.update(&problem(&[(1, 8.0), (4, 8.0), (6, 8.0), (9, 8.0)]), &view), [0.0; 4]);
+        // Each has a quarter of a worker at 2 steps/s: 2 steps take 4 s.
+        let text = serde_json::to_string(&time).unwrap();
+        assert!(text.starts_with(r#"{"accounts":{"1":{"accumulated_s":0.0,"#), "{text}");
+        let mut read: IsolatedTime = serde_json::from_str(&text).unwrap();
+        let next = problem(&[(9, 6.0), (4, 8.0), (2, 5.0), (1, 4.0)]);
+        assert_eq!(time.update(&next, &view), [4.0, 0.0, 0.0, 8.0]);
+        assert_eq!(read.update(&next, &view), [4.0, 0.0, 0.0, 8.0]);
+        assert_eq!(time, read);
     }
 }

@@ -25,9 +25,9 @@ pub(super) struct Pairing {
 impl Pairing {
     /// Looks up every two kinds. With `prune`, pairs that time slicing serves as well are left out.
     pub(super) fn of(problem: &Problem, view: &ThroughputView, classes: &Classes, prune: bool) -> Self {
-        let keys: Vec<u64> =
-            (0..classes.len()).flat_map(|member| kind_key(problem, classes, member)).collect();
-        let kinds = Classes::group(problem.n_types() + 3, &keys);
+        let kinds = Classes::group(classes.len(), problem.n_types() + 3, |member, key| {
+            write_kind(problem, classes, member, key);
+        });
         let n = kinds.len();
         let mut beside = vec![None; n * n];
         for g in 0..n {
@@ -89,15 +89,16 @@ impl Pairing {
 }
 
 /// What decides whom a member may run beside and how fast.
-fn kind_key(problem: &Problem, classes: &Classes, member: usize) -> Vec<u64> {
+fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u64]) {
     let job = JobIndex::from_index(classes.members(member)[0] as usize);
-    let mut key: Vec<u64> = problem.throughput().row(job).iter().map(|speed| speed.to_bits()).collect();
     let active = &problem.jobs()[job];
-    key.push(u64::from(active.scale_factor));
-    key.push(active.row.map_or(0, |row| 1 + row.index() as u64));
     // Pairs given job by job say nothing of other jobs.
-    key.push(if matches!(problem.colocation(), Colocation::Pairs(_)) { 1 + job.index() as u64 } else { 0 });
-    key
+    let own = if matches!(problem.colocation(), Colocation::Pairs(_)) { 1 + job.index() as u64 } else { 0 };
+    let row = active.row.map_or(0, |row| 1 + row.index() as u64);
+    let speeds = problem.throughput().row(job).iter().map(|speed| speed.to_bits());
+    for (place, word) in key.iter_mut().zip(speeds.chain([u64::from(active.scale_factor), row, own])) {
+        *place = word;
+    }
 }
 
 /// Steps/s of each of two jobs beside the other: `[K]` each; `None` if they share no worker type.

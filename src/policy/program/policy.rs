@@ -176,8 +176,9 @@ impl ProgramPolicy {
             });
         }
         let needs_steps = self.data.iter().any(|name| name == "steps_remaining");
-        let unstated = |job: &ActiveJob| job.steps_remaining.get() == 0.0 && job.slo_remaining.is_none();
-        match problem.jobs().iter().position(unstated).filter(|_| needs_steps) {
+        let unstated =
+            |job: &ActiveJob| needs_steps && job.steps_remaining.get() == 0.0 && job.slo_remaining.is_none();
+        match problem.jobs().iter().position(unstated) {
             None => Ok(()),
             Some(job) => Err(PolicyError::Missing {
                 policy: self.options.name.clone(),
@@ -238,14 +239,18 @@ impl ProgramPolicy {
         let let_off = |(index, job): (JobIndex, &ActiveJob)| {
             let waived = &master.reduced().instance.waived;
             let waived = waived.get(master.reduced().classes.class_of(index.index())).copied();
-            (waived.unwrap_or(false) || self.promises && past(job)).then_some(index)
+            (waived.unwrap_or(false) || past(job)).then_some(index)
         };
-        decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
+        if self.promises {
+            decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
+        }
         let seconds = &mut self.solving.report().seconds;
         let solving = (seconds.solve - before.solve) + (seconds.certify - before.certify);
         seconds.build += elapsed - solving;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
-        self.solving.report().size.classes = master.reduced().classes.len();
+        // Leaving one job out makes no class more: the largest is that of the decision itself.
+        let size = &mut self.solving.report().size;
+        size.classes = size.classes.max(master.reduced().classes.len());
         Ok((master.into_reduced(), solved, decision))
     }
 
@@ -320,7 +325,7 @@ impl ProgramPolicy {
         let interior = self.options.refine == Refine::Interior;
         let rows = expand(reduced, bound.columns(), &solved.class_time, interior);
         let policy = || self.options.name.clone();
-        let allocation = Allocation::check(problem, rows)
+        let allocation = Allocation::check_flat(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: policy(), source })?;
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
@@ -332,11 +337,9 @@ impl ProgramPolicy {
         let objective =
             ObjectiveReport { sense, value, bound: solved.bound, gap_relative, violation_max, optimal };
         let levels = bound.leaves(&point).zip(bound.levels()).map(|(leaves, levels)| {
-            let level = |job: usize| {
-                let member = reduced.classes.class_of(job);
-                levels.level(member, leaves[member])
-            };
-            (0..problem.n_jobs()).map(level).collect()
+            let of_class: Vec<f64> =
+                leaves.iter().enumerate().map(|(member, leaf)| levels.level(member, *leaf)).collect();
+            (0..problem.n_jobs()).map(|job| of_class[reduced.classes.class_of(job)]).collect()
         });
         Ok(Decision { objective: Some(objective), levels, rules: self.rules(), ..Decision::of(allocation) })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::index::{Id, JobIndex};
 use crate::policy::program::hierarchy;
-use crate::policy::view::{self, ThroughputView};
+use crate::policy::view::{self, Seen, ThroughputView};
 use crate::problem::{Colocation, Problem};
 use crate::program::{Classes, Instance, InstanceCombination, Part};
 use crate::units::{DollarsPerWorkerHour, Seconds};
@@ -42,32 +42,28 @@ pub(super) struct Reduced {
 
 /// Groups the problem's jobs and gathers the instance, without pairs.
 pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
-    let n = problem.n_jobs();
-    let k = problem.n_types();
-    let mut throughput = vec![0.0; n * k];
-    for job in problem.jobs().ids() {
-        selection.view.row(problem, job, &mut throughput[job.index() * k..(job.index() + 1) * k]);
+    let (n, k) = (problem.n_jobs(), problem.n_types());
+    let seen = selection.view.seen(problem);
+    let columns: Vec<Datum<'_>> = selection.data.iter().map(|name| Datum::of(name, problem)).collect();
+    let classes =
+        if selection.classes { classes(problem, selection, seen, &columns) } else { Classes::singletons(n) };
+    let first = |class: usize| JobIndex::from_index(classes.members(class)[0] as usize);
+    let mut throughput = vec![0.0; classes.len() * k];
+    for class in 0..classes.len() {
+        seen.row(first(class), &mut throughput[class * k..(class + 1) * k]);
     }
-    let columns: Vec<Vec<f64>> =
-        selection.data.iter().map(|name| column(problem, selection, name, &throughput)).collect();
-    let classes = if selection.classes {
-        classes(problem, selection, &throughput, &columns)
-    } else {
-        Classes::singletons(n)
+    let row = |class: usize| &throughput[class * k..(class + 1) * k];
+    let values = |datum: &Datum<'_>| {
+        let value = |class: usize| datum.value(problem, selection, first(class), row(class));
+        (0..classes.len()).map(value).collect()
     };
-    let first = |class: usize| classes.members(class)[0] as usize;
-    let data: BTreeMap<String, Vec<f64>> = selection
-        .data
-        .iter()
-        .zip(&columns)
-        .map(|(name, column)| (name.clone(), (0..classes.len()).map(|class| column[first(class)]).collect()))
-        .collect();
+    let data: BTreeMap<String, Vec<f64>> =
+        selection.data.iter().cloned().zip(columns.iter().map(values)).collect();
     let mut combinations = Vec::with_capacity(classes.len());
     for class in 0..classes.len() {
-        let job = first(class);
-        let part = Part { member: class, uses: 1.0, throughput: throughput[job * k..(job + 1) * k].to_vec() };
-        combinations
-            .push(InstanceCombination { parts: vec![part], scale_factor: scale_factor(problem, job) });
+        let part = Part { member: class, uses: 1.0, throughput: row(class).to_vec() };
+        let scale_factor = scale_factor(problem, first(class).index());
+        combinations.push(InstanceCombination { parts: vec![part], scale_factor });
     }
     let types = problem.cluster().types();
     let mut type_data = BTreeMap::new();
@@ -80,8 +76,9 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     let waived = if selection.waived.is_empty() {
         Vec::new()
     } else {
-        (0..classes.len()).map(|class| selection.waived[first(class)]).collect()
+        (0..classes.len()).map(|class| selection.waived[first(class).index()]).collect()
     };
+    let equal_share = (0..classes.len()).map(|class| view::equal_share(problem, row(class))).collect();
     let instance = Instance {
         waived,
         capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
@@ -91,71 +88,117 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
         worker_types: types.iter().map(|kind| kind.name.clone()).collect(),
         combinations,
     };
-    let equal_share = (0..classes.len())
-        .map(first)
-        .map(|job| view::equal_share(problem, &throughput[job * k..(job + 1) * k]));
-    Reduced { equal_share: equal_share.collect(), instance, classes, pairs: Vec::new() }
+    Reduced { instance, classes, pairs: Vec::new(), equal_share }
 }
 
 fn scale_factor(problem: &Problem, job: usize) -> f64 {
     f64::from(problem.jobs()[JobIndex::from_index(job)].scale_factor)
 }
 
-/// One data column by name: [n]. An SLO that is absent is infinitely far.
-fn column(problem: &Problem, selection: &Selection<'_>, name: &str, throughput: &[f64]) -> Vec<f64> {
-    let k = problem.n_types();
-    let row = |job: JobIndex| &throughput[job.index() * k..(job.index() + 1) * k];
-    problem
-        .jobs()
-        .enumerate()
-        .map(|(index, job)| match name {
-            "scale_factor" => f64::from(job.scale_factor),
-            "weight" => job.weight,
-            "steps_remaining" => job.steps_remaining.get(),
-            "elapsed" => job.elapsed.get(),
-            "isolated_elapsed" => {
+/// Per-job data, by name.
+#[derive(Clone, Copy, Debug)]
+enum Datum<'a> {
+    ScaleFactor,
+    Weight,
+    StepsRemaining,
+    Elapsed,
+    IsolatedElapsed,
+    SloRemaining,
+    EqualShare,
+    Isolated,
+    /// A column that the problem has, or ought to have.
+    Extra(Option<&'a [f64]>),
+}
+
+impl<'a> Datum<'a> {
+    fn of(name: &str, problem: &'a Problem) -> Self {
+        match name {
+            "scale_factor" => Self::ScaleFactor,
+            "weight" => Self::Weight,
+            "steps_remaining" => Self::StepsRemaining,
+            "elapsed" => Self::Elapsed,
+            "isolated_elapsed" => Self::IsolatedElapsed,
+            "slo_remaining" => Self::SloRemaining,
+            "equal_share_throughput" => Self::EqualShare,
+            "isolated_throughput" => Self::Isolated,
+            other => Self::Extra(problem.extra().get(other).map(Vec::as_slice)),
+        }
+    }
+
+    /// Does it follow from throughputs and scale factor, so that jobs that agree in those agree in it?
+    fn is_derived(self) -> bool {
+        matches!(self, Self::ScaleFactor | Self::EqualShare | Self::Isolated)
+    }
+
+    /// A job's value; `row` is its throughput. An SLO that is absent is infinitely far.
+    fn value(self, problem: &Problem, selection: &Selection<'_>, index: JobIndex, row: &[f64]) -> f64 {
+        let job = &problem.jobs()[index];
+        match self {
+            Self::ScaleFactor => f64::from(job.scale_factor),
+            Self::Weight => job.weight,
+            Self::StepsRemaining => job.steps_remaining.get(),
+            Self::Elapsed => job.elapsed.get(),
+            Self::IsolatedElapsed => {
                 let own = selection.isolated_elapsed.get(index.index()).copied();
                 own.unwrap_or(job.isolated_elapsed.get())
             }
             // One that is past asks for what no throughput gives: it is as if there were none.
-            "slo_remaining" => {
+            Self::SloRemaining => {
                 job.slo_remaining.map(Seconds::get).filter(|left| *left > 0.0).unwrap_or(f64::INFINITY)
             }
-            "equal_share_throughput" => view::equal_share(problem, row(index)),
-            "isolated_throughput" => view::isolated(problem, index, row(index)),
-            other => problem.extra().get(other).map_or(f64::NAN, |column| column[index.index()]),
-        })
-        .collect()
+            Self::EqualShare => view::equal_share(problem, row),
+            Self::Isolated => view::isolated(problem, index, row),
+            Self::Extra(column) => column.map_or(f64::NAN, |column| column[index.index()]),
+        }
+    }
 }
 
-fn classes(
-    problem: &Problem,
-    selection: &Selection<'_>,
-    throughput: &[f64],
-    columns: &[Vec<f64>],
-) -> Classes {
+/// Groups jobs that agree in all the policy sees. Keys hold no word that others decide, or that is the same for
+/// all: a million jobs are grouped at the speed at which they are read.
+fn classes(problem: &Problem, selection: &Selection<'_>, seen: Seen<'_>, columns: &[Datum<'_>]) -> Classes {
     let k = problem.n_types();
-    let width = 4 + k + columns.len();
-    let mut keys = Vec::with_capacity(problem.n_jobs() * width);
-    for (index, job) in problem.jobs().enumerate() {
-        keys.push(u64::from(job.scale_factor));
-        keys.extend(
-            throughput[index.index() * k..(index.index() + 1) * k].iter().map(|value| value.to_bits()),
-        );
-        keys.extend(columns.iter().map(|column| column[index.index()].to_bits()));
-        keys.push(u64::from(selection.waived.get(index.index()).copied().unwrap_or(false)));
-        keys.push(match job.entity {
-            _ if !selection.hierarchical => 0,
-            entity if !hierarchy::interchangeable(problem, entity) => (1 << 32) + index.index() as u64,
-            entity => entity.map_or(0, |entity| 1 + entity.index() as u64),
-        });
-        keys.push(match problem.colocation() {
-            _ if !selection.pairs => 0,
-            Colocation::None => 0,
-            Colocation::Rows { .. } => job.row.map_or(0, |row| 1 + row.index() as u64),
-            // Pairs given job by job say nothing of interchangeability.
-            Colocation::Pairs(_) => 1 + index.index() as u64,
-        });
-    }
-    Classes::group(width, &keys)
+    let columns: Vec<Datum<'_>> = columns.iter().copied().filter(|datum| !datum.is_derived()).collect();
+    let waived = (!selection.waived.is_empty()).then_some(selection.waived);
+    let interchangeable: Vec<bool> =
+        problem.entities().ids().map(|id| hierarchy::interchangeable(problem, Some(id))).collect();
+    let paired = selection.pairs && !matches!(problem.colocation(), Colocation::None);
+    let width = 1
+        + k
+        + columns.len()
+        + [waived.is_some(), selection.hierarchical, paired].map(usize::from).iter().sum::<usize>();
+    let mut row = vec![0.0; k];
+    Classes::group(problem.n_jobs(), width, |position, key| {
+        let index = JobIndex::from_index(position);
+        let job = &problem.jobs()[index];
+        seen.row(index, &mut row);
+        let mut words = key.iter_mut();
+        let mut push = |word: u64| {
+            if let Some(place) = words.next() {
+                *place = word;
+            }
+        };
+        push(u64::from(job.scale_factor));
+        for value in &row {
+            push(value.to_bits());
+        }
+        for column in &columns {
+            push(column.value(problem, selection, index, &row).to_bits());
+        }
+        if let Some(waived) = waived {
+            push(u64::from(waived[position]));
+        }
+        if selection.hierarchical {
+            push(match job.entity {
+                Some(entity) if !interchangeable[entity.index()] => (1 << 32) + position as u64,
+                entity => entity.map_or(0, |entity| 1 + entity.index() as u64),
+            });
+        }
+        if paired {
+            push(match problem.colocation() {
+                Colocation::Rows { .. } => job.row.map_or(0, |row| 1 + row.index() as u64),
+                // Pairs given job by job say nothing of interchangeability.
+                Colocation::Pairs(_) | Colocation::None => 1 + position as u64,
+            });
+        }
+    })
 }

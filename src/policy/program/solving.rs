@@ -68,7 +68,9 @@ impl Solving {
         }
     }
 
-    /// Starts a decision's bookkeeping anew; bases are forgotten, so that a decision depends on its problem alone.
+    /// Starts a decision's bookkeeping anew. Bases are forgotten, so that a decision depends on its problem alone:
+    /// which of several optimal vertices simplex ends at depends on where it begins, and a run that was resumed
+    /// would decide otherwise than one that was not. `benches/baseline.md` says what that costs.
     pub(super) fn begin(&mut self, route: &str) {
         self.basis = None;
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
