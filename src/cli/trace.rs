@@ -11,7 +11,8 @@ use crate::cli::exit::Failure;
 use crate::cli::file::write_or_print;
 use crate::report::{Cell, Table};
 use crate::spec::{
-    Source, Trace, TraceForm, TraceOrder, TracedJob, load_throughputs, read_trace, write_trace,
+    LogOrigin, Source, Trace, TraceForm, TraceOrder, TracedJob, import_log, load_throughputs, read_trace,
+    write_trace,
 };
 use crate::throughput::Throughputs;
 use crate::units::{JobsPerHour, Seconds};
@@ -23,6 +24,7 @@ use crate::workload::{Arrivals, Gavel, Native, WorkloadOptions};
 Example:
   apportion trace generate --rate 2 --jobs 1000 --multi-worker --out jobs.csv
   apportion trace convert jobs.csv --to gavel --out jobs.trace
+  apportion trace convert cluster_job_log --from philly --throughputs osdi20 --seed 1 --out philly.csv
   apportion trace show jobs.csv")]
 pub struct TraceArguments {
     #[command(subcommand)]
@@ -47,6 +49,27 @@ enum Form {
     Native,
     /// Gavel's ten tab-separated columns.
     Gavel,
+}
+
+/// Whose log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Log {
+    /// Microsoft's, 2017.
+    Philly,
+    /// Alibaba's, 2020.
+    Pai,
+    /// SenseTime's, 2020.
+    Helios,
+}
+
+impl From<Log> for LogOrigin {
+    fn from(log: Log) -> Self {
+        match log {
+            Log::Philly => Self::Philly,
+            Log::Pai => Self::Pai,
+            Log::Helios => Self::Helios,
+        }
+    }
 }
 
 impl From<Form> for TraceForm {
@@ -124,8 +147,15 @@ struct Target {
 
 #[derive(Args, Debug)]
 struct ConvertArguments {
-    /// The trace, in any form; `-` is standard input
+    /// The trace, in any form, or the log of a cluster; `-` is standard input
     file: String,
+    /// Take the jobs from a cluster's log: Philly's cluster_job_log, PAI's pai_task_table.csv, Helios' cluster_log.csv.
+    /// Job types are drawn from the throughputs, steps follow from running times
+    #[arg(long, value_enum, value_name = "LOG", requires = "throughputs", conflicts_with = "drop_unknown")]
+    from: Option<Log>,
+    /// The seed of the job types drawn for a log
+    #[arg(long, default_value_t = 0, requires = "from")]
+    seed: u64,
     /// Sort jobs that are not in order of arrival
     #[arg(long)]
     sort: bool,
@@ -207,6 +237,15 @@ fn convert(arguments: &ConvertArguments, session: &Session) -> Result<(), Failur
     let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
     let order = if arguments.sort { TraceOrder::Sort } else { TraceOrder::Refuse };
     let source = Source::load(&arguments.file)?;
+    if let (Some(log), Some(throughputs)) = (arguments.from, &throughputs) {
+        let imported = import_log(&source, log.into(), throughputs, arguments.seed)?;
+        let (n_jobs, n_left_out) = (imported.trace.jobs.len(), imported.n_left_out);
+        session.note(format!("{n_jobs} jobs; {n_left_out} without accelerators or times left out"));
+        if imported.n_cut > 0 {
+            session.note(format!("{} jobs were given the largest scale factor there is", imported.n_cut));
+        }
+        return write(&imported.trace, &arguments.target, Some(throughputs), session);
+    }
     let trace = if let (true, Some(throughputs)) = (arguments.drop_unknown, &throughputs) {
         let mut trace = read_trace(&source, None, order)?;
         let n_dropped = trace.retain_known(throughputs);

@@ -33,5 +33,6 @@ pub use throughputs::{
     write_throughputs,
 };
 pub use trace::{
-    Trace, TraceForm, TraceOrder, TracedJob, WriteTraceError, WrittenTrace, read_trace, write_trace,
+    Imported, LogOrigin, Trace, TraceForm, TraceOrder, TracedJob, WriteTraceError, WrittenTrace, import_log,
+    read_trace, write_trace,
 };

@@ -14,9 +14,11 @@
 
 pub(in crate::spec) mod field;
 mod gavel;
+mod import;
 mod native;
 mod write;
 
+pub use import::{Imported, LogOrigin, import_log};
 pub use write::{WriteTraceError, WrittenTrace, write_trace};
 
 use std::collections::BTreeMap;
