@@ -145,9 +145,10 @@ fn philly(source: &Source) -> Result<(Vec<Logged>, usize), SpecError> {
     let logged: Vec<Logged> = jobs
         .iter()
         .filter_map(|job| {
-            let n_gpus =
+            let n_workers_of =
                 |attempt: &PhillyAttempt| attempt.detail.iter().map(|server| server.gpus.len() as u64).sum();
-            let n_workers = job.attempts.iter().rev().map(n_gpus).find(|n_gpus: &u64| *n_gpus > 0)?;
+            let n_workers =
+                job.attempts.iter().rev().map(n_workers_of).find(|n_workers: &u64| *n_workers > 0)?;
             // Without an end the job was running when the log was taken.
             seconds(&job.attempts.last()?.end_time)?;
             let spans = job
