@@ -40,6 +40,8 @@ mod bench;
 mod browser;
 #[path = "suite/report.rs"]
 mod report;
+#[path = "suite/report_simulation.rs"]
+mod report_simulation;
 #[path = "suite/compare.rs"]
 mod compare;
 #[path = "suite/classes.rs"]

@@ -14,6 +14,7 @@ use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::cli::progress::Progress;
 use crate::cli::results::run_failure;
 use crate::index::Id;
+use crate::metrics::log::Header;
 use crate::metrics::{Recorder, Summary};
 use crate::policy::Decision;
 use crate::problem::Problem;
@@ -130,7 +131,7 @@ pub struct SimulateArguments {
     /// Save the input of every decision of the policy in this folder
     #[arg(long, value_name = "DIR")]
     save_snapshots: Option<PathBuf>,
-    /// Write every event to this file, one JSON object a line
+    /// Write every event to this file, one JSON object a line; `apportion report` shows it
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -169,7 +170,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
         session.note(format!("going on at round {}", saved.round));
     }
     let mut simulation = begin(&run, saved.as_ref().map(|saved| &saved.checkpoint)).map_err(run_failure)?;
-    let mut observer = Watch::new(arguments, &simulation, saved)?;
+    let mut observer = Watch::new(arguments, &run, &simulation, saved)?;
     let ending = advance(arguments, session, (&run, &mut simulation), &mut observer)?;
     match ending {
         Outcome::Finished => {}
@@ -334,6 +335,7 @@ struct Watch {
 impl Watch {
     fn new(
         arguments: &SimulateArguments,
+        run: &Run,
         simulation: &Simulation,
         saved: Option<Saved>,
     ) -> Result<Self, Failure> {
@@ -345,7 +347,12 @@ impl Watch {
                     File::options().create(true).write(true).truncate(false).open(path).map_err(failed())?;
                 file.set_len(kept).map_err(failed())?;
                 file.seek(SeekFrom::End(0)).map_err(failed())?;
-                Some((path.clone(), BufWriter::new(file)))
+                let mut writer = BufWriter::new(file);
+                if kept == 0 {
+                    let header = Header::new(&run.digest, simulation.cluster(), &run.spec, &run.data);
+                    writer.write_all(header.line().as_bytes()).map_err(failed())?;
+                }
+                Some((path.clone(), writer))
             }
             None => None,
         };

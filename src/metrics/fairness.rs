@@ -9,13 +9,13 @@
 //! Source: Mahajan et al., NSDI '20 (ρ); Narayanan et al., OSDI '20 (the isolated share). Differs from both in
 //! that n varies with time, where they use its average.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::completion::JobRecord;
 use super::summary::Distribution;
 
 /// ρ over the measured jobs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
     /// Its distribution; the largest is the worst treated job.
     pub distribution: Distribution,

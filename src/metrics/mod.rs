@@ -6,10 +6,12 @@
 pub mod cdf;
 pub mod completion;
 pub mod fairness;
+pub mod log;
 mod recorder;
 pub mod slo;
 pub mod statistics;
 mod summary;
+pub mod timeline;
 pub mod utilization;
 
 pub use completion::{Completions, JobRecord};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::completion::JobRecord;
 use super::fairness::Fairness;
@@ -11,7 +11,7 @@ use super::slo;
 use crate::units::{Dollars, Seconds};
 
 /// How some values are spread. Quantiles are interpolated linearly between order statistics.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How many.
     pub count: usize,
@@ -61,7 +61,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 }
 
 /// Completion times of the measured jobs of one weight.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeightClass {
     /// The weight.
     pub weight: f64,
@@ -70,7 +70,7 @@ pub struct WeightClass {
 }
 
 /// One simulation in numbers; the same bytes for the same spec and seed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Mean JCT of the measured jobs that were completed, s; null without any.
     pub average_jct: Option<f64>,

@@ -19,7 +19,7 @@ pub(super) fn method(study: &Study) -> String {
         format!(
             "the geometric mean over the n seeds that both have finished, each seed drawing the same jobs for both, \
              with the {percent} % interval and p of Student’s t on the paired logarithms. The difference is the mean \
-             of the paired differences"
+             of the paired differences, the row’s less {baseline}’s"
         )
     } else {
         "of one seed, so without an interval".to_owned()

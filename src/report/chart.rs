@@ -28,12 +28,26 @@ pub struct Axis {
     pub scale: Scale,
     /// Starts at zero.
     pub zero: bool,
+    /// Shows the time of a simulation, and what part of it the reader has chosen.
+    #[serde(skip_serializing_if = "is_false")]
+    pub time: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(is: &bool) -> bool {
+    !is
 }
 
 impl Axis {
     /// A linear axis that starts where the values do.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), scale: Scale::Linear, zero: false }
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// The same, of the time of a simulation.
+    #[must_use]
+    pub fn of_time(self) -> Self {
+        Self { time: true, ..self }
     }
 
     /// The same, from zero.

@@ -1,10 +1,13 @@
 //! Formats for numbers: tables, JSON, CSV, pages with charts. Computes nothing, and reads and writes no file.
 
 pub mod baseline;
+pub mod benchmark;
 pub mod chart;
+pub mod gantt;
 pub mod label;
 pub mod number;
 pub mod page;
+pub mod run;
 pub mod study;
 pub mod svg;
 pub mod table;

@@ -51,7 +51,9 @@
     return tip;
   };
 
-  const scaleOf = (axis) => axis.scale === "log"
+  const scaleOf = (axis) => axis.time
+    ? { nice: false, domainMin: { expr: "shown_from" }, domainMax: { expr: "shown_until" } }
+    : axis.scale === "log"
     ? { type: "log", nice: false, padding: 10 } : { zero: axis.zero, nice: axis.zero, padding: axis.zero ? 0 : 10 };
   const axisOf = (axis) => ({
     title: isNarrow() ? broken(axis.title) : axis.title,
@@ -91,7 +93,7 @@
       encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color, detail, opacity: faint(0.1) },
     });
     layer.push({
-      params: [
+      params: chart.x.time ? [{ name: "picked", select: { type: "point", fields: ["name"] }, bind: "legend" }] : [
         { name: "view", select: { type: "interval", zoom: "wheel![event.shiftKey]" }, bind: "scales" },
         { name: "picked", select: { type: "point", fields: ["name"] }, bind: "legend" },
       ],
@@ -117,7 +119,9 @@
         encoding: { x, y: { value: -8 - 10 * (absent.series % lines) }, color, tooltip: { field: "tip" } },
       });
     });
-    return { data: { values }, height: isNarrow() ? 240 : 330, layer };
+    const until = Math.max(0, ...values.map((value) => value.x));
+    const params = chart.x.time ? [{ name: "shown_from", value: 0 }, { name: "shown_until", value: until }] : [];
+    return { data: { values }, params, height: chart.x.time ? 170 : isNarrow() ? 240 : 330, layer };
   };
 
   // Horizontal bars, a group a row.
@@ -145,10 +149,11 @@
     const layer = [{
       mark: { type: "bar", opacity: 0.88, tooltip: { content: "data" } },
       encoding: { x, y, ...group, color, tooltip: { field: "tip" } },
-    }, {
+    }];
+    if (values.some((value) => value.low !== undefined)) layer.push({
       transform: [{ filter: "isValid(datum.low)" }], mark: { type: "rule", color: "#222" },
       encoding: { x: { ...x, field: "low" }, x2: { field: "high" }, y, ...group },
-    }];
+    });
     return { data: { values }, height: rows.length * (many ? 12 + 13 * names.length : 26), layer };
   };
 
@@ -240,6 +245,18 @@
   });
   for (const button of document.querySelectorAll("button[data-table]")) {
     button.addEventListener("click", () => save(`${button.dataset.table}.csv`, data.tables[button.dataset.table], "text/csv"));
+  }
+
+  if (data.gantt) {
+    const follow = (from, until) => {
+      for (const figure of figures) {
+        if (figure.chart.x.time && figure.view) {
+          figure.view.signal("shown_from", from).signal("shown_until", until).runAsync();
+        }
+      }
+    };
+    const csv = (rows) => rows.map((row) => row.map(csvField).join(",") + "\n").join("");
+    drawGantt(data.gantt, document.getElementById("gantt"), { tooltip, save, follow, csv, format: brief });
   }
 
   let wasNarrow = isNarrow();

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::chart::{Chart, Figure, PALETTE, POINTS_SHOWN_MAX};
+use super::gantt::Gantt;
 use super::svg;
 use super::table::{Cell, Table};
 
@@ -17,6 +18,7 @@ const VEGA: &str = include_str!("vendor/vega.min.js");
 const VEGA_LITE: &str = include_str!("vendor/vega-lite.min.js");
 const VEGA_EMBED: &str = include_str!("vendor/vega-embed.min.js");
 const SCRIPT: &str = include_str!("page.js");
+const GANTT_SCRIPT: &str = include_str!("gantt.js");
 const STYLE: &str = include_str!("page.css");
 
 /// A table with what it is about.
@@ -37,6 +39,8 @@ pub struct NamedTable {
 pub enum Item {
     /// A chart.
     Figure(Figure),
+    /// Who had which workers when; at most one in a page.
+    Gantt(Gantt),
     /// A table.
     Table(NamedTable),
     /// Words.
@@ -106,6 +110,7 @@ impl Page {
                         write_figure(&mut html, figure, n_figures);
                         n_figures += 1;
                     }
+                    Item::Gantt(gantt) => write_gantt(&mut html, gantt),
                     Item::Table(table) => write_table(&mut html, table),
                     Item::Note(text) => {
                         let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(text));
@@ -120,7 +125,7 @@ impl Page {
             html,
             "<script type=\"application/json\" id=\"data\">{}</script>\n\
              <script>{VEGA}</script>\n<script>{VEGA_LITE}</script>\n<script>{VEGA_EMBED}</script>\n\
-             <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+             <script>\n{GANTT_SCRIPT}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
             self.data()
         );
         html
@@ -144,6 +149,7 @@ impl Page {
         let figures: Vec<&Figure> = self.figures().collect();
         in_script(&json!({
             "palette": PALETTE, "points_shown_max": POINTS_SHOWN_MAX, "figures": figures, "tables": tables,
+            "gantt": self.gantt().map(Gantt::data),
         }))
     }
 
@@ -153,6 +159,10 @@ impl Page {
 
     fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.items().filter_map(|item| if let Item::Figure(figure) = item { Some(figure) } else { None })
+    }
+
+    fn gantt(&self) -> Option<&Gantt> {
+        self.items().find_map(|item| if let Item::Gantt(gantt) = item { Some(gantt) } else { None })
     }
 
     fn tables(&self) -> impl Iterator<Item = &NamedTable> {
@@ -171,6 +181,10 @@ impl Page {
             let text = svg::render(chart).map_err(|error| format!("{name}: {error}"))?;
             assets.push(Asset { name: format!("{name}.svg"), text });
             assets.push(Asset { name: format!("{name}.csv"), text: chart.table().csv() });
+        }
+        if let Some(gantt) = self.gantt() {
+            assets.push(Asset { name: "gantt.svg".to_owned(), text: gantt.svg() });
+            assets.push(Asset { name: "gantt.csv".to_owned(), text: gantt.table().csv() });
         }
         for NamedTable { name, table, .. } in self.tables() {
             assets.push(Asset { name: format!("{name}.csv"), text: table.csv() });
@@ -197,6 +211,22 @@ fn write_figure(html: &mut String, figure: &Figure, position: usize) {
         let _ = writeln!(html, "<figcaption>{}</figcaption>", escaped(&figure.note));
     }
     html.push_str("</figure>\n");
+}
+
+fn write_gantt(html: &mut String, gantt: &Gantt) {
+    let _ = write!(
+        html,
+        "<figure id=\"gantt\">\n<div class=\"tools\"><b>{}</b><span class=\"buttons\">\
+         <button type=\"button\" data-zoom=\"+\" title=\"zoom in\">+</button> \
+         <button type=\"button\" data-zoom=\"-\" title=\"zoom out\">−</button> \
+         <button type=\"button\" data-zoom=\"0\">all</button> \
+         <button type=\"button\" data-as=\"svg\">SVG</button> <button type=\"button\" data-as=\"csv\">CSV</button>\
+         </span></div>\n<div class=\"canvas\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"{}\"></canvas></div>\n\
+         <figcaption>{}</figcaption>\n</figure>\n",
+        escaped(gantt.title()),
+        escaped(gantt.title()),
+        escaped(&gantt.note())
+    );
 }
 
 fn write_table(html: &mut String, NamedTable { name, title, table, folded }: &NamedTable) {
@@ -258,7 +288,7 @@ mod tests {
 
     #[test]
     fn nothing_in_the_vendored_scripts_ends_their_element() {
-        for script in [VEGA, VEGA_LITE, VEGA_EMBED, SCRIPT] {
+        for script in [VEGA, VEGA_LITE, VEGA_EMBED, GANTT_SCRIPT, SCRIPT] {
             assert!(!script.to_lowercase().contains("</script") && !script.contains("<!--"));
         }
     }

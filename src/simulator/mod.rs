@@ -28,7 +28,7 @@ mod simulation;
 
 pub use adapter::Mechanized;
 pub use checkpoint::Checkpoint;
-pub use event::{Event, Observer, Unobserved};
+pub use event::{Event, Observer, Slice, Unobserved};
 pub use options::{
     Consolidation, Contention, EmptyCluster, ExecutionTime, Faults, JobFaults, Options, PairEnd,
     PreemptionCost, PriceChange, Semantics, ShortSlice, Stragglers, TypeDraws, WorkerFaults,

@@ -1,0 +1,276 @@
+//! Events as they are kept in a file, one JSON object a line: written while a simulation runs, told again afterwards.
+//!
+//! The first line is a [`Header`]: what ran, and on which cluster. The others are [`Event`]s. A fold over a log is the
+//! fold over the simulation.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
+use crate::simulator::{Event, Observer, Slice};
+use crate::spec::run::RunSpec;
+use crate::units::{DollarsPerWorkerHour, Seconds};
+use crate::workload::{Combination, Job};
+
+/// The form of the log that this program writes.
+pub const FORMAT: &str = "apportion/events-v1";
+
+/// The first line of a log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The crate's version.
+    pub version: String,
+    /// The run's identity.
+    pub digest: String,
+    /// Where it ran.
+    pub cluster: Cluster,
+    /// Its whole spec.
+    pub spec: Value,
+    /// Digests of the data it read, by what it is.
+    pub data: BTreeMap<String, String>,
+}
+
+impl Header {
+    /// Of a run by this program.
+    pub fn new(digest: &str, cluster: &Cluster, spec: &RunSpec, data: &BTreeMap<String, String>) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            digest: digest.to_owned(),
+            cluster: cluster.clone(),
+            spec: serde_json::json!(spec),
+            data: data.clone(),
+        }
+    }
+
+    /// As it is written, with its line end.
+    pub fn line(&self) -> String {
+        format!("{}\n", serde_json::json!(self))
+    }
+}
+
+/// A line of a log that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// Not JSON, or not an event.
+    #[error("line {line} is not an event: {what}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// It does not start with a header.
+    #[error("it does not start with a header of format {FORMAT}")]
+    Headless,
+    /// Another format.
+    #[error("it is of format {found}, this is {FORMAT}")]
+    Format {
+        /// Which.
+        found: String,
+    },
+}
+
+/// [`Event`] with its own data. Kept in step with it: what it does not know is an error.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Record {
+    Arrival {
+        now: Seconds,
+        id: JobId,
+        measured: bool,
+        job: Job,
+    },
+    Allocated {
+        now: Seconds,
+        n_jobs: usize,
+        backend: Option<String>,
+        route: Option<String>,
+        iterations: u64,
+        fallbacks: Vec<String>,
+        dropped: Vec<JobId>,
+    },
+    RoundStarted {
+        now: Seconds,
+        round: u64,
+        n_active: usize,
+        n_leases: usize,
+    },
+    Lease {
+        now: Seconds,
+        jobs: Combination<JobId>,
+        worker_type: WorkerTypeId,
+        workers: Vec<WorkerId>,
+        n_servers: u32,
+        extended: bool,
+    },
+    Preempted {
+        now: Seconds,
+        jobs: Combination<JobId>,
+        worker_type: WorkerTypeId,
+    },
+    Slice(Slice),
+    Completion {
+        at: Seconds,
+        id: JobId,
+        measured: bool,
+        job: Job,
+        isolated: Seconds,
+    },
+    Failure {
+        at: Seconds,
+        id: JobId,
+        attempts: u32,
+    },
+    Dropped {
+        at: Seconds,
+        id: JobId,
+        measured: bool,
+        job: Job,
+    },
+    WorkerDown {
+        at: Seconds,
+        worker: WorkerId,
+    },
+    WorkerUp {
+        at: Seconds,
+        worker: WorkerId,
+    },
+    PriceChange {
+        at: Seconds,
+        worker_type: WorkerTypeId,
+        price: DollarsPerWorkerHour,
+    },
+    Idle {
+        from: Seconds,
+        until: Seconds,
+    },
+}
+
+impl Record {
+    fn event(&self) -> Event<'_> {
+        match self {
+            Self::Arrival { now, id, measured, job } => {
+                Event::Arrival { now: *now, id: *id, measured: *measured, job }
+            }
+            Self::Allocated { now, n_jobs, backend, route, iterations, fallbacks, dropped } => {
+                Event::Allocated {
+                    now: *now,
+                    n_jobs: *n_jobs,
+                    backend: backend.as_deref(),
+                    route: route.as_deref(),
+                    iterations: *iterations,
+                    fallbacks,
+                    dropped: dropped.clone(),
+                    solve_seconds: 0.0,
+                }
+            }
+            Self::RoundStarted { now, round, n_active, n_leases } => {
+                Event::RoundStarted { now: *now, round: *round, n_active: *n_active, n_leases: *n_leases }
+            }
+            Self::Lease { now, jobs, worker_type, workers, n_servers, extended } => Event::Lease {
+                now: *now,
+                jobs: *jobs,
+                worker_type: *worker_type,
+                workers,
+                n_servers: *n_servers,
+                extended: *extended,
+            },
+            Self::Preempted { now, jobs, worker_type } => {
+                Event::Preempted { now: *now, jobs: *jobs, worker_type: *worker_type }
+            }
+            Self::Slice(slice) => Event::Slice(*slice),
+            Self::Completion { at, id, measured, job, isolated } => {
+                Event::Completion { at: *at, id: *id, measured: *measured, job, isolated: *isolated }
+            }
+            Self::Failure { at, id, attempts } => Event::Failure { at: *at, id: *id, attempts: *attempts },
+            Self::Dropped { at, id, measured, job } => {
+                Event::Dropped { at: *at, id: *id, measured: *measured, job }
+            }
+            Self::WorkerDown { at, worker } => Event::WorkerDown { at: *at, worker: *worker },
+            Self::WorkerUp { at, worker } => Event::WorkerUp { at: *at, worker: *worker },
+            Self::PriceChange { at, worker_type, price } => {
+                Event::PriceChange { at: *at, worker_type: *worker_type, price: *price }
+            }
+            Self::Idle { from, until } => Event::Idle { from: *from, until: *until },
+        }
+    }
+
+    /// Does it name workers and worker types that the cluster has?
+    fn check(&self, cluster: &Cluster) -> Result<(), String> {
+        let (worker_type, workers): (Option<WorkerTypeId>, &[WorkerId]) = match self {
+            Self::Lease { worker_type, workers, .. } => (Some(*worker_type), workers),
+            Self::Slice(Slice { worker_type, .. })
+            | Self::Preempted { worker_type, .. }
+            | Self::PriceChange { worker_type, .. } => (Some(*worker_type), &[]),
+            Self::WorkerDown { worker, .. } | Self::WorkerUp { worker, .. } => {
+                (None, std::slice::from_ref(worker))
+            }
+            _ => (None, &[]),
+        };
+        if let Some(id) = worker_type.filter(|id| cluster.types().get(*id).is_none()) {
+            return Err(format!("the cluster has no worker type number {}", id.index()));
+        }
+        let unknown = workers.iter().find(|worker| worker.index() as u64 >= cluster.n_workers());
+        unknown.map_or(Ok(()), |worker| Err(format!("the cluster has no worker number {}", worker.index())))
+    }
+}
+
+/// Reads the first line of a log.
+///
+/// # Errors
+/// If it is no header, or one of another format.
+pub fn header(line: &str) -> Result<Header, LogError> {
+    let value: Value = serde_json::from_str(line).map_err(|_| LogError::Headless)?;
+    match value["format"].as_str() {
+        Some(FORMAT) => {}
+        Some(found) => return Err(LogError::Format { found: found.to_owned() }),
+        None => return Err(LogError::Headless),
+    }
+    serde_json::from_value(value).map_err(|error| LogError::Line { line: 1, what: error.to_string() })
+}
+
+/// Tells an observer of the event in a line; `number` counts from 1.
+///
+/// # Errors
+/// If it is no event, or names workers that the cluster does not have.
+pub fn tell(
+    line: &str,
+    number: usize,
+    cluster: &Cluster,
+    observer: &mut dyn Observer,
+) -> Result<(), LogError> {
+    let failed = |what: String| LogError::Line { line: number, what };
+    let record: Record = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
+    record.check(cluster).map_err(failed)?;
+    observer.observe(&record.event());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulator::Unobserved;
+
+    #[test]
+    fn what_is_no_log_is_refused() {
+        assert_eq!(header("{\"event\":\"idle\"}"), Err(LogError::Headless));
+        assert_eq!(header("nothing"), Err(LogError::Headless));
+        let found = "apportion/events-v9".to_owned();
+        assert_eq!(header("{\"format\":\"apportion/events-v9\"}"), Err(LogError::Format { found }));
+        let cluster: Cluster = "a=2".parse().unwrap();
+        let tell = |line: &str| tell(line, 7, &cluster, &mut Unobserved).map_err(|error| error.to_string());
+        assert_eq!(tell("{\"event\":\"worker_down\",\"at\":1.0,\"worker\":1}"), Ok(()));
+        let beyond = tell("{\"event\":\"worker_down\",\"at\":1.0,\"worker\":2}").unwrap_err();
+        assert_eq!(beyond, "line 7 is not an event: the cluster has no worker number 2");
+        assert!(
+            tell("{\"event\":\"idle\",\"from\":1.0").unwrap_err().starts_with("line 7 is not an event: EOF")
+        );
+        assert!(tell("{\"event\":\"rest\"}").unwrap_err().contains("unknown variant `rest`"));
+    }
+}

@@ -1,0 +1,283 @@
+//! A simulation over time: who had which workers when, how many jobs there were, how busy the workers were.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::Cluster;
+use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
+use crate::simulator::{Event, Observer};
+use crate::units::Seconds;
+use crate::workload::Combination;
+
+/// Intervals into which time is cut, at most; half as many at least.
+const INTERVALS_MAX: usize = 512;
+/// Length of an interval to begin with, in s.
+const INTERVAL_S: f64 = 60.0;
+
+/// A combination's stay on the same workers: a lease and its extensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stay {
+    /// The jobs.
+    pub jobs: Combination<JobId>,
+    /// The type of the workers.
+    pub worker_type: WorkerTypeId,
+    /// The workers.
+    pub workers: Vec<WorkerId>,
+    /// When it began.
+    pub start: Seconds,
+    /// When its last slice ended.
+    pub end: Seconds,
+    /// The round in which it began.
+    pub first_round: u64,
+    /// Rounds it lasted: one more than the lease was extended.
+    pub n_rounds: u64,
+    /// How many servers the workers are on.
+    pub n_servers: u32,
+    /// Slices that failed.
+    pub n_failed: u64,
+}
+
+/// A job as the timeline knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// Its type.
+    pub job_type: String,
+    /// Workers it needs at once.
+    pub scale_factor: u32,
+    /// When it arrived.
+    pub arrival: Seconds,
+    /// When it was done, or given up.
+    pub end: Option<Seconds>,
+}
+
+/// An amount over time, in intervals that grow as time goes on.
+#[derive(Clone, Debug, PartialEq)]
+struct Spread {
+    width_s: f64,
+    amounts: Vec<f64>,
+}
+
+impl Spread {
+    fn new() -> Self {
+        Self { width_s: INTERVAL_S, amounts: Vec::new() }
+    }
+
+    /// Makes the intervals twice as long until there are few enough up to `until`.
+    fn reach(&mut self, until: f64) {
+        while until > self.width_s * INTERVALS_MAX as f64 {
+            self.amounts = self.amounts.chunks(2).map(|pair| pair.iter().sum()).collect();
+            self.width_s *= 2.0;
+        }
+    }
+
+    /// Spreads an amount evenly from one time to another.
+    fn add(&mut self, from: f64, until: f64, amount: f64) {
+        if !(until > from && from >= 0.0 && until.is_finite()) {
+            return;
+        }
+        self.reach(until);
+        let per_second = amount / (until - from);
+        let mut position = whole(from / self.width_s);
+        loop {
+            let start = position as f64 * self.width_s;
+            if start >= until {
+                return;
+            }
+            if self.amounts.len() <= position {
+                self.amounts.resize(position + 1, 0.0);
+            }
+            let covered = until.min(start + self.width_s) - from.max(start);
+            self.amounts[position] += covered.max(0.0) * per_second;
+            position += 1;
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "at most INTERVALS_MAX, and not negative"
+)]
+fn whole(value: f64) -> usize {
+    value as usize
+}
+
+/// Averages over equal intervals of time, from 0 on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Averages {
+    /// Length of an interval.
+    pub interval: Seconds,
+    /// Jobs that had arrived and were not done: [interval].
+    pub active: Vec<f64>,
+    /// Of them, on workers: [interval].
+    pub running: Vec<f64>,
+    /// Busy worker-time over worker-time: [type][interval].
+    pub utilization: Vec<Vec<f64>>,
+}
+
+/// Folds every event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {
+    n_workers: Vec<u32>,
+    stays: Vec<Stay>,
+    /// Stays of this round, and of the one before.
+    current: BTreeMap<Combination<JobId>, usize>,
+    previous: BTreeMap<Combination<JobId>, usize>,
+    round: u64,
+    jobs: BTreeMap<JobId, Course>,
+    active: Spread,
+    running: Spread,
+    busy: Vec<Spread>,
+    until: f64,
+}
+
+impl Timeline {
+    /// Nothing yet, on this cluster.
+    pub fn new(cluster: &Cluster) -> Self {
+        let n_workers: Vec<u32> = cluster.types().iter().map(|kind| kind.n_workers).collect();
+        Self {
+            stays: Vec::new(),
+            current: BTreeMap::new(),
+            previous: BTreeMap::new(),
+            round: 0,
+            jobs: BTreeMap::new(),
+            active: Spread::new(),
+            running: Spread::new(),
+            busy: vec![Spread::new(); n_workers.len()],
+            n_workers,
+            until: 0.0,
+        }
+    }
+
+    /// All stays, in the order in which they began.
+    pub fn stays(&self) -> &[Stay] {
+        &self.stays
+    }
+
+    /// All jobs that arrived.
+    pub fn jobs(&self) -> &BTreeMap<JobId, Course> {
+        &self.jobs
+    }
+
+    /// The end of the last slice.
+    pub fn until(&self) -> Seconds {
+        Seconds::new(self.until)
+    }
+
+    /// Averages from 0 to the end of the last slice.
+    pub fn averages(&self) -> Averages {
+        let (mut active, mut running, mut busy) =
+            (self.active.clone(), self.running.clone(), self.busy.clone());
+        for job in self.jobs.values().filter(|job| job.end.is_none()) {
+            let arrival = job.arrival.get();
+            active.add(arrival, self.until, self.until - arrival);
+        }
+        let mut all: Vec<&mut Spread> = busy.iter_mut().chain([&mut active, &mut running]).collect();
+        let width_s = all.iter().map(|spread| spread.width_s).fold(INTERVAL_S, f64::max);
+        for spread in &mut all {
+            spread.reach(width_s * INTERVALS_MAX as f64);
+        }
+        let n = whole((self.until / width_s).ceil());
+        // The last interval is as long as there is time left.
+        let length = |at: usize| (self.until - at as f64 * width_s).min(width_s);
+        let average = |spread: &Spread, per: f64| -> Vec<f64> {
+            let amount = |at: usize| spread.amounts.get(at).copied().unwrap_or(0.0);
+            (0..n).map(|at| amount(at) / length(at) / per).collect()
+        };
+        Averages {
+            interval: Seconds::new(width_s),
+            active: average(&active, 1.0),
+            running: average(&running, 1.0),
+            utilization: busy
+                .iter()
+                .zip(&self.n_workers)
+                .map(|(spread, n)| average(spread, f64::from(*n)))
+                .collect(),
+        }
+    }
+
+    fn lease(&mut self, now: Seconds, stay: Stay, extended: bool) {
+        let before = self.previous.get(&stay.jobs).copied().filter(|at| {
+            let before = &self.stays[*at];
+            extended && before.worker_type == stay.worker_type && before.workers == stay.workers
+        });
+        let at = if let Some(at) = before {
+            self.stays[at].n_rounds += 1;
+            at
+        } else {
+            self.stays.push(stay);
+            self.stays.len() - 1
+        };
+        self.stays[at].end = self.stays[at].end.max(now);
+        self.current.insert(self.stays[at].jobs, at);
+    }
+}
+
+impl Observer for Timeline {
+    fn observe(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Arrival { id, job, .. } => {
+                let (job_type, scale_factor, arrival) = (job.job_type.clone(), job.scale_factor, job.arrival);
+                self.jobs.insert(id, Course { job_type, scale_factor, arrival, end: None });
+            }
+            Event::RoundStarted { round, .. } => {
+                self.round = round;
+                self.previous = std::mem::take(&mut self.current);
+            }
+            Event::Lease { now, jobs, worker_type, workers, n_servers, extended } => {
+                let (first_round, workers) = (self.round, workers.to_vec());
+                let (start, end, n_rounds, n_failed) = (now, now, 1, 0);
+                let stay = Stay {
+                    jobs,
+                    worker_type,
+                    workers,
+                    start,
+                    end,
+                    first_round,
+                    n_rounds,
+                    n_servers,
+                    n_failed,
+                };
+                self.lease(now, stay, extended);
+            }
+            Event::Slice(slice) => {
+                let (start, end) = (slice.start.get(), slice.end.get());
+                self.until = self.until.max(end);
+                let n_members = slice.jobs.n_members() as f64;
+                self.running.add(start, end, n_members * (end - start));
+                let busy = slice.time.get() * f64::from(slice.n_workers);
+                self.busy[slice.worker_type.index()].add(start, end, busy);
+                if let Some(at) = self.current.get(&slice.jobs) {
+                    let stay = &mut self.stays[*at];
+                    stay.end = stay.end.max(slice.end);
+                    stay.n_failed += u64::from(!slice.succeeded);
+                }
+            }
+            Event::Completion { at, id, .. } | Event::Dropped { at, id, .. } => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.end = Some(at);
+                    let (arrival, at) = (job.arrival.get(), at.get());
+                    self.active.add(arrival, at, at - arrival);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_kept_whatever_the_intervals() {
+        let mut spread = Spread::new();
+        spread.add(30.0, 90.0, 6.0);
+        assert_eq!(spread.amounts, [3.0, 3.0]);
+        spread.add(60.0 * 1000.0, 60.0 * 1001.0, 5.0);
+        assert!((spread.width_s - 120.0).abs() < 1e-12);
+        assert!((spread.amounts.iter().sum::<f64>() - 11.0).abs() < 1e-9);
+        assert!((spread.amounts[0] - 6.0).abs() < 1e-12 && (spread.amounts[500] - 5.0).abs() < 1e-9);
+        spread.add(5.0, 5.0, 1.0);
+        assert!((spread.amounts.iter().sum::<f64>() - 11.0).abs() < 1e-9, "no time, no amount");
+    }
+}

@@ -1,0 +1,131 @@
+//! The page about a benchmark: what decisions cost, by program, size and backend.
+
+use crate::metrics::statistics::Spread;
+
+use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Series};
+use super::page::{Item, NamedTable, Page, Section};
+use super::study::{file_name, six_digits};
+use super::table::Table;
+
+/// One measured case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// The policy.
+    pub policy: String,
+    /// The family of instances.
+    pub instance: String,
+    /// Jobs.
+    pub n_jobs: usize,
+    /// Who solved it.
+    pub backend: String,
+    /// What it cost in s, if it was done.
+    pub seconds: Option<f64>,
+    /// `done`, or why not.
+    pub status: String,
+}
+
+/// A benchmark in numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Benchmark {
+    /// The cases, in order.
+    pub cases: Vec<Case>,
+    /// Every row, in full.
+    pub rows: Table,
+    /// Version and system.
+    pub facts: Vec<(String, String)>,
+}
+
+/// The page about a benchmark.
+pub fn page(benchmark: &Benchmark) -> Page {
+    let unique = |of: fn(&Case) -> String| {
+        let mut names: Vec<String> = Vec::new();
+        for name in benchmark.cases.iter().map(of) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    };
+    let backends = unique(|case| case.backend.clone());
+    let programs = unique(|case| format!("{}, {}", case.policy, case.instance));
+    let chart = |program: &String| {
+        let of_program = |case: &&Case| format!("{}, {}", case.policy, case.instance) == *program;
+        let cases: Vec<&Case> = benchmark.cases.iter().filter(of_program).collect();
+        (program.clone(), costs(program, &cases, &backends))
+    };
+    let variants: Vec<(String, Chart)> = programs.iter().map(chart).collect();
+    let note = "Both axes run by factors. A cross above the plot marks a case without a time: hover over it for why.";
+    let figure = Figure { choice: "program".to_owned(), variants, first: 0, note: note.to_owned() };
+    let figures = if figure.variants.is_empty() { Vec::new() } else { vec![Item::Figure(figure)] };
+    let (name, title) = ("cases".to_owned(), "Every case".to_owned());
+    let table = Item::Table(NamedTable { name, title, table: benchmark.rows.clone(), folded: false });
+    let n_done = benchmark.cases.iter().filter(|case| case.seconds.is_some()).count();
+    Page {
+        title: format!(
+            "What decisions cost: {}, {}",
+            counted(programs.len(), "program"),
+            counted(backends.len(), "backend")
+        ),
+        subtitle: format!("{} cases, {n_done} of them done and certified", benchmark.cases.len()),
+        facts: benchmark.facts.clone(),
+        sections: vec![
+            Section { title: "Time against jobs".to_owned(), text: Vec::new(), items: figures },
+            Section { title: "Cases".to_owned(), text: Vec::new(), items: vec![table] },
+        ],
+    }
+}
+
+/// `1 program`, `2 programs`.
+fn counted(n: usize, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
+fn costs(program: &str, cases: &[&Case], backends: &[String]) -> Chart {
+    let mut sizes: Vec<usize> = cases.iter().map(|case| case.n_jobs).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let of = |backend: &str, n_jobs: usize| -> Vec<&Case> {
+        cases.iter().copied().filter(|case| case.backend == backend && case.n_jobs == n_jobs).collect()
+    };
+    let mut absent = Vec::new();
+    let mut series = Vec::new();
+    for (style, name) in backends.iter().enumerate() {
+        let mut marks = Vec::new();
+        for n_jobs in &sizes {
+            let here = of(name, *n_jobs);
+            let seconds: Vec<f64> = here.iter().filter_map(|case| case.seconds).collect();
+            let spread = Spread::of(&seconds);
+            let ends =
+                |spread: &Spread| (spread.n > 1).then_some((six_digits(spread.min), six_digits(spread.max)));
+            match (spread, here.first()) {
+                (Some(spread), _) => marks.push(Some(Mark {
+                    x: *n_jobs as f64,
+                    y: six_digits(spread.mean),
+                    low: ends(&spread).map(|ends| ends.0),
+                    high: ends(&spread).map(|ends| ends.1),
+                    n: if spread.n > 1 { spread.n } else { 0 },
+                })),
+                (None, Some(case)) => {
+                    marks.push(None);
+                    absent.push(Absent { series: style, x: *n_jobs as f64, why: case.status.clone() });
+                }
+                (None, None) => {}
+            }
+        }
+        series.push(Series { name: name.clone(), style, marks });
+    }
+    let values = series.iter().flat_map(|series| series.marks.iter().flatten()).map(|mark| mark.y);
+    let xs: Vec<f64> = sizes.iter().map(|n_jobs| *n_jobs as f64).collect();
+    Chart {
+        name: format!("cost-{}", file_name(program)),
+        title: "Time of one decision against jobs".to_owned(),
+        subtitle: program.to_owned(),
+        kind: Kind::Lines,
+        x: Axis::new("jobs").fitted_to_places(&xs),
+        y: Axis::new("processor time (s)").fitted(values),
+        rows: Vec::new(),
+        series,
+        absent,
+    }
+}

@@ -1,0 +1,266 @@
+//! Pages about one simulation, from its events or from its result.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use apportion::index::Id;
+use apportion::metrics::timeline::Timeline;
+use apportion::metrics::{Recorder, log};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::browser::Browser;
+
+/// A job type that would break out of anything that takes it for more than text.
+const NASTY: &str = "</script><script>window.broken = 1</script><b>";
+
+fn apportion(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(arguments).args(["--progress", "never"]).output().unwrap()
+}
+
+#[track_caller]
+fn succeed(folder: &Path, arguments: &[&str]) -> String {
+    let output = apportion(folder, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = apportion(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+/// A folder with `run.jsonl` and `run.json` of a simulation with gangs and pairs.
+fn simulated() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let run = "simulate --policy max_min_fairness_packed --cluster v100=8,p100=8,k80=8 --servers v100=4 --rate 3 --jobs 30 \
+               --multi-worker --duration 3h --events run.jsonl --format json";
+    let out = succeed(folder.path(), &run.split_whitespace().collect::<Vec<_>>());
+    fs::write(folder.path().join("run.json"), out).unwrap();
+    folder
+}
+
+fn replayed(path: &Path) -> (Recorder, Timeline) {
+    let text = fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    let header = log::header(lines.next().unwrap()).unwrap();
+    let mut observer = (Recorder::new(&header.cluster), Timeline::new(&header.cluster));
+    for (position, line) in lines.enumerate() {
+        log::tell(line, position + 2, &header.cluster, &mut observer).unwrap();
+    }
+    observer
+}
+
+#[test]
+fn events_told_again_amount_to_what_the_simulation_amounted_to() {
+    let folder = simulated();
+    let (recorder, timeline) = replayed(&folder.path().join("run.jsonl"));
+    let result: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("run.json")).unwrap()).unwrap();
+    let summary = serde_json::to_value(recorder.summary()).unwrap();
+    for (name, value) in summary.as_object().unwrap() {
+        assert_eq!(result[name], *value, "{name}");
+    }
+
+    // A stay is a lease and its extensions.
+    let number = |name: &str| result[name].as_u64().unwrap();
+    let stays = timeline.stays();
+    assert_eq!(stays.iter().map(|stay| stay.n_rounds).sum::<u64>(), number("leases"));
+    assert_eq!(stays.len() as u64, number("leases") - number("lease_extensions"));
+    assert!(stays.iter().any(|stay| stay.jobs.is_pair()) && stays.iter().any(|stay| stay.workers.len() > 1));
+    for worker in 0..24 {
+        let mut of_worker: Vec<_> =
+            stays.iter().filter(|stay| stay.workers.iter().any(|own| own.index() == worker)).collect();
+        of_worker.sort_by(|one, other| one.start.get().total_cmp(&other.start.get()));
+        let apart = of_worker.windows(2).all(|pair| pair[0].end.get() <= pair[1].start.get() + 1e-6);
+        assert!(apart, "nobody shares worker {worker} but in a pair");
+    }
+
+    // What is spread over time adds up to what there was.
+    let averages = timeline.averages();
+    let (width, until) = (averages.interval.get(), timeline.until().get());
+    let total = |values: &[f64]| -> f64 {
+        let length = |at: usize| (until - at as f64 * width).min(width);
+        values.iter().enumerate().map(|(at, value)| value * length(at)).sum()
+    };
+    let jcts: f64 = result["jobs"].as_array().unwrap().iter().map(|job| job["jct"].as_f64().unwrap()).sum();
+    assert!((total(&averages.active) / jcts - 1.0).abs() < 1e-9, "all jobs are measured");
+    for (kind, name) in ["v100", "p100", "k80"].into_iter().enumerate() {
+        let expected = result["utilization"][name].as_f64().unwrap();
+        assert!((total(&averages.utilization[kind]) / until - expected).abs() < 1e-9, "{name}");
+    }
+    let more_run = averages
+        .running
+        .iter()
+        .zip(&averages.active)
+        .filter(|(running, active)| *running > &(*active + 1e-6));
+    assert_eq!(more_run.count(), 0, "a job that runs is active");
+}
+
+#[test]
+fn a_simulation_becomes_a_page_with_the_same_bytes_each_time() {
+    let folder = simulated();
+    let at = folder.path();
+    succeed(at, &["report", "run.jsonl", "--out", "one.html", "--assets", "files"]);
+    succeed(at, &["report", "run.jsonl", "--out", "two.html"]);
+    let page = fs::read_to_string(at.join("one.html")).unwrap();
+    assert!(page == fs::read_to_string(at.join("two.html")).unwrap());
+    for words in
+        ["One simulation: max_min_fairness_packed on", "30 measured jobs", "lease extensions", "<canvas"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    let files = [
+        "gantt.svg",
+        "gantt.csv",
+        "jobs-over-time.svg",
+        "utilization-over-time.csv",
+        "jct-cdf.svg",
+        "jobs.csv",
+    ];
+    for name in files {
+        assert!(at.join("files").join(name).exists(), "{name}");
+    }
+    let gantt = fs::read_to_string(at.join("files/gantt.csv")).unwrap();
+    let (_, timeline) = replayed(&at.join("run.jsonl"));
+    assert_eq!(gantt.lines().count(), 1 + timeline.stays().len());
+    let svg = fs::read_to_string(at.join("files/gantt.svg")).unwrap();
+    assert!(svg.matches("<rect").count() > 30 && svg.ends_with("</svg>\n"));
+
+    succeed(at, &["report", "run.json", "--out", "result.html"]);
+    let page = fs::read_to_string(at.join("result.html")).unwrap();
+    assert!(!page.contains("<canvas") && page.contains("this page was made from the result alone"));
+    let err = refused(at, &["report", "run.json", "--baseline", "fifo"]);
+    assert!(err.contains("is not of a sweep"), "{err}");
+}
+
+#[test]
+fn events_that_are_damaged_or_not_ours_are_refused() {
+    let folder = simulated();
+    let at = folder.path();
+    let text = fs::read_to_string(at.join("run.jsonl")).unwrap();
+    let n_lines = text.lines().count();
+    fs::write(at.join("half.jsonl"), &text[..text.len() - 40]).unwrap();
+    let said = refused(at, &["report", "half.jsonl"]);
+    assert!(said.contains(&format!("half.jsonl: line {n_lines} is not an event: EOF")), "{said}");
+    let (_, events) = text.split_once('\n').unwrap();
+    fs::write(at.join("headless.jsonl"), events).unwrap();
+    assert!(refused(at, &["report", "headless.jsonl"]).contains("does not start with a header"));
+    fs::write(at.join("other.jsonl"), text.replacen("events-v1", "events-v9", 1)).unwrap();
+    let said = refused(at, &["report", "other.jsonl"]);
+    assert!(said.contains("format apportion/events-v9, this is apportion/events-v1"), "{said}");
+    fs::write(at.join("other.json"), "{\"average\": 1}").unwrap();
+    assert!(
+        refused(at, &["report", "other.json"]).contains("is not the JSON of a simulation or a benchmark")
+    );
+}
+
+#[test]
+fn a_browser_draws_the_page_of_a_simulation() {
+    let Some(browser) = Browser::start() else { return };
+    let folder = simulated();
+    succeed(folder.path(), &["report", "run.jsonl"]);
+    browser.open(&folder.path().join("report.html"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    // More than the few colours of an empty chart.
+    let colours = "const canvas = document.querySelector('canvas');
+        const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        return new Set(new Uint32Array(data.buffer)).size;";
+    assert!(browser.run(colours).as_u64().unwrap() > 30);
+    browser.hover(
+        "const canvas = document.querySelector('canvas');
+         canvas.scrollIntoView({block: 'center'});
+         const box = canvas.getBoundingClientRect();
+         return [box.x + 80, box.y + 32];",
+    );
+    let tip = "const tip = document.getElementById('tip'); return tip.hidden ? '' : tip.innerText";
+    let shown = browser.run(tip);
+    let shown = shown.as_str().unwrap();
+    for words in ["job ", "arrived", "from", "rounds", "lease"] {
+        assert!(shown.contains(words), "{words}: `{shown}`");
+    }
+    // The charts below follow what the Gantt chart shows.
+    let ticks = "return document.querySelectorAll('figure')[1].querySelector('.role-axis-label').textContent";
+    let before = browser.run(ticks);
+    browser.run("document.querySelector('[data-zoom=\"+\"]').click()");
+    let moved = format!(
+        "const done = arguments[0], before = {before}; const now = () => {{ {ticks} }};
+         const look = () => now() !== before ? done(now()) : requestAnimationFrame(look); look();"
+    );
+    assert_ne!(browser.run_async(&moved), before);
+    let save = "const done = arguments[0];
+                URL.createObjectURL = (blob) => { blob.text().then((text) => done(text)); return '#'; };
+                document.querySelector('#gantt [data-as=svg]').click();";
+    assert!(browser.run_async(save).as_str().unwrap().starts_with("<svg"));
+    let csv = browser.run_async(&save.replace("=svg", "=csv"));
+    assert!(csv.as_str().unwrap().starts_with("jobs,job_type,worker_type"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn names_from_files_stay_text() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let throughputs = format!(
+        "format: apportion/throughputs-v1\nname: nasty\nunit: steps/s\nsource: {{who: a test}}\nworker_types: [a]\n\
+         rows:\n  - {{job_type: \"{NASTY}\", scale_factor: 1, consolidated: [1.0], unconsolidated: [1.0]}}\n"
+    );
+    fs::write(at.join("nasty.yaml"), throughputs).unwrap();
+    let trace =
+        format!("id,job_type,scale_factor,total_steps,arrival,weight,slo,entity\n0,{NASTY},1,5000,0,1,,\n");
+    fs::write(at.join("nasty.csv"), trace).unwrap();
+    let run =
+        "simulate --policy fifo --cluster a=1 --throughputs nasty.yaml --trace nasty.csv --events run.jsonl";
+    succeed(at, &run.split_whitespace().collect::<Vec<_>>());
+    succeed(at, &["report", "run.jsonl"]);
+    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    assert!(!page.contains("<script>window.broken"));
+    assert!(page.contains("&lt;script&gt;window.broken"), "it is shown in the table of jobs");
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&at.join("report.html"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    assert_eq!(browser.run("return window.broken || 0"), 0);
+    browser.hover(
+        "const canvas = document.querySelector('canvas');
+         canvas.scrollIntoView({block: 'center'});
+         const box = canvas.getBoundingClientRect();
+         return [box.x + box.width / 2, box.y + 34];",
+    );
+    let shown = browser.run("return document.getElementById('tip').textContent");
+    assert!(shown.as_str().unwrap().contains(NASTY), "{shown}");
+    assert_eq!(browser.run("return window.broken || 0"), 0);
+}
+
+#[test]
+fn a_benchmark_becomes_a_page() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let bench = "bench --policy max_min_fairness_perf --instance random --sizes 8,16 --backend default,clarabel \
+                 --limit 5 --format json";
+    fs::write(at.join("bench.json"), succeed(at, &bench.split_whitespace().collect::<Vec<_>>())).unwrap();
+    succeed(at, &["report", "bench.json", "--assets", "files"]);
+    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    assert!(
+        page.contains("What decisions cost: 1 program, 2 backends") && page.contains("4 cases"),
+        "see the page"
+    );
+    let table = fs::read_to_string(at.join("files/cases.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + 4);
+    let text = fs::read_to_string(at.join("bench.json")).unwrap();
+    fs::write(at.join("other.json"), text.replace("bench-v1", "bench-v9")).unwrap();
+    assert!(refused(at, &["report", "other.json"]).contains("is of format apportion/bench-v9"));
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&at.join("report.html"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    assert!(
+        browser.run("return document.querySelectorAll('figure svg .role-mark path').length").as_u64()
+            > Some(2)
+    );
+}
