@@ -13,11 +13,11 @@ use crate::cli::exit::Failure;
 use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::cli::progress::Progress;
 use crate::cli::results::run_failure;
-use crate::index::Id;
 use crate::metrics::log::Header;
 use crate::metrics::{Recorder, Summary};
 use crate::policy::Decision;
 use crate::problem::Problem;
+use crate::report::run::jobs_in_seconds;
 use crate::simulator::{Checkpoint, Event, Limits, Observer, Outcome, Simulation};
 use crate::solver::timing::Stopwatch;
 use crate::spec::Source;
@@ -434,28 +434,9 @@ fn show(session: &Session, run: &Run, summary: &Summary, wall_seconds: f64) -> R
             whole["spec"] = serde_json::json!(run.spec);
             session.output.json(&whole)
         }
-        OutputFormat::Csv => session.output.table(&jobs_table(summary)),
+        OutputFormat::Csv => session.output.table(&jobs_in_seconds(&summary.jobs)),
         OutputFormat::Table => session.output.table(&summary_table(summary, wall_seconds)),
     }
-}
-
-fn jobs_table(summary: &Summary) -> Table {
-    let head = ["id", "job_type", "scale_factor", "weight", "arrival", "completion", "jct", "rho"];
-    let mut table = Table::new(head);
-    let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
-    for job in &summary.jobs {
-        table.push(vec![
-            Cell::Count(job.id.index() as u64),
-            job.job_type.clone().into(),
-            Cell::Count(u64::from(job.scale_factor)),
-            Cell::Number(job.weight, 1),
-            Cell::Number(job.arrival.get(), 3),
-            number(job.completion.map(Seconds::get)),
-            number(job.jct.map(Seconds::get)),
-            number(job.rho),
-        ]);
-    }
-    table
 }
 
 fn summary_table(summary: &Summary, wall_seconds: f64) -> Table {

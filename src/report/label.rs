@@ -57,6 +57,7 @@ pub fn axis(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     match last {
         "rate" => "arrival rate (jobs/h)".to_owned(),
+        "static" => "jobs at the start".to_owned(),
         "round_length" | "reset_interval" | "preemption_cost" | "duration" => {
             format!("{} (s)", last.replace('_', " "))
         }

@@ -237,3 +237,23 @@ fn jobs(jobs: &[JobRecord]) -> Table {
     }
     table
 }
+
+/// The measured jobs for programs, in seconds.
+pub fn jobs_in_seconds(jobs: &[JobRecord]) -> Table {
+    let head = ["id", "job_type", "scale_factor", "weight", "arrival", "completion", "jct", "rho"];
+    let mut table = Table::new(head);
+    let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
+    for job in jobs {
+        table.push(vec![
+            Cell::Count(job.id.index() as u64),
+            job.job_type.clone().into(),
+            Cell::Count(u64::from(job.scale_factor)),
+            Cell::Number(job.weight, 1),
+            Cell::Number(job.arrival.get(), 3),
+            number(job.completion.map(Seconds::get)),
+            number(job.jct.map(Seconds::get)),
+            number(job.rho),
+        ]);
+    }
+    table
+}

@@ -241,12 +241,12 @@ fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
     } else {
         ""
     };
-    (!variants.is_empty()).then(|| Figure {
-        choice: "metric".into(),
-        variants,
-        first: 0,
-        note: note.to_owned(),
-    })
+    // Jobs that are all there at the start are a matter of when the last is done.
+    let is_static = study.x_axis.as_deref().is_some_and(|axis| axis.rsplit('.').next() == Some("static"));
+    let makespan = variants.iter().position(|(_, chart)| chart.name.ends_with("makespan"));
+    let first = makespan.filter(|_| is_static).unwrap_or(0);
+    let figure = Figure { choice: "metric".into(), variants, first, note: note.to_owned() };
+    (!figure.variants.is_empty()).then_some(figure)
 }
 
 fn lines(study: &Study, panel: &Panel, (metric, label): (&str, Label), x_title: &str) -> Chart {
@@ -278,8 +278,7 @@ fn lines(study: &Study, panel: &Panel, (metric, label): (&str, Label), x_title: 
 
 /// One bar a compared value, at one place.
 fn bars(study: &Study, panel: &Panel, (metric, label): (&str, Label), x: Option<f64>) -> Chart {
-    let rows: Vec<(String, usize)> =
-        study.series.iter().enumerate().map(|(style, name)| (name.clone(), style)).collect();
+    let rows = rows(study, panel, x);
     let value = |series| Some(mark(at(panel, series, x)?.metrics.get(metric)?, 0.0, label.scale));
     let marks = (0..rows.len()).map(value).collect();
     let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
@@ -294,6 +293,15 @@ fn bars(study: &Study, panel: &Panel, (metric, label): (&str, Label), x: Option<
         series: vec![Series { name: label.name.to_owned(), style: 0, marks }],
         absent: Vec::new(),
     }
+}
+
+/// A row for each compared value; one whose runs are not all done says so.
+fn rows(study: &Study, panel: &Panel, x: Option<f64>) -> Vec<(String, usize)> {
+    let row = |(style, name): (usize, &String)| match at(panel, style, x).and_then(why_absent) {
+        Some(why) => (format!("{name} ({why})"), style),
+        None => (name.clone(), style),
+    };
+    study.series.iter().enumerate().map(row).collect()
 }
 
 /// `arrival rate 0.4 jobs/h`.
@@ -319,8 +327,12 @@ fn by_place(
     };
     let mut variants: Vec<(String, Chart)> = places.iter().map(|x| with_name(*x)).collect();
     variants.retain(|(_, chart)| !chart.is_empty());
-    let n_shown = |chart: &Chart| chart.series.iter().flat_map(|series| &series.marks).flatten().count();
-    let first = (0..variants.len()).max_by_key(|at| n_shown(&variants[*at].1).min(1_000)).unwrap_or(0);
+    let n_shown = |chart: &Chart| -> usize {
+        let shown = |series: &Series| series.marks.iter().flatten().count();
+        let is_bars = chart.kind == Kind::Bars;
+        chart.series.iter().map(shown).map(|n| if is_bars { n } else { n.min(1) }).sum()
+    };
+    let first = (0..variants.len()).max_by_key(|at| n_shown(&variants[*at].1)).unwrap_or(0);
     let choice = study.x_axis.as_deref().map(label::axis).unwrap_or_default();
     (!variants.is_empty()).then(|| Figure { choice, variants, first, note: String::new() })
 }
@@ -363,7 +375,10 @@ fn distribution<'s>(
         Chart {
             name: String::new(),
             title: title.to_owned(),
-            subtitle: format!("{label}{place}measured jobs of all seeds together"),
+            subtitle: format!(
+                "{label}{place}measured jobs of all seeds together{}",
+                not_done(study, panel, x)
+            ),
             kind: Kind::Steps,
             x: Axis::new(x_title).fitted(values),
             y: Axis::new("fraction of jobs").from_zero(),
@@ -376,6 +391,14 @@ fn distribution<'s>(
     Some(figure)
 }
 
+/// `; fifo: saturated`.
+fn not_done(study: &Study, panel: &Panel, x: Option<f64>) -> String {
+    let why = |(series, name): (usize, &String)| {
+        Some(format!("; {name}: {}", at(panel, series, x).and_then(why_absent)?))
+    };
+    study.series.iter().enumerate().filter_map(why).collect()
+}
+
 fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
     let mut types: Vec<String> = Vec::new();
     for (name, _) in panel.points.iter().flat_map(|point| &point.utilization) {
@@ -383,9 +406,8 @@ fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
             types.push(name.clone());
         }
     }
-    by_place(study, panel, &format!("{stem}utilization"), |x| {
-        let rows: Vec<(String, usize)> =
-            study.series.iter().enumerate().map(|(style, name)| (name.clone(), style)).collect();
+    by_place(study, panel, &format!("{stem}utilization-by-type"), |x| {
+        let rows = rows(study, panel, x);
         let series = |(style, kind): (usize, &String)| {
             let value = |series: usize| {
                 let point = at(panel, series, x)?;
@@ -413,4 +435,92 @@ fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
 pub(super) fn file_name(text: &str) -> String {
     let allowed = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
     text.chars().map(allowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(series: usize, x: f64, jct_s: Option<f64>, unfinished: &[(&str, usize)]) -> Point {
+        let spread = jct_s.and_then(|jct| Spread::of(&[jct, 3.0 * jct]));
+        Point {
+            series,
+            x: Some(x),
+            n_runs: 3,
+            unfinished: unfinished.iter().map(|(status, n)| ((*status).to_owned(), *n)).collect(),
+            metrics: spread.into_iter().flat_map(|s| [("average_jct", s), ("makespan", s)]).collect(),
+            utilization: spread.map(|spread| ("a".to_owned(), spread)).into_iter().collect(),
+            jct: jct_s.and_then(|jct| Cdf::of(vec![jct])),
+            rho: None,
+            against_baseline: BTreeMap::new(),
+        }
+    }
+
+    fn study(names: [&str; 2], points: Vec<Point>) -> Study {
+        Study {
+            name: "s".to_owned(),
+            series_axis: "policy".to_owned(),
+            series: names.map(str::to_owned).to_vec(),
+            baseline: 0,
+            x_axis: Some("rate".to_owned()),
+            seeds: vec!["0".to_owned(), "1".to_owned()],
+            panels: vec![Panel { label: String::new(), points }],
+            setting: "a cluster".to_owned(),
+            facts: Vec::new(),
+            counts: Vec::new(),
+            runs: Table::new(["run"]),
+        }
+    }
+
+    fn charts(page: &Page) -> Vec<&Chart> {
+        let items = page.sections.iter().flat_map(|section| &section.items);
+        let figures =
+            items.filter_map(|item| if let Item::Figure(figure) = item { Some(figure) } else { None });
+        figures.flat_map(|figure| &figure.variants).map(|(_, chart)| chart).collect()
+    }
+
+    #[test]
+    fn runs_without_a_number_are_shown_as_such() {
+        let points = vec![
+            point(0, 1.0, Some(3600.0), &[]),
+            point(0, 2.0, Some(7200.0), &[("failed", 1)]),
+            point(1, 1.0, Some(3600.0), &[]),
+            point(1, 2.0, None, &[("saturated", 3)]),
+        ];
+        let page = page(&study(["p", "q"], points));
+        let charts = charts(&page);
+        let chart = |name: &str| charts.iter().find(|chart| chart.name == name).copied().unwrap();
+        let jct = chart("average-jct");
+        let absent: Vec<_> = jct.absent.iter().map(|a| (a.series, a.x, a.why.as_str())).collect();
+        assert_eq!(absent, [(0, 2.0, "1 of 3 failed"), (1, 2.0, "saturated")]);
+        assert!(jct.subtitle.ends_with("; ×: failed, saturated"), "{}", jct.subtitle);
+        assert_eq!(jct.series[1].marks.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
+        let mark = jct.series[0].marks[1].unwrap();
+        assert_eq!((mark.y, mark.low, mark.high, mark.n), (4.0, Some(2.0), Some(6.0), 2));
+        let bars: Vec<_> = chart("makespan-bars-at-2").rows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(bars, ["p (1 of 3 failed)", "q (saturated)"]);
+        assert!(chart("jct-cdf-at-2").subtitle.contains("; p: 1 of 3 failed; q: saturated"));
+        assert!(page.assets().unwrap().iter().any(|asset| asset.name == "average-jct.svg"));
+    }
+
+    #[test]
+    fn a_study_without_runs_says_so() {
+        let mut empty = study(["p", "q"], Vec::new());
+        assert!(page(&empty).html().contains("There are no runs in these results yet."));
+        empty.panels.clear();
+        empty.series.clear();
+        assert!(page(&empty).html().contains("There are no runs in these results yet."));
+        assert!(page(&empty).assets().unwrap().iter().all(|asset| asset.name == "runs.csv"));
+    }
+
+    #[test]
+    fn names_stay_text_in_files_too() {
+        let nasty = "</script><b>&\"";
+        let page = page(&study([nasty, "q"], vec![point(0, 1.0, Some(3600.0), &[])]));
+        for asset in page.assets().unwrap().iter().filter(|asset| asset.text.starts_with("<svg")) {
+            assert!(!asset.text.contains("<b>") && !asset.text.contains("</script"), "{}", asset.name);
+        }
+        let html = page.html();
+        assert_eq!(html.matches("</script").count(), html.matches("<script").count());
+    }
 }

@@ -113,7 +113,7 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
         "average-jct.csv",
         "jct-cdf-at-0.5.svg",
         "rho-cdf-at-1.csv",
-        "utilization-at-1.svg",
+        "utilization-by-type-at-1.svg",
         "makespan-bars-at-0.5.svg",
         "against-baseline-average-jct.csv",
         "runs.csv",
