@@ -141,7 +141,9 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
 
 fn of_solve(error: &SolveError) -> ExitStatus {
     match error {
-        SolveError::Unsupported { .. } | SolveError::UnknownBackend { .. } => ExitStatus::BadInput,
+        SolveError::Unsupported { .. } | SolveError::Declined { .. } | SolveError::UnknownBackend { .. } => {
+            ExitStatus::BadInput
+        }
         SolveError::Backend { .. } | SolveError::Malformed { .. } => ExitStatus::Bug,
         SolveError::NotOptimal { termination, .. } => match termination {
             Termination::TimeLimit | Termination::IterationLimit => ExitStatus::Limit,

@@ -22,6 +22,8 @@ pub enum Feature {
     InteriorSolutions,
     /// Starts from an earlier basis or solution.
     WarmStart,
+    /// Takes programs of any structure; a backend without this may decline one.
+    AnyStructure,
 }
 
 /// When to give up, and how exact to be.
@@ -134,6 +136,14 @@ pub enum SolveError {
         backend: &'static str,
         /// What it lacks.
         feature: Feature,
+    },
+    /// The program has not the structure that the backend is made for: nothing is wrong with either.
+    #[error("backend `{backend}` is not made for this program: {reason}")]
+    Declined {
+        /// The backend.
+        backend: &'static str,
+        /// What it did not find, or found.
+        reason: String,
     },
     /// No such backend in this build.
     #[error("unknown backend `{name}`, expected one of {expected}")]

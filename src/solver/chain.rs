@@ -40,7 +40,8 @@ struct Attempts {
 /// An answer is accepted on its certificate alone, whatever its termination says. Bounds proven by one backend's
 /// duals are kept and used to judge the next one's answer: a backend without duals (microlp) can be certified so
 /// and not otherwise. "Infeasible" and "unbounded" are claims that cannot be certified here: they are reported
-/// when a second backend confirms them, or when no other backend contradicts them.
+/// when a second backend confirms them, or when no other backend contradicts them. A backend that declines a program
+/// or lacks a feature for it is passed over without a word.
 ///
 /// # Errors
 /// [`SolveError::NotOptimal`] if none succeeds, with the confirmed or only claim as its termination, else the last
@@ -77,6 +78,10 @@ pub fn solve_certified(
                 }
             }
             Err(error @ SolveError::Malformed { .. }) => return Err(error),
+            // not made for this program, which was never tried: no event
+            Err(error @ (SolveError::Declined { .. } | SolveError::Unsupported { .. })) => {
+                failure.get_or_insert(error);
+            }
             Err(error) => {
                 attempts.lines.push(error.to_string());
                 failure.get_or_insert(error);

@@ -31,6 +31,7 @@ impl Backend for Clarabel {
             Feature::ExponentialCones
             | Feature::SecondOrderCones
             | Feature::Duals
+            | Feature::AnyStructure
             | Feature::InteriorSolutions => true,
             Feature::VertexSolutions | Feature::WarmStart => false,
         }

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! An answer is judged by its certificate and by the known value; every dual by moving its bound both ways and
-//! solving again. What a backend lacks it must refuse before anything is sent. A fault found in one backend
-//! becomes a case here for all of them; a fault that cannot be mended from here becomes an [`Exclusion`].
+//! solving again. What a backend lacks it must refuse before anything is sent, and one that does not take programs
+//! of any structure may decline a case. A fault found in one backend becomes a case here for all of them; a fault
+//! that cannot be mended from here becomes an [`Exclusion`].
 
 mod cases;
 
@@ -109,7 +110,11 @@ pub fn run_case(backend: &mut dyn Backend, case: &Case) -> Result<(), String> {
     let uses = |kind| program.cones.iter().any(|cone| cone.kind == kind);
     let refused = (uses(crate::program::ConeKind::Exponential) && lacks(Feature::ExponentialCones))
         || (uses(crate::program::ConeKind::SecondOrder) && lacks(Feature::SecondOrderCones));
+    let may_decline = lacks(Feature::AnyStructure);
     let answer = backend.solve(&program, &Limits::default(), None);
+    if may_decline && matches!(answer, Err(SolveError::Declined { .. })) {
+        return Ok(());
+    }
     if refused {
         return match answer {
             Err(SolveError::Unsupported { .. }) => Ok(()),

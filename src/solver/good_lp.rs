@@ -49,7 +49,7 @@ impl Backend for GoodLp {
     fn supports(&self, feature: Feature) -> bool {
         match feature {
             Feature::Duals => self.inner != Inner::MicroLp,
-            Feature::VertexSolutions => true,
+            Feature::VertexSolutions | Feature::AnyStructure => true,
             Feature::ExponentialCones
             | Feature::SecondOrderCones
             | Feature::InteriorSolutions

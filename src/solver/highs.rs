@@ -53,7 +53,7 @@ impl Backend for Highs {
 
     fn supports(&self, feature: Feature) -> bool {
         match feature {
-            Feature::Duals => true,
+            Feature::Duals | Feature::AnyStructure => true,
             Feature::VertexSolutions => self.method != Method::Interior,
             Feature::InteriorSolutions => self.method == Method::Interior,
             Feature::WarmStart => self.method == Method::Simplex,

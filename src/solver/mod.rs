@@ -15,6 +15,7 @@ pub mod chain;
 pub mod highs;
 pub mod clarabel;
 pub mod good_lp;
+pub mod structured;
 pub mod registry;
 pub mod conformance;
 

@@ -6,6 +6,7 @@ use crate::solver::clarabel::Clarabel;
 use crate::solver::good_lp::{GoodLp, Inner};
 #[cfg(feature = "highs")]
 use crate::solver::highs::{Highs, Method};
+use crate::solver::structured::Structured;
 
 /// A backend of this build.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,12 @@ pub const BACKENDS: &[Entry] = &[
         aliases: &[],
         summary: "HiGHS interior point without crossover: linear programs, central solutions",
         make: || Box::new(Highs::new(Method::Interior)),
+    },
+    Entry {
+        name: "structured",
+        aliases: &[],
+        summary: "interior point over blocks, pure Rust: programs coupled by few rows and columns, central solutions",
+        make: || Box::new(Structured),
     },
     Entry {
         name: "clarabel",
@@ -98,12 +105,18 @@ pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
 }
 
 /// What a program is solved by if nobody says: for linear ones simplex, then interior point with crossover, then
-/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones Clarabel.
+/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones structured,
+/// then Clarabel.
 pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if !program.is_linear() {
-        return made(&["clarabel"]);
+        return conic_chain();
     }
     made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"])
+}
+
+/// What conic programs are solved by: structured, which declines those that pairs couple, then Clarabel.
+pub fn conic_chain() -> Vec<Box<dyn Backend>> {
+    made(&["structured", "clarabel"])
 }
 
 /// What gives the analytic centre of the optimal face: Clarabel, then HiGHS without crossover.

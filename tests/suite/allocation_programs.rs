@@ -91,22 +91,31 @@ impl Numbers {
             .collect()
     }
 
+    /// Each job's shares and its throughput there: (column, steps per second), shares being the first columns.
+    fn rates(&self) -> Vec<Vec<(usize, f64)>> {
+        let mut rates = vec![Vec::new(); self.throughput.len()];
+        for (column, &(m, j)) in self.shares().iter().enumerate() {
+            rates[m].push((column, self.throughput[m][j]));
+        }
+        rates
+    }
+
     /// Adds the polytope behind `first` columns that are already there: shares, time rows, capacity rows.
     fn push_polytope(&self, program: &mut Program, first: usize, cost: impl Fn(usize, usize) -> f64) {
         let share = Range { lower: 0.0, upper: 1.0 };
         let shares = self.shares();
-        for &(m, j) in &shares {
+        let (mut time, mut held) =
+            (vec![Vec::new(); self.throughput.len()], vec![Vec::new(); self.capacity.len()]);
+        for (position, &(m, j)) in shares.iter().enumerate() {
             program.push_column(Range::NON_NEGATIVE, share, cost(m, j));
+            time[m].push((first + position, 1.0));
+            held[j].push((first + position, self.scale_factor[m]));
         }
-        let numbered = || shares.iter().enumerate().map(|(position, share)| (first + position, *share));
-        for m in 0..self.throughput.len() {
-            let time = numbered().filter(|&(_, (of, _))| of == m).map(|(column, _)| (column, 1.0));
-            program.push_row(Range::at_most(1.0), time.collect::<Vec<_>>());
+        for terms in time {
+            program.push_row(Range::at_most(1.0), terms);
         }
-        for (j, &workers) in self.capacity.iter().enumerate() {
-            let held = numbered().filter(|&(_, (_, of))| of == j);
-            let held = held.map(|(column, (m, _))| (column, self.scale_factor[m]));
-            program.push_row(Range::at_most(workers), held.collect::<Vec<_>>());
+        for (terms, &workers) in held.into_iter().zip(&self.capacity) {
+            program.push_row(Range::at_most(workers), terms);
         }
     }
 
@@ -145,14 +154,7 @@ impl Numbers {
     pub(crate) fn min_work(&self, floor: f64) -> Program {
         let mut program = Program::new(Sense::Minimize);
         self.push_polytope(&mut program, 0, |m, _| self.scale_factor[m]);
-        let shares = self.shares();
-        for m in 0..self.throughput.len() {
-            let terms: Vec<_> = shares
-                .iter()
-                .enumerate()
-                .filter(|(_, (of, _))| *of == m)
-                .map(|(column, &(_, j))| (column, self.throughput[m][j]))
-                .collect();
+        for terms in self.rates() {
             let best = terms.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
             program.push_row(Range::at_least(floor * best), terms);
         }
@@ -163,15 +165,8 @@ impl Numbers {
     pub(crate) fn proportional(&self) -> (Program, Vec<usize>) {
         let mut program = Program::new(Sense::Maximize);
         self.push_polytope(&mut program, 0, |_, _| 0.0);
-        let shares = self.shares();
         let mut jobs = Vec::new();
-        for m in 0..self.throughput.len() {
-            let terms: Vec<_> = shares
-                .iter()
-                .enumerate()
-                .filter(|(_, (of, _))| *of == m)
-                .map(|(column, &(_, j))| (column, self.throughput[m][j]))
-                .collect();
+        for (m, terms) in self.rates().into_iter().enumerate() {
             if terms.is_empty() {
                 continue;
             }

@@ -54,7 +54,12 @@ fn every_backend_finds_the_same_optimum_and_certifies_it() {
         let mut infeasible = Vec::new();
         for (entry, seen) in BACKENDS.iter().zip(&mut seen) {
             let mut backend = entry.make();
-            let solution = backend.solve(&program, &Limits::default(), None).unwrap();
+            let solution = match backend.solve(&program, &Limits::default(), None) {
+                Err(SolveError::Declined { reason, .. }) => {
+                    panic!("{name}: {} declined: {reason}", entry.name)
+                }
+                answer => answer.unwrap(),
+            };
             if matches!(solution.termination, Termination::Infeasible | Termination::InfeasibleOrUnbounded) {
                 infeasible.push(entry.name);
                 continue;

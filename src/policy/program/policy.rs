@@ -121,7 +121,7 @@ impl ProgramPolicy {
         let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
-        let solving = Solving::new(chain(&options)?, registry::backend("clarabel").into_iter().collect());
+        let solving = Solving::new(chain(&options)?, registry::conic_chain());
         let priced_from = PAIRS_MANY;
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, priced_from, centred, solving, isolated_time })

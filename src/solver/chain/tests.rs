@@ -137,6 +137,17 @@ fn errors_of_one_backend_are_told_and_survived() {
 }
 
 #[test]
+fn a_backend_that_declines_is_passed_over_in_silence() {
+    let declines = || {
+        let answer = Err(SolveError::Declined { backend: "choosy", reason: "too small".to_owned() });
+        Box::new(Mock { name: "choosy", answer })
+    };
+    let certified = solve(vec![declines(), answers("plain", 2.0, Some(1.0), Termination::Optimal)]).unwrap();
+    assert!(certified.fallbacks.is_empty(), "{:?}", certified.fallbacks);
+    assert!(matches!(solve(vec![declines()]), Err(SolveError::Declined { .. })));
+}
+
+#[test]
 fn a_malformed_program_is_nobodys_fallback() {
     let mut program = program();
     program.cost[0] = f64::NAN;

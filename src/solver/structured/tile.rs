@@ -1,0 +1,271 @@
+//! Blocks of one shape, eight abreast: their numbers, and where they stand.
+//!
+//! A block has up to [`COLUMNS_MAX`] columns and two rows, coefficients a and v. Blocks of a tile agree in the
+//! number of columns, the kinds of their rows, which columns are in linking rows and which rows hold a linking
+//! column; if they are in the *same* linking rows the tile is uniform and its sums stay in registers.
+
+use crate::solver::structured::lane::{LANES, Lane};
+use crate::solver::structured::scale::{Coefficient, Scaled};
+use crate::solver::structured::side::{Kind, Side, Source};
+use crate::solver::structured::structure::index;
+
+/// Columns of a block that a tile takes.
+pub(super) const COLUMNS_MAX: usize = 8;
+/// Blocks of a tile: what stays in a core's cache.
+pub(super) const BLOCKS_MAX: usize = 1024;
+
+/// What the blocks of a tile have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Columns.
+    pub(super) k: usize,
+    /// How the rows bind.
+    pub(super) kinds: Vec<Kind>,
+    /// The column of each entry in a linking row.
+    pub(super) entries: Vec<u32>,
+    /// (row, linking column) of each entry of a linking column.
+    pub(super) levels: Vec<(u32, u32)>,
+}
+
+/// One block, gathered from the program, in scaled units.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) shape: Shape,
+    /// The linking row of each entry.
+    pub(super) links: Vec<u32>,
+    pub(super) link_values: Vec<f64>,
+    pub(super) level_values: Vec<f64>,
+    pub(super) cost: Vec<f64>,
+    /// Coefficients: [rows × columns].
+    pub(super) coefficients: Vec<f64>,
+    pub(super) bounds: Vec<f64>,
+    /// What the logarithm of each row's slack is worth; zero for other rows.
+    pub(super) weights: Vec<f64>,
+    /// What each row was multiplied by.
+    pub(super) factors: Vec<f64>,
+    pub(super) scratch: Vec<Coefficient>,
+}
+
+/// Entries of linking rows, column by column.
+#[derive(Debug)]
+pub(super) struct Links {
+    starts: Vec<u32>,
+    rows: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Links {
+    pub(super) fn of(scaled: &Scaled<'_>) -> Self {
+        let n = scaled.program.n_columns();
+        let mut starts = vec![0_u32; n + 1];
+        let in_block = |column: usize| scaled.structure.block_of[column] != u32::MAX;
+        for linking in &scaled.linking {
+            for (column, value) in scaled.program.row(linking.row as usize) {
+                starts[column + 1] += u32::from(value != 0.0 && in_block(column));
+            }
+        }
+        for column in 0..n {
+            starts[column + 1] += starts[column];
+        }
+        let mut next = starts.clone();
+        let total = starts[n] as usize;
+        let (mut rows, mut values) = (vec![0; total], vec![0.0; total]);
+        for (position, linking) in (0..).zip(&scaled.linking) {
+            for (column, value) in scaled.program.row(linking.row as usize) {
+                if value == 0.0 || !in_block(column) {
+                    continue;
+                }
+                let at = next[column] as usize;
+                next[column] += 1;
+                rows[at] = position;
+                values[at] = linking.factor * value * scaled.structure.direction[column];
+            }
+        }
+        Self { starts, rows, values }
+    }
+
+    fn of_column(&self, column: u32) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let span = self.starts[column as usize] as usize..self.starts[column as usize + 1] as usize;
+        self.rows[span.clone()].iter().copied().zip(self.values[span].iter().copied())
+    }
+}
+
+impl Gathered {
+    /// Reads one block.
+    pub(super) fn read(&mut self, scaled: &Scaled<'_>, links: &Links, block: usize) {
+        let structure = scaled.structure;
+        let columns = structure.columns_of(block);
+        self.shape.k = columns.len();
+        self.shape.kinds.clear();
+        self.shape.entries.clear();
+        self.shape.levels.clear();
+        for list in [&mut self.link_values, &mut self.level_values, &mut self.cost, &mut self.coefficients] {
+            list.clear();
+        }
+        for list in [&mut self.bounds, &mut self.weights, &mut self.factors] {
+            list.clear();
+        }
+        self.links.clear();
+        for (position, column) in (0..).zip(columns) {
+            self.cost.push(scaled.cost(*column as usize));
+            for (row, value) in links.of_column(*column) {
+                self.shape.entries.push(position);
+                self.links.push(row);
+                self.link_values.push(value);
+            }
+        }
+        for side in structure.sides_in(block) {
+            self.read_side(scaled, columns, side);
+        }
+    }
+
+    fn read_side(&mut self, scaled: &Scaled<'_>, columns: &[u32], side: &Side) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let bound = scaled.side(side, &mut scratch);
+        let factor = Scaled::row_factor(&scratch);
+        let row = self.shape.kinds.len();
+        self.shape.kinds.push(side.kind);
+        self.bounds.push(bound * factor);
+        self.factors.push(factor * side.sign);
+        self.weights.push(match side.source {
+            Source::Cone(cone) => (scaled.weight(cone as usize).0 * scaled.objective).abs(),
+            _ => 0.0,
+        });
+        let start = self.coefficients.len();
+        self.coefficients.resize(start + columns.len(), 0.0);
+        for coefficient in &scratch {
+            match *coefficient {
+                Coefficient::Block(column, value) => {
+                    // columns of a block are ascending, as those of a row mostly are
+                    let position = columns.binary_search(&column).unwrap_or_else(|at| at);
+                    self.coefficients[start + position] += value * factor;
+                }
+                Coefficient::Linking(position, value) => {
+                    self.shape.levels.push((index(row), position));
+                    self.level_values.push(value * factor);
+                }
+            }
+        }
+        self.scratch = scratch;
+    }
+}
+
+/// Numbers and state of the blocks of one shape. Lanes are chunk by chunk: `[chunks × what a chunk has]`.
+#[derive(Debug)]
+pub(super) struct Tile {
+    pub(super) shape: Shape,
+    pub(super) kinds: [Kind; 2],
+    /// The linking row of each entry where all blocks agree.
+    pub(super) uniform: Option<Vec<u32>>,
+    /// The linking row of each entry of each block: [chunks × entries]; empty if uniform.
+    pub(super) links: Vec<[u32; LANES]>,
+    /// The cost of a block that only fills a chunk.
+    small: f64,
+    /// The blocks, in order.
+    pub(super) blocks: Vec<u32>,
+    pub(super) n_chunks: usize,
+    /// [k]
+    pub(super) cost: Vec<Lane>,
+    /// [2k]: the first row's coefficients, then the second's.
+    pub(super) coefficients: Vec<Lane>,
+    /// [entries]
+    pub(super) link_values: Vec<Lane>,
+    /// [levels]
+    pub(super) level_values: Vec<Lane>,
+    /// [2]
+    pub(super) bounds: Vec<Lane>,
+    /// [2]
+    pub(super) weights: Vec<Lane>,
+    /// How much of mu the products of a block aim at: [1].
+    pub(super) shares: Vec<Lane>,
+    /// [k + 2]: columns, then the slacks of rows.
+    pub(super) primal: Vec<Lane>,
+    /// [k + 2]: reduced costs, then the duals of rows.
+    pub(super) dual: Vec<Lane>,
+    pub(super) primal_step: Vec<Lane>,
+    pub(super) dual_step: Vec<Lane>,
+    /// A step put aside.
+    pub(super) kept: (Vec<Lane>, Vec<Lane>),
+}
+
+impl Tile {
+    /// A tile for blocks of this shape. `small`: the cost of what only fills a chunk.
+    pub(super) fn new(shape: Shape, uniform: Option<Vec<u32>>, small: f64) -> Self {
+        let kind = |row: usize| shape.kinds.get(row).copied().unwrap_or(Kind::Absent);
+        Self {
+            kinds: [kind(0), kind(1)],
+            shape,
+            uniform,
+            small,
+            links: Vec::new(),
+            blocks: Vec::new(),
+            n_chunks: 0,
+            cost: Vec::new(),
+            coefficients: Vec::new(),
+            link_values: Vec::new(),
+            level_values: Vec::new(),
+            bounds: Vec::new(),
+            weights: Vec::new(),
+            shares: Vec::new(),
+            primal: Vec::new(),
+            dual: Vec::new(),
+            primal_step: Vec::new(),
+            dual_step: Vec::new(),
+            kept: (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// Adds a block of the tile's shape.
+    pub(super) fn push(&mut self, block: u32, gathered: &Gathered) {
+        let lane = self.blocks.len() % LANES;
+        if lane == 0 {
+            self.push_chunk();
+        }
+        self.blocks.push(block);
+        let chunk = self.n_chunks - 1;
+        let k = self.shape.k;
+        let set = |list: &mut [Lane], stride: usize, values: &[f64]| {
+            for (place, value) in list[chunk * stride..].iter_mut().zip(values) {
+                place.0[lane] = *value;
+            }
+        };
+        set(&mut self.cost, k, &gathered.cost);
+        set(&mut self.coefficients, 2 * k, &gathered.coefficients);
+        set(&mut self.link_values, gathered.link_values.len(), &gathered.link_values);
+        set(&mut self.level_values, gathered.level_values.len(), &gathered.level_values);
+        set(&mut self.bounds, 2, &gathered.bounds);
+        set(&mut self.weights, 2, &gathered.weights);
+        if self.uniform.is_none() {
+            let stride = gathered.links.len();
+            for (place, row) in self.links[chunk * stride..].iter_mut().zip(&gathered.links) {
+                place[lane] = *row;
+            }
+        }
+    }
+
+    /// Room for eight more blocks, each of which costs what it has and is in nothing: min x, x ≥ 0, with rows
+    /// slack = 1, or x = 1 for equations.
+    fn push_chunk(&mut self) {
+        self.n_chunks += 1;
+        let (k, n) = (self.shape.k, self.n_chunks);
+        self.cost.resize(n * k, Lane::all(self.small));
+        self.coefficients.resize(n * 2 * k, Lane::ZERO);
+        for row in (0..2).filter(|row| self.kinds[*row] == Kind::Equal) {
+            self.coefficients[(n - 1) * 2 * k + row * k + row.min(k - 1)] = Lane::ONE;
+        }
+        self.link_values.resize(n * self.shape.entries.len(), Lane::ZERO);
+        self.level_values.resize(n * self.shape.levels.len(), Lane::ZERO);
+        self.bounds.resize(n * 2, Lane::ONE);
+        self.weights.resize(n * 2, Lane::all(self.small));
+        self.shares.resize(n, Lane::ONE);
+        if self.uniform.is_none() {
+            self.links.resize(n * self.shape.entries.len(), [0; LANES]);
+        }
+        for list in [&mut self.primal, &mut self.dual] {
+            list.resize(n * (k + 2), Lane::ONE);
+        }
+        for list in [&mut self.primal_step, &mut self.dual_step] {
+            list.resize(n * (k + 2), Lane::ZERO);
+        }
+    }
+}
