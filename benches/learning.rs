@@ -6,6 +6,7 @@
 use apportion::learning::actor::{Actor, UniformActor};
 use apportion::learning::environment::{Environment, Space};
 use apportion::learning::network::{Activation, MlpActor};
+use apportion::learning::system::System;
 use apportion::learning::tensors::Tensors;
 use apportion::learning::textbook::{CartPole, Grid, Walls};
 use apportion::learning::vectorized::{Length, Nobody, Vectorized};
@@ -46,6 +47,8 @@ fn steps<E: Environment>(name: &str, make: impl Fn() -> E, criterion: &mut Crite
 fn how_many_decisions_a_second(criterion: &mut Criterion) {
     steps("how_many_decisions_a_second/grid", || Grid::new((4, 4), Walls::Masked, 50), criterion);
     steps("how_many_decisions_a_second/cart pole", CartPole::new, criterion);
+    let deepshare = System::new("deepshare", &serde_json::Value::Null).unwrap();
+    steps("how_many_decisions_a_second/deepshare", || deepshare.environment(), criterion);
 }
 
 #[cfg(feature = "learn")]

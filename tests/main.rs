@@ -46,3 +46,5 @@ mod report_simulation;
 mod compare;
 #[path = "suite/classes.rs"]
 mod classes;
+#[path = "suite/learning.rs"]
+mod learning;

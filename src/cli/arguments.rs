@@ -15,6 +15,7 @@ use crate::cli::simulate::SimulateArguments;
 use crate::cli::sweep::SweepArguments;
 use crate::cli::throughputs::ThroughputsArguments;
 use crate::cli::trace::TraceArguments;
+use crate::cli::train::TrainArguments;
 use crate::cli::world::WorldArguments;
 
 /// Decides which deep-learning jobs run on which accelerators.
@@ -72,6 +73,8 @@ pub enum Command {
     World(WorldArguments),
     /// Run many simulations and keep every result.
     Sweep(SweepArguments),
+    /// Train a learned scheduler.
+    Train(TrainArguments),
     /// Look at the results of sweeps, and join them.
     Results(ResultsArguments),
     /// Measure what decisions cost, by policy, backend and size

@@ -31,6 +31,7 @@ mod file;
 pub mod results;
 pub mod simulate;
 pub mod sweep;
+pub mod train;
 pub mod world;
 
 use std::panic;
@@ -106,6 +107,7 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Simulate(arguments) => simulate::run(arguments, session),
         Command::World(arguments) => world::run(arguments, session),
         Command::Sweep(arguments) => sweep::run(arguments, session),
+        Command::Train(arguments) => train::run(arguments, session),
         Command::Results(arguments) => results::run(arguments, session),
         Command::Bench(arguments) => bench::run(arguments, session),
         Command::Compare(arguments) => compare::run(arguments, session),

@@ -12,6 +12,8 @@
 //!
 //! **To train** takes the feature `learn`: `training` has the networks with their gradients, and the algorithms.
 //!
+//! **What can be learned** is a [`system`] with a name: [`deepshare`] so far.
+//!
 //! Everything random is drawn from streams that only one copy of an environment has, so the same seed gives the same
 //! weights on any number of threads, and after a stop and a resume.
 
@@ -30,5 +32,6 @@ pub mod checkpoint;
 pub mod stable_baselines;
 pub mod deepshare;
 pub mod dl2;
+pub mod system;
 #[cfg(feature = "learn")]
 pub mod training;

@@ -32,17 +32,6 @@ pub enum GradientAt {
     Recomputed,
 }
 
-/// What a decision is judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Return {
-    /// The reward of its round alone, as DL2's released trainer has it.
-    #[default]
-    Slot,
-    /// That, and the critic's value of the next round, discounted by γ per round.
-    Discounted(f64),
-}
-
 /// Constants of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -59,9 +48,9 @@ pub struct ActorCriticOptions {
     pub entropy_weight: Schedule,
     /// Which probabilities the gradient is taken at.
     pub gradient: GradientAt,
-    /// What a decision is judged by.
-    #[serde(rename = "return")]
-    pub judged_by: Return,
+    /// γ per round: a decision is judged by its round's reward and the critic's value of what follows, discounted.
+    /// Without, by its round's reward alone, as DL2's released trainer has it.
+    pub discount: Option<f64>,
     /// Whether a critic says what was to be expected; otherwise the mean reward kept does.
     pub critic: bool,
     /// How samples are drawn: by priority, or each as likely.
@@ -77,7 +66,7 @@ impl Default for ActorCriticOptions {
             learning_rate: Schedule::Constant(1e-4),
             entropy_weight: Schedule::Constant(0.1),
             gradient: GradientAt::Released,
-            judged_by: Return::Slot,
+            discount: None,
             critic: true,
             priorities: Some(PriorityOptions::default()),
         }
@@ -96,14 +85,9 @@ impl ActorCriticOptions {
         let expected = "a finite number, at least 0";
         within(self.learning_rate.is_fine(), "learning_rate", line(self.learning_rate), expected)?;
         within(self.entropy_weight.is_fine(), "entropy_weight", line(self.entropy_weight), expected)?;
-        if let Return::Discounted(discount) = self.judged_by {
-            within((0.0..=1.0).contains(&discount), "return", discount, "a discount from 0 to 1")?;
-            within(
-                self.critic,
-                "return",
-                "discounted",
-                "`slot` where there is no critic to say what follows",
-            )?;
+        if let Some(discount) = self.discount {
+            within((0.0..=1.0).contains(&discount), "discount", discount, "a number from 0 to 1")?;
+            within(self.critic, "discount", discount, "none where there is no critic to say what follows")?;
         }
         Ok(())
     }
@@ -162,10 +146,7 @@ impl<E: Environment> ActorCritic<E> {
             "one with a critic's state: `ppo`",
         )?;
         let model = model(&environments)?;
-        let discount = match options.judged_by {
-            Return::Slot => 0.0,
-            Return::Discounted(discount) => discount,
-        };
+        let discount = options.discount.unwrap_or(0.0);
         let recorder = |lane| SlotRecorder::new(explore(lane), discount as f32);
         Ok(Self {
             recorders: (0..options.n_environments).map(recorder).collect(),
@@ -233,7 +214,7 @@ impl<E: Environment> ActorCritic<E> {
     /// What the critic ought to have said.
     fn targets(&self, batch: &[&Sample]) -> Result<Vec<f32>, TrainingError> {
         let rewards = batch.iter().map(|sample| sample.reward);
-        if self.options.judged_by == Return::Slot {
+        if self.options.discount.is_none() {
             return Ok(rewards.collect());
         }
         let after = self.model.values(&stacked(batch, |sample| &sample.next)?)?.to_vec1::<f32>()?;

@@ -75,13 +75,13 @@ fn slopes_are_the_gradient_of_the_loss() {
 #[test]
 fn the_defaults_are_those_of_the_released_trainer() {
     let options: ActorCriticOptions = serde_json::from_str("{}").unwrap();
-    assert_eq!((options.batch, options.replay, options.judged_by), (256, 8192, Return::Slot));
+    assert_eq!((options.batch, options.replay, options.discount), (256, 8192, None));
     assert_eq!(
         (options.learning_rate, options.entropy_weight),
         (Schedule::Constant(1e-4), Schedule::Constant(0.1))
     );
     options.check().unwrap();
-    let bare = ActorCriticOptions { critic: false, judged_by: Return::Discounted(0.9), ..options.clone() };
+    let bare = ActorCriticOptions { critic: false, discount: Some(0.9), ..options.clone() };
     assert!(bare.check().unwrap_err().to_string().contains("no critic"));
     assert!(ActorCriticOptions { replay: 10, ..options }.check().is_err());
 }
@@ -105,14 +105,14 @@ fn the_best_arm_is_found_by_every_variant() {
 #[test]
 fn what_follows_counts_where_returns_are_discounted() {
     // In a corridor each step costs the same: by the round's reward alone, no direction is better.
-    let end_probability = |judged_by| {
-        let options = ActorCriticOptions { judged_by, gradient: GradientAt::Recomputed, ..quick() };
+    let end_probability = |discount| {
+        let options = ActorCriticOptions { discount, gradient: GradientAt::Recomputed, ..quick() };
         let mut learner = learner(|_| Grid::new((4, 1), Walls::Masked, 30), as_drawn, options);
         train(&mut learner, 1500);
         probabilities(&learner, &[0.0, 1.0, 0.0, 0.0], &[true, true, false, false])[1]
     };
-    assert!(end_probability(Return::Discounted(0.9)) > 0.85);
-    assert!(end_probability(Return::Slot) < 0.85);
+    assert!(end_probability(Some(0.9)) > 0.85);
+    assert!(end_probability(None) < 0.85);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn named(correct: fn(&Moment<'_>) -> Option<usize>) -> fn(&Moment<'_>) -> Option
 #[test]
 fn a_training_that_was_stopped_goes_on_bit_for_bit() {
     let begin = || {
-        let options = ActorCriticOptions { judged_by: Return::Discounted(0.9), n_environments: 2, ..quick() };
+        let options = ActorCriticOptions { discount: Some(0.9), n_environments: 2, ..quick() };
         learner(
             |_| Grid::new((3, 3), Walls::Masked, 20),
             |_| Box::new(EpsilonGreedy { chance: 0.1 }) as Box<dyn Exploration>,

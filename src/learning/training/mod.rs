@@ -4,7 +4,7 @@
 //! changed by. A [`Learner`](learner::Learner) improves one: by [`ppo`], from what a [`rollout`] recorded, alone or as a
 //! team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with an [`exploration`] that may
 //! replace what was drawn. [`cloning`] warms a model up by a teacher's examples. [`run`] takes a learner to the end of
-//! its budget, with validation on the way.
+//! its budget, with validation on the way; a [`spec`] says all of it in one document.
 
 pub mod linear;
 pub mod model;
@@ -19,6 +19,7 @@ mod sample;
 pub mod actor_critic;
 pub mod cloning;
 pub mod run;
+pub mod spec;
 
 use std::fmt;
 

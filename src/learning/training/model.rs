@@ -111,19 +111,6 @@ pub trait Model: std::fmt::Debug + Send {
     fn actor(&self) -> Result<Box<dyn Actor>, TrainingError>;
 }
 
-/// Where weights start.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Initial {
-    /// Orthogonal rows or columns: gain √2 inside, 0.01 at the actor's end and 1 at the critic's; biases 0.
-    Orthogonal,
-    /// Normal, redrawn beyond two deviations; biases 0.
-    TruncatedNormal {
-        /// The standard deviation.
-        deviation: f64,
-    },
-}
-
 /// A network's layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -132,14 +119,16 @@ pub struct MlpOptions {
     pub hidden: Vec<usize>,
     /// What follows each hidden layer.
     pub activation: Activation,
-    /// Where weights start.
-    pub initial: Initial,
+    /// Standard deviation of the normal numbers, redrawn beyond two deviations, that weights start from. Without,
+    /// they start with orthogonal rows or columns: gain √2 inside, 0.01 at the actor's end and 1 at the critic's.
+    /// Biases start at 0.
+    pub initial_deviation: Option<f64>,
 }
 
 impl Default for MlpOptions {
     /// Those of the PPO of stable-baselines3.
     fn default() -> Self {
-        Self { hidden: vec![64, 64], activation: Activation::Tanh, initial: Initial::Orthogonal }
+        Self { hidden: vec![64, 64], activation: Activation::Tanh, initial_deviation: None }
     }
 }
 
@@ -176,9 +165,9 @@ impl MlpModel {
             for (number, pair) in sizes.windows(2).enumerate() {
                 let shape = [pair[1], pair[0]];
                 let gain = if number + 2 < sizes.len() { std::f64::consts::SQRT_2 } else { gain };
-                let numbers = match options.initial {
-                    Initial::Orthogonal => orthogonal(shape, gain, &mut stream),
-                    Initial::TruncatedNormal { deviation } => truncated_normal(shape, deviation, &mut stream),
+                let numbers = match options.initial_deviation {
+                    None => orthogonal(shape, gain, &mut stream),
+                    Some(deviation) => truncated_normal(shape, deviation, &mut stream),
                 };
                 let weight = parameters.add(format!("{name}.{number}.weight"), &shape, numbers)?;
                 let bias = parameters.add(format!("{name}.{number}.bias"), &[pair[1]], vec![0.0; pair[1]])?;
@@ -268,8 +257,8 @@ mod tests {
     #[test]
     fn the_actor_decides_as_the_model_in_training_does() {
         for activation in [Activation::Tanh, Activation::Relu] {
-            let initial = Initial::TruncatedNormal { deviation: 0.5 };
-            let model = model(&MlpOptions { activation, initial, ..MlpOptions::default() });
+            let initial_deviation = Some(0.5);
+            let model = model(&MlpOptions { activation, initial_deviation, ..MlpOptions::default() });
             let actor = model.actor().unwrap();
             let mut stream = SeedStreams::new(9).stream("inputs");
             for (agent, (inputs, outputs)) in [(64, 8), (5, 3)].into_iter().enumerate() {

@@ -1,0 +1,251 @@
+//! `apportion train`: a learned scheduler from its training document.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::Session;
+use crate::cli::exit::Failure;
+
+/// Its arguments.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  apportion train training.yaml --out trained/
+
+The folder gets curve.csv (one line an update), checkpoint.safetensors (to go on from; running the command again does)
+and best.safetensors (the weights that did best in validation, for use).")]
+pub struct TrainArguments {
+    /// A training document, `format: apportion/training-v1`
+    #[arg(value_name = "FILE")]
+    training: String,
+    /// Where to keep curve, checkpoint and weights
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// Updates between checkpoints
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    checkpoint_every: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Always: this build has no training.
+#[cfg(not(feature = "learn"))]
+pub(super) fn run(_arguments: &TrainArguments, _session: &Session) -> Result<(), Failure> {
+    let help = "build it with `cargo build --release --features learn`";
+    Err(Failure::usage("this build has no training", Some(help.to_owned())))
+}
+
+#[cfg(feature = "learn")]
+pub(super) use training::run;
+
+#[cfg(feature = "learn")]
+mod training {
+    use std::fs;
+    use std::ops::ControlFlow;
+    use std::path::PathBuf;
+
+    use super::{Failure, Session, TrainArguments};
+    use crate::cli::file::write_bytes;
+    use crate::learning::actor::Actor;
+    use crate::learning::checkpoint::{Checkpoint, Provenance};
+    use crate::learning::system::{System, SystemError};
+    use crate::learning::training::TrainingError;
+    use crate::learning::training::learner::{Learner as _, Saved};
+    use crate::learning::training::run::{CurvePoint, Ended, Training};
+    use crate::learning::training::spec::{AnyLearner, FORMAT, TrainingSpec};
+    use crate::report::{Cell, Table};
+    use crate::spec::{Source, SpecError};
+
+    const CHECKPOINT: &str = "checkpoint.safetensors";
+    const BEST: &str = "best.safetensors";
+    const CURVE: &str = "curve.csv";
+
+    /// What one command works on.
+    struct Job<'a> {
+        arguments: &'a TrainArguments,
+        session: &'a Session,
+        source: Source,
+        spec: TrainingSpec,
+        system: System,
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the document or a checkpoint is at fault, the training diverges, or a file cannot be written.
+    pub(in crate::cli) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
+        let source = Source::load(&arguments.training)?;
+        let spec: TrainingSpec = source.parse_format(FORMAT)?;
+        let system = System::new(&spec.system, &spec.world).map_err(|error| {
+            let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
+            source.error_at(place, error.to_string(), None)
+        })?;
+        Job { arguments, session, source, spec, system }.run()
+    }
+
+    impl Job<'_> {
+        fn run(&self) -> Result<(), Failure> {
+            let learner = self.spec.learner(&self.system).map_err(|error| self.failed(&error))?;
+            let mut training =
+                Training::new(learner, self.spec.budget.clone()).map_err(|error| self.failed(&error))?;
+            fs::create_dir_all(&self.arguments.out)
+                .map_err(Failure::io(format!("create {}", self.arguments.out.display())))?;
+            self.take_up(&mut training)?;
+            let mut curve = self.curve_so_far(training.learner().n_updates())?;
+            let mut written = Ok(());
+            let mut validate =
+                |actor: &dyn Actor| TrainingSpec::judge(&self.system, actor, &self.spec.validation);
+            let ended = training.run(&mut validate, &mut |training, point| {
+                curve.push_str(&line(point));
+                self.say(point);
+                let due = point.progress.n_updates.is_multiple_of(self.arguments.checkpoint_every);
+                if due {
+                    written = self.keep(training, &curve);
+                }
+                let stop = written.is_err() || self.session.interrupt.is_raised();
+                if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let ended = ended.map_err(|error| self.failed(&error))?;
+            written?;
+            self.keep(&training, &curve)?;
+            if ended == Ended::Stopped {
+                let message =
+                    format!("update {} is kept; run it again to go on", training.learner().n_updates());
+                return Err(Failure::Interrupted { message });
+            }
+            self.report(&training, ended)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.arguments.out.join(name)
+        }
+
+        /// Goes on from the folder's checkpoint, if there is one.
+        fn take_up(&self, training: &mut Training<AnyLearner>) -> Result<(), Failure> {
+            let path = self.path(CHECKPOINT);
+            if !path.exists() {
+                return Ok(());
+            }
+            let about = |message: String, help: Option<&str>| -> Failure {
+                SpecError::about(path.display().to_string(), message, help.map(str::to_owned)).into()
+            };
+            let elsewhere = "give another `--out`, or remove the file to begin anew";
+            let bytes = fs::read(&path).map_err(Failure::io(format!("read {}", path.display())))?;
+            let checkpoint =
+                Checkpoint::from_bytes(&bytes).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
+            let provenance =
+                self.spec.provenance(&self.system, (0, 0)).map_err(|error| self.failed(&error))?;
+            if checkpoint.header.spec != provenance.spec {
+                return Err(about("it is of a training by another document".to_owned(), Some(elsewhere)));
+            }
+            if checkpoint.header.data_digest != provenance.data_digest {
+                return Err(about("it is of a training on other data".to_owned(), Some(elsewhere)));
+            }
+            let state =
+                checkpoint.state().map_err(|error| about(error.to_string(), Some(elsewhere)))?.clone();
+            let saved = Saved { tensors: checkpoint.tensors, state };
+            training.restore(&saved).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
+            self.session.note(format!("going on after update {}", training.learner().n_updates()));
+            Ok(())
+        }
+
+        /// The curve's lines up to the update that is gone on from.
+        fn curve_so_far(&self, n_updates: u64) -> Result<String, Failure> {
+            let header = "update,decisions,episodes,mean_return,validation,figures\n".to_owned();
+            if n_updates == 0 {
+                return Ok(header);
+            }
+            let path = self.path(CURVE);
+            let text = fs::read_to_string(&path).map_err(Failure::io(format!("read {}", path.display())))?;
+            let before = |line: &&str| {
+                line.split(',')
+                    .next()
+                    .and_then(|update| update.parse().ok())
+                    .is_some_and(|update: u64| update <= n_updates)
+            };
+            Ok(text.lines().filter(before).fold(header, |curve, line| curve + line + "\n"))
+        }
+
+        fn keep(&self, training: &Training<AnyLearner>, curve: &str) -> Result<(), Failure> {
+            let learner = training.learner();
+            let counts = (learner.n_updates(), learner.n_decisions());
+            let bug = |error: &dyn std::fmt::Display| Failure::Bug { message: error.to_string() };
+            let provenance = self.spec.provenance(&self.system, counts).map_err(|error| bug(&error))?;
+            let Saved { tensors, state } = training.save().map_err(|error| bug(&error))?;
+            let checkpoint = Checkpoint::of_training(provenance.clone(), tensors, state);
+            let Session { output, progress, ref interrupt, .. } = *self.session;
+            let quiet = Session { output, progress, quiet: true, interrupt: interrupt.clone() };
+            write_bytes(&quiet, &self.path(CURVE), curve.as_bytes())?;
+            if let Some(best) = training.best() {
+                let provenance = Provenance { n_updates: best.n_updates, ..provenance };
+                let slim = Checkpoint::of_weights(provenance, &best.weights);
+                write_bytes(&quiet, &self.path(BEST), &slim.to_bytes().map_err(|error| bug(&error))?)?;
+            }
+            write_bytes(&quiet, &self.path(CHECKPOINT), &checkpoint.to_bytes().map_err(|error| bug(&error))?)
+        }
+
+        fn say(&self, point: &CurvePoint) {
+            if let Some(validation) = point.validation {
+                let progress = &point.progress;
+                self.session.note(format!(
+                    "update {}, {} of {} decisions: validation {validation:.4}",
+                    progress.n_updates, progress.n_decisions, self.spec.budget.decisions
+                ));
+            }
+        }
+
+        fn report(&self, training: &Training<AnyLearner>, ended: Ended) -> Result<(), Failure> {
+            let mut table =
+                Table::new(["system", "updates", "decisions", "ended", "best_update", "best_validation"]);
+            let learner = training.learner();
+            let why = if ended == Ended::Patience { "no better validation" } else { "budget" };
+            let best = training.best();
+            table.push(vec![
+                self.system.name.into(),
+                Cell::Count(learner.n_updates()),
+                Cell::Count(learner.n_decisions()),
+                why.into(),
+                best.map_or(Cell::Empty, |best| Cell::Count(best.n_updates)),
+                best.map_or(Cell::Empty, |best| Cell::Number(best.validation, 4)),
+            ]);
+            self.session.output.table(&table)
+        }
+
+        /// An option's fault is the document's; other failures are the training's.
+        fn failed(&self, error: &TrainingError) -> Failure {
+            match error {
+                TrainingError::Option { field, .. } => {
+                    let section = match *field {
+                        "decisions" | "validate_every" | "patience" => "budget.",
+                        "hidden" => "network.",
+                        "ppo" | "actor_critic" | "validation.seeds" | "test.seeds" => "",
+                        _ if self.spec.ppo.is_some() => "ppo.",
+                        _ => "actor_critic.",
+                    };
+                    self.source.error_at(&format!("{section}{field}"), error.to_string(), None).into()
+                }
+                TrainingError::Diverged { .. } => Failure::Limit { message: error.to_string() },
+                _ => Failure::Bug { message: error.to_string() },
+            }
+        }
+    }
+
+    /// One line of the curve: the algorithm's figures as `name=value`, apart by spaces.
+    fn line(point: &CurvePoint) -> String {
+        let CurvePoint { progress, validation } = point;
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let figures: Vec<String> =
+            progress.figures.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!(
+            "{},{},{},{},{},{}\n",
+            progress.n_updates,
+            progress.n_decisions,
+            progress.finished.len(),
+            number(progress.mean_return()),
+            number(*validation),
+            figures.join(" ")
+        )
+    }
+}
