@@ -4,7 +4,7 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::pricing::Pricing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
-use crate::program::{BoundObjective, Formulation, Objective, Sense};
+use crate::program::{Auxiliary, AuxiliaryRole, BoundObjective, Formulation, Objective, RowRole, Sense};
 
 /// Fewer pairs than this are all columns from the start.
 pub(super) const PAIRS_MANY: usize = 1_000;
@@ -94,7 +94,11 @@ impl<'a> Master<'a> {
                 solving.grow_basis(before, formulation.columns.len());
             }
             n_columns = Some(formulation.columns.len());
-            let outcome = solving.solve(&formulation.program);
+            let outcome = if self.pricing.is_none() && !wants_vertex(&formulation) {
+                solving.solve(&formulation.program)
+            } else {
+                solving.solve_by_chain(&formulation.program)
+            };
             let Some(pricing) = &self.pricing else { return outcome.map(|answer| (formulation, answer)) };
             let mut answer = match outcome {
                 Ok(answer) if !answer.solution.row_duals.is_empty() => answer,
@@ -136,4 +140,11 @@ impl<'a> Master<'a> {
         self.admit(all.unwrap_or_default());
         self.pricing = None;
     }
+}
+
+/// Is an answer inside the optimal face of no use? Whether a promise is kept is rounded from a vertex, and an optimum
+/// that a row holds leaves an interior-point method no room.
+fn wants_vertex(formulation: &Formulation) -> bool {
+    let counts = |auxiliary: &Auxiliary| matches!(auxiliary.role, AuxiliaryRole::Kept { .. });
+    formulation.rows.contains(&RowRole::Hold) || formulation.auxiliaries.iter().any(counts)
 }

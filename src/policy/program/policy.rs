@@ -121,7 +121,10 @@ impl ProgramPolicy {
         let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
-        let solving = Solving::new(chain(&options)?, registry::conic_chain());
+        let interior = options.refine == Refine::Interior;
+        let large = (options.backend.is_none() && !interior).then(|| registry::backend("structured"));
+        let solving =
+            Solving::new(chain(&options)?, registry::conic_chain()).with_large(large.transpose()?);
         let priced_from = PAIRS_MANY;
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, priced_from, centred, solving, isolated_time })
