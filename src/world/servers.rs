@@ -20,6 +20,7 @@ pub struct Servers {
     capacity: IndexVec<ServerId, Slots>,
     worker_type: IndexVec<ServerId, WorkerTypeId>,
     rack: IndexVec<ServerId, u32>,
+    total: [u32; N_RESOURCES],
 }
 
 impl Servers {
@@ -41,6 +42,9 @@ impl Servers {
     pub fn push(&mut self, capacity: Slots, worker_type: WorkerTypeId, rack: u32) -> ServerId {
         self.worker_type.push(worker_type);
         self.rack.push(rack);
+        for (sum, slots) in self.total.iter_mut().zip(capacity) {
+            *sum += u32::from(slots);
+        }
         self.capacity.push(capacity)
     }
 
@@ -75,13 +79,7 @@ impl Servers {
     }
 
     /// What all servers hold together.
-    pub fn total(&self) -> [u32; N_RESOURCES] {
-        let mut total = [0; N_RESOURCES];
-        for capacity in &self.capacity {
-            for (sum, slots) in total.iter_mut().zip(capacity) {
-                *sum += u32::from(*slots);
-            }
-        }
-        total
+    pub const fn total(&self) -> [u32; N_RESOURCES] {
+        self.total
     }
 }
