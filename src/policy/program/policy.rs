@@ -123,8 +123,7 @@ impl ProgramPolicy {
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let interior = options.refine == Refine::Interior;
         let large = (options.backend.is_none() && !interior).then(|| registry::backend("structured"));
-        let solving =
-            Solving::new(chain(&options)?, registry::conic_chain()).with_large(large.transpose()?);
+        let solving = Solving::new(chain(&options)?, registry::conic_chain()).with_large(large.transpose()?);
         let priced_from = PAIRS_MANY;
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, priced_from, centred, solving, isolated_time })

@@ -160,7 +160,9 @@ impl Solving {
                 self.report.fallbacks.push(attempts);
                 Ok(None)
             }
-            Err(SolvingError::Solve(SolveError::Malformed { what })) => Err(SolveError::Malformed { what }.into()),
+            Err(SolvingError::Solve(SolveError::Malformed { what })) => {
+                Err(SolveError::Malformed { what }.into())
+            }
             Err(_) => Ok(None),
         }
     }

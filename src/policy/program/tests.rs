@@ -193,3 +193,48 @@ proptest! {
         prop_assert!((levels - cones).abs() <= 1e-6 * cones, "{levels} {cones}");
     }
 }
+
+/// 800 jobs on three types, no two alike.
+fn unlike_jobs() -> Problem {
+    let cluster = crate::Cluster::try_new([("fast", 90), ("middle", 120), ("slow", 60)]).unwrap();
+    let mut draws = crate::workload::random::SeedStreams::new(5).stream("unlike");
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for index in 0..800 {
+        let speed = draws.uniform_in(1.0, 20.0);
+        let throughput = [speed, speed * draws.uniform_in(0.2, 0.9), speed * draws.uniform_in(0.05, 0.4)];
+        let job = ActiveJob {
+            scale_factor: 1 + u32::from(draws.uniform() < 0.2),
+            weight: draws.uniform_in(0.5, 4.0),
+            steps_remaining: Steps::new(draws.uniform_in(1e3, 1e5)),
+            ..ActiveJob::new(JobId::from_index(index))
+        };
+        builder.job(job, &throughput);
+    }
+    builder.build().unwrap()
+}
+
+#[test]
+fn large_programs_have_the_value_that_the_chain_finds() {
+    let problem = unlike_jobs();
+    for (sense, text) in [
+        (Sense::Maximize, "min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))"),
+        (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)"),
+        (Sense::Maximize, "sum_over_jobs(weight * throughput / equal_share_throughput)"),
+    ] {
+        let decide = |backend: Option<&str>| {
+            let backend = backend.map(str::to_owned);
+            let options = ProgramOptions { backend, refine: Refine::None, ..options(sense, text) };
+            ProgramPolicy::try_new(options).unwrap().allocate(&problem).unwrap()
+        };
+        let (ours, other) = (decide(None), decide(Some("clarabel")));
+        let (report, objective) = (ours.solve.unwrap(), ours.objective.unwrap());
+        assert_eq!(
+            (report.backend.as_str(), report.fallbacks.len()),
+            ("structured", 0),
+            "{text}: {report:?}"
+        );
+        assert!(objective.optimal, "{text}: {objective:?}");
+        let value = other.objective.unwrap().value;
+        assert!((objective.value - value).abs() <= 1e-7 * value.abs(), "{text}: {} {value}", objective.value);
+    }
+}
