@@ -81,7 +81,7 @@ pub enum NetworkError {
 }
 
 impl Mlp {
-    /// The network named `prefix`: tensors `prefix.0.weight` [outputs × inputs], `prefix.0.bias` [outputs],
+    /// The network named `prefix`: tensors `prefix.0.weight` `[outputs × inputs]`, `prefix.0.bias` `[outputs]`,
     /// `prefix.1.weight` and so on.
     ///
     /// # Errors

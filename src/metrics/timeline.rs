@@ -106,11 +106,11 @@ fn whole(value: f64) -> usize {
 pub struct Averages {
     /// Length of an interval.
     pub interval: Seconds,
-    /// Jobs that had arrived and were not done: [interval].
+    /// Jobs that had arrived and were not done: `[interval]`.
     pub active: Vec<f64>,
-    /// Of them, on workers: [interval].
+    /// Of them, on workers: `[interval]`.
     pub running: Vec<f64>,
-    /// Busy worker-time over worker-time: [type][interval].
+    /// Busy worker-time over worker-time: `[type][interval]`.
     pub utilization: Vec<Vec<f64>>,
 }
 

@@ -72,7 +72,7 @@ pub struct Limits {
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
-/// How [`Simulation::run`] ended.
+/// How [`Simulation::run`](super::Simulation::run) ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
