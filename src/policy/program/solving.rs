@@ -40,8 +40,8 @@ pub(super) struct Answer {
     pub(super) bound: f64,
 }
 
-/// Columns from which a linear program is first tried by the structured backend. Simplex takes 20 times as long at
-/// 1,500 columns and 80 times at 6,000, no two jobs alike; below, its vertices stay the answers of simulations.
+/// Columns from which a linear program is first tried by the structured backend. By simplex a decision takes seven
+/// times as long at 6,000 columns, no two jobs alike; below, its vertices stay the answers of simulations.
 const COLUMNS_LARGE: usize = 2_000;
 
 /// The chains of one policy and the bookkeeping of one decision.
