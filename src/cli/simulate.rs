@@ -469,13 +469,14 @@ fn summary_table(summary: &Summary, wall_seconds: f64) -> Table {
     }
     if let Some(n) = summary.slo_violations {
         push("missed deadlines".into(), Cell::Count(n as u64), "jobs");
+        push("deadlines given up".into(), Cell::Count(summary.promises_dropped), "over all decisions");
     }
     for (name, n) in [
         ("rounds", summary.rounds),
         ("solves", summary.solves),
         ("fallbacks", summary.fallbacks),
         ("preemptions", summary.preemptions),
-        ("jobs given up", summary.jobs_dropped as u64),
+        ("jobs dropped after failures", summary.jobs_dropped as u64),
     ] {
         push(name.into(), Cell::Count(n), "");
     }

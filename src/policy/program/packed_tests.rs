@@ -113,6 +113,39 @@ fn problem(jobs: &[Drawn], workers: u32) -> Problem {
     builder.build().unwrap()
 }
 
+/// Six jobs of one type on one v100 and one k80; all but the first say of themselves that they run on the k80 alone.
+fn kept_from_the_v100() -> Problem {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let cluster = crate::Cluster::try_new([("v100", 1), ("k80", 1)]).unwrap();
+    let columns = matrix_columns(&cluster, &throughputs).unwrap();
+    let row = throughputs.find("ResNet-18 (batch size 16)", 1).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for index in 0..6 {
+        let job = crate::problem::ActiveJob {
+            row: Some(row),
+            ..crate::problem::ActiveJob::new(JobId::from_index(index))
+        };
+        builder.job(job, &[if index == 0 { 5.0 } else { 0.0 }, 1.0 + index as f64 / 10.0]);
+    }
+    builder.colocation(Colocation::Rows { throughputs, columns });
+    builder.build().unwrap()
+}
+
+#[test]
+fn two_share_only_workers_that_both_run_on_alone() {
+    let problem = kept_from_the_v100();
+    let objective = objectives()[0];
+    let values = [false, true].map(|priced| {
+        let decision = decide(&mut policy(objective, priced), &problem);
+        for (row, combination) in decision.allocation.combinations().enumerate() {
+            let on_v100 = decision.allocation.shares().row(row)[0];
+            assert!(!combination.is_pair() || on_v100 == 0.0, "{combination:?} has {on_v100} of the v100");
+        }
+        decision.objective.unwrap().value
+    });
+    assert!((values[0] - values[1]).abs() <= 1e-8 * values[0], "{values:?}");
+}
+
 fn decide(policy: &mut ProgramPolicy, problem: &Problem) -> Decision {
     let decision = policy.allocate(problem).unwrap();
     assert!(decision.objective.as_ref().unwrap().optimal, "{:?}", decision.objective);

@@ -125,6 +125,7 @@ fn throughputs(
         if prune && dominated {
             continue;
         }
+        // The factor is 0 where a job cannot run alone: pairs only where both can.
         rows[0][kind.index()] = both[0] * view.factor(problem, first, kind);
         rows[1][kind.index()] = both[1] * view.factor(problem, second, kind);
     }
