@@ -19,7 +19,16 @@ impl Cell {
     pub(super) fn for_people(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Number(value, n_decimals) => format!("{value:.n_decimals$}"),
+            Self::Number(value, n_decimals) => {
+                let text = format!("{value:.n_decimals$}");
+                // What rounds to nothing has no sign.
+                match text.strip_prefix('-') {
+                    Some(nothing) if !nothing.contains(|digit: char| ('1'..='9').contains(&digit)) => {
+                        nothing.to_owned()
+                    }
+                    _ => text,
+                }
+            }
             Self::Count(value) => value.to_string(),
             Self::Empty => "-".to_owned(),
         }
@@ -140,6 +149,7 @@ mod tests {
         let mut table = Table::new(["policy", "rate", "jct"]);
         table.push(vec!["fifo, plain".into(), Cell::Number(0.4, 1), Cell::Number(12.346, 2)]);
         table.push(vec!["isolated".into(), Cell::Number(10.0, 1), Cell::Empty]);
+        table.push(vec!["las".into(), Cell::Number(-1e-9, 1), Cell::Number(-0.006, 2)]);
         table
     }
 
@@ -149,13 +159,17 @@ mod tests {
 policy       rate    jct
 fifo, plain   0.4  12.35
 isolated     10.0      -
+las           0.0  -0.01
 ";
         assert_eq!(table().aligned(), expected);
     }
 
     #[test]
     fn programs_get_every_digit() {
-        assert_eq!(table().csv(), "policy,rate,jct\n\"fifo, plain\",0.4,12.346\nisolated,10,\n");
+        assert_eq!(
+            table().csv(),
+            "policy,rate,jct\n\"fifo, plain\",0.4,12.346\nisolated,10,\nlas,-0.000000001,-0.006\n"
+        );
         let objects = serde_json::to_string(&table().objects()).unwrap();
         assert!(objects.contains(r#"{"policy":"fifo, plain","rate":0.4,"jct":12.346}"#), "{objects}");
         assert!(objects.contains(r#""jct":null"#), "{objects}");

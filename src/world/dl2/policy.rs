@@ -10,6 +10,7 @@ use crate::world::dl2::control::RandomActions;
 use crate::world::dl2::greedy::Optimus;
 use crate::world::dl2::observe::{ObservationKind, Window};
 use crate::world::dl2::published::{Drf, InOrder, Step, Tetris};
+use crate::world::dl2::shares::{Aim, Shares};
 use crate::world::dl2::speeds::Dl2Speeds;
 use crate::world::dl2::task::{Tasks, add, least_loaded};
 use crate::world::dl2::textbook::{Alignment, ProgressiveFilling};
@@ -39,13 +40,15 @@ pub enum Dl2Rule {
     TextbookTetris,
     /// Optimus as described, knowing the true speeds.
     TextbookOptimus,
+    /// Optimal shares of slots, knowing the true speeds.
+    Shares(Aim),
     /// After the starting bundles, random actions of these weights: worker, parameter server, both; nothing.
     Random([f64; 3], f64),
     /// The starting bundles only.
     StartingBundle,
 }
 
-const ALL: [(&str, Dl2Rule); 14] = [
+const ALL: [(&str, Dl2Rule); 16] = [
     ("drf", Dl2Rule::Drf(u16::MAX)),
     ("srtf", Dl2Rule::Srtf),
     ("fifo", Dl2Rule::Fifo),
@@ -54,6 +57,8 @@ const ALL: [(&str, Dl2Rule); 14] = [
     ("textbook_drf", Dl2Rule::TextbookDrf),
     ("textbook_tetris", Dl2Rule::TextbookTetris),
     ("textbook_optimus", Dl2Rule::TextbookOptimus),
+    ("max_min_fairness", Dl2Rule::Shares(Aim::LeastSpeed)),
+    ("max_sum_completions", Dl2Rule::Shares(Aim::Completions)),
     ("random", Dl2Rule::Random([1.0; 3], 1.0)),
     ("parameter_servers", Dl2Rule::Random([0.0, 1.0, 0.0], 0.0)),
     ("parameter_servers_bundles", Dl2Rule::Random([0.0, 1.0, 0.3], 0.0)),
@@ -88,6 +93,7 @@ enum State {
     Optimus(Optimus),
     ProgressiveFilling(ProgressiveFilling),
     Alignment(Alignment),
+    Shares(Shares),
     Random(RandomActions),
     Nothing,
 }
@@ -115,6 +121,7 @@ impl Dl2Policy {
             Dl2Rule::TextbookDrf => State::ProgressiveFilling(ProgressiveFilling::default()),
             Dl2Rule::TextbookTetris => State::Alignment(Alignment::default()),
             Dl2Rule::TextbookOptimus => State::Optimus(Optimus::new(true, tasks_max)),
+            Dl2Rule::Shares(aim) => State::Shares(Shares::new(aim, tasks_max)),
             Dl2Rule::Random(weights, nothing) => {
                 let window = Window::new(ObservationKind::Released, WINDOW_JOBS, tasks_max, Vec::new());
                 let draws = SeedStreams::new(seed).stream("dl2 actions");
@@ -142,6 +149,7 @@ impl Dl2Policy {
             State::Optimus(rule) => rule.next(world, &self.speeds),
             State::ProgressiveFilling(rule) => rule.next(world, most),
             State::Alignment(rule) => rule.next(world, most),
+            State::Shares(rule) => rule.next(world),
             State::Random(rule) => rule.next(world, most),
             State::Nothing => None,
         }
@@ -161,6 +169,7 @@ impl WorldPolicy for Dl2Policy {
             State::Optimus(rule) => rule.begin(world, &self.speeds),
             State::ProgressiveFilling(rule) => rule.begin(world),
             State::Alignment(rule) => rule.begin(),
+            State::Shares(rule) => rule.begin(world, &self.speeds),
             State::Random(_) | State::Nothing => {}
         }
     }

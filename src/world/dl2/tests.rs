@@ -163,6 +163,44 @@ fn optimus_stops_where_more_is_slower() {
     assert!(tops.into_iter().any(|(workers, servers)| (at(workers, servers) - rate).abs() < 1e-9 * rate));
 }
 
+fn after_slots(name: &str, world: &mut World, n_slots: u64) {
+    let speeds = speeds(SpeedModel::Measured(SurfaceOptions::CORRECTED));
+    let (_, rule) = parse_named(name).unwrap();
+    let mut policy = Dl2Policy::new(rule, speeds.clone(), 16, 0);
+    let limits = crate::world::Limits { rounds_max: n_slots, ..LIMITS };
+    assert!(run(world, &mut speeds.clone(), &mut policy, limits).is_err());
+}
+
+#[test]
+fn shares_give_a_lone_job_its_fastest_size() {
+    let speeds = speeds(SpeedModel::Measured(SurfaceOptions::CORRECTED));
+    for (name, job_type) in [("max_min_fairness", 0), ("max_sum_completions", 0), ("max_min_fairness", 5)] {
+        let mut world = small(48, &[job(job_type, 1e12, 0.0)]);
+        let at = |workers, servers| speeds.samples_per_s(&world, id(0), [workers, servers], &[]);
+        let all = (1..=16).flat_map(|workers| (1..=16).map(move |servers| at(workers, servers)));
+        let fastest = all.fold(0.0, f64::max);
+        after_slots(name, &mut world, 1);
+        assert_eq!(world.progress(id(0)), fastest * SLOT_S, "{name}");
+    }
+}
+
+#[test]
+fn shares_that_slots_cannot_have_at_once_are_had_in_turn() {
+    // One server of (8, 8); a bundle of a job of these takes (4, 4), and three alike want the same share of it.
+    let jobs = [job(0, 1e9, 0.0), job(0, 1e9, 0.0), job(0, 1e9, 0.0)];
+    let mut world = small(1, &jobs);
+    after_slots("max_min_fairness", &mut world, 60);
+    let done: Vec<f64> = (0..3).map(|job| world.progress(id(job))).collect();
+    let (least, most) =
+        (done.iter().copied().fold(f64::INFINITY, f64::min), done.iter().copied().fold(0.0, f64::max));
+    assert!(least > 0.95 * most, "{done:?}");
+    // By completions, what has more left waits as long as what has less can use the server.
+    let mut world = small(1, &[job(0, 9e9, 0.0), job(0, 1e9, 0.0)]);
+    after_slots("max_sum_completions", &mut world, 3);
+    assert!(world.progress(id(1)) > 0.0);
+    assert!(world.progress(id(0)) < world.progress(id(1)), "{}", world.progress(id(0)));
+}
+
 #[test]
 fn arrivals_are_as_published() {
     let tables = ElasticThroughputs::dl2();
