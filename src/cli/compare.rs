@@ -21,7 +21,7 @@ use crate::sweep::{METRICS, Status, Store};
 /// Compare two sets of results run by run, and check bounds on how they may differ
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Runs are matched by their values on all axes; runs that differ in their seed alone are one point, compared in pairs.
+Runs are matched by their values on all axes, whichever versions of apportion made them; runs that differ in their seed alone are one point, compared in pairs.
 The ratio is B ÷ A, the geometric mean over seeds, with the 95 % interval and p of Student's t on paired logarithms.
 
 A bound is METRIC<=FACTOR or METRIC>=FACTOR, on the ratio at every point, or mean(METRIC)<=FACTOR, on the ratio over
@@ -110,7 +110,7 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
     }
     metrics.sort_unstable();
     metrics.dedup();
-    let comparison = compare(&arguments.first, &arguments.second, session)?;
+    let (comparison, versions) = compare(&arguments.first, &arguments.second, session)?;
     if comparison.points.is_empty() {
         let (first, second) = (arguments.first.display(), arguments.second.display());
         return Err(Failure::usage(format!("{first} and {second} have no finished run in common"), None));
@@ -118,9 +118,9 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
     let broken: Vec<(String, Vec<String>)> =
         bounds.iter().map(|bound| (bound.text.clone(), broken(bound, &comparison))).collect();
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&document(&comparison, &metrics, &broken))?,
+        OutputFormat::Json => session.output.json(&document((&comparison, &versions), &metrics, &broken))?,
         OutputFormat::Csv => session.output.table(&table(&comparison, &metrics, false))?,
-        OutputFormat::Table => for_people(arguments, &comparison, (&metrics, &broken), session)?,
+        OutputFormat::Table => for_people(arguments, (&comparison, &versions), (&metrics, &broken), session)?,
     }
     for other in &comparison.unmatched {
         let side = |status: Option<Status>| status.map_or("not there", Status::name);
@@ -129,17 +129,26 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
     ending(&broken)
 }
 
-fn compare(first: &Path, second: &Path, session: &Session) -> Result<Comparison, Failure> {
+/// The comparison, and which version of this crate made each side.
+fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison, [String; 2]), Failure> {
     let open = |path: &Path| Store::open_to_read(path).map_err(results::failure);
     let (one, two) = (open(first)?, open(second)?);
     if one.study().fixed != two.study().fixed {
         session.note("the two do not share all fixed fields: seeds may not have drawn the same jobs");
     }
+    let versions = [&one, &two].map(|store| store.version().to_owned());
+    if versions[0] != versions[1] {
+        session.note(format!("A was made by apportion {}, B by apportion {}", versions[0], versions[1]));
+    }
     let rows = (one.rows().map_err(results::failure)?, two.rows().map_err(results::failure)?);
-    Comparison::of((one.study(), rows.0), (two.study(), rows.1)).map_err(|[names, others]| {
-        let message = format!("{} varies {names}, but {} varies {others}", first.display(), second.display());
-        Failure::usage(message, Some("only results with the same axes can be matched run by run".to_owned()))
-    })
+    let comparison =
+        Comparison::of((one.study(), rows.0), (two.study(), rows.1)).map_err(|[names, others]| {
+            let (first, second) = (first.display(), second.display());
+            let message = format!("{first} varies {names}, but {second} varies {others}");
+            let help = "only results with the same axes can be matched run by run".to_owned();
+            Failure::usage(message, Some(help))
+        })?;
+    Ok((comparison, versions))
 }
 
 /// Where a bound is broken, with the ratio there; nowhere if it holds.
@@ -244,14 +253,16 @@ fn finite(value: f64) -> Option<f64> {
 
 fn for_people(
     arguments: &CompareArguments,
-    comparison: &Comparison,
+    (comparison, versions): (&Comparison, &[String; 2]),
     (metrics, broken): (&[usize], &[(String, Vec<String>)]),
     session: &Session,
 ) -> Result<(), Failure> {
     session.output.text(&format!(
-        "A: {}\nB: {}\nratio: B ÷ A, geometric mean over n seeds, 95 % interval and p from paired t on logarithms\n\n",
+        "A: {} (apportion {})\nB: {} (apportion {})\nratio: B ÷ A, geometric mean over n seeds, 95 % interval and p from paired t on logarithms\n\n",
         arguments.first.display(),
-        arguments.second.display()
+        versions[0],
+        arguments.second.display(),
+        versions[1]
     ))?;
     session.output.table(&table(comparison, metrics, true))?;
     let mut lines: Vec<String> = vec![String::new()];
@@ -280,7 +291,11 @@ fn for_people(
     session.output.text(&lines.join("\n"))
 }
 
-fn document(comparison: &Comparison, metrics: &[usize], broken: &[(String, Vec<String>)]) -> Value {
+fn document(
+    (comparison, [first, second]): (&Comparison, &[String; 2]),
+    metrics: &[usize],
+    broken: &[(String, Vec<String>)],
+) -> Value {
     let overall = metrics.iter().filter_map(|metric| Some((METRICS[*metric], comparison.overall(*metric)?)));
     let overall: serde_json::Map<String, Value> =
         overall.map(|(name, estimate)| (name.to_owned(), json!(estimate))).collect();
@@ -295,6 +310,7 @@ fn document(comparison: &Comparison, metrics: &[usize], broken: &[(String, Vec<S
         .collect();
     json!({
         "test": "paired t on logarithms over seeds",
+        "versions": {"a": first, "b": second},
         "level": crate::metrics::statistics::LEVEL,
         "points": table(comparison, metrics, false).objects(),
         "overall_ratio": overall,

@@ -127,7 +127,7 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
 fn besides(arguments: &SweepArguments) -> Result<BTreeMap<String, Outcome>, Failure> {
     let mut kept = BTreeMap::new();
     for folder in &arguments.besides {
-        match Store::open_to_read(folder) {
+        match Store::open_to_resume(folder) {
             Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
             Err(StoreError::Missing { .. }) if folder.is_dir() => {}
             Err(error) => return Err(results::failure(error)),
@@ -266,7 +266,7 @@ fn show_plan(
     session: &Session,
 ) -> Result<(), Failure> {
     let mut kept = besides;
-    match Store::open_to_read(folder) {
+    match Store::open_to_resume(folder) {
         Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
         Err(StoreError::Missing { .. }) => {}
         Err(error) => return Err(results::failure(error)),

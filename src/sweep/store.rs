@@ -190,6 +190,7 @@ pub struct Store {
     connection: Connection,
     folder: PathBuf,
     study: Study,
+    version: String,
     /// Held as long as the store may write.
     _lock: Option<File>,
 }
@@ -214,17 +215,29 @@ impl Store {
         if is_new || schema::is_void(&connection).map_err(database("read", &path))? {
             schema::create(&mut connection, study).map_err(database("write", &path))?;
         }
-        let kept = schema::check(&connection, &path)?;
-        schema::complete(&connection).map_err(database("write", &path))?;
-        let mut store = Self { connection, folder: folder.to_owned(), study: study.clone(), _lock: lock };
-        store.adopt(&kept, study)?;
+        let (kept, version) = schema::check(&connection, &path)?;
+        let (folder, study) = (folder.to_owned(), study.clone());
+        let mut store = Self { connection, folder, study, version, _lock: lock };
+        store.of_this_version()?;
+        schema::complete(&store.connection).map_err(database("write", &path))?;
+        store.adopt(&kept)?;
         Ok(store)
     }
 
-    /// Opens results to look at.
+    /// Opens results to go on from: those of this version.
     ///
     /// # Errors
     /// If there are none, or what is there is not a results file of this version.
+    pub fn open_to_resume(folder: &Path) -> Result<Self, StoreError> {
+        let store = Self::open_to_read(folder)?;
+        store.of_this_version()?;
+        Ok(store)
+    }
+
+    /// Opens results to look at, whichever version of this crate wrote them.
+    ///
+    /// # Errors
+    /// If there are none, or what is there is not a results file, or one of another format.
     pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let given_file = folder.is_file();
         let path = if given_file { folder.to_owned() } else { folder.join(FILE) };
@@ -240,14 +253,25 @@ impl Store {
         if schema::is_void(&connection).map_err(database("read", &path))? {
             return Err(missing());
         }
-        let study = schema::check(&connection, &path)?;
+        let (study, version) = schema::check(&connection, &path)?;
         let folder =
             if given_file { path.parent().unwrap_or(Path::new(".")).to_owned() } else { folder.to_owned() };
-        Ok(Self { connection, folder, study, _lock: None })
+        Ok(Self { connection, folder, study, version, _lock: None })
+    }
+
+    /// Results of two versions are not mixed: the same digest may stand for different numbers.
+    fn of_this_version(&self) -> Result<(), StoreError> {
+        let own = env!("CARGO_PKG_VERSION");
+        if self.version == own {
+            return Ok(());
+        }
+        let (found, expected) = (format!("apportion {}", self.version), format!("apportion {own}"));
+        Err(StoreError::Version { path: self.path().display().to_string(), found, expected })
     }
 
     /// Takes the study found in the file for that of the store, its axes' values joined with the new ones.
-    fn adopt(&mut self, kept: &Study, wanted: &Study) -> Result<(), StoreError> {
+    fn adopt(&mut self, kept: &Study) -> Result<(), StoreError> {
+        let wanted = &self.study;
         let columns = |study: &Study| study.axes.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let what = if kept.name != wanted.name {
             Some(format!("`{}`, not `{}`", kept.name, wanted.name))
@@ -278,6 +302,11 @@ impl Store {
     /// The study the results belong to.
     pub fn study(&self) -> &Study {
         &self.study
+    }
+
+    /// The version of this crate that made the file.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     fn database(&self, action: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError + use<> {

@@ -125,3 +125,28 @@ fn what_cannot_be_compared_is_refused() {
     let (_, err) = ends(at, 2, &["compare", "a", "a", "--metric", "average_jtc"]);
     assert!(err.contains("did you mean `average_jct`"), "{err}");
 }
+
+#[test]
+fn results_of_two_versions_are_compared_and_said_to_be_that() {
+    let folder = changed(
+        "UPDATE meta SET value = '0.0.9' WHERE key = 'version'; UPDATE runs SET version = '0.0.9';
+         UPDATE runs SET average_jct = average_jct * 1.5 WHERE policy = 'fifo'",
+    );
+    let at = folder.path();
+    let own = env!("CARGO_PKG_VERSION");
+    let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=1.4"]);
+    assert!(out.contains(&format!("A: a (apportion {own})\nB: b (apportion 0.0.9)")), "{out}");
+    assert!(err.contains(&format!("A was made by apportion {own}, B by apportion 0.0.9")), "{err}");
+    assert!(err.contains("is broken: 1.5000 at policy=fifo"), "{err}");
+    let (out, _) = ends(at, 0, &["compare", "b", "a", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(found["versions"], serde_json::json!({"a": "0.0.9", "b": own}));
+    // What one version began no other goes on with.
+    let (_, err) = ends(at, 2, &["sweep", "two.yaml", "--out", "b"]);
+    assert!(err.contains("was written by apportion 0.0.9"), "{err}");
+    // Another format cannot be read.
+    let connection = rusqlite::Connection::open(at.join("b/results.sqlite")).unwrap();
+    connection.pragma_update(None, "user_version", 9).unwrap();
+    let (_, err) = ends(at, 2, &["compare", "a", "b"]);
+    assert!(err.contains("was written by format 9"), "{err}");
+}

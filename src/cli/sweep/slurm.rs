@@ -98,7 +98,7 @@ fn join_parts(
         let read = || Failure::io(format!("read {}", place.display()));
         for entry in fs::read_dir(&place).map_err(read())? {
             let path = entry.map_err(read())?.path();
-            match Store::open_to_read(&path) {
+            match Store::open_to_resume(&path) {
                 Ok(_) => parts.push(path),
                 Err(StoreError::Missing { .. }) => {}
                 Err(error) => return Err(results::failure(error)),

@@ -19,12 +19,12 @@ impl Store {
     /// of two results for it the better status wins, and of equals the first. Nothing in `inputs` is changed.
     ///
     /// # Errors
-    /// If an input cannot be read or belongs to another study, before anything is written; or if the result
+    /// If an input cannot be read or belongs to another study or version, before anything is written; or if the result
     /// cannot be written.
     pub fn merge(folder: &Path, inputs: &[PathBuf]) -> Result<(Self, Merged), StoreError> {
         let mut stores = Vec::with_capacity(inputs.len());
         for input in inputs {
-            match Self::open_to_read(input) {
+            match Self::open_to_resume(input) {
                 // Of a writer that was stopped before it had anything to keep.
                 Err(StoreError::Missing { .. }) if input.join(super::FILE).exists() => {}
                 opened => stores.push(opened?),

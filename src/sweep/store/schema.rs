@@ -1,6 +1,6 @@
 //! The tables of a results file: making, checking, writing and reading them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::types::ToSqlOutput;
@@ -78,8 +78,8 @@ pub(super) fn write_axes(connection: &Connection, study: &Study) -> rusqlite::Re
     Ok(())
 }
 
-/// Checks that this is a whole results file of this version, and says whose.
-pub(super) fn check(connection: &Connection, path: &Path) -> Result<Study, StoreError> {
+/// Checks that this is a whole results file, and says of which study, and which version of this crate made it.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(Study, String), StoreError> {
     let name = path.display().to_string();
     let pragma = |what: &str| -> Result<i32, StoreError> {
         connection.pragma_query_value(None, what, |row| row.get(0)).map_err(database("read", path))
@@ -105,7 +105,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<Study, Store
     read_study(connection, path)
 }
 
-fn read_study(connection: &Connection, path: &Path) -> Result<Study, StoreError> {
+fn read_study(connection: &Connection, path: &Path) -> Result<(Study, String), StoreError> {
     let name = path.display().to_string();
     let read = |key: &str| -> Result<String, StoreError> {
         let value: Option<String> = connection
@@ -114,17 +114,11 @@ fn read_study(connection: &Connection, path: &Path) -> Result<Study, StoreError>
             .map_err(database("read", path))?;
         value.ok_or_else(|| StoreError::Damaged { path: name.clone(), what: format!("no `{key}` in `meta`") })
     };
-    let version = read("version")?;
-    if version != env!("CARGO_PKG_VERSION") {
-        let found = format!("apportion {version}");
-        let expected = format!("apportion {}", env!("CARGO_PKG_VERSION"));
-        return Err(StoreError::Version { path: name, found, expected });
-    }
     let axes = serde_json::from_str(&read("axes")?).map_err(|error| StoreError::Damaged {
         path: name.clone(),
         what: format!("`axes` in `meta`: {error}"),
     })?;
-    Ok(Study { name: read("name")?, fixed: read("fixed")?, axes })
+    Ok((Study { name: read("name")?, fixed: read("fixed")?, axes }, read("version")?))
 }
 
 /// A value of an axis in a table.
@@ -194,7 +188,8 @@ pub(super) fn delete(connection: &mut Connection, digest: &str) -> rusqlite::Res
 
 /// Runs in the order in which they were written, without their jobs.
 pub(super) fn read_rows(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<Row>> {
-    let sql = format!("SELECT {} FROM runs ORDER BY rowid", run_columns(study).join(", "));
+    let columns = readable_columns(connection, study)?;
+    let sql = format!("SELECT {} FROM runs ORDER BY rowid", columns.join(", "));
     let mut query = connection.prepare(&sql)?;
     let rows = query.query_map([], |record| read_row(record, study))?;
     let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
@@ -203,6 +198,16 @@ pub(super) fn read_rows(connection: &Connection, study: &Study) -> rusqlite::Res
         row.outcome.utilization = by_type.remove(&row.digest).unwrap_or_default();
     }
     Ok(rows)
+}
+
+/// [`run_columns`], with nothing for metrics that another version did not have.
+fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
+    let mut query = connection.prepare("SELECT name FROM pragma_table_info('runs')")?;
+    let there: BTreeSet<String> = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let lacking: Vec<String> =
+        METRICS.iter().filter(|name| !there.contains(**name)).map(|m| quoted(m)).collect();
+    let readable = |column: String| if lacking.contains(&column) { "NULL".to_owned() } else { column };
+    Ok(run_columns(study).into_iter().map(readable).collect())
 }
 
 /// Digest → utilization by worker type; of older results nothing.

@@ -188,14 +188,33 @@ fn a_file_with_flipped_bytes_is_refused_or_read_but_never_changed() {
 }
 
 #[test]
-fn another_version_is_refused() {
-    for change in ["PRAGMA user_version = 2", "UPDATE meta SET value = '0.0.1' WHERE key = 'version'"] {
-        let folder = folder_with(&[row(0, 0)]);
-        let path = folder.path().join(FILE);
-        Connection::open(&path).unwrap().execute_batch(change).unwrap();
-        let error = refusal(&fs::read(&path).unwrap());
-        assert!(matches!(error, StoreError::Version { .. }), "{error}");
+fn another_format_is_refused() {
+    let folder = folder_with(&[row(0, 0)]);
+    let path = folder.path().join(FILE);
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    let error = refusal(&fs::read(&path).unwrap());
+    assert!(matches!(error, StoreError::Version { .. }), "{error}");
+}
+
+#[test]
+fn another_version_can_be_read_but_not_gone_on_from() {
+    let folder = folder_with(&[row(0, 0)]);
+    let path = folder.path().join(FILE);
+    let change =
+        "UPDATE meta SET value = '0.0.1' WHERE key = 'version'; ALTER TABLE runs DROP COLUMN worst_rho";
+    Connection::open(&path).unwrap().execute_batch(change).unwrap();
+    let before = fs::read(&path).unwrap();
+    let store = Store::open_to_read(folder.path()).unwrap();
+    assert_eq!((store.version(), store.rows().unwrap()), ("0.0.1", vec![bare(row(0, 0))]));
+    let target = TempDir::new().unwrap();
+    for refused in [
+        Store::open(folder.path(), &study()).unwrap_err(),
+        Store::open_to_resume(folder.path()).unwrap_err(),
+        Store::merge(target.path(), &[folder.path().to_owned()]).unwrap_err(),
+    ] {
+        assert!(matches!(refused, StoreError::Version { .. }), "{refused}");
     }
+    assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[test]
