@@ -101,12 +101,18 @@ struct Form {
     n_rows: usize,
     /// Columns of the program by column here, and their lower bounds.
     columns: Vec<(usize, f64)>,
-    /// (row here, coefficient) of each column.
-    terms: Vec<Vec<(usize, f64)>>,
+    /// Where each column's terms begin: [columns + 1].
+    starts: Vec<usize>,
+    /// Row here of each term, rising within a column.
+    term_rows: Vec<usize>,
+    /// Coefficient of each term.
+    term_values: Vec<f64>,
     cost: Vec<f64>,
     bounds: Vec<f64>,
     /// Columns, then slacks.
     weights: Vec<f64>,
+    /// Their sum.
+    weight: f64,
     /// Of each row of the program: its row here, and the sign it was multiplied by.
     row_of: Vec<Option<(usize, f64)>>,
     /// The program's columns that are fixed, and at what.
@@ -157,19 +163,46 @@ impl Form {
             row_weights.push(weights.rows[row]);
         }
         let cost = columns.iter().map(|(column, _)| -sign * program.cost[*column]).collect();
-        let weights = columns.iter().map(|(column, _)| weights.columns[*column]).chain(row_weights).collect();
-        Some(Self { sign, n_rows: bounds.len(), columns, terms, cost, bounds, weights, row_of, fixed })
+        let weights: Vec<f64> =
+            columns.iter().map(|(column, _)| weights.columns[*column]).chain(row_weights).collect();
+        let mut starts = vec![0];
+        starts.extend(terms.iter().scan(0, |end, terms| {
+            *end += terms.len();
+            Some(*end)
+        }));
+        let (term_rows, term_values) = terms.into_iter().flatten().unzip();
+        let (n_rows, weight) = (bounds.len(), weights.iter().sum());
+        Some(Self {
+            sign,
+            n_rows,
+            columns,
+            starts,
+            term_rows,
+            term_values,
+            cost,
+            bounds,
+            weights,
+            weight,
+            row_of,
+            fixed,
+        })
     }
 
     fn n(&self) -> usize {
-        self.terms.len()
+        self.columns.len()
+    }
+
+    /// The terms of each column: rows and coefficients.
+    fn terms(&self) -> impl Iterator<Item = (&[usize], &[f64])> {
+        let ranges = self.starts.windows(2).map(|ends| ends[0]..ends[1]);
+        ranges.map(|range| (&self.term_rows[range.clone()], &self.term_values[range]))
     }
 
     /// G v.
     fn times(&self, v: &[f64]) -> Vec<f64> {
         let mut product = v[self.n()..].to_vec();
-        for (terms, value) in self.terms.iter().zip(v) {
-            for (row, coefficient) in terms {
+        for ((rows, coefficients), value) in self.terms().zip(v) {
+            for (row, coefficient) in rows.iter().zip(coefficients) {
                 product[*row] += coefficient * value;
             }
         }
@@ -178,13 +211,18 @@ impl Form {
 
     /// Gᵀ y.
     fn transposed(&self, y: &[f64]) -> Vec<f64> {
-        let dot = |terms: &Vec<(usize, f64)>| terms.iter().map(|(row, value)| value * y[*row]).sum();
-        self.terms.iter().map(dot).chain(y.iter().copied()).collect()
+        let dot = |(rows, values): (&[usize], &[f64])| {
+            rows.iter().zip(values).map(|(row, value)| value * y[*row]).sum::<f64>()
+        };
+        let mut product = Vec::with_capacity(self.weights.len());
+        product.extend(self.terms().map(dot));
+        product.extend_from_slice(y);
+        product
     }
 
     /// The costs of columns, then those of slacks, which are 0.
-    fn cost(&self, at: usize) -> f64 {
-        self.cost.get(at).copied().unwrap_or(0.0)
+    fn costs(&self) -> impl Iterator<Item = f64> {
+        self.cost.iter().copied().chain(std::iter::repeat_n(0.0, self.n_rows))
     }
 
     fn read(&self, program: &Program, state: &State, steps: u32) -> Solution {
@@ -204,11 +242,17 @@ impl Form {
     }
 }
 
-/// A point of the method: v, z > 0 and y.
+/// A point of the method: v, z > 0 and y, and what follows from them.
 struct State {
     v: Vec<f64>,
     z: Vec<f64>,
     y: Vec<f64>,
+    /// v / z.
+    ratio: Vec<f64>,
+    /// b − G v.
+    primal: Vec<f64>,
+    /// q − Gᵀ y − z.
+    dual: Vec<f64>,
 }
 
 /// What a step changes.
@@ -222,34 +266,40 @@ impl State {
     fn start(form: &Form) -> Self {
         let largest = |values: &[f64]| values.iter().fold(1.0_f64, |most, value| most.max(value.abs()));
         let (primal, dual) = (largest(&form.bounds), largest(&form.cost));
-        Self {
-            v: vec![primal; form.weights.len()],
-            z: form.weights.iter().map(|weight| dual * weight).collect(),
-            y: vec![0.0; form.n_rows],
+        let v = vec![primal; form.weights.len()];
+        let z: Vec<f64> = form.weights.iter().map(|weight| dual * weight).collect();
+        let y = vec![0.0; form.n_rows];
+        let mut state = Self { v, z, y, ratio: Vec::new(), primal: Vec::new(), dual: Vec::new() };
+        state.look(form);
+        state
+    }
+
+    /// Computes what follows from v, z and y.
+    fn look(&mut self, form: &Form) {
+        self.ratio.clear();
+        self.ratio.extend(self.v.iter().zip(&self.z).map(|(v, z)| v / z));
+        self.primal = form.times(&self.v);
+        for (value, bound) in self.primal.iter_mut().zip(&form.bounds) {
+            *value = bound - *value;
+        }
+        self.dual = form.transposed(&self.y);
+        for ((value, cost), z) in self.dual.iter_mut().zip(form.costs()).zip(&self.z) {
+            *value = cost - *value - z;
         }
     }
 
     /// Σ v·z / Σ w.
     fn mu(&self, form: &Form) -> f64 {
         let products: f64 = self.v.iter().zip(&self.z).map(|(v, z)| v * z).sum();
-        products / form.weights.iter().sum::<f64>()
-    }
-
-    fn residuals(&self, form: &Form) -> (Vec<f64>, Vec<f64>) {
-        let primal =
-            form.bounds.iter().zip(form.times(&self.v)).map(|(bound, value)| bound - value).collect();
-        let transposed = form.transposed(&self.y);
-        let dual = (0..self.v.len()).map(|at| form.cost(at) - transposed[at] - self.z[at]).collect();
-        (primal, dual)
+        products / form.weight
     }
 
     fn is_close(&self, form: &Form, tolerance: f64) -> bool {
         let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-        let (primal, dual) = self.residuals(form);
-        let cost: f64 = self.v.iter().enumerate().map(|(at, v)| form.cost(at) * v).sum();
-        let gap = self.mu(form) * form.weights.iter().sum::<f64>();
-        largest(&primal) <= tolerance * largest(&form.bounds).max(1.0)
-            && largest(&dual) <= tolerance * largest(&form.cost).max(1.0)
+        let cost: f64 = form.cost.iter().zip(&self.v).map(|(cost, v)| cost * v).sum();
+        let gap = self.mu(form) * form.weight;
+        largest(&self.primal) <= tolerance * largest(&form.bounds).max(1.0)
+            && largest(&self.dual) <= tolerance * largest(&form.cost).max(1.0)
             && gap <= tolerance * cost.abs().max(1e-3)
     }
 
@@ -266,15 +316,16 @@ impl State {
         let complementarity: Vec<f64> = self.v.iter().zip(&self.z).map(|(v, z)| -v * z).collect();
         let predicted = self.step(form, &factor, &complementarity);
         let (primal, dual) = (reach(&self.v, &predicted.v), reach(&self.z, &predicted.z));
-        let ahead: f64 = (0..self.v.len())
-            .map(|at| (self.v[at] + primal * predicted.v[at]) * (self.z[at] + dual * predicted.z[at]))
-            .sum();
-        let sigma = (ahead / form.weights.iter().sum::<f64>() / mu).clamp(0.0, 1.0).powi(3).max(1e-4);
-        let corrected: Vec<f64> = (0..self.v.len())
-            .map(|at| sigma * mu * form.weights[at] + complementarity[at] - predicted.v[at] * predicted.z[at])
+        let along = self.v.iter().zip(&predicted.v).zip(self.z.iter().zip(&predicted.z));
+        let ahead: f64 = along.map(|((v, dv), (z, dz))| (v + primal * dv) * (z + dual * dz)).sum();
+        let sigma = (ahead / form.weight / mu).clamp(0.0, 1.0).powi(3).max(1e-4);
+        let of_path = form.weights.iter().zip(&complementarity);
+        let corrected: Vec<f64> = of_path
+            .zip(predicted.v.iter().zip(&predicted.z))
+            .map(|((weight, product), (dv, dz))| sigma * mu * weight + product - dv * dz)
             .collect();
         let step = self.step(form, &factor, &corrected);
-        self.take(&step, STEP)
+        self.take(form, &step, STEP)
     }
 
     /// A step towards the point of the path at μ.
@@ -283,11 +334,11 @@ impl State {
         let complementarity: Vec<f64> =
             (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();
         let step = self.step(form, &factor, &complementarity);
-        self.take(&step, 0.9)
+        self.take(form, &step, 0.9)
     }
 
     /// Goes a step, as far as all stays positive, times `part`. False if it leads nowhere.
-    fn take(&mut self, step: &Step, part: f64) -> bool {
+    fn take(&mut self, form: &Form, step: &Step, part: f64) -> bool {
         let (primal, dual) = (reach(&self.v, &step.v) * part, reach(&self.z, &step.z) * part);
         let (primal, dual) = (primal.min(1.0), dual.min(1.0));
         let go = |values: &mut [f64], steps: &[f64], length: f64| {
@@ -297,29 +348,54 @@ impl State {
         go(&mut self.z, &step.z, dual);
         go(&mut self.y, &step.y, dual);
         let positive = |values: &[f64]| values.iter().all(|value| *value > 0.0 && value.is_finite());
-        positive(&self.v) && positive(&self.z) && primal.max(dual) > 1e-10
+        let goes_on = positive(&self.v) && positive(&self.z) && primal.max(dual) > 1e-10;
+        if goes_on {
+            self.look(form);
+        }
+        goes_on
     }
 
     /// The Newton step for Z Δv + V Δz = `complementarity` and no residuals.
     fn step(&self, form: &Form, factor: &Factor, complementarity: &[f64]) -> Step {
-        let (primal, dual) = self.residuals(form);
-        let ratio = |at: usize| self.v[at] / self.z[at];
-        let pull: Vec<f64> =
-            (0..self.v.len()).map(|at| ratio(at) * dual[at] - complementarity[at] / self.z[at]).collect();
-        let right: Vec<f64> =
-            primal.iter().zip(form.times(&pull)).map(|(primal, pull)| primal + pull).collect();
-        let y = factor.solve(right);
-        let along = form.transposed(&y);
-        let v: Vec<f64> = (0..self.v.len()).map(|at| ratio(at) * along[at] - pull[at]).collect();
-        let z = (0..v.len()).map(|at| (complementarity[at] - self.z[at] * v[at]) / self.v[at]).collect();
-        Step { v, z, y }
+        let wanted = complementarity.iter().zip(&self.z).map(|(product, z)| product / z);
+        let pull: Vec<f64> = self
+            .ratio
+            .iter()
+            .zip(&self.dual)
+            .zip(wanted)
+            .map(|((ratio, dual), wanted)| ratio * dual - wanted)
+            .collect();
+        let mut y = form.times(&pull);
+        for (value, primal) in y.iter_mut().zip(&self.primal) {
+            *value += primal;
+        }
+        factor.solve(&mut y);
+        let mut v = form.transposed(&y);
+        for ((value, ratio), pull) in v.iter_mut().zip(&self.ratio).zip(&pull) {
+            *value = ratio * *value - pull;
+        }
+        let held = self.z.iter().zip(&self.v).zip(&v);
+        let z = complementarity.iter().zip(held).map(|(product, ((z, v), step))| (product - z * step) / v);
+        Step { z: z.collect(), v, y }
     }
 }
 
 /// How far along `steps` until one of `values` is 0; at most far beyond a whole step.
 fn reach(values: &[f64], steps: &[f64]) -> f64 {
-    let falling = values.iter().zip(steps).filter(|(_, step)| **step < 0.0);
-    falling.map(|(value, step)| -value / step).fold(2.0, f64::min)
+    // In four lanes, without branches.
+    const LANES: usize = 4;
+    let until = |value: &f64, step: &f64| if *step < 0.0 { -value / step } else { 2.0 };
+    let mut least = [2.0_f64; LANES];
+    let (values, steps) = (values.chunks_exact(LANES), steps.chunks_exact(LANES));
+    let rest = values.remainder().iter().zip(steps.remainder());
+    let rest = rest.map(|(value, step)| until(value, step)).fold(2.0, f64::min);
+    for (values, steps) in values.zip(steps) {
+        for ((least, value), step) in least.iter_mut().zip(values).zip(steps) {
+            let ahead = until(value, step);
+            *least = if ahead < *least { ahead } else { *least };
+        }
+    }
+    least.into_iter().fold(rest, f64::min)
 }
 
 /// The Cholesky factor of G·(V/Z)·Gᵀ: [rows × rows], lower part.
@@ -332,17 +408,16 @@ impl Factor {
     fn of(form: &Form, state: &State) -> Option<Self> {
         let n = form.n_rows;
         let mut lower = vec![0.0; n * n];
-        for (terms, at) in form.terms.iter().zip(0..) {
-            let ratio = state.v[at] / state.z[at];
-            for (row, value) in terms {
-                for (other, coefficient) in terms.iter().filter(|(other, _)| other <= row) {
-                    lower[row * n + other] += ratio * value * coefficient;
+        for ((rows, values), ratio) in form.terms().zip(&state.ratio) {
+            for (at, row) in rows.iter().enumerate() {
+                let (part, own) = (ratio * values[at], &mut lower[row * n..=row * n + row]);
+                for (other, coefficient) in rows[..=at].iter().zip(values) {
+                    own[*other] += part * coefficient;
                 }
             }
         }
-        for row in 0..n {
-            let at = form.n() + row;
-            lower[row * n + row] += state.v[at] / state.z[at];
+        for (row, ratio) in state.ratio[form.n()..].iter().enumerate() {
+            lower[row * n + row] += ratio;
         }
         for column in 0..n {
             let (above, from) = lower.split_at_mut((column + 1) * n);
@@ -355,18 +430,26 @@ impl Factor {
                 return None;
             }
             own[column] = pivot;
-            for row in from.chunks_exact_mut(n) {
-                let dot: f64 = row[..column].iter().zip(&own[..column]).map(|(a, b)| a * b).sum();
+            let own = &own[..column];
+            let mut rows = from.chunks_exact_mut(4 * n);
+            for four in &mut rows {
+                let dots = dots(own, [0, 1, 2, 3].map(|at| &four[at * n..at * n + column]));
+                for (at, dot) in dots.into_iter().enumerate() {
+                    four[at * n + column] = (four[at * n + column] - dot) / pivot;
+                }
+            }
+            for row in rows.into_remainder().chunks_exact_mut(n) {
+                let dot: f64 = row[..column].iter().zip(own).map(|(a, b)| a * b).sum();
                 row[column] = (row[column] - dot) / pivot;
             }
         }
         Some(Self { n, lower })
     }
 
-    fn solve(&self, mut right: Vec<f64>) -> Vec<f64> {
+    fn solve(&self, right: &mut [f64]) {
         let n = self.n;
         for row in 0..n {
-            let dot: f64 = self.lower[row * n..row * n + row].iter().zip(&right).map(|(a, b)| a * b).sum();
+            let dot: f64 = self.lower[row * n..row * n + row].iter().zip(&*right).map(|(a, b)| a * b).sum();
             right[row] = (right[row] - dot) / self.lower[row * n + row];
         }
         for row in (0..n).rev() {
@@ -376,8 +459,20 @@ impl Factor {
                 right[other] -= coefficient * value;
             }
         }
-        right
     }
+}
+
+/// The products of one row with four others, each summed in order: four sums go on while one waits for its last term.
+fn dots(one: &[f64], others: [&[f64]; 4]) -> [f64; 4] {
+    let [a, b, c, d] = others.map(|other| &other[..one.len()]);
+    let mut sums = [0.0; 4];
+    for (at, value) in one.iter().enumerate() {
+        sums[0] += a[at] * value;
+        sums[1] += b[at] * value;
+        sums[2] += c[at] * value;
+        sums[3] += d[at] * value;
+    }
+    sums
 }
 
 #[cfg(test)]
