@@ -14,9 +14,16 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::learning::actor::{Actor, Choice};
+use crate::learning::checkpoint::Checkpoint;
+use crate::learning::gangs::{
+    Asked, ByValues, Decider, GangActorError, GangPolicy, Rule as GangRule, Sequential, Sight, read_scorer,
+    read_window,
+};
 use crate::policy::heuristic::{
     AlloX, AlloXParameters, Behaviour, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva,
     GandivaParameters, Isolated, Las, LasParameters, Proportional, ShortestParameters, Sjf, Srtf, Themis,
@@ -56,6 +63,16 @@ pub enum CatalogError {
         policy: String,
         /// What does not fit.
         source: ProgramPolicyError,
+    },
+    /// The weights are not those of the file's actor.
+    #[error("policy `{policy}`: weights `{weights}`: {reason}")]
+    Weights {
+        /// The policy.
+        policy: String,
+        /// Their name or path.
+        weights: String,
+        /// What is wrong with them.
+        reason: String,
     },
 }
 
@@ -123,6 +140,7 @@ impl Catalog {
         match &document.kind {
             PolicyKind::Heuristic(heuristic) => Ok(rule(&document, heuristic, options)?),
             PolicyKind::Program(program) => Ok(Box::new(program_policy(&document, program, options)?)),
+            PolicyKind::Learned(learned) => Ok(Box::new(gang_policy(&document, learned, options)?)),
         }
     }
 
@@ -137,7 +155,7 @@ impl Catalog {
     ) -> Result<Option<ProgramPolicy>, CatalogError> {
         let document = self.document(name_or_path)?;
         match &document.kind {
-            PolicyKind::Heuristic(_) => Ok(None),
+            PolicyKind::Heuristic(_) | PolicyKind::Learned(_) => Ok(None),
             PolicyKind::Program(program) => program_policy(&document, program, options).map(Some),
         }
     }
@@ -160,6 +178,59 @@ fn program_policy(
         backend: options.backend.clone(),
     });
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
+}
+
+/// A learned policy with its weights, or a control.
+fn gang_policy(
+    document: &PolicyDocument,
+    learned: &file::Learned,
+    options: &PolicyOptions,
+) -> Result<GangPolicy, CatalogError> {
+    let policy = || document.name.clone();
+    let weights = learned.weights.clone().unwrap_or_default();
+    let at_fault = |error: GangActorError| CatalogError::Weights {
+        policy: policy(),
+        weights: weights.clone(),
+        reason: error.to_string(),
+    };
+    let checkpoint = || -> Result<Checkpoint, CatalogError> {
+        let bytes = file::load_weights(&weights)?;
+        Checkpoint::from_bytes(&bytes).map_err(|error| at_fault(error.into()))
+    };
+    let choice = match learned.choice {
+        file::ChoiceName::MostProbable => Choice::MostProbable,
+        file::ChoiceName::Sampled => Choice::Sampled,
+    };
+    let decider = match learned.actor {
+        file::ActorName::Window => {
+            let (actor, sight) = read_window(&checkpoint()?).map_err(at_fault)?;
+            Decider::Sequential(Sequential { actor, sight, choice })
+        }
+        file::ActorName::Pairs => {
+            let actor = Arc::new(read_scorer(&checkpoint()?).map_err(at_fault)?);
+            Decider::Sequential(Sequential { actor, sight: Sight::Pairs { n_slots: None }, choice })
+        }
+        file::ActorName::Values => {
+            let scorer = match &learned.weights {
+                Some(_) => {
+                    let scorer: Arc<dyn Actor> = Arc::new(read_scorer(&checkpoint()?).map_err(at_fault)?);
+                    Some(scorer)
+                }
+                None => None,
+            };
+            let values = ByValues::new(&document.name, scorer, options.backend.clone());
+            let values = values.map_err(|source| CatalogError::Program { policy: policy(), source })?;
+            Decider::Values(Box::new(values))
+        }
+        file::ActorName::Uniform => Decider::Rule(GangRule::Uniform),
+        file::ActorName::UniformBusy => Decider::Rule(GangRule::UniformBusy),
+        file::ActorName::LeastService => Decider::Rule(GangRule::LeastService),
+    };
+    let asked = match learned.asked {
+        file::AskedName::Events => Asked::Events,
+        file::AskedName::Rounds => Asked::Rounds,
+    };
+    Ok(GangPolicy::new(&document.name, decider, asked, options.seed))
 }
 
 /// The refinement of this name in a policy file.
@@ -235,7 +306,7 @@ mod tests {
         catalog.add(Source::new("mine.yaml", text)).unwrap();
         assert_eq!(catalog.policy("mine").unwrap().name(), "mine");
         let error = catalog.policy("max_min_fairnes").unwrap_err().to_string();
-        assert!(error.contains("max_min_fairness"), "{error}");
+        assert!(error.contains("unknown policy `max_min_fairnes`, expected a file or one of"), "{error}");
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
 }
 
 fn backends(arguments: &BenchArguments, policy: &str) -> Result<Vec<String>, Failure> {
-    if matches!(Catalog::embedded().document(policy)?.kind, PolicyKind::Heuristic(_)) {
+    if !matches!(Catalog::embedded().document(policy)?.kind, PolicyKind::Program(_)) {
         return Ok(vec![RULE.to_owned()]);
     }
     if !arguments.backend.is_empty() {

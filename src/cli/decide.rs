@@ -82,9 +82,8 @@ impl Question {
         let document = catalog.document(&arguments.policy)?;
         let given = [("--backend", options.backend.is_some()), ("--refine", options.refine.is_some())];
         for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
-            if matches!(document.kind, PolicyKind::Heuristic(_)) {
-                let message =
-                    format!("policy `{}` is a rule and solves nothing: it has no `{flag}`", document.name);
+            if !matches!(document.kind, PolicyKind::Program(_)) {
+                let message = format!("policy `{}` is not a program: it has no `{flag}`", document.name);
                 return Err(Failure::usage(message, Some(format!("leave `{flag}` out"))));
             }
         }

@@ -74,6 +74,7 @@ fn kind(document: &PolicyDocument) -> &'static str {
     match document.kind {
         PolicyKind::Program(_) => "program",
         PolicyKind::Heuristic(_) => "heuristic",
+        PolicyKind::Learned(_) => "learned",
     }
 }
 

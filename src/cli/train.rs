@@ -45,8 +45,10 @@ mod training {
     use std::fs;
     use std::ops::ControlFlow;
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     use super::{Failure, Session, TrainArguments};
+    use crate::catalog::Catalog;
     use crate::cli::file::write_bytes;
     use crate::learning::actor::Actor;
     use crate::learning::checkpoint::{Checkpoint, Provenance};
@@ -57,6 +59,7 @@ mod training {
     use crate::learning::training::spec::{AnyLearner, FORMAT, TrainingSpec};
     use crate::report::{Cell, Table};
     use crate::spec::{Source, SpecError};
+    use crate::workload::random::SeedStreams;
 
     const CHECKPOINT: &str = "checkpoint.safetensors";
     const BEST: &str = "best.safetensors";
@@ -96,7 +99,12 @@ mod training {
             let mut curve = self.curve_so_far(training.learner().n_updates())?;
             let mut written = Ok(());
             let mut validate =
-                |actor: &dyn Actor| TrainingSpec::judge(&self.system, actor, &self.spec.validation);
+                |actor: Arc<dyn Actor>| TrainingSpec::judge(&self.system, &actor, &self.spec.validation);
+            if training.learner().n_updates() == 0 && self.spec.warm_up.is_some() {
+                self.warm_up(training.learner())?;
+                let found = training.judge_first(&mut validate).map_err(|error| self.failed(&error))?;
+                self.session.note(format!("after the warm-up: validation {found:.4}"));
+            }
             let ended = training.run(&mut validate, &mut |training, point| {
                 curve.push_str(&line(point));
                 self.say(point);
@@ -116,6 +124,25 @@ mod training {
                 return Err(Failure::Interrupted { message });
             }
             self.report(&training, ended)
+        }
+
+        /// Lets the document's teacher show what it does.
+        fn warm_up(&self, learner: &AnyLearner) -> Result<(), Failure> {
+            let Some(warm_up) = &self.spec.warm_up else { return Ok(()) };
+            let catalog = Catalog::embedded();
+            let policy = |name: &str| catalog.policy(name).map_err(|error| error.to_string());
+            let streams = SeedStreams::new(self.spec.seed);
+            let warmed = warm_up.run(&self.system, learner.model(), &policy, streams);
+            let (first, last) = warmed.map_err(|error| match error {
+                TrainingError::Play { reason } => {
+                    self.source.error_at("warm_up.teacher", reason, None).into()
+                }
+                error => self.failed(&error),
+            })?;
+            let updates = warm_up.updates;
+            self.session
+                .note(format!("warm-up of {updates} updates: cross-entropy {first:.3}, then {last:.3}"));
+            Ok(())
         }
 
         fn path(&self, name: &str) -> PathBuf {
@@ -220,13 +247,17 @@ mod training {
                     let section = match *field {
                         "decisions" | "validate_every" | "patience" => "budget.",
                         "hidden" => "network.",
-                        "ppo" | "actor_critic" | "validation.seeds" | "test.seeds" => "",
+                        "ppo" | "actor_critic" | "evolution" | "warm_up" | "validation.seeds"
+                        | "test.seeds" => "",
+                        "updates" | "examples_per_update" => "warm_up.",
+                        _ if self.spec.evolution.is_some() => "evolution.",
                         _ if self.spec.ppo.is_some() => "ppo.",
                         _ => "actor_critic.",
                     };
                     self.source.error_at(&format!("{section}{field}"), error.to_string(), None).into()
                 }
                 TrainingError::Diverged { .. } => Failure::Limit { message: error.to_string() },
+                TrainingError::Play { .. } => Failure::Usage { message: error.to_string(), help: None },
                 _ => Failure::Bug { message: error.to_string() },
             }
         }

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use super::environment::{Environment, Refused, Space, Status, Transition};
+use serde::{Deserialize, Serialize};
+
+use super::environment::{Environment, Refused, Show, Space, Status, Transition};
 use crate::throughput::ThroughputsError;
-use crate::throughput::elastic::ElasticThroughputs;
+use crate::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
+use crate::world::WorldPolicy as _;
 use crate::world::dl2::{
-    Dl2Episode, Dl2Speeds, EpisodeOptions, ObservationKind, SpeedOptions, Window, WorkloadError,
-    WorkloadOptions, generate, world,
+    Arrivals, Dl2Episode, Dl2Options, Dl2Policy, Dl2Speeds, EpisodeOptions, ObservationKind, RewardKind,
+    SpeedModel, SpeedOptions, Window, WorkloadError, WorkloadOptions, generate, parse_named, world,
 };
 
 /// What an environment is made of.
@@ -128,12 +131,132 @@ impl Environment for Dl2Environment {
     }
 }
 
+/// The world's options, as a training document has them; the published workload of the small cluster by default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dl2World {
+    /// Servers.
+    pub servers: usize,
+    /// The most workers of a job, and the most parameter servers.
+    pub tasks: u16,
+    /// Jobs of an episode.
+    pub jobs: usize,
+    /// How they arrive.
+    pub arrivals: Arrivals,
+    /// The most arrivals in a slot.
+    pub rate: u32,
+    /// Epochs of the longest job, near enough.
+    pub epochs: u32,
+    /// What is seen of a job.
+    pub observation: ObservationKind,
+    /// Jobs that are seen.
+    pub window: usize,
+    /// What a slot is worth.
+    pub reward: RewardKind,
+    /// Whether each slot starts with one of both for every job.
+    pub starting_bundle: bool,
+    /// Whether the published simulator's speeds are kept: through failed runs, and extrapolated.
+    pub released: bool,
+    /// Steps after which an episode is cut off.
+    pub step_limit: u64,
+}
+
+impl Default for Dl2World {
+    fn default() -> Self {
+        let workload = WorkloadOptions::default();
+        Self {
+            servers: 48,
+            tasks: 16,
+            jobs: workload.n_jobs,
+            arrivals: workload.arrivals,
+            rate: workload.rate,
+            epochs: workload.epochs_max,
+            observation: ObservationKind::Scaled,
+            window: 20,
+            reward: RewardKind::Progress,
+            starting_bundle: true,
+            released: false,
+            step_limit: 200_000,
+        }
+    }
+}
+
+impl Dl2World {
+    /// An environment of these options, still to be reset.
+    pub(super) fn environment(&self, tables: &Arc<ElasticThroughputs>) -> Result<Dl2Environment, String> {
+        for (field, value) in [
+            ("servers", self.servers as u64),
+            ("tasks", u64::from(self.tasks)),
+            ("jobs", self.jobs as u64),
+            ("window", self.window as u64),
+            ("epochs", u64::from(self.epochs)),
+            ("step_limit", self.step_limit),
+        ] {
+            if value == 0 {
+                return Err(format!("`{field}` is 0, expected a whole number above 0"));
+            }
+        }
+        let surface = if self.released { SurfaceOptions::RELEASED } else { SurfaceOptions::CORRECTED };
+        let (tasks_max, n_window) = (self.tasks, self.window);
+        let options = Dl2EnvironmentOptions {
+            episode: EpisodeOptions {
+                cluster: Dl2Options { n_servers: self.servers, tasks_max, ..Dl2Options::default() },
+                starting_bundle: self.starting_bundle,
+                reward: self.reward,
+            },
+            speeds: SpeedOptions { model: SpeedModel::Measured(surface), error: 0.0, seed: 0, tasks_max },
+            workload: WorkloadOptions {
+                n_jobs: self.jobs,
+                arrivals: self.arrivals,
+                rate: self.rate,
+                epochs_max: self.epochs,
+                ..WorkloadOptions::default()
+            },
+            observation: self.observation,
+            n_window,
+            step_limit: self.step_limit,
+        };
+        Dl2Environment::new(Arc::clone(tables), options).map_err(|error| error.to_string())
+    }
+}
+
+/// Plays the episode of a seed as a rule of the world decides, and shows what was seen, what was allowed and what was
+/// done. What the rule gives to jobs that are not seen is shown as nothing.
+///
+/// # Errors
+/// If there is no such rule.
+pub fn demonstrate_rule(
+    environment: &mut Dl2Environment,
+    rule: &str,
+    seed: u64,
+    show: &mut Show<'_>,
+) -> Result<(), String> {
+    let (_, rule) = parse_named(rule)?;
+    let tasks_max = environment.options.episode.cluster.tasks_max;
+    let speeds = Dl2Speeds::new(&environment.tables, environment.options.speeds);
+    let mut policy = Dl2Policy::new(rule, speeds.map_err(|error| error.to_string())?, tasks_max, seed);
+    let (length, n_actions) = (environment.spaces[0].observation_length(), environment.spaces[0].n_actions);
+    let (mut seen, mut mask) = (vec![0.0; length], vec![false; n_actions]);
+    environment.reset(seed);
+    policy.begin(environment.episode.world());
+    loop {
+        environment.observe(&mut seen, &mut mask);
+        let action = policy.next_action(environment.episode.world(), environment.episode.window());
+        let action = if mask[action] { action } else { n_actions - 1 };
+        show(&seen, &mask, action);
+        match environment.step(action) {
+            Ok(transition) if transition.status != Status::Running => return Ok(()),
+            Ok(transition) if transition.rounds > 0 => policy.begin(environment.episode.world()),
+            Ok(_) => {}
+            Err(refused) => return Err(refused.to_string()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::learning::checker::{CheckOptions, check};
-    use crate::throughput::elastic::SurfaceOptions;
-    use crate::world::dl2::{Dl2Options, RewardKind, SpeedModel};
 
     #[test]
     fn it_passes_the_check() {
@@ -161,5 +284,20 @@ mod tests {
             assert_eq!(report.n_terminated, 2);
             check(|| make(9), CheckOptions { n_episodes: 1, ..CheckOptions::default() }).assert_passed();
         }
+    }
+
+    #[test]
+    fn a_rule_shows_what_it_does() {
+        let small = Dl2World { servers: 4, jobs: 6, epochs: 300, window: 5, ..Dl2World::default() };
+        let mut environment = small.environment(&ElasticThroughputs::dl2()).unwrap();
+        let mut kinds = [0; 4];
+        let mut show = |seen: &[f32], mask: &[bool], action: usize| {
+            assert_eq!((seen.len(), mask.len(), mask[action]), (13 * 5, 16, true));
+            kinds[if action == 15 { 3 } else { action % 3 }] += 1;
+        };
+        demonstrate_rule(&mut environment, "drf", 1, &mut show).unwrap();
+        assert!(kinds[2] > 0 && kinds[0] + kinds[1] == 0, "bundles alone: {kinds:?}");
+        let unknown = demonstrate_rule(&mut environment, "drff", 1, &mut |_, _, _| {}).unwrap_err();
+        assert!(unknown.contains("unknown policy `drff`"), "{unknown}");
     }
 }

@@ -147,6 +147,9 @@ pub trait Environment: fmt::Debug + Send {
     }
 }
 
+/// Is shown what was seen, what was allowed and what was done.
+pub type Show<'a> = dyn FnMut(&[f32], &[bool], usize) + 'a;
+
 impl<E: Environment + ?Sized> Environment for Box<E> {
     fn spaces(&self) -> &[Space] {
         (**self).spaces()

@@ -10,6 +10,8 @@
 //! seeds; [`textbook`] has small environments whose best return is known. [`deepshare`] and [`dl2`] are those of published
 //! schedulers.
 //!
+//! [`gangs`] decide in the simulator itself, beside every other policy.
+//!
 //! **To train** takes the feature `learn`: `training` has the networks with their gradients, and the algorithms.
 //!
 //! **What can be learned** is a [`system`] with a name: [`deepshare`] so far.
@@ -32,6 +34,7 @@ pub mod checkpoint;
 pub mod stable_baselines;
 pub mod deepshare;
 pub mod dl2;
+pub mod gangs;
 pub mod system;
 #[cfg(feature = "learn")]
 pub mod training;

@@ -7,10 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::actor::Actor;
 use super::deepshare::{DeepShareEnvironment, Workloads};
-use super::environment::Environment;
+use super::dl2::{Dl2World, demonstrate_rule};
+use super::environment::{Environment, Show};
+use super::gangs::{GangsWorld, SCORER, demonstrate};
+use super::vectorized::Finished;
+use crate::policy::Policy;
 use crate::spec::nearest::name_list;
 use crate::spec::run::sha256;
+use crate::throughput::elastic::ElasticThroughputs;
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{DecisionsPerRound, EpisodeOptions, Fidelity, Mix};
 
@@ -21,7 +27,36 @@ pub struct System {
     pub name: &'static str,
     /// SHA-256 of the data that its world is made of, in hexadecimal.
     pub data_digest: String,
+    /// The network that decides, if it is not dense layers: its name in files.
+    pub own_network: Option<&'static str>,
+    /// Plays an episode as the finished policy will, where that is not how the environment does.
+    pub play: Option<Play>,
+    /// Shows what others do.
+    pub demonstrate: Option<Demonstrate>,
     make: Arc<dyn Fn() -> Box<dyn Environment> + Send + Sync>,
+}
+
+/// Plays the episode of a seed; says why it cannot.
+pub type Play = Arc<dyn Fn(Arc<dyn Actor>, u64) -> Result<Finished, String> + Send + Sync>;
+
+/// Plays the episode of a seed as a teacher decides, and shows each action; says why it cannot.
+pub type Demonstrate = Arc<dyn Fn(&Teacher<'_>, u64, &mut Show<'_>) -> Result<(), String> + Send + Sync>;
+
+/// Makes a policy of a name; says why it cannot.
+pub type MakePolicy<'a> = dyn Fn(&str) -> Result<Box<dyn Policy>, String> + 'a;
+
+/// Who shows what to do.
+pub struct Teacher<'a> {
+    /// A name that the system knows, or that of a policy.
+    pub name: &'a str,
+    /// Makes a policy of a name; says why it cannot.
+    pub policy: &'a MakePolicy<'a>,
+}
+
+impl fmt::Debug for Teacher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Teacher").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for System {
@@ -153,10 +188,17 @@ pub enum SystemError {
 }
 
 /// Names and one line about each.
-pub const SYSTEMS: [(&str, &str); 1] = [(
-    "deepshare",
-    "which queued job starts on which servers, where jobs that share a server slow each other down",
-)];
+pub const SYSTEMS: [(&str, &str); 3] = [
+    (
+        "deepshare",
+        "which queued job starts on which servers, where jobs that share a server slow each other down",
+    ),
+    ("dl2", "how many workers and parameter servers each job gets, slot by slot"),
+    (
+        "gangs",
+        "which job gets all its workers of which type, in the simulator that every policy is compared in",
+    ),
+];
 
 impl System {
     /// The system of this name in a world of these options; without options, the published one.
@@ -166,6 +208,8 @@ impl System {
     pub fn new(name: &str, world: &Value) -> Result<Self, SystemError> {
         match name {
             "deepshare" => Self::deepshare(world),
+            "dl2" => Self::dl2(world),
+            "gangs" => Self::gangs(world),
             _ => Err(SystemError::Unknown {
                 name: name.to_owned(),
                 known: name_list(SYSTEMS.iter().map(|(name, _)| *name)),
@@ -175,21 +219,70 @@ impl System {
 
     fn deepshare(world: &Value) -> Result<Self, SystemError> {
         let fault = |reason: String| SystemError::World { reason };
-        let options = if world.is_null() {
-            DeepShareWorld::default()
-        } else {
-            DeepShareWorld::deserialize(world).map_err(|error| fault(error.to_string()))?
-        };
+        let options: DeepShareWorld = options(world)?;
         let tables = SpreadThroughputs::deepshare();
         let data_digest = sha256(format!("{tables:?}").as_bytes());
         let first = options.environment(&tables).map_err(fault)?;
-        Ok(Self { name: "deepshare", data_digest, make: Arc::new(move || Box::new(first.clone())) })
+        Ok(Self {
+            name: "deepshare",
+            data_digest,
+            own_network: None,
+            play: None,
+            demonstrate: None,
+            make: Arc::new(move || Box::new(first.clone())),
+        })
+    }
+
+    fn dl2(world: &Value) -> Result<Self, SystemError> {
+        let options: Dl2World = options(world)?;
+        let tables = ElasticThroughputs::dl2();
+        let data_digest = sha256(format!("{tables:?}").as_bytes());
+        let first = options.environment(&tables).map_err(|reason| SystemError::World { reason })?;
+        let again = first.clone();
+        Ok(Self {
+            name: "dl2",
+            data_digest,
+            own_network: None,
+            play: None,
+            demonstrate: Some(Arc::new(move |teacher, seed, show| {
+                demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
+            })),
+            make: Arc::new(move || Box::new(first.clone())),
+        })
+    }
+
+    fn gangs(world: &Value) -> Result<Self, SystemError> {
+        let options: GangsWorld = options(world)?;
+        let (make, data) = options.environments().map_err(|reason| SystemError::World { reason })?;
+        let make = Arc::new(make);
+        let again = Arc::clone(&make);
+        let lost = || unreachable!("the same options made one before");
+        Ok(Self {
+            name: "gangs",
+            data_digest: sha256(data.as_bytes()),
+            own_network: options.is_scored().then_some(SCORER),
+            demonstrate: Some(Arc::new(move |teacher, seed, show| {
+                let mut policy = (teacher.policy)(teacher.name)?;
+                demonstrate(&mut again().unwrap_or_else(lost), &mut *policy, seed, show)
+                    .map_err(|error| error.to_string())
+            })),
+            make: Arc::new(move || Box::new(make().unwrap_or_else(lost))),
+            play: Some(Arc::new(move |actor, seed| options.play(actor, seed))),
+        })
     }
 
     /// An environment, still to be reset.
     pub fn environment(&self) -> Box<dyn Environment> {
         (self.make)()
     }
+}
+
+/// A world's options; without any, the defaults.
+fn options<T: Default + for<'de> Deserialize<'de>>(world: &Value) -> Result<T, SystemError> {
+    if world.is_null() {
+        return Ok(T::default());
+    }
+    T::deserialize(world).map_err(|error| SystemError::World { reason: error.to_string() })
 }
 
 #[cfg(test)]
@@ -212,10 +305,15 @@ mod tests {
     #[test]
     fn names_and_options_that_do_not_exist_are_refused() {
         let error = System::new("deepshaer", &Value::Null).unwrap_err().to_string();
-        assert_eq!(error, "unknown system `deepshaer`, expected one of `deepshare`");
+        assert_eq!(error, "unknown system `deepshaer`, expected one of `deepshare`, `dl2`, `gangs`");
         let said = |world: Value| System::new("deepshare", &world).unwrap_err().to_string();
         assert!(said(json!({ "jobs": 0 })).contains("`jobs` is 0"));
         assert!(said(json!({ "mix": "nothing" })).contains("unknown mix `nothing`"));
         assert!(said(json!({ "job": 3 })).contains("unknown field `job`"));
+        let said = |world: Value| System::new("gangs", &world).unwrap_err().to_string();
+        assert!(said(json!({ "rates": [] })).contains("`rates` is []"));
+        assert!(said(json!({ "actor": "uniform" })).contains("`actor` is a rule"));
+        assert!(said(json!({ "throughputs": "osdi21" })).contains("osdi21"));
+        assert!(said(json!({ "multi_worker": true })).contains("`workers` is 4, expected at least 8"));
     }
 }

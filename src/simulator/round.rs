@@ -183,8 +183,11 @@ impl Simulation {
         Ok(())
     }
 
-    /// Asks for decisions and starts what was decided.
-    pub(super) fn start_round(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+    /// The second half of a step: asks for decisions and starts what was decided.
+    ///
+    /// # Errors
+    /// If the policy fails.
+    pub fn start_round(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let now = self.now();
         self.faults.start_round(&self.setting.options.faults, self.clock.round);
         let mut moment = Moment { now, table: &mut self.table, cluster: &self.cluster, observer };

@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::index::{Id, WorkerTypeId};
 use crate::mechanism::{LastServer, Workers};
 use crate::policy::{Policy, Ran, RoundPolicy};
-use crate::problem::Entity;
+use crate::problem::{Entity, Problem};
 use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Arrivals;
@@ -252,6 +252,19 @@ impl Simulation {
         if self.fluid.is_some() {
             return self.flow(observer);
         }
+        let step = self.reach_boundary(observer)?;
+        if step == Step::Advanced {
+            self.start_round(observer)?;
+        }
+        Ok(step)
+    }
+
+    /// The first half of a [`step`](Self::step) in rounds: goes on to the next boundary, where what ran has ended and
+    /// jobs have arrived. Unless all is over, [`start_round`](Self::start_round) must follow.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn reach_boundary(&mut self, observer: &mut dyn Observer) -> Result<Step, SimulationError> {
         if !self.advance_clock(observer) {
             return Ok(if self.is_finished() { Step::Finished } else { Step::Stalled });
         }
@@ -261,8 +274,16 @@ impl Simulation {
         }
         self.take_arrivals(observer)?;
         self.apply_changes(observer);
-        self.start_round(observer)?;
         Ok(Step::Advanced)
+    }
+
+    /// What a policy would be shown now.
+    ///
+    /// # Errors
+    /// If it cannot be stated.
+    pub fn problem(&mut self) -> Result<Problem, SimulationError> {
+        self.table.share_equally(&self.cluster);
+        Ok(self.table.problem(self.now(), &self.cluster)?)
     }
 
     /// Are all measured jobs done?

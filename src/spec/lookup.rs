@@ -61,6 +61,15 @@ impl Source {
     }
 }
 
+/// Reads a file that is not text.
+///
+/// # Errors
+/// If it cannot be read, is a folder, or is larger than [`FILE_SIZE_MAX`].
+pub fn read_bytes(path: impl AsRef<Path>) -> Result<Vec<u8>, SpecError> {
+    let path = path.as_ref();
+    read(path).map_err(|error| load_error(path, &error))
+}
+
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {

@@ -98,13 +98,21 @@ fn refused(error: CatalogError) -> RunError {
     }
 }
 
-/// The digest of a policy's text.
+/// The digest of a policy's text, and of its weights.
 ///
 /// # Errors
 /// If there is none of this name.
 pub(super) fn policy_digest(name: &str) -> Result<String, RunError> {
-    let document = Catalog::embedded().document(name).map_err(|error| RunError::naming("policy", error))?;
-    Ok(sha256(document.source.text.as_bytes()))
+    let naming = |error| RunError::naming("policy", error);
+    let document = Catalog::embedded().document(name).map_err(naming)?;
+    let digest = sha256(document.source.text.as_bytes());
+    match &document.kind {
+        PolicyKind::Learned(file::Learned { weights: Some(weights), .. }) => {
+            let weights = sha256(&file::load_weights(weights).map_err(naming)?);
+            Ok(sha256(format!("{digest}{weights}").as_bytes()))
+        }
+        _ => Ok(digest),
+    }
 }
 
 /// Can the policy let jobs share workers? A program says; a rule might.
@@ -112,6 +120,7 @@ pub(super) fn may_pair(spec: &RunSpec) -> bool {
     let alone = ["fifo", "fifo_perf", "isolated", "proportional"];
     match Catalog::embedded().document(&spec.policy).map(|document| document.kind) {
         Ok(PolicyKind::Program(program)) => program.colocation == file::Colocation::Pairs,
+        Ok(PolicyKind::Learned(_)) => false,
         _ => !alone.contains(&spec.policy.as_str()),
     }
 }

@@ -3,11 +3,12 @@
 //! A [`Model`](model::Model) is the networks of a team; [`linear`], [`distribution`] and [`adam`] are what it is made and
 //! changed by. A [`Learner`](learner::Learner) improves one: by [`ppo`], from what a [`rollout`] recorded, alone or as a
 //! team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with an [`exploration`] that may
-//! replace what was drawn. [`cloning`] warms a model up by a teacher's examples. [`run`] takes a learner to the end of
+//! replace what was drawn; or by [`evolution`], without gradients. [`scorer`] is the model of decisions by gangs. [`cloning`] warms a model up by a teacher's examples. [`run`] takes a learner to the end of
 //! its budget, with validation on the way; a [`spec`] says all of it in one document.
 
 pub mod linear;
 pub mod model;
+pub mod scorer;
 pub mod adam;
 pub mod distribution;
 pub mod rollout;
@@ -15,9 +16,12 @@ pub mod learner;
 pub mod ppo;
 pub mod replay;
 pub mod exploration;
+pub mod injection;
 mod sample;
 pub mod actor_critic;
 pub mod cloning;
+pub mod evolution;
+pub mod warm_up;
 pub mod run;
 pub mod spec;
 
@@ -59,6 +63,12 @@ pub enum TrainingError {
         value: String,
         /// What would do.
         expected: &'static str,
+    },
+    /// An episode that cannot be played.
+    #[error("an episode cannot be played: {reason}")]
+    Play {
+        /// Why not.
+        reason: String,
     },
     /// Numbers that are no longer finite.
     #[error("the training has diverged: {what} is not finite; a lower learning rate may help")]

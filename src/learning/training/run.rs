@@ -1,6 +1,7 @@
 //! A training from its beginning, or from where it stopped, to the end of its budget.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +102,17 @@ impl<L: Learner> Training<L> {
         self.best.as_ref()
     }
 
+    /// Judges the weights that the training begins with, so that they may stay the best.
+    ///
+    /// # Errors
+    /// If the validation fails.
+    pub fn judge_first(
+        &mut self,
+        validate: &mut dyn FnMut(Arc<dyn Actor>) -> Result<f64, TrainingError>,
+    ) -> Result<f64, TrainingError> {
+        self.validate(validate)
+    }
+
     /// Goes on to the end of the budget. `validate` gives the mean return of an actor over the validation seeds,
     /// and is the only thing that judges; `look` sees each point of the curve, between updates, and may stop it.
     ///
@@ -108,7 +120,7 @@ impl<L: Learner> Training<L> {
     /// If an update or a validation fails.
     pub fn run(
         &mut self,
-        validate: &mut dyn FnMut(&dyn Actor) -> Result<f64, TrainingError>,
+        validate: &mut dyn FnMut(Arc<dyn Actor>) -> Result<f64, TrainingError>,
         look: &mut dyn FnMut(&Self, &CurvePoint) -> ControlFlow<()>,
     ) -> Result<Ended, TrainingError> {
         loop {
@@ -130,9 +142,9 @@ impl<L: Learner> Training<L> {
 
     fn validate(
         &mut self,
-        validate: &mut dyn FnMut(&dyn Actor) -> Result<f64, TrainingError>,
+        validate: &mut dyn FnMut(Arc<dyn Actor>) -> Result<f64, TrainingError>,
     ) -> Result<f64, TrainingError> {
-        let found = validate(&*self.learner.model().actor()?)?;
+        let found = validate(self.learner.model().actor()?.into())?;
         if self.best.as_ref().is_none_or(|best| found > best.validation) {
             let weights = self.learner.model().parameters().to_tensors()?;
             self.best = Some(Best { validation: found, n_updates: self.learner.n_updates(), weights });
@@ -202,9 +214,10 @@ mod tests {
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as a training calls it")]
-    fn validate(actor: &dyn Actor) -> Result<f64, TrainingError> {
+    #[expect(clippy::needless_pass_by_value, reason = "what a validation is given")]
+    fn validate(actor: Arc<dyn Actor>) -> Result<f64, TrainingError> {
         let seeds: Vec<u64> = (100..110).collect();
-        let episodes = evaluate(grid, actor, Choice::Sampled, &seeds).unwrap();
+        let episodes = evaluate(grid, &*actor, Choice::Sampled, &seeds).unwrap();
         Ok(episodes.iter().map(|episode| episode.total_reward).sum::<f64>() / 10.0)
     }
 
@@ -269,8 +282,8 @@ mod tests {
         assert_eq!(whole.save().unwrap(), resumed.save().unwrap());
         // And the file decides as the training did.
         assert_eq!(
-            validate(&read.actor().unwrap()).unwrap(),
-            validate(&read.slim().actor().unwrap()).unwrap()
+            validate(Arc::new(read.actor().unwrap())).unwrap(),
+            validate(Arc::new(read.slim().actor().unwrap())).unwrap()
         );
     }
 }

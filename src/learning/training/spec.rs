@@ -1,21 +1,28 @@
 //! A training in one document: what is learned, how, from which seeds, and how long.
 
+use std::sync::Arc;
+
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::actor_critic::{ActorCritic, ActorCriticOptions};
-use super::exploration::{AsDrawn, Exploration};
+use super::evolution::{Evolution, EvolutionOptions};
+use super::exploration::{AsDrawn, EpsilonGreedy, Exploration};
+use super::injection::Injection;
 use super::learner::Learner;
 use super::model::{MlpModel, MlpOptions, Model};
 use super::ppo::{Ppo, PpoOptions};
 use super::run::Budget;
+use super::scorer::ScorerModel;
+use super::warm_up::WarmUp;
 use super::{TrainingError, within};
 use crate::learning::actor::{Actor, Choice};
 use crate::learning::checkpoint::{NetworkKind, Provenance};
-use crate::learning::environment::Environment;
+use crate::learning::environment::{Environment, Space};
 use crate::learning::evaluation::evaluate;
 use crate::learning::system::System;
-use crate::learning::vectorized::{LaneError, Vectorized};
+use crate::learning::vectorized::{Finished, LaneError, Vectorized};
 use crate::workload::random::SeedStreams;
 
 /// The format of such documents.
@@ -41,6 +48,15 @@ pub struct TrainingSpec {
     /// Learn by actor and critic from replay.
     #[serde(default)]
     pub actor_critic: Option<ActorCriticOptions>,
+    /// What replaces drawn actions while actor and critic learn.
+    #[serde(default)]
+    pub exploration: ExplorationName,
+    /// Learn by evolution strategies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evolution: Option<EvolutionOptions>,
+    /// Before all that, learn from another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
     /// The networks.
     #[serde(default)]
     pub network: MlpOptions,
@@ -53,6 +69,22 @@ pub struct TrainingSpec {
     /// The episodes that judge in the end: the training never plays them.
     #[serde(default)]
     pub test: Option<Episodes>,
+}
+
+/// What replaces drawn actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExplorationName {
+    /// Nothing.
+    #[default]
+    AsDrawn,
+    /// DL2's rules, for its own world.
+    Injection,
+    /// Any allowed action, with a chance.
+    EpsilonGreedy {
+        /// ε.
+        chance: f64,
+    },
 }
 
 /// Episodes of fixed seeds.
@@ -73,13 +105,18 @@ impl TrainingSpec {
     /// # Errors
     /// If the document contradicts itself, or an option is out of its range.
     pub fn check(&self) -> Result<(), TrainingError> {
-        let missing = "one algorithm: `ppo: {}` or `actor_critic: {}`";
-        match (&self.ppo, &self.actor_critic) {
-            (Some(options), None) => options.check(),
-            (None, Some(options)) => options.check(),
-            (Some(_), Some(_)) => within(false, "actor_critic", "given beside `ppo`", "one algorithm"),
-            (None, None) => within(false, "ppo", "missing", missing),
-        }?;
+        let missing = "one algorithm: `ppo: {}`, `actor_critic: {}` or `evolution: {}`";
+        let given = [self.ppo.is_some(), self.actor_critic.is_some(), self.evolution.is_some()];
+        let n_given = given.iter().filter(|given| **given).count();
+        within(n_given > 0, "ppo", "missing", missing)?;
+        let second = if self.evolution.is_some() { "evolution" } else { "actor_critic" };
+        within(n_given == 1, second, "given beside another algorithm", "one algorithm")?;
+        self.ppo.as_ref().map_or(Ok(()), PpoOptions::check)?;
+        self.actor_critic.as_ref().map_or(Ok(()), ActorCriticOptions::check)?;
+        self.evolution.as_ref().map_or(Ok(()), EvolutionOptions::check)?;
+        self.warm_up.as_ref().map_or(Ok(()), WarmUp::check)?;
+        let injects = self.exploration == ExplorationName::Injection;
+        within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
         self.budget.check()?;
         let hidden = &self.network.hidden;
         within(
@@ -106,13 +143,24 @@ impl TrainingSpec {
         let streams = SeedStreams::new(self.seed);
         let make = |_| system.environment();
         let model = |environments: &Vectorized<Box<dyn Environment>>| {
-            let (spaces, state_length) = (environments.spaces(), environments.state_length());
-            let model = MlpModel::new(spaces, state_length, &self.network, streams)?;
-            Ok(Box::new(model) as Box<dyn Model>)
+            self.model(system, environments.spaces(), environments.state_length())
         };
         let budget = self.budget.decisions;
+        if let Some(options) = &self.evolution {
+            let environment = system.environment();
+            let model = self.model(system, environment.spaces(), environment.state_length())?;
+            let (system, choice) = (system.clone(), self.validation.choice);
+            let play =
+                move |actor: Arc<dyn Actor>, seeds: &[u64]| Self::play(&system, &actor, (choice, seeds));
+            return Ok(Box::new(Evolution::new(model, Arc::new(play), options.clone(), budget, streams)?));
+        }
         if let Some(options) = &self.actor_critic {
-            let explore = |_| Box::new(AsDrawn) as Box<dyn Exploration>;
+            let n_jobs = system.environment().spaces().first().map_or(0, |space| space.n_actions / 3);
+            let explore = |_| match self.exploration {
+                ExplorationName::AsDrawn => Box::new(AsDrawn) as Box<dyn Exploration>,
+                ExplorationName::Injection => Box::new(Injection::new(n_jobs)),
+                ExplorationName::EpsilonGreedy { chance } => Box::new(EpsilonGreedy { chance }),
+            };
             let learner = ActorCritic::new(make, (model, explore), options.clone(), budget, streams)?;
             return Ok(Box::new(learner));
         }
@@ -120,13 +168,45 @@ impl TrainingSpec {
         Ok(Box::new(Ppo::new(make, model, options, budget, streams)?))
     }
 
+    fn model(
+        &self,
+        system: &System,
+        spaces: &[Space],
+        state_length: usize,
+    ) -> Result<Box<dyn Model>, TrainingError> {
+        let streams = SeedStreams::new(self.seed);
+        if system.own_network.is_some() {
+            return Ok(Box::new(ScorerModel::new(&self.network, streams)?));
+        }
+        Ok(Box::new(MlpModel::new(spaces, state_length, &self.network, streams)?))
+    }
+
+    /// Plays episodes with an actor: as the finished policy does, where the system says how.
+    fn play(
+        system: &System,
+        actor: &Arc<dyn Actor>,
+        (choice, seeds): (Choice, &[u64]),
+    ) -> Result<Vec<Finished>, TrainingError> {
+        match &system.play {
+            None => {
+                let played = evaluate(|| system.environment(), &**actor, choice, seeds);
+                Ok(played.map_err(LaneError::from)?)
+            }
+            Some(play) => {
+                let one = |seed: &u64| {
+                    play(Arc::clone(actor), *seed).map_err(|reason| TrainingError::Play { reason })
+                };
+                seeds.par_iter().map(one).collect()
+            }
+        }
+    }
+
     /// The mean return of an actor over episodes of the system.
     ///
     /// # Errors
     /// If the environment breaks its contract.
-    pub fn judge(system: &System, actor: &dyn Actor, episodes: &Episodes) -> Result<f64, TrainingError> {
-        let played = evaluate(|| system.environment(), actor, episodes.choice, &episodes.seeds);
-        let played = played.map_err(LaneError::from)?;
+    pub fn judge(system: &System, actor: &Arc<dyn Actor>, episodes: &Episodes) -> Result<f64, TrainingError> {
+        let played = Self::play(system, actor, (episodes.choice, &episodes.seeds))?;
         Ok(played.iter().map(|episode| episode.total_reward).sum::<f64>() / played.len().max(1) as f64)
     }
 
@@ -141,9 +221,12 @@ impl TrainingSpec {
     ) -> Result<Provenance, TrainingError> {
         let spec = serde_json::to_value(self);
         Ok(Provenance {
-            network: NetworkKind::Mlp {
-                activation: self.network.activation,
-                n_agents: system.environment().spaces().len(),
+            network: match system.own_network {
+                Some(name) => NetworkKind::Own { name: name.to_owned() },
+                None => NetworkKind::Mlp {
+                    activation: self.network.activation,
+                    n_agents: system.environment().spaces().len(),
+                },
             },
             spec: spec.map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })?,
             data_digest: system.data_digest.clone(),
@@ -208,7 +291,7 @@ test: { seeds: [3] }
         let mut learner = spec.learner(&system).unwrap();
         assert_eq!(learner.update().unwrap().n_decisions, 64);
         let mean =
-            TrainingSpec::judge(&system, &*learner.model().actor().unwrap(), &spec.validation).unwrap();
+            TrainingSpec::judge(&system, &learner.model().actor().unwrap().into(), &spec.validation).unwrap();
         assert!(mean.is_finite());
         let provenance = spec.provenance(&system, (1, 64)).unwrap();
         assert_eq!(TrainingSpec::deserialize(&provenance.spec).unwrap(), spec);
@@ -223,7 +306,8 @@ test: { seeds: [3] }
         );
         assert!(said("ppo: {", "summary: none # ").contains("expected one algorithm"));
         assert!(
-            said("seed: 5", "seed: 5\nactor_critic: {}").contains("`actor_critic` is given beside `ppo`")
+            said("seed: 5", "seed: 5\nactor_critic: {}")
+                .contains("`actor_critic` is given beside another algorithm")
         );
         assert!(said("validate_every: 1", "validate_every: 0").contains("`validate_every` is 0"));
         assert!(said("[8]", "[8, 0]").contains("`hidden` is [8, 0]"));

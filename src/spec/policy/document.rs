@@ -7,6 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::learned::{self, ActorName, AskedName, ChoiceName, Learned};
 use crate::spec::document::{Source, SpecError};
 use crate::spec::entries::Entries;
 
@@ -63,6 +64,59 @@ pub struct Document {
     /// The rule's parameters; each has a default.
     #[serde(default)]
     parameters: serde_json::Map<String, serde_json::Value>,
+    /// Who decides in a learned policy.
+    pub(super) actor: Option<ActorName>,
+    /// The weights of a learned policy: a name, or the path of a file that `apportion train` made.
+    pub(super) weights: Option<String>,
+    /// When a learned policy decides anew; `events` by default.
+    pub(super) asked: Option<AskedName>,
+    /// How a learned policy chooses an action from probabilities; `most_probable` by default.
+    pub(super) choice: Option<ChoiceName>,
+}
+
+impl Document {
+    /// Which of the fields that belong to one kind alone are given: field, kind, given.
+    fn own_fields(&self) -> [(&'static str, Kind, bool); 16] {
+        use Kind::{Heuristic, Learned, Program};
+        [
+            ("throughput", Program, self.throughput.is_some()),
+            ("colocation", Program, self.colocation.is_some()),
+            ("maximize", Program, self.maximize.is_some()),
+            ("minimize", Program, self.minimize.is_some()),
+            ("for_each_job", Program, !self.for_each_job.is_empty()),
+            ("for_each_worker_type", Program, !self.for_each_worker_type.is_empty()),
+            ("refine", Program, self.refine.is_some()),
+            ("hierarchical", Program, self.hierarchical),
+            ("discounted", Program, self.discounted),
+            ("columns", Program, !self.columns.is_empty()),
+            ("rule", Heuristic, self.rule.is_some()),
+            ("parameters", Heuristic, !self.parameters.is_empty()),
+            ("actor", Learned, self.actor.is_some()),
+            ("weights", Learned, self.weights.is_some()),
+            ("asked", Learned, self.asked.is_some()),
+            ("choice", Learned, self.choice.is_some()),
+        ]
+    }
+
+    /// Complains of each field that belongs to another kind.
+    fn strangers(&self, source: &Source) -> Vec<SpecError> {
+        let reason = match self.kind {
+            Kind::Program => "a program says what it optimizes",
+            Kind::Heuristic => "a rule would ignore it",
+            Kind::Learned => "a learned policy would ignore it",
+        };
+        let strange = self.own_fields().into_iter().filter(|(_, kind, given)| *given && *kind != self.kind);
+        let complain = |(field, kind, _): (&str, Kind, bool)| {
+            let kind = match kind {
+                Kind::Program => "program",
+                Kind::Heuristic => "heuristic",
+                Kind::Learned => "learned",
+            };
+            let message = format!("`{field}` belongs to `kind: {kind}`; {reason}");
+            source.error_at_key(field, message, None)
+        };
+        strange.map(complain).collect()
+    }
 }
 
 /// What decides.
@@ -73,7 +127,7 @@ pub enum Kind {
     Program,
     /// A built-in rule.
     Heuristic,
-    /// A checkpoint; this version has none.
+    /// A network with weights, or a control of one.
     Learned,
 }
 
@@ -296,6 +350,8 @@ pub enum PolicyKind {
     Program(Program),
     /// A built-in rule.
     Heuristic(Heuristic),
+    /// A network with weights, or a control of one.
+    Learned(Learned),
 }
 
 /// A checked policy file.
@@ -325,7 +381,7 @@ impl PolicyDocument {
     pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
         let written = match &self.kind {
             PolicyKind::Heuristic(heuristic) => heuristic.parameters.clone(),
-            PolicyKind::Program(_) => serde_json::Map::new(),
+            PolicyKind::Program(_) | PolicyKind::Learned(_) => serde_json::Map::new(),
         };
         serde_json::from_value(serde_json::Value::Object(written))
             .map_err(|error| self.source.error_at("parameters", error.to_string(), None))
@@ -346,10 +402,7 @@ impl PolicyDocument {
         let kind = match document.kind {
             Kind::Program => program(&document, &source).map(PolicyKind::Program),
             Kind::Heuristic => heuristic(&document, &source).map(PolicyKind::Heuristic),
-            Kind::Learned => {
-                let message = "this version has no learned policies, expected `program` or `heuristic`";
-                Err(source.error_at("kind", message, None))
-            }
+            Kind::Learned => known(&document, &source).map(PolicyKind::Learned),
         };
         let kind = match kind {
             Ok(kind) => {
@@ -367,14 +420,7 @@ impl PolicyDocument {
 }
 
 fn program(document: &Document, source: &Source) -> Result<Program, SpecError> {
-    let mut errors = Vec::new();
-    for (field, given) in [("rule", document.rule.is_some()), ("parameters", !document.parameters.is_empty())]
-    {
-        if given {
-            let message = format!("`{field}` belongs to `kind: heuristic`; a program says what it optimizes");
-            errors.push(source.error_at_key(field, message, None));
-        }
-    }
+    let mut errors = document.strangers(source);
     let objective = match (&document.maximize, &document.minimize) {
         (Some(text), None) => Some((true, text)),
         (None, Some(text)) => Some((false, text)),
@@ -418,23 +464,7 @@ fn program(document: &Document, source: &Source) -> Result<Program, SpecError> {
 }
 
 fn heuristic(document: &Document, source: &Source) -> Result<Heuristic, SpecError> {
-    let given = [
-        ("throughput", document.throughput.is_some()),
-        ("colocation", document.colocation.is_some()),
-        ("maximize", document.maximize.is_some()),
-        ("minimize", document.minimize.is_some()),
-        ("for_each_job", !document.for_each_job.is_empty()),
-        ("for_each_worker_type", !document.for_each_worker_type.is_empty()),
-        ("refine", document.refine.is_some()),
-        ("hierarchical", document.hierarchical),
-        ("discounted", document.discounted),
-        ("columns", !document.columns.is_empty()),
-    ];
-    let ignored = given.into_iter().filter(|(_, given)| *given).map(|(field, _)| {
-        let message = format!("`{field}` belongs to `kind: program`; a rule would ignore it");
-        source.error_at_key(field, message, None)
-    });
-    let mut errors: Vec<SpecError> = ignored.collect();
+    let mut errors = document.strangers(source);
     if document.rule.is_none() {
         let help = Some("as in `rule: fifo`".to_owned());
         errors.push(source.error_at("kind", "a heuristic needs `rule`", help));
@@ -445,4 +475,9 @@ fn heuristic(document: &Document, source: &Source) -> Result<Heuristic, SpecErro
         return Err(source.error_at_key("parameters", "this rule has no parameters", None));
     }
     Ok(Heuristic { rule, parameters: document.parameters.clone() })
+}
+
+fn known(document: &Document, source: &Source) -> Result<Learned, SpecError> {
+    SpecError::join(document.strangers(source))?;
+    learned::learned(document, source)
 }

@@ -5,12 +5,14 @@
 
 mod document;
 mod embedded;
+mod learned;
 
 pub use document::{
     Colocation, ConstraintDocument, Document, FORMAT, Heuristic, Kind, PolicyDocument, PolicyKind, Program,
     Refine, Rule, View,
 };
 pub use embedded::EMBEDDED;
+pub use learned::{ActorName, AskedName, ChoiceName, Learned, WEIGHTS, load_weights};
 
 use crate::spec::document::{Source, SpecError};
 

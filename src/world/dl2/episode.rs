@@ -9,7 +9,8 @@ use crate::world::job::{Part, WorldJob};
 use crate::world::state::World;
 
 /// What a slot is worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RewardKind {
     /// Parts of their work that jobs did, added up: as published. Its sum over a workload is the number of jobs, whatever a
     /// policy does; what it teaches comes from discounting.

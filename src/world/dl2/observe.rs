@@ -7,7 +7,8 @@ use crate::world::job::Role;
 use crate::world::state::World;
 
 /// Rows of an observation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
     /// As the source has it, raw: type 1…, slots since arrival, part that remains, dominant share, workers, parameter
     /// servers.
@@ -125,6 +126,12 @@ impl Window {
                 mask[3 * column + kind] = tasks.is_allowed(world, job, self.tasks_max);
             }
         }
+    }
+
+    /// The action that is these tasks for that job, if it was seen.
+    pub(super) fn encode(&self, job: JobId, tasks: Tasks) -> Option<usize> {
+        let column = self.jobs.iter().position(|other| *other == job)?;
+        Some(3 * column + Tasks::ALL.iter().position(|other| *other == tasks)?)
     }
 
     /// The job and tasks of an action on what was last seen; none of the last, and of a column without a job.

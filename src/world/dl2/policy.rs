@@ -132,6 +132,13 @@ impl Dl2Policy {
         Self { rule, state, speeds, tasks_max, to_start: Vec::new(), parts: Vec::new() }
     }
 
+    /// What the rule adds next, as an action on what a window last saw; the last action, nothing, if it adds nothing or
+    /// to a job that is not seen.
+    pub fn next_action(&mut self, world: &World, window: &Window) -> usize {
+        let action = self.step(world).and_then(|(job, tasks, _)| window.encode(job, tasks));
+        action.unwrap_or(window.n_actions() - 1)
+    }
+
     fn step(&mut self, world: &World) -> Step {
         while let Some(job) = self.to_start.pop() {
             if let Some(server) = least_loaded(world, job, Tasks::Bundle) {

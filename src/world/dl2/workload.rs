@@ -10,7 +10,8 @@ use crate::world::dl2::SLOT_S;
 use crate::world::job::WorldJob;
 
 /// How many jobs arrive in a slot; never more than the rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// The published counts of this rate, from a random one of the first five slots on.
     #[default]

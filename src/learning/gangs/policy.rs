@@ -1,0 +1,214 @@
+//! A policy that decides gang by gang, or by values.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::Draft;
+use super::look::Sight;
+use super::rules::Rule;
+use super::values::{ByValues, largest_share, of_jobs};
+use crate::Allocation;
+use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
+use crate::learning::actor::{Actor, Choice, Scratch, draw, masked_softmax, most_probable};
+use crate::policy::heuristic::workers::{decide_whole, restored};
+use crate::policy::{Decision, Policy, PolicyError, RoundRules};
+use crate::problem::Problem;
+use crate::units::Seconds;
+use crate::workload::Combination;
+use crate::workload::random::{SeedStreams, Stream};
+
+/// When a policy decides anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// At the first boundary after a job has come or gone, or a worker has.
+    #[default]
+    Events,
+    /// At every boundary.
+    Rounds,
+}
+
+/// Decides one gang after another by an actor.
+#[derive(Clone, Debug)]
+pub struct Sequential {
+    /// Who gives probabilities.
+    pub actor: Arc<dyn Actor>,
+    /// What it sees.
+    pub sight: Sight,
+    /// How an action is chosen from probabilities.
+    pub choice: Choice,
+}
+
+/// Who decides.
+#[derive(Debug)]
+pub enum Decider {
+    /// One gang after another, by an actor.
+    Sequential(Sequential),
+    /// One gang after another, by a rule.
+    Rule(Rule),
+    /// All at once, by values.
+    Values(Box<ByValues>),
+}
+
+/// A policy by gangs. Its state: what it gave last, to whom, and its draws.
+#[derive(Debug)]
+pub struct GangPolicy {
+    name: String,
+    decider: Decider,
+    asked: Asked,
+    state: State,
+    scratch: Room,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    /// Workers of each type at the last decision; empty before the first.
+    workers: Vec<u32>,
+    /// The jobs of the last decision, with their shares of each type.
+    given: Vec<(JobId, Vec<f64>)>,
+    draws: Stream,
+}
+
+/// Arrays kept between decisions.
+#[derive(Clone, Debug, Default)]
+struct Room {
+    scratch: Scratch,
+    observation: Vec<f32>,
+    mask: Vec<bool>,
+    numbers: Vec<f32>,
+}
+
+impl GangPolicy {
+    /// A policy that has decided nothing yet; `seed` is of what it draws.
+    pub fn new(name: impl Into<String>, decider: Decider, asked: Asked, seed: u64) -> Self {
+        let draws = SeedStreams::new(seed).stream("gangs");
+        let state = State { workers: Vec::new(), given: Vec::new(), draws };
+        Self { name: name.into(), decider, asked, state, scratch: Room::default() }
+    }
+
+    /// Is everything as it was at the last decision, apart from time and progress?
+    fn is_as_before(&self, problem: &Problem) -> bool {
+        let workers = problem.cluster().types().iter().map(|kind| kind.n_workers);
+        let jobs = problem.jobs().iter().map(|active| active.id);
+        workers.eq(self.state.workers.iter().copied()) && jobs.eq(self.state.given.iter().map(|(id, _)| *id))
+    }
+
+    fn decide_anew(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let held = self.held(problem);
+        let mut draft = Draft::new(&self.name, problem, |job| held[job])?;
+        match &mut self.decider {
+            Decider::Values(values) => return values.decide(&self.name, problem, &draft),
+            Decider::Rule(rule) => {
+                while let Some((job, kind)) = rule.next(problem, &draft, &mut self.state.draws) {
+                    draft.place(problem, job, kind);
+                }
+            }
+            Decider::Sequential(sequential) => {
+                while let Some((job, kind)) =
+                    sequential.next(problem, &draft, &mut self.state.draws, &mut self.scratch)
+                {
+                    draft.place(problem, job, kind);
+                }
+            }
+        }
+        whole(&self.name, problem, &draft)
+    }
+
+    /// The type that the last decision gave each job most of.
+    fn held(&self, problem: &Problem) -> IndexVec<JobIndex, Option<WorkerTypeId>> {
+        let given = &self.state.given;
+        let of = |id: JobId| {
+            let place = given.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+            largest_share(&given[place].1)
+        };
+        problem.jobs().iter().map(|active| of(active.id)).collect()
+    }
+
+    /// The last decision once more.
+    fn repeated(&self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let rows = problem.jobs().ids().zip(&self.state.given);
+        let rows = rows.filter(|(_, (_, shares))| shares.iter().any(|share| *share > 0.0));
+        let rows = rows.map(|(job, (_, shares))| (Combination::single(job), shares.clone()));
+        let allocation = Allocation::check(problem, rows)
+            .map_err(|source| PolicyError::Allocation { policy: self.name.clone(), source })?;
+        Ok(Decision::of(allocation))
+    }
+}
+
+/// All of its time for each job that was given workers; those left free stay free.
+pub(in crate::learning) fn whole(
+    name: &str,
+    problem: &Problem,
+    draft: &Draft,
+) -> Result<Decision, PolicyError> {
+    let placed = draft.placed().map(|(job, kind)| (Combination::single(job), kind));
+    decide_whole(name, problem, placed, RoundRules::default())
+}
+
+impl Sequential {
+    /// The next gang of a decision; none = stop.
+    fn next(
+        &self,
+        problem: &Problem,
+        draft: &Draft,
+        draws: &mut Stream,
+        room: &mut Room,
+    ) -> Option<(JobIndex, WorkerTypeId)> {
+        let look = self.sight.look(problem, draft);
+        if look.is_empty() {
+            return None;
+        }
+        let Room { scratch, observation, mask, numbers } = room;
+        observation.resize(look.observation_length(), 0.0);
+        mask.resize(look.n_actions(), false);
+        numbers.resize(look.n_actions(), 0.0);
+        look.observe(problem, draft, observation);
+        look.mask(problem, draft, mask);
+        self.actor.logits(0, observation, scratch, numbers);
+        masked_softmax(numbers, mask);
+        look.decode(match self.choice {
+            Choice::Sampled => draw(numbers, draws.uniform()),
+            Choice::MostProbable => most_probable(numbers),
+        })
+    }
+}
+
+impl Policy for GangPolicy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let repeats = self.asked == Asked::Events && self.is_as_before(problem);
+        let decision = if repeats { self.repeated(problem)? } else { self.decide_anew(problem)? };
+        if !repeats {
+            let mut given: IndexVec<JobIndex, Vec<f64>> =
+                problem.jobs().iter().map(|_| vec![0.0; problem.n_types()]).collect();
+            for (job, shares) in of_jobs(&decision) {
+                given[job].copy_from_slice(shares);
+            }
+            let ids = problem.jobs().iter().map(|active| active.id);
+            self.state.given = ids.zip(given.iter().cloned()).collect();
+            self.state.given.sort_by_key(|(id, _)| *id);
+            self.state.workers = problem.cluster().types().iter().map(|kind| kind.n_workers).collect();
+        }
+        // What is given is all that runs: a job that fills a gap may fill it where it is slow, and lose its own place.
+        let rules = RoundRules {
+            skip_zero_priority: true,
+            recompute_after: Some(Seconds::ZERO),
+            ..RoundRules::default()
+        };
+        Ok(Decision { rules, ..decision })
+    }
+
+    fn state(&self) -> serde_json::Value {
+        serde_json::json!(self.state)
+    }
+
+    fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
+        self.state = restored(&self.name, state)?;
+        Ok(())
+    }
+}

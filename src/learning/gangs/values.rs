@@ -1,0 +1,142 @@
+//! Learned values, optimal placement: what each job is worth on each worker type is scored by a network, and the shares
+//! of the largest sum of values are found by linear programming.
+//!
+//! | symbol | meaning | unit |
+//! |---|---|---|
+//! | r_m, T`[m,j]` | steps remaining; steps/s on type j | steps, steps/s |
+//! | f`[m,j]` | features of job m on type j | |
+//! | V`[m,j]` | T`[m,j]` / r_m · exp(score(f`[m,j]`)): completions per hour, weighed | 1/h |
+//! | X`[m,j]` | time shares | |
+//!
+//!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
+//!
+//! Without a network every score is 0: what completes the most jobs per hour at this moment, which is the rule of
+//! Smith for service that may be interrupted, on workers that are not alike. The score learns what that rule does not see:
+//! what comes after the moment.
+
+use std::sync::Arc;
+
+use super::draft::Draft;
+use super::features::{N_FEATURES, of_pair};
+use crate::Allocation;
+use crate::index::{Id, JobIndex, WorkerTypeId};
+use crate::learning::actor::{Actor, Scratch};
+use crate::policy::program::ProgramPolicyError;
+use crate::policy::{
+    Decision, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine, ThroughputView,
+};
+use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+use crate::program::expression::Vocabulary;
+use crate::program::{Objective, ObjectiveText, Sense};
+
+/// Values this much smaller than the largest, on a logarithmic scale, count as this much smaller: a solver could not
+/// tell them from 0.
+const SPREAD_MAX: f64 = 12.0;
+
+/// Decides by values.
+#[derive(Debug)]
+pub struct ByValues {
+    scorer: Option<Arc<dyn Actor>>,
+    program: ProgramPolicy,
+    scratch: Scratch,
+}
+
+impl ByValues {
+    /// With these scores; without, all are 0.
+    ///
+    /// # Errors
+    /// If there is no such backend.
+    pub fn new(
+        name: &str,
+        scorer: Option<Arc<dyn Actor>>,
+        backend: Option<String>,
+    ) -> Result<Self, ProgramPolicyError> {
+        let text = ObjectiveText {
+            sense: Sense::Maximize,
+            objective: "sum_over_jobs(throughput)".to_owned(),
+            for_each_job: Vec::new(),
+            for_each_worker_type: Vec::new(),
+        };
+        let objective = Objective::check(&text, Vocabulary::default());
+        let program = ProgramPolicy::try_new(ProgramOptions {
+            name: name.to_owned(),
+            objective: objective.unwrap_or_else(|_| unreachable!("an objective of the language")),
+            view: ThroughputView::Measured,
+            pairs: false,
+            refine: Refine::None,
+            hierarchical: false,
+            discounted: false,
+            backend,
+        })?;
+        Ok(Self { scorer, program, scratch: Scratch::default() })
+    }
+
+    /// ln V: [n × K], row after row; −∞ where the job does not run.
+    fn logarithms(&mut self, problem: &Problem, draft: &Draft) -> Vec<f64> {
+        let mut row = [0.0; N_FEATURES];
+        let mut logarithms = Vec::with_capacity(problem.n_jobs() * problem.n_types());
+        for (job, active) in problem.jobs().enumerate() {
+            for (kind, of_type) in problem.cluster().types().enumerate() {
+                let speed = problem.throughput()[(job, kind)];
+                if speed == 0.0 || of_type.n_workers < active.scale_factor {
+                    logarithms.push(f64::NEG_INFINITY);
+                    continue;
+                }
+                let rate = speed / active.steps_remaining.get() * 3600.0;
+                let score = self.scorer.as_ref().map_or(0.0, |scorer| {
+                    of_pair(problem, draft, (job, kind), &mut row);
+                    let mut score = [0.0];
+                    scorer.logits(0, &row, &mut self.scratch, &mut score);
+                    score[0]
+                });
+                logarithms.push(rate.ln() + f64::from(score));
+            }
+        }
+        logarithms
+    }
+
+    /// The allocation of the largest sum.
+    pub(super) fn decide(
+        &mut self,
+        name: &str,
+        problem: &Problem,
+        draft: &Draft,
+    ) -> Result<Decision, PolicyError> {
+        let logarithms = self.logarithms(problem, draft);
+        let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let value = |logarithm: &f64| {
+            if logarithm.is_finite() { (logarithm - largest).max(-SPREAD_MAX).exp() } else { 0.0 }
+        };
+        let values: Vec<f64> = logarithms.iter().map(value).collect();
+        let mut worth = ProblemBuilder::new(Arc::clone(problem.cluster()));
+        worth.reserve(problem.n_jobs());
+        for (active, row) in problem.jobs().iter().zip(values.chunks_exact(problem.n_types())) {
+            let valued = ActiveJob { scale_factor: active.scale_factor, ..ActiveJob::new(active.id) };
+            worth.job(valued, row);
+        }
+        let worth = worth.build().map_err(|error| PolicyError::Infeasible {
+            policy: name.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let found = self.program.allocate(&worth)?;
+        let shares = &found.allocation;
+        let rows = shares.combinations().enumerate();
+        let rows = rows.map(|(row, jobs)| (*jobs, shares.shares().row(row).to_vec()));
+        let allocation = Allocation::check(problem, rows)
+            .map_err(|source| PolicyError::Allocation { policy: name.to_owned(), source })?;
+        Ok(Decision { allocation, ..found })
+    }
+}
+
+/// The type that each job has the largest share of: [n].
+pub(super) fn largest_share(shares: &[f64]) -> Option<WorkerTypeId> {
+    let given = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
+    let (place, _) = given.rev().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    Some(WorkerTypeId::from_index(place))
+}
+
+/// The shares of single jobs in a decision.
+pub(super) fn of_jobs(decision: &Decision) -> impl Iterator<Item = (JobIndex, &[f64])> {
+    let shares = decision.allocation.shares();
+    decision.allocation.combinations().enumerate().map(move |(row, jobs)| (jobs.first(), shares.row(row)))
+}

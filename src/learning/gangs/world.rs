@@ -1,0 +1,138 @@
+//! The world of decisions by gangs, as training documents have it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::course::{Course, Reward};
+use super::environment::{GangEnvironment, GangEnvironmentOptions};
+use super::look::Sight;
+use super::policy::{Asked, Decider, GangPolicy, Sequential};
+use super::values::ByValues;
+use crate::cluster::Cluster;
+use crate::learning::actor::{Actor, Choice};
+use crate::learning::environment::Status;
+use crate::learning::vectorized::Finished;
+use crate::spec::policy::ActorName;
+use crate::throughput::Throughputs;
+use crate::units::JobsPerHour;
+
+/// The most workers that a generated job needs.
+const SCALE_FACTOR_MAX: u32 = 8;
+
+/// Options of the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GangsWorld {
+    /// Who is to decide: `window`, `pairs` or `values`. Values are learned by `evolution` alone.
+    pub actor: ActorName,
+    /// A throughput matrix that ships with the program.
+    pub throughputs: String,
+    /// Workers of each of its types.
+    pub workers: u32,
+    /// Rates of arrival, in jobs per hour; the seed of an episode says which.
+    pub rates: Vec<f64>,
+    /// Jobs of an episode.
+    pub jobs: usize,
+    /// Whether some need several workers.
+    pub multi_worker: bool,
+    /// Jobs that are seen at once: by a window always, by pairs in training by reward only.
+    pub slots: usize,
+    /// What a reward is for.
+    pub reward: Reward,
+    /// Steps after which an episode is cut off.
+    pub step_limit: u64,
+}
+
+impl Default for GangsWorld {
+    fn default() -> Self {
+        Self {
+            actor: ActorName::Pairs,
+            throughputs: "osdi20".to_owned(),
+            workers: 4,
+            rates: vec![0.3, 0.45, 0.6],
+            jobs: 40,
+            multi_worker: false,
+            slots: 20,
+            reward: Reward::Presence,
+            step_limit: 100_000,
+        }
+    }
+}
+
+impl GangsWorld {
+    fn course(&self) -> Result<Course, String> {
+        let positive = "expected a whole number above 0";
+        for (field, value) in [
+            ("workers", u64::from(self.workers)),
+            ("jobs", self.jobs as u64),
+            ("slots", self.slots as u64),
+            ("step_limit", self.step_limit),
+        ] {
+            if value == 0 {
+                return Err(format!("`{field}` is 0, {positive}"));
+            }
+        }
+        if self.rates.is_empty() || !self.rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
+            return Err(format!("`rates` is {:?}, expected numbers above 0, at least one", self.rates));
+        }
+        if self.multi_worker && self.workers < SCALE_FACTOR_MAX {
+            let workers = self.workers;
+            return Err(format!(
+                "`workers` is {workers}, expected at least {SCALE_FACTOR_MAX}, as jobs need"
+            ));
+        }
+        let throughputs = Throughputs::embedded(&self.throughputs).map_err(|error| error.to_string())?;
+        let types = throughputs.worker_types().iter();
+        let workers: Vec<String> = types.map(|kind| format!("{kind}={}", self.workers)).collect();
+        let cluster: Cluster = workers.join(",").parse().map_err(|error| format!("{error}"))?;
+        let rates = self.rates.iter().map(|rate| JobsPerHour::new(*rate)).collect();
+        let (n_jobs, multi_worker) = (self.jobs, self.multi_worker);
+        Ok(Course { cluster, throughputs, rates, n_jobs, multi_worker })
+    }
+
+    fn sight(&self, in_training: bool) -> Result<Sight, String> {
+        match self.actor {
+            ActorName::Window => Ok(Sight::Window { n_slots: self.slots }),
+            ActorName::Pairs | ActorName::Values => {
+                Ok(Sight::Pairs { n_slots: in_training.then_some(self.slots) })
+            }
+            _ => Err("`actor` is a rule, expected `window`, `pairs` or `values`".to_owned()),
+        }
+    }
+
+    /// What makes environments, still to be reset, and the data that they are made of.
+    pub(in crate::learning) fn environments(
+        &self,
+    ) -> Result<(impl Fn() -> Option<GangEnvironment> + use<>, String), String> {
+        let options = GangEnvironmentOptions {
+            course: self.course()?,
+            sight: self.sight(true)?,
+            reward: self.reward,
+            step_limit: self.step_limit,
+        };
+        GangEnvironment::new(options.clone()).map_err(|error| error.to_string())?;
+        let data = format!("{:?}", options.course.throughputs);
+        Ok((move || GangEnvironment::new(options.clone()).ok(), data))
+    }
+
+    /// Plays the episode of a seed as the policy that these weights are for does: the return is less its mean completion
+    /// time in hours.
+    pub(in crate::learning) fn play(&self, actor: Arc<dyn Actor>, seed: u64) -> Result<Finished, String> {
+        let decider = if self.actor == ActorName::Values {
+            let values = ByValues::new("gangs", Some(actor), None).map_err(|error| error.to_string())?;
+            Decider::Values(Box::new(values))
+        } else {
+            let sight = self.sight(false)?;
+            Decider::Sequential(Sequential { actor, sight, choice: Choice::MostProbable })
+        };
+        let policy = GangPolicy::new("gangs", decider, Asked::Events, seed);
+        let hours = self.course()?.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
+        Ok(Finished { total_reward: -hours, n_steps: self.jobs, status: Status::Terminated })
+    }
+
+    /// Does a scorer decide, or else dense layers over all that is seen?
+    pub(in crate::learning) fn is_scored(&self) -> bool {
+        self.actor != ActorName::Window
+    }
+}

@@ -1,0 +1,120 @@
+//! Learned policies in files: which network decides, from which weights, and when.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::document::Document;
+use crate::spec::document::{Source, SpecError};
+use crate::spec::lookup::read_bytes;
+use crate::spec::nearest::{name_list, suggestion};
+
+/// Who decides which job gets its workers of which type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorName {
+    /// One gang after another, by a network over a window of jobs, as in DL2.
+    Window,
+    /// One gang after another, by a network that scores each job on each type alike.
+    Pairs,
+    /// All at once: the allocation of the largest sum of values, which a network scores; without weights all scores are 0.
+    Values,
+    /// One gang after another, each that fits as likely, and as likely to stop.
+    Uniform,
+    /// The same, without stopping while any fits.
+    UniformBusy,
+    /// One gang after another, that with the least time left × workers first.
+    LeastService,
+}
+
+impl ActorName {
+    /// Can it decide without weights? Does it look at any?
+    fn weights(self) -> (bool, bool) {
+        match self {
+            Self::Window | Self::Pairs => (false, true),
+            Self::Values => (true, true),
+            Self::Uniform | Self::UniformBusy | Self::LeastService => (true, false),
+        }
+    }
+}
+
+/// When a learned policy decides anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedName {
+    /// At the first boundary after a job has come or gone.
+    #[default]
+    Events,
+    /// At every boundary.
+    Rounds,
+}
+
+/// How an action is chosen from probabilities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceName {
+    /// The most probable.
+    #[default]
+    MostProbable,
+    /// Drawn with its probability.
+    Sampled,
+}
+
+/// A learned policy, or a control of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Learned {
+    /// Who decides.
+    pub actor: ActorName,
+    /// The weights: a name, or the path of a file.
+    pub weights: Option<String>,
+    /// When it decides anew.
+    pub asked: AskedName,
+    /// How an action is chosen.
+    pub choice: ChoiceName,
+}
+
+/// Checks that the fields of a learned policy fit together.
+pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, SpecError> {
+    let Some(actor) = document.actor else {
+        let help = Some("as in `actor: pairs`".to_owned());
+        return Err(source.error_at("kind", "a learned policy needs `actor`", help));
+    };
+    let (optional, looked_at) = actor.weights();
+    match &document.weights {
+        None if !optional => {
+            let help =
+                Some("the name of weights that ship with the program, or a file that `apportion train` made");
+            Err(source.error_at("actor", "this actor needs `weights`", help.map(str::to_owned)))
+        }
+        Some(_) if !looked_at => {
+            Err(source.error_at_key("weights", "this actor is a rule and would ignore `weights`", None))
+        }
+        _ => Ok(Learned {
+            actor,
+            weights: document.weights.clone(),
+            asked: document.asked.unwrap_or_default(),
+            choice: document.choice.unwrap_or_default(),
+        }),
+    }
+}
+
+/// Weights that ship with the program, by name.
+pub const WEIGHTS: [(&str, &[u8]); 0] = [];
+
+/// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator or ends in
+/// `.safetensors` is a path.
+///
+/// # Errors
+/// If there is neither; says which names there are.
+pub fn load_weights(name_or_path: &str) -> Result<Vec<u8>, SpecError> {
+    if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok(bytes.to_vec());
+    }
+    let is_path = name_or_path.contains(std::path::is_separator) || name_or_path.ends_with(".safetensors");
+    if is_path {
+        return read_bytes(name_or_path);
+    }
+    let names = || WEIGHTS.iter().map(|(name, _)| *name);
+    let message =
+        format!("unknown weights `{name_or_path}`, expected a file or one of {}", name_list(names()));
+    Err(SpecError::about("", message, suggestion(name_or_path, names())))
+}
