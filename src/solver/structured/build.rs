@@ -37,9 +37,9 @@ impl Group {
         Self { shape: shape.clone(), uniform: uniform.map(<[u32]>::to_vec), tiles: Vec::new(), n_blocks: 0 }
     }
 
-    fn push(&mut self, block: u32, gathered: &Gathered, small: f64) {
+    fn push(&mut self, block: u32, gathered: &Gathered) {
         if self.n_blocks.is_multiple_of(BLOCKS_MAX) {
-            self.tiles.push(Tile::new(self.shape.clone(), self.uniform.clone(), small));
+            self.tiles.push(Tile::new(self.shape.clone(), self.uniform.clone()));
         }
         self.n_blocks += 1;
         if let Some(tile) = self.tiles.last_mut() {
@@ -48,16 +48,14 @@ impl Group {
     }
 }
 
-/// Reads every block into a tile of its shape, or a dense one.
-pub(super) fn build(scaled: &Scaled<'_>, linking: Linking, parallel: bool) -> Interior {
-    let n_blocks = scaled.structure.n_blocks();
-    let small = 1.0 / (n_blocks.max(1) as f64);
+/// Every block, in a tile of its shape or by itself.
+pub(super) fn blocks(scaled: &Scaled<'_>) -> (Vec<Tile>, Vec<DenseBlock>) {
     let links = Links::of(scaled);
     let mut gathered = Gathered::default();
     let mut groups: Vec<Group> = Vec::new();
     let mut dense = Vec::new();
     let mut last = 0;
-    for block in 0..n_blocks {
+    for block in 0..scaled.structure.n_blocks() {
         gathered.read(scaled, &links, block);
         let position = index(block);
         if gathered.shape.k > COLUMNS_MAX || gathered.shape.kinds.len() > 2 {
@@ -65,22 +63,16 @@ pub(super) fn build(scaled: &Scaled<'_>, linking: Linking, parallel: bool) -> In
             continue;
         }
         last = place(&mut groups, last, &gathered);
-        groups[last].push(position, &gathered, small);
+        groups[last].push(position, &gathered);
     }
-    let tiles = merged(groups, scaled, &links, small);
+    (merged(groups, scaled, &links), dense)
+}
+
+/// An objective below this is judged absolutely.
+pub(super) fn unit(scaled: &Scaled<'_>) -> f64 {
     let weights =
         (0..scaled.program.cones.len()).map(|cone| (scaled.weight(cone).0 * scaled.objective).abs());
-    let unit = weights.fold(OBJECTIVE_MIN, f64::max);
-    Interior {
-        tiles,
-        dense,
-        linking,
-        shares: 1.0,
-        parallel,
-        has_logarithms: !scaled.program.is_linear(),
-        unit,
-        iterations: 0,
-    }
+    weights.fold(OBJECTIVE_MIN, f64::max)
 }
 
 /// The group of a block: the last one's, one found, or a new one.
@@ -101,7 +93,7 @@ fn place(groups: &mut Vec<Group>, last: usize, gathered: &Gathered) -> usize {
 }
 
 /// The tiles of all groups, small ones of a shape put together.
-fn merged(groups: Vec<Group>, scaled: &Scaled<'_>, links: &Links, small: f64) -> Vec<Tile> {
+fn merged(groups: Vec<Group>, scaled: &Scaled<'_>, links: &Links) -> Vec<Tile> {
     let mut tiles = Vec::new();
     let mut mixed: Vec<(Group, Vec<u32>)> = Vec::new();
     let shapes: Vec<Shape> = groups.iter().map(|group| group.shape.clone()).collect();
@@ -122,7 +114,7 @@ fn merged(groups: Vec<Group>, scaled: &Scaled<'_>, links: &Links, small: f64) ->
         blocks.sort_unstable();
         for block in blocks {
             gathered.read(scaled, links, block as usize);
-            group.push(block, &gathered, small);
+            group.push(block, &gathered);
         }
         tiles.extend(group.tiles);
     }
@@ -130,6 +122,32 @@ fn merged(groups: Vec<Group>, scaled: &Scaled<'_>, links: &Links, small: f64) ->
 }
 
 impl Interior {
+    /// Blocks that stand nowhere yet.
+    pub(super) fn of(
+        mut tiles: Vec<Tile>,
+        dense: Vec<DenseBlock>,
+        linking: Linking,
+        unit: f64,
+        parallel: bool,
+    ) -> Self {
+        let n_blocks = dense.len() + tiles.iter().map(|tile| tile.blocks.len()).sum::<usize>();
+        for tile in &mut tiles {
+            tile.open_steps(1.0 / n_blocks.max(1) as f64);
+        }
+        let logarithmic = |kinds: &[Kind]| kinds.contains(&Kind::Logarithm);
+        let has_logarithms = tiles.iter().any(|tile| logarithmic(&tile.kinds))
+            || dense.iter().any(|block| logarithmic(&block.data().shape.kinds));
+        let (shares, offset, iterations) = (1.0, 0.0, 0);
+        Self { tiles, dense, linking, shares, parallel, has_logarithms, unit, offset, iterations }
+    }
+
+    /// Blocks that stand at an optimum.
+    pub(super) fn ended(tiles: Vec<Tile>, linking: Linking, iterations: u32) -> Self {
+        let (parallel, has_logarithms) = (false, false);
+        let (shares, unit, offset, dense) = (1.0, OBJECTIVE_MIN, 0.0, Vec::new());
+        Self { tiles, dense, linking, shares, parallel, has_logarithms, unit, offset, iterations }
+    }
+
     /// Starts well inside: shares that use part of their rows, a level that leaves slack, duals that make every
     /// product the same.
     pub(super) fn start(&mut self) {

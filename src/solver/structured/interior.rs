@@ -56,6 +56,8 @@ pub(super) struct Interior {
     pub(super) has_logarithms: bool,
     /// An objective below this is judged absolutely.
     pub(super) unit: f64,
+    /// What is added to the objective.
+    pub(super) offset: f64,
     pub(super) iterations: u32,
 }
 
@@ -249,8 +251,8 @@ impl Interior {
             gap: sums.complementarity.abs(),
             primal_residual: sums.primal_residual,
             dual_residual: sums.dual_residual,
-            primal: sums.primal,
-            dual: sums.dual,
+            primal: sums.primal + self.offset,
+            dual: sums.dual + self.offset,
         }
     }
 

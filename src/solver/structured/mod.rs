@@ -29,6 +29,12 @@
 //! (Gondzio 1996). Shares of the barrier follow what a block is worth, so that jobs unlike by orders of magnitude
 //! settle together. It ends in the relative interior of the optimal face.
 //!
+//! # Few of many
+//!
+//! Of many blocks all but a few are at a vertex that the prices of the linking rows alone tell. Linear programs of
+//! many blocks are sifted (`sift`): the path is followed for the few only. Where that does not settle, it is
+//! followed for all.
+//!
 //! # Why the bound holds
 //!
 //! Nothing here vouches for an answer. Duals of rows and cones are handed out with it, and a certificate computes
@@ -45,18 +51,25 @@ mod target;
 mod linking;
 mod kernel;
 mod tally;
+#[macro_use]
 mod passes;
+mod vertex;
+mod survey;
 mod dense;
 mod interior;
 mod build;
+mod restricted;
+mod sift;
 mod recover;
 
 use crate::program::{Program, Range};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::certificate::dual_bound;
 use crate::solver::intake::{admit, without_columns};
-use interior::End;
+use crate::solver::timing::Stopwatch;
+use interior::{End, Interior};
 use scale::Scaled;
+use sift::{Sizes, sift};
 use structure::Structure;
 
 const NAME: &str = "structured";
@@ -95,8 +108,21 @@ impl Backend for Structured {
         limits: &Limits,
         _warm: Option<&WarmStart>,
     ) -> Result<Solution, SolveError> {
-        if let Some(answer) = admit(self, program)? {
-            return Ok(answer);
+        self.solve_sifting(program, limits, Sizes::USUAL).map(|(answer, _)| answer)
+    }
+}
+
+impl Structured {
+    /// Solves a program; says too whether sifting was enough.
+    fn solve_sifting(
+        self,
+        program: &Program,
+        limits: &Limits,
+        sizes: Sizes,
+    ) -> Result<(Solution, bool), SolveError> {
+        let whole = |answer| Ok((answer, false));
+        if let Some(answer) = admit(&self, program)? {
+            return whole(answer);
         }
         let declined = |reason| SolveError::Declined { backend: NAME, reason };
         let structure = Structure::of(program).map_err(declined)?;
@@ -105,14 +131,25 @@ impl Backend for Structured {
         }
         let scaled = Scaled::of(program, &structure);
         let Some(linking) = scaled.linking_system() else {
-            return Ok(without_columns(Termination::Infeasible));
+            return whole(without_columns(Termination::Infeasible));
         };
+        let clock = Stopwatch::start();
+        let (mut tiles, dense) = build::blocks(&scaled);
+        let unit = build::unit(&scaled);
+        if dense.is_empty()
+            && let Some((linking, iterations)) = sift(&mut tiles, &linking, unit, limits, sizes)
+        {
+            let interior = Interior::ended(tiles, linking, iterations);
+            return Ok((recover::solution(&scaled, &interior, Termination::Optimal), true));
+        }
         let threads = if structure.n_blocks() >= PARALLEL_BLOCKS_MIN { limits.threads as usize } else { 1 };
         let pool = (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build());
         // without a pool the same sums are taken one after another
         let pool = pool.and_then(Result::ok);
-        let mut interior = build::build(&scaled, linking, pool.is_some());
+        let mut interior = Interior::of(tiles, dense, linking, unit, pool.is_some());
         interior.start();
+        let limits =
+            &Limits { time: limits.time.map(|time| time.saturating_sub(clock.elapsed())), ..*limits };
         let end = match &pool {
             Some(pool) => pool.install(|| interior.follow(limits)),
             None => interior.follow(limits),
@@ -126,15 +163,15 @@ impl Backend for Structured {
         };
         let answer = recover::solution(&scaled, &interior, termination);
         if termination == Termination::Optimal {
-            return Ok(answer);
+            return whole(answer);
         }
         if proves_infeasible(program, &answer) {
-            return Ok(without_columns(Termination::Infeasible));
+            return whole(without_columns(Termination::Infeasible));
         }
         if is_ray(program, &answer.columns) {
-            return Ok(without_columns(Termination::InfeasibleOrUnbounded));
+            return whole(without_columns(Termination::InfeasibleOrUnbounded));
         }
-        Ok(answer)
+        whole(answer)
     }
 }
 
@@ -173,5 +210,7 @@ fn is_ray(program: &Program, columns: &[f64]) -> bool {
         && (0..program.n_rows()).all(row_kept)
 }
 
+#[cfg(test)]
+mod sift_tests;
 #[cfg(test)]
 mod tests;

@@ -159,8 +159,6 @@ pub(super) struct Tile {
     pub(super) uniform: Option<Vec<u32>>,
     /// The linking row of each entry of each block: [chunks × entries]; empty if uniform.
     pub(super) links: Vec<[u32; LANES]>,
-    /// The cost of a block that only fills a chunk.
-    small: f64,
     /// The blocks, in order.
     pub(super) blocks: Vec<u32>,
     pub(super) n_chunks: usize,
@@ -189,14 +187,13 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// A tile for blocks of this shape. `small`: the cost of what only fills a chunk.
-    pub(super) fn new(shape: Shape, uniform: Option<Vec<u32>>, small: f64) -> Self {
+    /// A tile for blocks of this shape.
+    pub(super) fn new(shape: Shape, uniform: Option<Vec<u32>>) -> Self {
         let kind = |row: usize| shape.kinds.get(row).copied().unwrap_or(Kind::Absent);
         Self {
             kinds: [kind(0), kind(1)],
             shape,
             uniform,
-            small,
             links: Vec::new(),
             blocks: Vec::new(),
             n_chunks: 0,
@@ -243,12 +240,11 @@ impl Tile {
         }
     }
 
-    /// Room for eight more blocks, each of which costs what it has and is in nothing: min x, x ≥ 0, with rows
-    /// slack = 1, or x = 1 for equations.
+    /// Room for eight more blocks, each of which is in nothing: x ≥ 0, with rows slack = 1, or x = 1 for equations.
     fn push_chunk(&mut self) {
         self.n_chunks += 1;
         let (k, n) = (self.shape.k, self.n_chunks);
-        self.cost.resize(n * k, Lane::all(self.small));
+        self.cost.resize(n * k, Lane::ZERO);
         self.coefficients.resize(n * 2 * k, Lane::ZERO);
         for row in (0..2).filter(|row| self.kinds[*row] == Kind::Equal) {
             self.coefficients[(n - 1) * 2 * k + row * k + row.min(k - 1)] = Lane::ONE;
@@ -256,16 +252,66 @@ impl Tile {
         self.link_values.resize(n * self.shape.entries.len(), Lane::ZERO);
         self.level_values.resize(n * self.shape.levels.len(), Lane::ZERO);
         self.bounds.resize(n * 2, Lane::ONE);
-        self.weights.resize(n * 2, Lane::all(self.small));
-        self.shares.resize(n, Lane::ONE);
+        self.weights.resize(n * 2, Lane::ZERO);
         if self.uniform.is_none() {
             self.links.resize(n * self.shape.entries.len(), [0; LANES]);
         }
-        for list in [&mut self.primal, &mut self.dual] {
-            list.resize(n * (k + 2), Lane::ONE);
+    }
+
+    /// Room for where the blocks stand.
+    pub(super) fn open(&mut self) {
+        let pairs = self.n_chunks * (self.shape.k + 2);
+        self.primal.resize(pairs, Lane::ONE);
+        self.dual.resize(pairs, Lane::ONE);
+    }
+
+    /// Room for steps too. `small`: the cost of what only fills a chunk.
+    pub(super) fn open_steps(&mut self, small: f64) {
+        self.open();
+        for lane in self.blocks.len()..self.n_chunks * LANES {
+            let (chunk, lane, k) = (lane / LANES, lane % LANES, self.shape.k);
+            self.cost[chunk * k..(chunk + 1) * k].iter_mut().for_each(|cost| cost.0[lane] = small);
+            self.weights[chunk * 2..chunk * 2 + 2].iter_mut().for_each(|weight| weight.0[lane] = small);
         }
-        for list in [&mut self.primal_step, &mut self.dual_step] {
-            list.resize(n * (k + 2), Lane::ZERO);
+        let pairs = self.n_chunks * (self.shape.k + 2);
+        self.shares.resize(self.n_chunks, Lane::ONE);
+        self.primal_step.resize(pairs, Lane::ZERO);
+        self.dual_step.resize(pairs, Lane::ZERO);
+    }
+
+    /// A tile for blocks like those of `other`.
+    pub(super) fn like(other: &Self) -> Self {
+        Self::new(other.shape.clone(), other.uniform.clone())
+    }
+
+    /// Adds a block of a tile of the same shape and linking rows; what it costs and takes of linking rows is
+    /// multiplied by `factor`.
+    pub(super) fn push_from(&mut self, other: &Self, position: usize, factor: f64) {
+        let (chunk, lane) = (position / LANES, position % LANES);
+        let to = self.blocks.len() % LANES;
+        if to == 0 {
+            self.push_chunk();
+        }
+        self.blocks.push(other.blocks[position]);
+        let new = self.n_chunks - 1;
+        let (k, entries, levels) = (self.shape.k, self.shape.entries.len(), self.shape.levels.len());
+        let copy = |list: &mut [Lane], from: &[Lane], stride: usize, factor: f64| {
+            let from = &from[chunk * stride..(chunk + 1) * stride];
+            for (place, value) in list[new * stride..].iter_mut().zip(from) {
+                place.0[to] = value.0[lane] * factor;
+            }
+        };
+        copy(&mut self.cost, &other.cost, k, factor);
+        copy(&mut self.coefficients, &other.coefficients, 2 * k, 1.0);
+        copy(&mut self.link_values, &other.link_values, entries, factor);
+        copy(&mut self.level_values, &other.level_values, levels, 1.0);
+        copy(&mut self.bounds, &other.bounds, 2, 1.0);
+        copy(&mut self.weights, &other.weights, 2, factor);
+        if self.uniform.is_none() {
+            let from = &other.links[chunk * entries..(chunk + 1) * entries];
+            for (place, row) in self.links[new * entries..].iter_mut().zip(from) {
+                place[to] = row[lane];
+            }
         }
     }
 }

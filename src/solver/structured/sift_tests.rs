@@ -1,0 +1,201 @@
+//! Sifted answers against certificates, against the path followed for all, and against another solver.
+
+use super::*;
+use crate::program::Sense;
+use crate::solver::{Certificate, registry};
+
+/// Small samples, so that small programs are sifted.
+const SMALL: Sizes = Sizes { blocks_min: 100, sample_max: 50 };
+/// Nothing is sifted.
+const NEVER: Sizes = Sizes { blocks_min: usize::MAX, sample_max: 1 };
+
+/// Numbers in [0, 1), the same for a seed on every machine (Knuth's MMIX constants).
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (0..n).rev().find(|at| self.next() * (*at as f64 + 1.0) < 1.0).unwrap_or(0)
+    }
+}
+
+/// What makes a program hard, or not one that has an optimum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Numbers all different.
+    Distinct,
+    /// Speeds of 1 and 2 only: ties everywhere.
+    Ties,
+    /// A few kinds of jobs, many of each.
+    FewKinds,
+    /// Some jobs cannot run on some types.
+    Zeros,
+    /// A type has no workers.
+    NoWorkers,
+    /// More workers than can be used.
+    Plenty,
+    /// The level must be higher than any can be.
+    Infeasible,
+    /// Some jobs may have negative time without end.
+    Unbounded,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Distinct,
+    Kind::Ties,
+    Kind::FewKinds,
+    Kind::Zeros,
+    Kind::NoWorkers,
+    Kind::Plenty,
+    Kind::Infeasible,
+    Kind::Unbounded,
+];
+
+/// Jobs on types: the level of the worst (with the sum at a level held where `held`), or the sum alone.
+fn program(kind: Kind, seed: u64, levelled: bool, held: Option<f64>) -> Program {
+    let mut draws = Draws(seed * 8 + kind as u64);
+    (0..20).for_each(|_| _ = draws.next());
+    let (n, k) = (200 + draws.below(120), 1 + draws.below(4));
+    let share = Range { lower: 0.0, upper: 1.0 };
+    let mut program = Program::new(Sense::Maximize);
+    let kinds: Vec<Vec<f64>> =
+        (0..5).map(|_| (0..k).map(|_| 10.0_f64.powf(draws.next())).collect()).collect();
+    let mut rates: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..n {
+        let own = 10.0_f64.powf(draws.next());
+        let mut rate: Vec<f64> = match kind {
+            Kind::Ties => (0..k).map(|_| 1.0 + draws.below(2) as f64).collect(),
+            Kind::FewKinds => kinds[draws.below(5)].clone(),
+            _ => (0..k).map(|_| own * 10.0_f64.powf(-draws.next())).collect(),
+        };
+        if kind == Kind::Zeros {
+            let sure = draws.below(k);
+            for (at, rate) in rate.iter_mut().enumerate() {
+                *rate = if at == sure || draws.next() < 0.5 { *rate } else { 0.0 };
+            }
+        }
+        rates.push(rate);
+    }
+    for rate in &rates {
+        for rate in rate {
+            let cost = if levelled && held.is_none() { 0.0 } else { rate / 10.0 };
+            let open = kind == Kind::Unbounded && draws.next() < 0.1;
+            let range = if open { Range::at_most(1.0) } else { Range::NON_NEGATIVE };
+            program.push_column(
+                range,
+                if open { range } else { share },
+                if open { -cost - 0.1 } else { cost },
+            );
+        }
+    }
+    for m in 0..n {
+        program.push_row(Range::at_most(1.0), (0..k).map(|j| (m * k + j, 1.0)));
+    }
+    let part = if kind == Kind::Plenty { 2.0 } else { 0.3 };
+    for j in 0..k {
+        let room = if kind == Kind::NoWorkers && j > 0 { 0.0 } else { part * n as f64 / k as f64 };
+        let sizes: Vec<(usize, f64)> =
+            (0..n).map(|m| (m * k + j, [1.0, 1.0, 2.0, 4.0][m % 4] / 4.0)).collect();
+        program.push_row(Range::at_most(room), sizes);
+    }
+    if levelled {
+        let least = if kind == Kind::Infeasible { 1e3 } else { held.unwrap_or(0.0) };
+        let range = Range { lower: least, upper: f64::INFINITY };
+        let cost = if held.is_none() { 1.0 } else { 0.0 };
+        let level = program.push_column(range, Range { lower: least, upper: 2e3 }, cost);
+        for (m, rate) in rates.iter().enumerate() {
+            let terms = rate.iter().enumerate().filter(|(_, rate)| **rate > 0.0);
+            let terms = terms.map(|(j, rate)| (m * k + j, rate / 10.0));
+            program.push_row(Range::at_least(0.0), terms.chain([(level, -1.0)]));
+        }
+    }
+    program
+}
+
+/// The answer and whether it was sifted, checked: an answer that claims to be optimal is.
+fn checked(program: &Program, sizes: Sizes) -> (Solution, bool) {
+    let (answer, sifted) = Structured.solve_sifting(program, &Limits::default(), sizes).unwrap();
+    if answer.termination == Termination::Optimal {
+        let certificate = Certificate::of(program, &answer);
+        assert!(certificate.optimal && certificate.gap_relative < 1e-8, "{certificate:?}");
+        assert!(certificate.violation_max < 1e-8, "{certificate:?}");
+    }
+    assert!(!sifted || answer.termination == Termination::Optimal);
+    (answer, sifted)
+}
+
+/// Compares one program's answers; true if it was sifted.
+fn compared(program: &Program, what: &str) -> bool {
+    let (answer, sifted) = checked(program, SMALL);
+    let (whole, _) = checked(program, NEVER);
+    if !sifted {
+        assert_eq!(answer.termination, whole.termination, "{what}");
+    }
+    // a level that is held leaves the path for all no room: it may end short of an optimum
+    if answer.termination != Termination::Optimal || whole.termination != Termination::Optimal {
+        let none = [whole.termination, answer.termination].contains(&Termination::Infeasible);
+        assert!(!(sifted && none), "{what}");
+        return sifted;
+    }
+    let near = |other: f64| (answer.objective - other).abs() <= 1e-7 * other.abs().max(1e-3);
+    assert!(near(whole.objective), "{what}: {} and {}", answer.objective, whole.objective);
+    if let Ok(mut simplex) = registry::backend("highs-simplex") {
+        let other = simplex.solve(program, &Limits::default(), None).unwrap();
+        assert!(near(other.objective), "{what}: {} and {}", answer.objective, other.objective);
+    }
+    sifted
+}
+
+#[test]
+fn sifted_optima_are_those_of_other_solvers() {
+    for kind in KINDS {
+        let (mut sifted, mut all) = (0, 0);
+        for seed in 0..5 {
+            let levels = program(kind, seed, true, None);
+            sifted += u32::from(compared(&levels, &format!("{kind:?} {seed} level")));
+            let (first, _) = checked(&levels, NEVER);
+            all += 1;
+            if first.termination == Termination::Optimal {
+                let second = program(kind, seed, true, Some(first.objective * (1.0 - 1e-9)));
+                sifted += u32::from(compared(&second, &format!("{kind:?} {seed} held")));
+                all += 1;
+            }
+            let sum = program(kind, seed, false, None);
+            sifted += u32::from(compared(&sum, &format!("{kind:?} {seed} sum")));
+            all += 1;
+        }
+        eprintln!("{kind:?}: {sifted} of {all} sifted");
+        if matches!(kind, Kind::Distinct | Kind::Zeros) {
+            assert!(sifted * 2 > all, "{kind:?}: {sifted} of {all}");
+        }
+    }
+}
+
+#[test]
+fn sifting_does_not_depend_on_the_order_of_blocks() {
+    let drawn = (0..9).map(|seed| program(Kind::Distinct, seed, true, None));
+    let sifted = drawn.map(|program| (checked(&program, SMALL), program)).find(|((_, sifted), _)| *sifted);
+    let ((answer, _), program) = sifted.expect("one that is sifted");
+    // jobs are turned around: their columns, their rows and their levels' rows; the level is the last column
+    let (n, k) = (program.n_columns() - 1, program.row(0).len());
+    let place = |column: usize| if column == n { n } else { n - k - column / k * k + column % k };
+    let mut turned = Program::new(program.sense);
+    for column in 0..=n {
+        let from = place(column);
+        turned.push_column(program.columns[from], program.implied[from], program.cost[from]);
+    }
+    let jobs = n / k;
+    for row in (0..jobs).rev().chain(jobs..jobs + k).chain((jobs + k..program.n_rows()).rev()) {
+        turned.push_row(program.rows[row], program.row(row).map(|(column, value)| (place(column), value)));
+    }
+    let (other, sifted) = checked(&turned, SMALL);
+    assert!(sifted);
+    for (column, one) in answer.columns.iter().enumerate() {
+        let other = other.columns[place(column)];
+        assert!((one - other).abs() < 1e-6, "{one} and {other}");
+    }
+}
