@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Show, Space, Status, Transition};
+use super::evaluation::play;
+use super::vectorized::Finished;
 use crate::throughput::ThroughputsError;
 use crate::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use crate::world::WorldPolicy as _;
 use crate::world::dl2::{
     Arrivals, Dl2Episode, Dl2Options, Dl2Policy, Dl2Speeds, EpisodeOptions, ObservationKind, RewardKind,
-    SpeedModel, SpeedOptions, Window, WorkloadError, WorkloadOptions, generate, parse_named, world,
+    SLOT_S, SpeedModel, SpeedOptions, Window, WorkloadError, WorkloadOptions, generate, parse_named, world,
 };
 
 /// What an environment is made of.
@@ -80,6 +83,14 @@ impl Dl2Environment {
     /// The episode as it is.
     pub fn episode(&self) -> &Dl2Episode {
         &self.episode
+    }
+
+    /// Plays the episode of a seed. The return is less the mean completion time in slots, whatever a slot is worth in
+    /// training: parts of work done add up to the number of jobs whoever decides.
+    pub(super) fn judge(mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Finished, String> {
+        let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
+        let completion_s = self.episode.world().summary().completion_s;
+        Ok(Finished { total_reward: -completion_s / SLOT_S, ..played })
     }
 }
 
@@ -256,6 +267,7 @@ pub fn demonstrate_rule(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learning::actor::UniformActor;
     use crate::learning::checker::{CheckOptions, check};
 
     #[test]
@@ -284,6 +296,16 @@ mod tests {
             assert_eq!(report.n_terminated, 2);
             check(|| make(9), CheckOptions { n_episodes: 1, ..CheckOptions::default() }).assert_passed();
         }
+    }
+
+    #[test]
+    fn an_actor_is_judged_by_completion_times() {
+        let small = Dl2World { servers: 4, jobs: 6, epochs: 300, window: 5, ..Dl2World::default() };
+        let environment = small.environment(&ElasticThroughputs::dl2()).unwrap();
+        let judged = environment.clone().judge(&UniformActor, Choice::Sampled, 1).unwrap();
+        let played = play(&mut environment.clone(), &UniformActor, Choice::Sampled, 1).unwrap();
+        assert!((played.total_reward - 6.0).abs() < 1e-3, "parts of the work of six jobs");
+        assert!(judged.total_reward < 0.0 && judged.n_steps == played.n_steps, "{judged:?}");
     }
 
     #[test]

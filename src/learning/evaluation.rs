@@ -24,7 +24,11 @@ pub fn evaluate<E: Environment>(
     seeds.par_iter().map(|seed| play(&mut make(), actor, choice, *seed)).collect()
 }
 
-fn play<E: Environment>(
+/// Plays the episode of a seed; the environment is left at its end.
+///
+/// # Errors
+/// If it refuses an action that its mask allows.
+pub fn play<E: Environment>(
     environment: &mut E,
     actor: &dyn Actor,
     choice: Choice,

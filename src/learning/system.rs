@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::actor::Actor;
+use super::actor::{Actor, Choice};
 use super::deepshare::{DeepShareEnvironment, Workloads};
 use super::dl2::{Dl2World, demonstrate_rule};
 use super::environment::{Environment, Show};
@@ -29,15 +29,15 @@ pub struct System {
     pub data_digest: String,
     /// The network that decides, if it is not dense layers: its name in files.
     pub own_network: Option<&'static str>,
-    /// Plays an episode as the finished policy will, where that is not how the environment does.
+    /// Plays an episode to judge an actor, where that is not by the environment's rewards.
     pub play: Option<Play>,
     /// Shows what others do.
     pub demonstrate: Option<Demonstrate>,
     make: Arc<dyn Fn() -> Box<dyn Environment> + Send + Sync>,
 }
 
-/// Plays the episode of a seed; says why it cannot.
-pub type Play = Arc<dyn Fn(Arc<dyn Actor>, u64) -> Result<Finished, String> + Send + Sync>;
+/// Plays the episode of a seed; says why it cannot. The return is less the mean completion time.
+pub type Play = Arc<dyn Fn(Arc<dyn Actor>, Choice, u64) -> Result<Finished, String> + Send + Sync>;
 
 /// Plays the episode of a seed as a teacher decides, and shows each action; says why it cannot.
 pub type Demonstrate = Arc<dyn Fn(&Teacher<'_>, u64, &mut Show<'_>) -> Result<(), String> + Send + Sync>;
@@ -238,12 +238,12 @@ impl System {
         let tables = ElasticThroughputs::dl2();
         let data_digest = sha256(format!("{tables:?}").as_bytes());
         let first = options.environment(&tables).map_err(|reason| SystemError::World { reason })?;
-        let again = first.clone();
+        let (again, judged) = (first.clone(), first.clone());
         Ok(Self {
             name: "dl2",
             data_digest,
             own_network: None,
-            play: None,
+            play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
             })),
@@ -267,7 +267,7 @@ impl System {
                     .map_err(|error| error.to_string())
             })),
             make: Arc::new(move || Box::new(make().unwrap_or_else(lost))),
-            play: Some(Arc::new(move |actor, seed| options.play(actor, seed))),
+            play: Some(Arc::new(move |actor, choice, seed| options.play(actor, choice, seed))),
         })
     }
 

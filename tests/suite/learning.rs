@@ -30,6 +30,40 @@ fn a_file_that_is_no_saved_policy_is_refused() {
     assert!(!Path::new(&out).exists());
 }
 
+#[test]
+fn learned_policies_run_where_others_do() {
+    for policy in ["dl2", "learned_pairs", "learned_values", "random_gangs"] {
+        let cluster = "v100=2,p100=2,k80=2";
+        let run = ["simulate", "--policy", policy, "--cluster", cluster, "--rate", "0.2", "--jobs", "8"];
+        let output = apportion(&[&run[..], &["--format", "json"]].concat());
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{policy}: {message}");
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let average = result["average_jct"].as_f64().expect("a number");
+        assert!(average > 0.0, "{policy}: {average}");
+    }
+}
+
+#[test]
+fn weights_of_another_actor_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = path(folder.path(), "mine.yaml");
+    let check = |actor: &str, weights: &str, expected: &str| {
+        let text = format!(
+            "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: learned\nactor: {actor}\nweights: {weights}\n"
+        );
+        std::fs::write(&file, text).expect("written");
+        assert_refused(&["policies", "check", &file], expected);
+    };
+    check("window", "learned_pairs", "its network is not a network over a window of jobs");
+    check("values", "dl2", "its network is not a scorer");
+    check("pairs", "learned_pair", "unknown weights `learned_pair`");
+    check("pairs", "nowhere.safetensors", "there is no such file");
+    let damaged = path(folder.path(), "damaged.safetensors");
+    std::fs::write(&damaged, b"nothing").expect("written");
+    check("pairs", &damaged, "not a whole safetensors file");
+}
+
 #[cfg(not(feature = "learn"))]
 #[test]
 fn a_build_without_training_says_so() {

@@ -118,13 +118,18 @@ impl GangsWorld {
 
     /// Plays the episode of a seed as the policy that these weights are for does: the return is less its mean completion
     /// time in hours.
-    pub(in crate::learning) fn play(&self, actor: Arc<dyn Actor>, seed: u64) -> Result<Finished, String> {
+    pub(in crate::learning) fn play(
+        &self,
+        actor: Arc<dyn Actor>,
+        choice: Choice,
+        seed: u64,
+    ) -> Result<Finished, String> {
         let decider = if self.actor == ActorName::Values {
             let values = ByValues::new("gangs", Some(actor), None).map_err(|error| error.to_string())?;
             Decider::Values(Box::new(values))
         } else {
             let sight = self.sight(false)?;
-            Decider::Sequential(Sequential { actor, sight, choice: Choice::MostProbable })
+            Decider::Sequential(Sequential { actor, sight, choice })
         };
         let policy = GangPolicy::new("gangs", decider, Asked::Events, seed);
         let hours = self.course()?.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;

@@ -132,8 +132,8 @@ fn is_actors(name: &str) -> bool {
 fn ranks(returns: &[f64]) -> Vec<f64> {
     let others = (returns.len().max(2) - 1) as f64;
     let rank = |own: &f64| {
-        let below = returns.iter().filter(|other| *other < own).count();
-        let equal = returns.iter().filter(|other| *other == own).count();
+        let below = returns.iter().filter(|other| other.total_cmp(own).is_lt()).count();
+        let equal = returns.iter().filter(|other| other.total_cmp(own).is_eq()).count();
         (below as f64 + (equal as f64 - 1.0) / 2.0) / others - 0.5
     };
     returns.iter().map(rank).collect()

@@ -194,7 +194,7 @@ impl TrainingSpec {
             }
             Some(play) => {
                 let one = |seed: &u64| {
-                    play(Arc::clone(actor), *seed).map_err(|reason| TrainingError::Play { reason })
+                    play(Arc::clone(actor), choice, *seed).map_err(|reason| TrainingError::Play { reason })
                 };
                 seeds.par_iter().map(one).collect()
             }
@@ -295,6 +295,20 @@ test: { seeds: [3] }
         assert!(mean.is_finite());
         let provenance = spec.provenance(&system, (1, 64)).unwrap();
         assert_eq!(TrainingSpec::deserialize(&provenance.spec).unwrap(), spec);
+    }
+
+    #[test]
+    fn weights_that_ship_are_of_the_documents_beside_them() {
+        for (name, bytes) in crate::spec::policy::WEIGHTS {
+            let path = format!("{}/training/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+            let spec: TrainingSpec = Source::load(path).unwrap().parse_format(FORMAT).unwrap();
+            spec.check().unwrap();
+            let system = System::new(&spec.system, &spec.world).unwrap();
+            let made = crate::learning::checkpoint::Checkpoint::from_bytes(bytes).unwrap().header;
+            let own = spec.provenance(&system, (made.n_updates, made.n_decisions)).unwrap();
+            assert_eq!((made.spec, made.data_digest, made.network), (own.spec, own.data_digest, own.network));
+            assert!(spec.test.is_some(), "{name} is judged by episodes that no training has seen");
+        }
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use crate::spec::lookup::Embedded;
 
 /// Every file in `policies/`, by its name there.
-pub const EMBEDDED: [Embedded; 36] = [
+pub const EMBEDDED: [Embedded; 39] = [
     ("allox", include_str!("../../../policies/allox.yaml")),
     ("completion_rate", include_str!("../../../policies/completion_rate.yaml")),
+    ("dl2", include_str!("../../../policies/dl2.yaml")),
     ("fifo", include_str!("../../../policies/fifo.yaml")),
     ("fifo_packed", include_str!("../../../policies/fifo_packed.yaml")),
     ("fifo_perf", include_str!("../../../policies/fifo_perf.yaml")),
@@ -15,6 +16,8 @@ pub const EMBEDDED: [Embedded; 36] = [
     ("gandiva", include_str!("../../../policies/gandiva.yaml")),
     ("isolated", include_str!("../../../policies/isolated.yaml")),
     ("las", include_str!("../../../policies/las.yaml")),
+    ("learned_pairs", include_str!("../../../policies/learned_pairs.yaml")),
+    ("learned_values", include_str!("../../../policies/learned_values.yaml")),
     ("least_service_gangs", include_str!("../../../policies/least_service_gangs.yaml")),
     ("max_min_fairness", include_str!("../../../policies/max_min_fairness.yaml")),
     ("max_min_fairness_hierarchical", include_str!("../../../policies/max_min_fairness_hierarchical.yaml")),

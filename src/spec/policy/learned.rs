@@ -97,8 +97,11 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
     }
 }
 
-/// Weights that ship with the program, by name.
-pub const WEIGHTS: [(&str, &[u8]); 0] = [];
+/// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
+pub const WEIGHTS: [(&str, &[u8]); 2] = [
+    ("dl2", include_bytes!("../../../training/dl2.safetensors")),
+    ("learned_pairs", include_bytes!("../../../training/learned_pairs.safetensors")),
+];
 
 /// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator or ends in
 /// `.safetensors` is a path.
