@@ -25,7 +25,7 @@ pub fn log_probabilities(logits: &Tensor, penalty: &Tensor) -> Result<Tensor> {
     shifted.broadcast_sub(&sum)
 }
 
-/// The entropy −Σ p log p of each row, [rows], in nats.
+/// The entropy −Σ p log p of each row, `[rows]`, in nats.
 ///
 /// # Errors
 /// If the library fails.
@@ -33,7 +33,7 @@ pub fn entropy(log_probabilities: &Tensor) -> Result<Tensor> {
     (log_probabilities.exp()? * log_probabilities)?.sum(D::Minus1)?.neg()
 }
 
-/// Of each row the number of its action: [rows × actions] → [rows].
+/// Of each row the number of its action: [rows × actions] → `[rows]`.
 ///
 /// # Errors
 /// If there are not as many actions as rows.

@@ -8,7 +8,7 @@ use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ShapeBuilder};
 
-/// x Wᵀ + b for x [… × inputs], W [outputs × inputs], b [outputs]: [… × outputs].
+/// x Wᵀ + b for x [… × inputs], W [outputs × inputs], b `[outputs]`: [… × outputs].
 ///
 /// # Errors
 /// If the shapes do not fit.

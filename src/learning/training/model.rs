@@ -98,7 +98,7 @@ pub trait Model: std::fmt::Debug + Send {
     /// If the library fails.
     fn logits(&self, agent: usize, observations: &Tensor) -> candle_core::Result<Tensor>;
 
-    /// Values [batch] of states [batch × state length], or of observations if the environment has no state.
+    /// Values `[batch]` of states [batch × state length], or of observations if the environment has no state.
     ///
     /// # Errors
     /// If the library fails.
