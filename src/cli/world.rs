@@ -1,5 +1,7 @@
 //! `apportion world`: the worlds in which learned schedulers live, under their baselines and controls.
 
+mod dual_agent;
+
 use clap::{Args, Subcommand, ValueEnum};
 use rayon::prelude::*;
 
@@ -20,7 +22,8 @@ use crate::world::{Summary, WorldError, WorldJob, run as run_world};
 Example:
   apportion world deepshare --policy las --policy greedy_gain_0.4 --traces 5
   apportion world deepshare traces/simulate/trace0 --fidelity corrected --format csv
-  apportion world dl2 --traces 10 --arrivals poisson --fidelity released")]
+  apportion world dl2 --traces 10 --arrivals poisson --fidelity released
+  apportion world dual-agent --traces 30 --policy srtf/oracle --policy las/best_fit")]
 pub struct WorldArguments {
     #[command(subcommand)]
     world: World,
@@ -32,6 +35,8 @@ enum World {
     Deepshare(DeepShareArguments),
     /// Elastic jobs of workers and parameter servers, decided from nothing in every slot
     Dl2(Dl2Arguments),
+    /// Gangs on servers of several types that drift; a reconstruction, no published world
+    DualAgent(dual_agent::DualAgentArguments),
 }
 
 /// Which of the published simulator's ways to keep.
@@ -145,6 +150,7 @@ pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), F
     match &arguments.world {
         World::Deepshare(arguments) => run_deepshare(arguments, session),
         World::Dl2(arguments) => run_dl2(arguments, session),
+        World::DualAgent(arguments) => dual_agent::run(arguments, session),
     }
 }
 

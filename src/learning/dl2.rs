@@ -254,7 +254,7 @@ pub fn demonstrate_rule(
         environment.observe(&mut seen, &mut mask);
         let action = policy.next_action(environment.episode.world(), environment.episode.window());
         let action = if mask[action] { action } else { n_actions - 1 };
-        show(&seen, &mask, action);
+        show(0, &seen, &mask, action);
         match environment.step(action) {
             Ok(transition) if transition.status != Status::Running => return Ok(()),
             Ok(transition) if transition.rounds > 0 => policy.begin(environment.episode.world()),
@@ -313,13 +313,13 @@ mod tests {
         let small = Dl2World { servers: 4, jobs: 6, epochs: 300, window: 5, ..Dl2World::default() };
         let mut environment = small.environment(&ElasticThroughputs::dl2()).unwrap();
         let mut kinds = [0; 4];
-        let mut show = |seen: &[f32], mask: &[bool], action: usize| {
+        let mut show = |_: usize, seen: &[f32], mask: &[bool], action: usize| {
             assert_eq!((seen.len(), mask.len(), mask[action]), (13 * 5, 16, true));
             kinds[if action == 15 { 3 } else { action % 3 }] += 1;
         };
         demonstrate_rule(&mut environment, "drf", 1, &mut show).unwrap();
         assert!(kinds[2] > 0 && kinds[0] + kinds[1] == 0, "bundles alone: {kinds:?}");
-        let unknown = demonstrate_rule(&mut environment, "drff", 1, &mut |_, _, _| {}).unwrap_err();
+        let unknown = demonstrate_rule(&mut environment, "drff", 1, &mut |_, _, _, _| {}).unwrap_err();
         assert!(unknown.contains("unknown policy `drff`"), "{unknown}");
     }
 }

@@ -145,10 +145,15 @@ pub trait Environment: fmt::Debug + Send {
     fn state(&self, state: &mut [f32]) {
         let _ = state;
     }
+
+    /// How far a training has come, from 0 to 1: episodes that begin after this may be harder.
+    fn set_progress(&mut self, share: f64) {
+        let _ = share;
+    }
 }
 
-/// Is shown what was seen, what was allowed and what was done.
-pub type Show<'a> = dyn FnMut(&[f32], &[bool], usize) + 'a;
+/// Is shown whose turn it was, what was seen, what was allowed and what was done.
+pub type Show<'a> = dyn FnMut(usize, &[f32], &[bool], usize) + 'a;
 
 impl<E: Environment + ?Sized> Environment for Box<E> {
     fn spaces(&self) -> &[Space] {
@@ -181,5 +186,9 @@ impl<E: Environment + ?Sized> Environment for Box<E> {
 
     fn state(&self, state: &mut [f32]) {
         (**self).state(state);
+    }
+
+    fn set_progress(&mut self, share: f64) {
+        (**self).set_progress(share);
     }
 }

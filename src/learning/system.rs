@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::actor::{Actor, Choice};
 use super::deepshare::{DeepShareEnvironment, Workloads};
 use super::dl2::{Dl2World, demonstrate_rule};
+use super::dual_agent::{DualAgentWorld, network};
 use super::environment::{Environment, Show};
 use super::gangs::{GangsWorld, SCORER, demonstrate};
 use super::vectorized::Finished;
@@ -19,6 +20,7 @@ use crate::spec::run::sha256;
 use crate::throughput::elastic::ElasticThroughputs;
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{DecisionsPerRound, EpisodeOptions, Fidelity, Mix};
+use crate::world::dual_agent::Tables;
 
 /// Something that can be learned: environments of one world.
 #[derive(Clone)]
@@ -188,7 +190,7 @@ pub enum SystemError {
 }
 
 /// Names and one line about each.
-pub const SYSTEMS: [(&str, &str); 3] = [
+pub const SYSTEMS: [(&str, &str); 4] = [
     (
         "deepshare",
         "which queued job starts on which servers, where jobs that share a server slow each other down",
@@ -198,6 +200,7 @@ pub const SYSTEMS: [(&str, &str); 3] = [
         "gangs",
         "which job gets all its workers of which type, in the simulator that every policy is compared in",
     ),
+    ("dual_agent", "who is next and, by a second agent, where it goes, on servers whose speeds drift"),
 ];
 
 impl System {
@@ -210,6 +213,7 @@ impl System {
             "deepshare" => Self::deepshare(world),
             "dl2" => Self::dl2(world),
             "gangs" => Self::gangs(world),
+            "dual_agent" => Self::dual_agent(world),
             _ => Err(SystemError::Unknown {
                 name: name.to_owned(),
                 known: name_list(SYSTEMS.iter().map(|(name, _)| *name)),
@@ -271,6 +275,25 @@ impl System {
         })
     }
 
+    fn dual_agent(world: &Value) -> Result<Self, SystemError> {
+        let fault = |reason: String| SystemError::World { reason };
+        let options: DualAgentWorld = options(world)?;
+        let tables = Arc::new(Tables::embedded().map_err(|error| fault(error.to_string()))?);
+        let data_digest = sha256(format!("{tables:?}").as_bytes());
+        let first = options.environment(&tables).map_err(fault)?;
+        let again = first.clone();
+        Ok(Self {
+            name: "dual_agent",
+            data_digest,
+            own_network: Some(network::NAME),
+            play: None,
+            demonstrate: Some(Arc::new(move |teacher, seed, show| {
+                again.clone().demonstrate(teacher.name, seed, show)
+            })),
+            make: Arc::new(move || Box::new(first.clone())),
+        })
+    }
+
     /// An environment, still to be reset.
     pub fn environment(&self) -> Box<dyn Environment> {
         (self.make)()
@@ -295,7 +318,10 @@ mod tests {
     #[test]
     fn every_system_passes_the_check() {
         for (name, _) in SYSTEMS {
-            let system = System::new(name, &Value::Null).unwrap();
+            // Where episodes are long, short ones: the check looks at every action.
+            let world = if name == "dual_agent" { json!({ "jobs": 12 }) } else { Value::Null };
+            assert!(System::new(name, &Value::Null).is_ok());
+            let system = System::new(name, &world).unwrap();
             assert_eq!(system.data_digest.len(), 64);
             check(|| system.environment(), CheckOptions { n_episodes: 3, ..CheckOptions::default() })
                 .assert_passed();
@@ -305,7 +331,10 @@ mod tests {
     #[test]
     fn names_and_options_that_do_not_exist_are_refused() {
         let error = System::new("deepshaer", &Value::Null).unwrap_err().to_string();
-        assert_eq!(error, "unknown system `deepshaer`, expected one of `deepshare`, `dl2`, `gangs`");
+        assert_eq!(
+            error,
+            "unknown system `deepshaer`, expected one of `deepshare`, `dl2`, `gangs`, `dual_agent`"
+        );
         let said = |world: Value| System::new("deepshare", &world).unwrap_err().to_string();
         assert!(said(json!({ "jobs": 0 })).contains("`jobs` is 0"));
         assert!(said(json!({ "mix": "nothing" })).contains("unknown mix `nothing`"));

@@ -27,6 +27,8 @@ struct Lane<E> {
     choices: Stream,
     /// Seed of the present episode and its actions so far: enough to be there again.
     episode: Present,
+    /// How far the training has come.
+    share: f64,
     scratch: Scratch,
     logits: Vec<f32>,
 }
@@ -37,6 +39,9 @@ struct Present {
     seed: u64,
     actions: Vec<usize>,
     reward: f64,
+    /// How far the training had come when it began.
+    #[serde(default)]
+    share: f64,
 }
 
 /// What a checkpoint keeps of one copy.
@@ -66,6 +71,8 @@ pub enum Length {
     Steps(usize),
     /// Until so many rounds have passed; the end of an episode ends a round.
     Rounds(usize),
+    /// To the end of so many episodes.
+    Episodes(usize),
 }
 
 /// Something that looks at each step of one copy: a recorder of rollouts, for example.
@@ -137,7 +144,13 @@ pub enum LaneError {
 impl<E: Environment> Vectorized<E> {
     /// `n` copies, each at the start of its first episode.
     pub fn new(make: impl Fn(usize) -> E, n: usize, streams: SeedStreams) -> Self {
-        let lanes: Vec<Lane<E>> = (0..n).map(|number| Lane::new(make(number), number, streams)).collect();
+        Self::grouped(make, n, 1, streams)
+    }
+
+    /// The same, where each `group` copies after one another play episodes of the same seeds.
+    pub fn grouped(make: impl Fn(usize) -> E, n: usize, group: usize, streams: SeedStreams) -> Self {
+        let lane = |number| Lane::new(make(number), (number, number / group.max(1)), streams);
+        let lanes: Vec<Lane<E>> = (0..n).map(lane).collect();
         let first = lanes.first().map(|lane| &lane.environment);
         let spaces = first.map(|environment| environment.spaces().to_vec()).unwrap_or_default();
         let state_length = first.map_or(0, Environment::state_length);
@@ -183,6 +196,18 @@ impl<E: Environment> Vectorized<E> {
         Ok(all)
     }
 
+    /// Tells all copies how far the training has come; episodes already under way go on as they are.
+    pub fn set_progress(&mut self, share: f64) {
+        for lane in &mut self.lanes {
+            lane.share = share;
+            lane.environment.set_progress(share);
+            if lane.episode.actions.is_empty() {
+                lane.episode.share = share;
+                lane.environment.reset(lane.episode.seed);
+            }
+        }
+    }
+
     /// What a checkpoint keeps.
     pub fn state(&self) -> Vec<LaneState> {
         let state = |lane: &Lane<E>| LaneState {
@@ -205,6 +230,7 @@ impl<E: Environment> Vectorized<E> {
             lane.seeds = state.seeds.clone();
             lane.choices = state.choices.clone();
             lane.episode = state.episode.clone();
+            lane.environment.set_progress(state.episode.share);
             lane.environment.reset(state.episode.seed);
             for (step, action) in state.episode.actions.iter().enumerate() {
                 let taken = lane.environment.step(*action);
@@ -242,12 +268,13 @@ impl Sight {
 }
 
 impl<E: Environment> Lane<E> {
-    fn new(environment: E, number: usize, streams: SeedStreams) -> Self {
+    fn new(environment: E, (number, group): (usize, usize), streams: SeedStreams) -> Self {
         let mut lane = Self {
             environment,
-            seeds: streams.stream(format!("episodes of copy {number}")),
+            seeds: streams.stream(format!("episodes of copy {group}")),
             choices: streams.stream(format!("actions of copy {number}")),
             episode: Present::default(),
+            share: 0.0,
             scratch: Scratch::default(),
             logits: Vec::new(),
         };
@@ -259,6 +286,7 @@ impl<E: Environment> Lane<E> {
         self.episode.seed = self.seeds.next_u64();
         self.episode.actions.clear();
         self.episode.reward = 0.0;
+        self.episode.share = self.share;
         self.environment.reset(self.episode.seed);
     }
 
@@ -270,7 +298,7 @@ impl<E: Environment> Lane<E> {
     ) -> Result<Vec<Finished>, LaneError> {
         let mut finished = Vec::new();
         let mut sight = Sight::default();
-        let (Length::Steps(mut left) | Length::Rounds(mut left)) = length;
+        let (Length::Steps(mut left) | Length::Rounds(mut left) | Length::Episodes(mut left)) = length;
         while left > 0 {
             let agent = sight.look(&self.environment);
             self.logits.resize(sight.mask.len(), 0.0);
@@ -286,6 +314,7 @@ impl<E: Environment> Lane<E> {
             let over = transition.status.is_over();
             left = match length {
                 Length::Steps(_) => left - 1,
+                Length::Episodes(_) => left - usize::from(over),
                 Length::Rounds(_) if over => left - 1,
                 Length::Rounds(_) => left.saturating_sub(transition.rounds as usize),
             };

@@ -6,7 +6,7 @@
 //!
 //! In: [`Servers`], jobs, a [`Speeds`] and a [`WorldPolicy`]. Out: a [`Summary`]. Everything is dense: integer ids,
 //! a vector per field, and nothing is allocated, hashed or named while a round is decided, so that a policy in training
-//! can be asked often. Two published worlds are here: [`deepshare`] and [`dl2`].
+//! can be asked often. Two published worlds are here, [`deepshare`] and [`dl2`], and one rebuilt, [`dual_agent`].
 //!
 //! *Invariant: no server is ever over-committed, whatever a policy asks for.*
 
@@ -14,6 +14,7 @@ mod advance;
 mod apply;
 pub mod deepshare;
 pub mod dl2;
+pub mod dual_agent;
 mod job;
 mod run;
 mod servers;

@@ -111,7 +111,7 @@ impl World {
 }
 
 /// By linear interpolation between ranks; 0 of nothing.
-fn percentile(sorted: &[f64], fraction: f64) -> f64 {
+pub(super) fn percentile(sorted: &[f64], fraction: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let rank = fraction * last as f64;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of the list")]

@@ -42,7 +42,7 @@ pub fn demonstrate(
         let Some(action) = best.map(|(action, _)| action).or_else(|| allowed().next_back()) else {
             return Ok(());
         };
-        show(&seen, &mask, action);
+        show(0, &seen, &mask, action);
         match environment.step(action) {
             Ok(transition) if transition.status == Status::Running => {}
             _ => return Ok(()),

@@ -1,6 +1,6 @@
 //! Training: networks whose gradients candle takes, and the algorithms that improve them.
 //!
-//! A [`Model`](model::Model) is the networks of a team; [`linear`], [`distribution`] and [`adam`] are what it is made and
+//! A [`Model`](model::Model) is the networks of a team, those over [`sets`] among them; [`linear`], [`distribution`] and [`adam`] are what it is made and
 //! changed by. A [`Learner`](learner::Learner) improves one: by [`ppo`], from what a [`rollout`] recorded, alone or as a
 //! team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with an [`exploration`] that may
 //! replace what was drawn; or by [`evolution`], without gradients. [`scorer`] is the model of decisions by gangs. [`cloning`] warms a model up by a teacher's examples. [`run`] takes a learner to the end of
@@ -8,10 +8,12 @@
 
 pub mod linear;
 pub mod model;
+pub mod sets;
 pub mod scorer;
 pub mod adam;
 pub mod distribution;
 pub mod rollout;
+mod baseline;
 pub mod learner;
 pub mod ppo;
 pub mod replay;

@@ -222,7 +222,7 @@ impl Model for MlpModel {
 
 /// A random matrix [rows × columns] whose shorter side's vectors are orthogonal and of length `gain`: the Q of a QR
 /// decomposition of normal numbers, its signs those that make R's diagonal positive.
-fn orthogonal([rows, columns]: [usize; 2], gain: f64, stream: &mut Stream) -> Vec<f32> {
+pub(super) fn orthogonal([rows, columns]: [usize; 2], gain: f64, stream: &mut Stream) -> Vec<f32> {
     let (long, short) = (rows.max(columns), rows.min(columns));
     let normal = DMatrix::from_fn(long, short, |_, _| stream.normal(0.0, 1.0));
     let (q, r) = normal.qr().unpack();

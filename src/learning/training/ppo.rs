@@ -9,6 +9,7 @@ use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::adam::{Adam, AdamOptions};
+use super::baseline::subtract_common;
 use super::distribution::{entropy, log_probabilities, of_actions, penalty};
 use super::learner::{Learner, Progress, Saved, Schedule};
 use super::model::Model;
@@ -25,8 +26,13 @@ use crate::workload::random::{SeedStreams, Stream};
 pub struct PpoOptions {
     /// Copies of the environment.
     pub n_environments: usize,
+    /// Copies, one after another, that play the same episodes: what all of them gain at a time is no one's merit, and
+    /// is taken off the advantages. More than one needs `n_episodes`.
+    pub group: usize,
     /// Steps in each copy per update.
     pub n_steps: usize,
+    /// Whole episodes in each copy per update, in place of `n_steps`.
+    pub n_episodes: Option<usize>,
     /// Times that an update goes over the steps.
     pub n_epochs: usize,
     /// Decisions in a minibatch; the last of an epoch may have fewer.
@@ -55,7 +61,9 @@ impl Default for PpoOptions {
     fn default() -> Self {
         Self {
             n_environments: 1,
+            group: 1,
             n_steps: 2048,
+            n_episodes: None,
             n_epochs: 10,
             minibatch: 64,
             learning_rate: Schedule::Constant(3e-4),
@@ -78,6 +86,11 @@ impl PpoOptions {
         let positive = "a whole number above 0";
         within(self.n_environments > 0, "n_environments", self.n_environments, positive)?;
         within(self.n_steps > 0, "n_steps", self.n_steps, positive)?;
+        within(self.n_episodes != Some(0), "n_episodes", 0, positive)?;
+        let divides = self.group > 0 && self.n_environments.is_multiple_of(self.group);
+        within(divides, "group", self.group, "a number that divides `n_environments`")?;
+        let whole = self.group == 1 || self.n_episodes.is_some();
+        within(whole, "group", self.group, "1 unless `n_episodes` is given")?;
         within(self.n_epochs > 0, "n_epochs", self.n_epochs, positive)?;
         within(self.minibatch > 0, "minibatch", self.minibatch, positive)?;
         let share = |value: f64| (0.0..=1.0).contains(&value);
@@ -160,7 +173,7 @@ impl<E: Environment> Ppo<E> {
         streams: SeedStreams,
     ) -> Result<Self, TrainingError> {
         options.check()?;
-        let environments = Vectorized::new(make, options.n_environments, streams);
+        let environments = Vectorized::grouped(make, options.n_environments, options.group, streams);
         let model = model(&environments)?;
         let adam_options = AdamOptions {
             epsilon: ADAM_EPSILON,
@@ -189,13 +202,24 @@ impl<E: Environment> Ppo<E> {
             unit: self.options.discount_unit,
             smoothing: self.options.smoothing as f32,
         };
-        let mut samples = Vec::new();
-        for (lane, rollout) in self.rollouts.iter().enumerate() {
+        let (mut advantages, mut targets) = (Vec::new(), Vec::new());
+        for rollout in &self.rollouts {
             let values = self.model.values(&rollout.states.tensor()?)?.to_vec1::<f32>()?;
             let end_values = self.model.values(&rollout.ends.tensor()?)?.to_vec1::<f32>()?;
             let of_lane = rollout.advantages(&values, &end_values, &weights);
+            let (own, target): (Vec<f32>, Vec<f32>) = of_lane.into_iter().unzip();
+            advantages.push(own);
+            targets.push(target);
+        }
+        let group = self.options.group;
+        for (rollouts, advantages) in self.rollouts.chunks(group).zip(advantages.chunks_mut(group)) {
+            subtract_common(rollouts, advantages);
+        }
+        let mut samples = Vec::new();
+        for (lane, (advantages, targets)) in advantages.into_iter().zip(targets).enumerate() {
+            let both = advantages.into_iter().zip(targets).enumerate();
             let sample = |(decision, (advantage, target))| Sample { lane, decision, advantage, target };
-            samples.extend(of_lane.into_iter().enumerate().map(sample));
+            samples.extend(both.map(sample));
         }
         Ok(samples)
     }
@@ -298,9 +322,10 @@ fn normalization(batch: &[Sample]) -> (f32, f32) {
 impl<E: Environment> Learner for Ppo<E> {
     fn update(&mut self) -> Result<Progress, TrainingError> {
         self.rollouts.iter_mut().for_each(Rollout::clear);
+        self.environments.set_progress(self.n_decisions as f64 / self.budget.max(1) as f64);
         let actor = self.model.actor()?;
-        let finished =
-            self.environments.collect(&*actor, Length::Steps(self.options.n_steps), &mut self.rollouts)?;
+        let length = self.options.n_episodes.map_or(Length::Steps(self.options.n_steps), Length::Episodes);
+        let finished = self.environments.collect(&*actor, length, &mut self.rollouts)?;
         let mut samples = self.samples()?;
         let mut sums = Sums::default();
         for _ in 0..self.options.n_epochs {

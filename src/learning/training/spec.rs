@@ -15,10 +15,12 @@ use super::model::{MlpModel, MlpOptions, Model};
 use super::ppo::{Ppo, PpoOptions};
 use super::run::Budget;
 use super::scorer::ScorerModel;
+use super::sets::{SetModel, SetOptions};
 use super::warm_up::WarmUp;
 use super::{TrainingError, within};
 use crate::learning::actor::{Actor, Choice};
 use crate::learning::checkpoint::{NetworkKind, Provenance};
+use crate::learning::dual_agent;
 use crate::learning::environment::{Environment, Space};
 use crate::learning::evaluation::evaluate;
 use crate::learning::system::System;
@@ -60,6 +62,9 @@ pub struct TrainingSpec {
     /// The networks.
     #[serde(default)]
     pub network: MlpOptions,
+    /// The networks of `dual_agent`, which are over sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sets: Option<SetOptions>,
     /// Seed of everything random in the training, its episodes included.
     pub seed: u64,
     /// How long.
@@ -118,6 +123,7 @@ impl TrainingSpec {
         let injects = self.exploration == ExplorationName::Injection;
         within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
         self.budget.check()?;
+        self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
         let hidden = &self.network.hidden;
         within(
             hidden.iter().all(|outputs| *outputs > 0),
@@ -175,10 +181,14 @@ impl TrainingSpec {
         state_length: usize,
     ) -> Result<Box<dyn Model>, TrainingError> {
         let streams = SeedStreams::new(self.seed);
-        if system.own_network.is_some() {
-            return Ok(Box::new(ScorerModel::new(&self.network, streams)?));
-        }
-        Ok(Box::new(MlpModel::new(spaces, state_length, &self.network, streams)?))
+        Ok(match system.own_network {
+            Some(dual_agent::network::NAME) => {
+                let options = self.sets.clone().unwrap_or_default();
+                Box::new(SetModel::new(spaces, state_length, &options, streams)?)
+            }
+            Some(_) => Box::new(ScorerModel::new(&self.network, streams)?),
+            None => Box::new(MlpModel::new(spaces, state_length, &self.network, streams)?),
+        })
     }
 
     /// Plays episodes with an actor: as the finished policy does, where the system says how.

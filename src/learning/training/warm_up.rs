@@ -65,8 +65,8 @@ impl WarmUp {
             let idle = n_episodes > EPISODES_MAX;
             within(!idle, "updates", self.updates, "as many as the teacher's examples allow")?;
             let mut examples = Vec::new();
-            let mut show = |seen: &[f32], mask: &[bool], action: usize| {
-                examples.push(Example { agent: 0, observation: seen.to_vec(), mask: mask.to_vec(), action });
+            let mut show = |agent: usize, seen: &[f32], mask: &[bool], action: usize| {
+                examples.push(Example { agent, observation: seen.to_vec(), mask: mask.to_vec(), action });
             };
             let shown = demonstrate(&Teacher { name: &self.teacher, policy }, seeds.next_u64(), &mut show);
             shown.map_err(|reason| TrainingError::Play { reason })?;

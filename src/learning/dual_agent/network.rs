@@ -1,0 +1,260 @@
+//! The two agents' networks, for deciding: sets are squeezed into two summaries, which are all that the agents tell each
+//! other, so the cost is linear in jobs and servers, and what is decided depends neither on their order nor on their
+//! number.
+//!
+//! ```text
+//! eᵢ = encode(job i)      s = squeeze(mean e, max e, whole)      e ← e ⊙ 2σ(gate[s, q]) + message[s, q]
+//! hₘ = encode(server m)   q = squeeze(mean h, max h, whole)      h ← h ⊙ 2σ(gate[s, q]) + message[s, q]     twice
+//! ordering: logit of job i = score[eᵢ, s], of stopping = stop[s, q]
+//! placement: logit of candidate c = candidate[c, e of the chosen job, s, q]
+//! ```
+//!
+//! Gates and messages are alike for all members of a set and gates are positive, so means and maxima follow from those
+//! before, and communicating costs no pass over the sets.
+
+use crate::learning::actor::{Actor, Scratch};
+use crate::learning::checkpoint::{Checkpoint, CheckpointError, NetworkKind};
+use crate::learning::network::{Activation, Mlp, NetworkError};
+use crate::learning::tensors::Tensors;
+use crate::world::dual_agent::episode::ORDERING;
+use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES};
+
+/// The name of this network in checkpoints.
+pub const NAME: &str = "dual_agent";
+
+/// Times that the summaries are exchanged.
+pub const N_EXCHANGES: usize = 2;
+
+/// Numbers before the sets: counts, and the whole.
+pub const HEAD: usize = 2 + GLOBAL_FEATURES;
+
+/// Where sets lie in an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Rows for jobs.
+    pub n_jobs: usize,
+    /// Rows for servers.
+    pub n_servers: usize,
+}
+
+impl Layout {
+    /// From the lengths of an agent's observation and logits.
+    pub fn of(agent: usize, n_numbers: usize, n_actions: usize) -> Self {
+        let n = n_actions.saturating_sub(1);
+        let rest = n_numbers.saturating_sub(HEAD);
+        if agent == ORDERING {
+            Self { n_jobs: n, n_servers: rest.saturating_sub(n * JOB_FEATURES) / SERVER_FEATURES }
+        } else {
+            let others = 2 + n_actions * CANDIDATE_FEATURES + n * SERVER_FEATURES;
+            Self { n_jobs: rest.saturating_sub(others) / JOB_FEATURES, n_servers: n }
+        }
+    }
+
+    /// Where servers begin.
+    pub const fn servers(&self) -> usize {
+        HEAD + self.n_jobs * JOB_FEATURES
+    }
+
+    /// Where the chosen job and the candidates begin.
+    pub const fn candidates(&self) -> usize {
+        self.servers() + self.n_servers * SERVER_FEATURES
+    }
+}
+
+/// Both agents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetActor {
+    communicates: bool,
+    width: usize,
+    summary: usize,
+    jobs: Mlp,
+    servers: Mlp,
+    squeeze_jobs: Mlp,
+    squeeze_servers: Mlp,
+    /// Gate and message of jobs, of servers.
+    exchange: [[Mlp; 2]; 2],
+    score: Mlp,
+    stop: Mlp,
+    candidate: Mlp,
+}
+
+/// A set after encoding, and what has been told to it.
+struct Squeezed {
+    /// [member × width], as encoded.
+    rows: Vec<f32>,
+    mean: Vec<f32>,
+    most: Vec<f32>,
+    /// A member is rows ⊙ gate + message.
+    gate: Vec<f32>,
+    message: Vec<f32>,
+}
+
+impl SetActor {
+    /// Of tensors `actor.….LAYER.weight` and `….bias`. Those that do not `communicate` see nothing of each other.
+    ///
+    /// # Errors
+    /// If one is missing, or sizes do not fit.
+    pub fn from_tensors(tensors: &Tensors, communicates: bool) -> Result<Self, NetworkError> {
+        let network = |name: &str| Mlp::from_tensors(tensors, &format!("actor.{name}"), Activation::Relu);
+        let jobs = network("jobs")?;
+        let squeeze_jobs = network("squeeze_jobs")?;
+        let (width, summary) = (jobs.n_outputs(), squeeze_jobs.n_outputs());
+        let actor = Self {
+            communicates,
+            width,
+            summary,
+            jobs,
+            servers: network("servers")?,
+            squeeze_jobs,
+            squeeze_servers: network("squeeze_servers")?,
+            exchange: [
+                [network("job_gate")?, network("job_message")?],
+                [network("server_gate")?, network("server_message")?],
+            ],
+            score: network("score")?,
+            stop: network("stop")?,
+            candidate: network("candidate")?,
+        };
+        let [[job_gate, job_message], [server_gate, server_message]] = &actor.exchange;
+        let pooled = 2 * width + GLOBAL_FEATURES;
+        let sizes = [
+            ("jobs", &actor.jobs, JOB_FEATURES, width),
+            ("servers", &actor.servers, SERVER_FEATURES, width),
+            ("squeeze_jobs", &actor.squeeze_jobs, pooled, summary),
+            ("squeeze_servers", &actor.squeeze_servers, pooled, summary),
+            ("job_gate", job_gate, 2 * summary, width),
+            ("job_message", job_message, 2 * summary, width),
+            ("server_gate", server_gate, 2 * summary, width),
+            ("server_message", server_message, 2 * summary, width),
+            ("score", &actor.score, width + summary, 1),
+            ("stop", &actor.stop, 2 * summary, 1),
+            ("candidate", &actor.candidate, CANDIDATE_FEATURES + width + 2 * summary, 1),
+        ];
+        for (name, network, inputs, outputs) in sizes {
+            let found = [network.n_inputs(), network.n_outputs()];
+            if found != [inputs, outputs] {
+                return Err(NetworkError::Shape {
+                    name: format!("actor.{name}"),
+                    shape: found.to_vec(),
+                    expected: format!("{inputs} inputs and {outputs} outputs"),
+                });
+            }
+        }
+        Ok(actor)
+    }
+
+    /// Of a checkpoint's weights.
+    ///
+    /// # Errors
+    /// If they are of another network, or damaged.
+    pub fn from_checkpoint(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
+        match &checkpoint.header.network {
+            NetworkKind::Own { name } if name == NAME => {}
+            NetworkKind::Own { name } => return Err(CheckpointError::Kind { name: name.clone() }),
+            NetworkKind::Mlp { .. } => {
+                return Err(CheckpointError::Header { reason: format!("its network is no `{NAME}`") });
+            }
+        }
+        let silent = checkpoint.header.spec.pointer("/sets/communicates") == Some(&false.into());
+        Ok(Self::from_tensors(&checkpoint.weights(), !silent)?)
+    }
+
+    fn encode(&self, network: &Mlp, rows: &[f32], n_features: usize, scratch: &mut Scratch) -> Squeezed {
+        let n = rows.len() / n_features;
+        let mut encoded = vec![0.0; n * self.width];
+        let (mut mean, mut most) = (vec![0.0; self.width], vec![0.0_f32; self.width]);
+        for (row, output) in rows.chunks_exact(n_features).zip(encoded.chunks_exact_mut(self.width)) {
+            network.forward(row, scratch, output);
+            for ((value, mean), most) in output.iter_mut().zip(&mut mean).zip(&mut most) {
+                *value = value.max(0.0);
+                *mean += *value / n as f32;
+                *most = most.max(*value);
+            }
+        }
+        Squeezed { rows: encoded, mean, most, gate: vec![1.0; self.width], message: vec![0.0; self.width] }
+    }
+
+    fn squeeze(&self, network: &Mlp, set: &Squeezed, whole: &[f32], scratch: &mut Scratch) -> Vec<f32> {
+        let input = [&set.mean[..], &set.most, whole].concat();
+        let mut summary = vec![0.0; self.summary];
+        network.forward(&input, scratch, &mut summary);
+        summary
+    }
+
+    fn tell(&self, [gate, message]: &[Mlp; 2], set: &mut Squeezed, told: &[f32], scratch: &mut Scratch) {
+        let mut gates = vec![0.0; self.width];
+        let mut messages = vec![0.0; self.width];
+        gate.forward(told, scratch, &mut gates);
+        message.forward(told, scratch, &mut messages);
+        for (place, (gate, message)) in gates.into_iter().zip(messages).enumerate() {
+            let gate = 2.0 / (1.0 + (-gate).exp());
+            for number in [&mut set.mean[place], &mut set.most[place], &mut set.message[place]] {
+                *number = *number * gate + message;
+            }
+            set.gate[place] *= gate;
+        }
+    }
+
+    /// What a member of a set has become.
+    fn member(&self, set: &Squeezed, row: usize, output: &mut [f32]) {
+        let encoded = set.rows[row * self.width..].iter().zip(&set.gate).zip(&set.message);
+        for (output, ((value, gate), message)) in output.iter_mut().zip(encoded) {
+            *output = value * gate + message;
+        }
+    }
+}
+
+/// A count in an observation.
+#[expect(clippy::cast_sign_loss, reason = "a count")]
+pub fn count(number: f32) -> usize {
+    number as usize
+}
+
+impl Actor for SetActor {
+    fn logits(&self, agent: usize, observation: &[f32], scratch: &mut Scratch, logits: &mut [f32]) {
+        let layout = Layout::of(agent, observation.len(), logits.len());
+        let n_jobs = count(observation[0]).min(layout.n_jobs);
+        let n_servers = count(observation[1]).min(layout.n_servers);
+        let whole = &observation[2..HEAD];
+        let jobs = &observation[HEAD..HEAD + n_jobs * JOB_FEATURES];
+        let servers = &observation[layout.servers()..layout.servers() + n_servers * SERVER_FEATURES];
+        let mut jobs = self.encode(&self.jobs, jobs, JOB_FEATURES, scratch);
+        let mut servers = self.encode(&self.servers, servers, SERVER_FEATURES, scratch);
+        let nothing = vec![0.0; self.summary];
+        let squeezed = |jobs: &Squeezed, servers: &Squeezed, scratch: &mut Scratch| {
+            let s = self.squeeze(&self.squeeze_jobs, jobs, whole, scratch);
+            (s, self.squeeze(&self.squeeze_servers, servers, whole, scratch))
+        };
+        let heard = |other: &[f32]| if self.communicates { other.to_vec() } else { nothing.clone() };
+        for _ in 0..N_EXCHANGES {
+            let (s, q) = squeezed(&jobs, &servers, scratch);
+            self.tell(&self.exchange[0], &mut jobs, &[&s[..], &heard(&q)].concat(), scratch);
+            self.tell(&self.exchange[1], &mut servers, &[&heard(&s)[..], &q].concat(), scratch);
+        }
+        let (s, q) = squeezed(&jobs, &servers, scratch);
+        logits.fill(0.0);
+        let mut logit = [0.0];
+        let mut member = vec![0.0; self.width];
+        if agent == ORDERING {
+            for (row, output) in logits.iter_mut().take(n_jobs).enumerate() {
+                self.member(&jobs, row, &mut member);
+                self.score.forward(&[&member[..], &s].concat(), scratch, &mut logit);
+                *output = logit[0];
+            }
+            self.stop.forward(&[&s[..], &heard(&q)].concat(), scratch, &mut logit);
+            logits[layout.n_jobs] = logit[0];
+            return;
+        }
+        let rest = &observation[layout.candidates()..];
+        let chosen = count(rest[0]).min(n_jobs.saturating_sub(1));
+        if n_jobs > 0 {
+            self.member(&jobs, chosen, &mut member);
+        }
+        let told = [&member[..], &heard(&s), &q].concat();
+        let rows = rest[2..].chunks_exact(CANDIDATE_FEATURES).take(count(rest[1]));
+        for (row, output) in rows.zip(logits) {
+            self.candidate.forward(&[row, &told].concat(), scratch, &mut logit);
+            *output = logit[0];
+        }
+    }
+}

@@ -1,0 +1,167 @@
+use super::network::SetActor;
+use super::*;
+use crate::learning::actor::{Actor, Scratch};
+use crate::learning::checker::{CheckOptions, check};
+use crate::learning::tensors::Tensors;
+use crate::workload::random::SeedStreams;
+use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES};
+
+fn world() -> DualAgentWorld {
+    DualAgentWorld {
+        jobs: Jobs::Fixed(10),
+        scale: 0.01,
+        seen_jobs: 6,
+        seen_servers: 8,
+        ..DualAgentWorld::default()
+    }
+}
+
+fn tables() -> Arc<Tables> {
+    Arc::new(Tables::embedded().unwrap())
+}
+
+#[test]
+fn it_passes_the_check() {
+    let tables = tables();
+    let rules = [(None, None), (Some("las"), None), (None, Some("best_fit"))];
+    for (order, placement) in rules {
+        let name = |rule: Option<&str>| rule.map(str::to_owned);
+        let world = DualAgentWorld { order: name(order), placement: name(placement), ..world() };
+        let make = || world.environment(&tables).unwrap();
+        let report = check(make, CheckOptions { n_episodes: 2, ..CheckOptions::default() });
+        report.assert_passed();
+        assert_eq!(report.n_terminated, 2);
+    }
+    let short = DualAgentWorld { step_limit: 9, ..world() };
+    check(|| short.environment(&tables).unwrap(), CheckOptions { n_episodes: 1, ..CheckOptions::default() })
+        .assert_passed();
+}
+
+#[test]
+fn the_teacher_plays_as_its_rule_does() {
+    let tables = tables();
+    let mut environment = world().environment(&tables).unwrap();
+    let (mut actions, mut reward) = (Vec::new(), 0.0);
+    environment
+        .demonstrate("srtf", 5, &mut |_, _, mask, action| {
+            assert!(mask[action]);
+            actions.push(action);
+        })
+        .unwrap();
+    environment.reset(5);
+    for action in actions {
+        reward += f64::from(environment.step(action).unwrap().reward);
+    }
+    assert_eq!(environment.status, Some(Status::Terminated));
+    assert!(environment.demonstrate("drf", 5, &mut |_, _, _, _| {}).unwrap_err().contains("`srtf_patient`"));
+    let jobs = generate(&tables, &world().workload(0.0), 5).unwrap();
+    let mut cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.01, ..CloudOptions::default() });
+    cloud.reset(&jobs, 5);
+    let rule: Rule = "srtf_estimated/posterior".parse().unwrap();
+    let by_rule = crate::world::dual_agent::RulePlayer::new(rule, 0).run(&mut cloud).unwrap();
+    assert_eq!(environment.episode().cloud().summary().run.completion_s, by_rule.run.completion_s);
+    // Jobs are seen from the round after they come.
+    let hours = by_rule.run.completion_s / 3600.0;
+    assert!((-reward - hours).abs() < 300.0 / 3600.0, "{reward} {hours}");
+}
+
+fn random_actor(width: usize, summary: usize) -> SetActor {
+    let pooled = 2 * width + GLOBAL_FEATURES;
+    let mut draws = SeedStreams::new(4).stream("weights");
+    let mut tensors = Tensors::default();
+    let networks: [(&str, &[usize]); 11] = [
+        ("jobs", &[JOB_FEATURES, width, width]),
+        ("servers", &[SERVER_FEATURES, width, width]),
+        ("squeeze_jobs", &[pooled, width, summary]),
+        ("squeeze_servers", &[pooled, width, summary]),
+        ("job_gate", &[2 * summary, width]),
+        ("job_message", &[2 * summary, width]),
+        ("server_gate", &[2 * summary, width]),
+        ("server_message", &[2 * summary, width]),
+        ("score", &[width + summary, width, 1]),
+        ("stop", &[2 * summary, width, 1]),
+        ("candidate", &[CANDIDATE_FEATURES + width + 2 * summary, width, 1]),
+    ];
+    for (name, sizes) in networks {
+        for (layer, pair) in sizes.windows(2).enumerate() {
+            let numbers = (0..pair[0] * pair[1]).map(|_| draws.normal(0.0, 0.4) as f32).collect();
+            tensors.insert(format!("actor.{name}.{layer}.weight"), vec![pair[1], pair[0]], numbers).unwrap();
+            tensors.insert(format!("actor.{name}.{layer}.bias"), vec![pair[1]], vec![0.1; pair[1]]).unwrap();
+        }
+    }
+    SetActor::from_tensors(&tensors, true).unwrap()
+}
+
+/// The same sets with room for more rows, and in reverse order, give the same logits.
+#[test]
+fn logits_depend_neither_on_the_order_of_rows_nor_on_how_many_there_is_room_for() {
+    let actor = random_actor(16, 8);
+    let mut draws = SeedStreams::new(6).stream("rows");
+    let mut rows = |n: usize, length: usize| -> Vec<Vec<f32>> {
+        (0..n).map(|_| (0..length).map(|_| draws.uniform_in(-1.0, 1.0) as f32).collect()).collect()
+    };
+    let whole = rows(1, GLOBAL_FEATURES).remove(0);
+    let (jobs, servers, candidates) =
+        (rows(3, JOB_FEATURES), rows(4, SERVER_FEATURES), rows(5, CANDIDATE_FEATURES));
+    let logits = |window: Window, agent: usize, reversed: bool| {
+        let order = |rows: &[Vec<f32>], room: usize, length: usize| {
+            let mut all: Vec<Vec<f32>> = rows.to_vec();
+            if reversed {
+                all.reverse();
+            }
+            let mut numbers = all.concat();
+            numbers.resize(room * length, 0.0);
+            numbers
+        };
+        let mut seen = vec![3.0, 4.0];
+        seen.extend(&whole);
+        seen.extend(order(&jobs, window.n_jobs, JOB_FEATURES));
+        seen.extend(order(&servers, window.n_servers, SERVER_FEATURES));
+        let n_actions = if agent == 0 { window.n_jobs + 1 } else { window.n_candidates() };
+        if agent == 1 {
+            seen.extend([if reversed { 2.0 } else { 0.0 }, 5.0]);
+            seen.extend(order(&candidates, window.n_candidates(), CANDIDATE_FEATURES));
+        }
+        let mut logits = vec![0.0; n_actions];
+        actor.logits(agent, &seen, &mut Scratch::default(), &mut logits);
+        let stop = logits[n_actions - 1];
+        logits.truncate(if agent == 0 { 3 } else { 5 });
+        if reversed {
+            logits.reverse();
+        }
+        if agent == 0 {
+            logits.push(stop);
+        }
+        logits
+    };
+    let small = Window { n_jobs: 3, n_servers: 4 };
+    let large = Window { n_jobs: 30, n_servers: 17 };
+    for agent in [0, 1] {
+        let first = logits(small, agent, false);
+        assert!(first.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 1e-3), "{first:?}");
+        for other in [logits(large, agent, false), logits(small, agent, true), logits(large, agent, true)] {
+            assert_eq!(first.len(), other.len());
+            for (one, other) in first.iter().zip(&other) {
+                assert!((one - other).abs() < 1e-5 * one.abs().max(1.0), "{first:?} {other:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn options_out_of_range_are_named() {
+    let said = |change: &dyn Fn(&mut DualAgentWorld)| {
+        let mut world = world();
+        change(&mut world);
+        world.environment(&tables()).unwrap_err()
+    };
+    assert!(said(&|world| world.jobs = Jobs::Growing { from: 0, to: 5 }).contains("`jobs` is 0"));
+    assert!(said(&|world| world.scale = 0.0).contains("`scale` is 0"));
+    assert!(said(&|world| world.gap_s = -1.0).contains("`gap_s` is -1"));
+    assert!(said(&|world| world.order = Some("frtf".to_owned())).contains("`srtf`"));
+    let both = |world: &mut DualAgentWorld| {
+        world.order = Some("srtf".to_owned());
+        world.placement = Some("oracle".to_owned());
+    };
+    assert!(said(&both).contains("nothing is left to learn"));
+}

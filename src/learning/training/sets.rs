@@ -1,0 +1,349 @@
+//! The dual-agent scheduler's networks in training: what [`dual_agent::network`](crate::learning::dual_agent::network)
+//! decides by, with gradients.
+
+use candle_core::{Device, Result, Tensor, Var};
+use serde::{Deserialize, Serialize};
+
+use super::linear::linear;
+use super::model::{Model, Parameters, orthogonal};
+use super::{TrainingError, within};
+use crate::learning::actor::Actor;
+use crate::learning::dual_agent::network::{HEAD, Layout, N_EXCHANGES, SetActor, count};
+use crate::learning::environment::Space;
+use crate::workload::random::SeedStreams;
+use crate::world::dual_agent::episode::ORDERING;
+use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES};
+
+/// Sizes of the networks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SetOptions {
+    /// Numbers that a member of a set is encoded as, and of hidden layers.
+    pub width: usize,
+    /// Numbers of a summary.
+    pub summary: usize,
+    /// Whether the agents tell each other their summaries.
+    pub communicates: bool,
+}
+
+impl Default for SetOptions {
+    fn default() -> Self {
+        Self { width: 64, summary: 32, communicates: true }
+    }
+}
+
+impl SetOptions {
+    /// # Errors
+    /// If one is out of its range.
+    pub fn check(&self) -> std::result::Result<(), TrainingError> {
+        let positive = "a whole number above 0";
+        within(self.width > 0, "sets.width", self.width, positive)?;
+        within(self.summary > 0, "sets.summary", self.summary, positive)
+    }
+}
+
+/// Layers of a network, from its input on.
+type Layers = Vec<(Var, Var)>;
+
+/// Both agents, and their critic.
+#[derive(Debug)]
+pub struct SetModel {
+    parameters: Parameters,
+    communicates: bool,
+    layouts: [(usize, Layout); 2],
+    jobs: Layers,
+    servers: Layers,
+    squeeze_jobs: Layers,
+    squeeze_servers: Layers,
+    exchange: [[Layers; 2]; 2],
+    score: Layers,
+    stop: Layers,
+    candidate: Layers,
+    critic: Layers,
+}
+
+/// What the team knows: jobs [batch × jobs × width] as they have become, and the summaries [batch × summary].
+struct Team {
+    jobs: Tensor,
+    n_jobs: usize,
+    s: Tensor,
+    q: Tensor,
+}
+
+/// A set after encoding.
+struct Squeezed {
+    rows: Tensor,
+    mean: Tensor,
+    most: Tensor,
+}
+
+impl SetModel {
+    /// Tensors `actor.NETWORK.LAYER.weight` and `….bias`, `critic.LAYER.weight` and `….bias`. Weights start with
+    /// orthogonal rows or columns of gain √2; the last layers of heads and gates near 0, so that all actions begin
+    /// alike and nothing is told.
+    ///
+    /// # Errors
+    /// If the spaces are not those of two agents, or the library fails.
+    pub fn new(
+        spaces: &[Space],
+        state_length: usize,
+        options: &SetOptions,
+        streams: SeedStreams,
+    ) -> std::result::Result<Self, TrainingError> {
+        options.check()?;
+        within(spaces.len() == 2, "sets", format!("for {} agents", spaces.len()), "a system of two")?;
+        let mut parameters = Parameters::default();
+        let mut stream = streams.stream("initial weights");
+        let mut network = |name: &str, sizes: &[usize], last: f64| {
+            let mut layers = Vec::new();
+            for (number, pair) in sizes.windows(2).enumerate() {
+                let shape = [pair[1], pair[0]];
+                let gain = if number + 2 < sizes.len() { std::f64::consts::SQRT_2 } else { last };
+                let numbers = orthogonal(shape, gain, &mut stream);
+                let weight = parameters.add(format!("{name}.{number}.weight"), &shape, numbers)?;
+                let bias = parameters.add(format!("{name}.{number}.bias"), &[pair[1]], vec![0.0; pair[1]])?;
+                layers.push((weight, bias));
+            }
+            Ok::<_, TrainingError>(layers)
+        };
+        let SetOptions { width, summary, communicates } = *options;
+        let (pooled, told, open) = (2 * width + GLOBAL_FEATURES, 2 * summary, std::f64::consts::SQRT_2);
+        let candidate = CANDIDATE_FEATURES + width + told;
+        let jobs = network("actor.jobs", &[JOB_FEATURES, width, width], open)?;
+        let servers = network("actor.servers", &[SERVER_FEATURES, width, width], open)?;
+        let squeeze_jobs = network("actor.squeeze_jobs", &[pooled, width, summary], 1.0)?;
+        let squeeze_servers = network("actor.squeeze_servers", &[pooled, width, summary], 1.0)?;
+        let mut told_to = |name: &str| network(&format!("actor.{name}"), &[told, width], 0.01);
+        let exchange = [
+            [told_to("job_gate")?, told_to("job_message")?],
+            [told_to("server_gate")?, told_to("server_message")?],
+        ];
+        let score = network("actor.score", &[width + summary, width, 1], 0.01)?;
+        let stop = network("actor.stop", &[told, width, 1], 0.01)?;
+        let candidate = network("actor.candidate", &[candidate, width, width, 1], 0.01)?;
+        let critic = network("critic", &[state_length, 64, 64, 1], 1.0)?;
+        let layout = |agent: usize| {
+            let Space { n_actions, .. } = spaces[agent];
+            (n_actions, Layout::of(agent, spaces[agent].observation_length(), n_actions))
+        };
+        Ok(Self {
+            parameters,
+            communicates,
+            layouts: [layout(0), layout(1)],
+            jobs,
+            servers,
+            squeeze_jobs,
+            squeeze_servers,
+            exchange,
+            score,
+            stop,
+            candidate,
+            critic,
+        })
+    }
+
+    fn team(&self, agent: usize, seen: &Tensor) -> Result<Team> {
+        let (_, layout) = self.layouts[agent];
+        let counted = seen.narrow(1, 0, 2)?.to_vec2::<f32>()?;
+        let counts = |place: usize| counted.iter().map(|row| count(row[place])).collect::<Vec<_>>();
+        let (n_jobs, n_servers) = (counts(0), counts(1));
+        let whole = seen.narrow(1, 2, HEAD - 2)?.contiguous()?;
+        let part = |from: usize, n: usize, length: usize| set(seen, from, (n, length));
+        let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(0).max(1);
+        let jobs = part(HEAD, most(&n_jobs), JOB_FEATURES)?;
+        let servers = part(layout.servers(), most(&n_servers), SERVER_FEATURES)?;
+        let mut jobs = encode(&self.jobs, &jobs, &n_jobs)?;
+        let mut servers = encode(&self.servers, &servers, &n_servers)?;
+        let heard = |other: &Tensor| if self.communicates { Ok(other.clone()) } else { other.zeros_like() };
+        let squeeze = |layers: &Layers, set: &Squeezed| {
+            dense(layers, &Tensor::cat(&[&set.mean, &set.most, &whole], 1)?)
+        };
+        for _ in 0..N_EXCHANGES {
+            let s = squeeze(&self.squeeze_jobs, &jobs)?;
+            let q = squeeze(&self.squeeze_servers, &servers)?;
+            jobs = tell(&self.exchange[0], &jobs, &Tensor::cat(&[&s, &heard(&q)?], 1)?)?;
+            servers = tell(&self.exchange[1], &servers, &Tensor::cat(&[&heard(&s)?, &q], 1)?)?;
+        }
+        let s = squeeze(&self.squeeze_jobs, &jobs)?;
+        let q = squeeze(&self.squeeze_servers, &servers)?;
+        Ok(Team { jobs: jobs.rows, n_jobs: most(&n_jobs), s, q })
+    }
+
+    fn heard(&self, other: &Tensor) -> Result<Tensor> {
+        if self.communicates { Ok(other.clone()) } else { other.zeros_like() }
+    }
+}
+
+/// Encodes the first rows of a set, of which each observation has so many.
+fn encode(layers: &Layers, rows: &Tensor, counts: &[usize]) -> Result<Squeezed> {
+    let (batch, n, _) = rows.dims3()?;
+    let encoded = dense(layers, rows)?.relu()?;
+    let there = |row: usize| (0..n).map(move |member| f32::from(u8::from(member < counts[row])));
+    let mask: Vec<f32> = (0..batch).flat_map(there).collect();
+    let mask = Tensor::from_vec(mask, (batch, n, 1), &Device::Cpu)?;
+    let encoded = encoded.broadcast_mul(&mask)?;
+    let shares = counts.iter().map(|count| 1.0 / (*count).max(1) as f32).collect();
+    let shares = Tensor::from_vec(shares, (batch, 1), &Device::Cpu)?;
+    let mean = encoded.sum(1)?.broadcast_mul(&shares)?;
+    let most = encoded.max(1)?;
+    Ok(Squeezed { rows: encoded, mean, most })
+}
+
+/// Members [batch × n × length] of a set that begins at a place of each observation.
+fn set(seen: &Tensor, from: usize, (n, length): (usize, usize)) -> Result<Tensor> {
+    seen.narrow(1, from, n * length)?.contiguous()?.reshape((seen.dim(0)?, n, length))
+}
+
+/// Layers with the positive part between them.
+fn dense(layers: &Layers, input: &Tensor) -> Result<Tensor> {
+    let mut numbers = input.clone();
+    for (number, (weight, bias)) in layers.iter().enumerate() {
+        numbers = linear(&numbers, weight, bias)?;
+        if number + 1 < layers.len() {
+            numbers = numbers.relu()?;
+        }
+    }
+    Ok(numbers)
+}
+
+fn tell([gate, message]: &[Layers; 2], set: &Squeezed, told: &Tensor) -> Result<Squeezed> {
+    // 2σ(x) = 1 + tanh(x/2).
+    let gate = ((dense(gate, told)? * 0.5)?.tanh()? + 1.0)?;
+    let message = dense(message, told)?;
+    let both = |numbers: &Tensor| (numbers * &gate)? + &message;
+    let (mean, most) = (both(&set.mean)?, both(&set.most)?);
+    let rows = set.rows.broadcast_mul(&gate.unsqueeze(1)?)?.broadcast_add(&message.unsqueeze(1)?)?;
+    Ok(Squeezed { rows, mean, most })
+}
+
+/// Puts what all members are told behind each: [batch × n × …].
+fn beside(members: &Tensor, told: &Tensor) -> Result<Tensor> {
+    let (batch, n, _) = members.dims3()?;
+    let told = told.unsqueeze(1)?.broadcast_as((batch, n, told.dim(1)?))?.contiguous()?;
+    Tensor::cat(&[members, &told], 2)
+}
+
+/// Logits [batch × n × 1] as [batch × room].
+fn widened(logits: &Tensor, room: usize) -> Result<Tensor> {
+    let logits = logits.squeeze(2)?;
+    let n = logits.dim(1)?;
+    logits.pad_with_zeros(1, 0, room.saturating_sub(n))
+}
+
+impl Model for SetModel {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn logits(&self, agent: usize, observations: &Tensor) -> Result<Tensor> {
+        let (n_actions, layout) = self.layouts[agent];
+        let Team { jobs, n_jobs, s, q } = self.team(agent, observations)?;
+        if agent == ORDERING {
+            let scores = widened(&dense(&self.score, &beside(&jobs, &s)?)?, n_actions - 1)?;
+            let stop = dense(&self.stop, &Tensor::cat(&[&s, &self.heard(&q)?], 1)?)?;
+            return Tensor::cat(&[&scores, &stop], 1);
+        }
+        let head = observations.narrow(1, layout.candidates(), 2)?.to_vec2::<f32>()?;
+        let n = head.iter().map(|row| count(row[1])).max().unwrap_or(0).clamp(1, n_actions);
+        let rows = set(observations, layout.candidates() + 2, (n, CANDIDATE_FEATURES))?;
+        let (batch, _, width) = jobs.dims3()?;
+        let last = n_jobs - 1;
+        let chosen: Vec<u32> = head
+            .iter()
+            .enumerate()
+            .map(|(row, head)| u32::try_from(row * n_jobs + count(head[0]).min(last)).unwrap_or(0))
+            .collect();
+        let chosen = Tensor::from_vec(chosen, batch, &Device::Cpu)?;
+        let chosen = jobs.contiguous()?.reshape((batch * n_jobs, width))?.index_select(&chosen, 0)?;
+        let told = Tensor::cat(&[&chosen, &self.heard(&s)?, &q], 1)?;
+        widened(&dense(&self.candidate, &beside(&rows, &told)?)?, n_actions)
+    }
+
+    fn values(&self, states: &Tensor) -> Result<Tensor> {
+        let mut numbers = states.clone();
+        for (number, (weight, bias)) in self.critic.iter().enumerate() {
+            numbers = linear(&numbers, weight, bias)?;
+            if number + 1 < self.critic.len() {
+                numbers = numbers.tanh()?;
+            }
+        }
+        numbers.squeeze(1)
+    }
+
+    fn actor(&self) -> std::result::Result<Box<dyn Actor>, TrainingError> {
+        Ok(Box::new(SetActor::from_tensors(&self.parameters.to_tensors()?, self.communicates)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::learning::actor::Scratch;
+    use crate::learning::dual_agent::{DualAgentWorld, Jobs};
+    use crate::learning::environment::Environment;
+    use crate::world::dual_agent::Tables;
+
+    /// What was seen, what it was given, what was allowed.
+    type Sights = (Vec<f32>, Vec<Vec<f32>>, Vec<bool>);
+
+    /// Sights of both agents on the way through an episode, and the logits that both forms give them.
+    #[test]
+    fn the_actor_decides_as_the_model_in_training_does() {
+        let tables = Arc::new(Tables::embedded().unwrap());
+        let jobs = Jobs::Fixed(12);
+        let world = DualAgentWorld {
+            jobs,
+            scale: 0.01,
+            seen_jobs: 7,
+            seen_servers: 9,
+            gap_s: 10.0,
+            ..DualAgentWorld::default()
+        };
+        let mut environment = world.environment(&tables).unwrap();
+        for communicates in [true, false] {
+            let options = SetOptions { width: 12, summary: 5, communicates };
+            let spaces = environment.spaces().to_vec();
+            let streams = SeedStreams::new(7);
+            let model = SetModel::new(&spaces, environment.state_length(), &options, streams).unwrap();
+            // Weights that start near 0 would hide mistakes.
+            let mut draws = streams.stream("test");
+            for (_, variable) in model.parameters().iter() {
+                let numbers: Vec<f32> =
+                    (0..variable.elem_count()).map(|_| draws.normal(0.0, 0.3) as f32).collect();
+                variable.set(&Tensor::from_vec(numbers, variable.shape(), &Device::Cpu).unwrap()).unwrap();
+            }
+            let actor = model.actor().unwrap();
+            let mut sights: [Sights; 2] = Default::default();
+            environment.reset(3);
+            for step in 0..120 {
+                let agent = environment.agent();
+                let Space { n_actions, .. } = spaces[agent];
+                let mut seen = vec![0.0; spaces[agent].observation_length()];
+                let mut mask = vec![false; n_actions];
+                environment.observe(&mut seen, &mut mask);
+                let mut logits = vec![0.0; n_actions];
+                actor.logits(agent, &seen, &mut Scratch::default(), &mut logits);
+                sights[agent].0.extend(&seen);
+                sights[agent].1.push(logits);
+                sights[agent].2.extend(&mask);
+                let allowed: Vec<usize> = (0..n_actions).filter(|action| mask[*action]).collect();
+                let over = environment.step(*draws.choice(&allowed)).unwrap().status.is_over();
+                if over {
+                    environment.reset(step);
+                }
+            }
+            for (agent, (seen, expected, mask)) in sights.iter().enumerate() {
+                assert!(expected.len() > 10, "agent {agent} had {} turns", expected.len());
+                let batch = (expected.len(), spaces[agent].observation_length());
+                let found = model.logits(agent, &Tensor::from_slice(seen, batch, &Device::Cpu).unwrap());
+                let found = found.unwrap().to_vec2::<f32>().unwrap();
+                let pairs = found.iter().flatten().zip(expected.iter().flatten()).zip(mask);
+                for ((found, expected), _) in pairs.filter(|(_, allowed)| **allowed) {
+                    assert!((found - expected).abs() < 1e-5 * expected.abs().max(1.0), "{found} {expected}");
+                }
+            }
+        }
+    }
+}

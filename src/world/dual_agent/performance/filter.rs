@@ -1,0 +1,166 @@
+//! The exact filter of the process, a measurement at a time.
+
+use crate::index::{Id, ServerId};
+use crate::world::dual_agent::performance::graph::{KernelOptions, kernel};
+use crate::world::servers::Servers;
+
+/// Constants of the process: cov(f_m(t), f_n(t′)) = σ² K\[m, n\] (1 + min(t, t′)/τ), seen with noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FilterOptions {
+    /// K.
+    pub kernel: KernelOptions,
+    /// σ.
+    pub deviation: f64,
+    /// τ, seconds; infinite = no drift.
+    pub drift_s: f64,
+    /// Standard deviation of a measurement over a round.
+    pub noise: f64,
+}
+
+impl Default for FilterOptions {
+    /// What [`fit`](super::fit) finds for the default drift.
+    fn default() -> Self {
+        Self {
+            kernel: KernelOptions { length: 0.5, walking: 0.15, n_steps: 2 },
+            deviation: 0.3,
+            drift_s: 3.0 * 3600.0,
+            noise: 0.05,
+        }
+    }
+}
+
+/// Servers that are correlated with one another, and with no others.
+#[derive(Clone, Debug)]
+struct Block {
+    /// σ² K, row by row.
+    prior: Vec<f64>,
+    /// [server].
+    mean: Vec<f64>,
+    /// Row by row.
+    covariance: Vec<f64>,
+}
+
+/// Means and covariances of the servers' log speeds. Exact: what a batch of all measurements would give. A measurement
+/// costs the square of its block's servers.
+#[derive(Clone, Debug)]
+pub struct PerformanceFilter {
+    options: FilterOptions,
+    blocks: Vec<Block>,
+    /// Block and row of each server.
+    place: Vec<(usize, usize)>,
+    /// Seconds since the last measurement, infinite before the first: [server].
+    since_s: Vec<f64>,
+    gain: Vec<f64>,
+}
+
+impl PerformanceFilter {
+    /// Before any measurement.
+    pub fn new(servers: &Servers, options: FilterOptions) -> Self {
+        let matrix = kernel(servers, &options.kernel);
+        let n = servers.len();
+        let mut block_of = vec![usize::MAX; n];
+        let mut members: Vec<Vec<usize>> = Vec::new();
+        for first in 0..n {
+            if block_of[first] != usize::MAX {
+                continue;
+            }
+            let mut found = vec![first];
+            block_of[first] = members.len();
+            let mut next = 0;
+            while let Some(&row) = found.get(next) {
+                next += 1;
+                for column in 0..n {
+                    if matrix[(row, column)] != 0.0 && block_of[column] == usize::MAX {
+                        block_of[column] = members.len();
+                        found.push(column);
+                    }
+                }
+            }
+            found.sort_unstable();
+            members.push(found);
+        }
+        let mut place = vec![(0, 0); n];
+        let variance = options.deviation * options.deviation;
+        let block = |(number, servers): (usize, &Vec<usize>)| {
+            for (row, server) in servers.iter().enumerate() {
+                place[*server] = (number, row);
+            }
+            let entries = servers.iter().flat_map(|row| servers.iter().map(move |column| (*row, *column)));
+            let prior: Vec<f64> = entries.map(|entry| variance * matrix[entry]).collect();
+            Block { mean: vec![0.0; servers.len()], covariance: prior.clone(), prior }
+        };
+        let blocks = members.iter().enumerate().map(block).collect();
+        Self { options, blocks, place, since_s: vec![f64::INFINITY; n], gain: Vec::new() }
+    }
+
+    /// Forgets all measurements.
+    pub fn reset(&mut self) {
+        for block in &mut self.blocks {
+            block.mean.fill(0.0);
+            block.covariance.copy_from_slice(&block.prior);
+        }
+        self.since_s.fill(f64::INFINITY);
+    }
+
+    /// The constants.
+    pub fn options(&self) -> &FilterOptions {
+        &self.options
+    }
+
+    /// Time passes: Σ ← Σ + (Δt/τ) σ² K.
+    pub fn predict(&mut self, elapsed_s: f64) {
+        let weight = elapsed_s / self.options.drift_s;
+        if weight > 0.0 {
+            for block in &mut self.blocks {
+                for (entry, prior) in block.covariance.iter_mut().zip(&block.prior) {
+                    *entry += weight * prior;
+                }
+            }
+        }
+        for since in &mut self.since_s {
+            *since += elapsed_s;
+        }
+    }
+
+    /// A server was measured: g = Σ\[·, m\]/(Σ\[m, m\] + s²), μ ← μ + g (y − μ_m), Σ ← Σ − g Σ\[m, ·\].
+    pub fn observe(&mut self, server: ServerId, log_speed: f64) {
+        let (number, row) = self.place[server.index()];
+        let block = &mut self.blocks[number];
+        let n = block.mean.len();
+        let noise = self.options.noise * self.options.noise;
+        self.gain.clear();
+        self.gain.extend_from_slice(&block.covariance[row * n..(row + 1) * n]);
+        let variance = self.gain[row] + noise;
+        let surprise = (log_speed - block.mean[row]) / variance;
+        for (mean, covariance) in block.mean.iter_mut().zip(&self.gain) {
+            *mean += covariance * surprise;
+        }
+        for (entries, left) in block.covariance.chunks_exact_mut(n).zip(&self.gain) {
+            let weight = left / variance;
+            if weight != 0.0 {
+                for (entry, right) in entries.iter_mut().zip(&self.gain) {
+                    *entry -= weight * right;
+                }
+            }
+        }
+        self.since_s[server.index()] = 0.0;
+    }
+
+    /// Expected log speed of a server against its type.
+    pub fn mean(&self, server: ServerId) -> f64 {
+        let (block, row) = self.place[server.index()];
+        self.blocks[block].mean[row]
+    }
+
+    /// Its variance.
+    pub fn variance(&self, server: ServerId) -> f64 {
+        let (number, row) = self.place[server.index()];
+        let block = &self.blocks[number];
+        block.covariance[row * block.mean.len() + row].max(0.0)
+    }
+
+    /// Seconds since it was last measured; infinite if it never was.
+    pub fn since_s(&self, server: ServerId) -> f64 {
+        self.since_s[server.index()]
+    }
+}

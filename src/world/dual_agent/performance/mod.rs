@@ -1,0 +1,19 @@
+//! What is known of servers' speeds: a Gaussian process whose similarity is a random walk on a graph of servers, and
+//! whose change in time is a random walk too.
+//!
+//! In: measured speeds, a round at a time. Out: for each server the mean and variance of the logarithm of its speed
+//! against its type. [`graph`] has the kernel, [`filter`] the exact recursion, [`average`] what it is compared with, and
+//! [`fit`] finds its constants by how well they predict.
+
+mod average;
+mod filter;
+mod fit;
+mod graph;
+
+pub use average::ExponentialAverage;
+pub use filter::{FilterOptions, PerformanceFilter};
+pub use fit::{Predictor, Record, Score, fit, score};
+pub use graph::{KernelOptions, kernel};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Rules: an order of the queue, and a placement.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::index::JobId;
+use crate::spec::nearest::name_list;
+use crate::workload::random::{SeedStreams, Stream};
+use crate::world::dual_agent::cloud::Cloud;
+use crate::world::dual_agent::placement::{Placement, Placer};
+use crate::world::dual_agent::summary::DualAgentSummary;
+use crate::world::job::Part;
+use crate::world::run::{Limits, WorldError};
+
+/// Who is first; the others are tried in turn, and those that do not fit are passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As they came.
+    Fifo,
+    /// Least time left on the fastest type, which nobody knows.
+    Srtf,
+    /// Least time left, as owners estimate it.
+    SrtfEstimated,
+    /// Least worker-seconds had so far (Tiresias).
+    Las,
+    /// Best fit to what is free, less the worker-seconds left (Tetris).
+    Tetris,
+    /// At random.
+    Random,
+}
+
+/// A pair of rules.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Who is first.
+    pub order: Order,
+    /// Where it goes.
+    pub placement: Placement,
+    /// Whether a job rather waits than run on a type, or spread, at less than [`PATIENCE`] of its best speed.
+    pub patient: bool,
+}
+
+/// The least part of its best speed for which a job of a patient rule runs.
+pub const PATIENCE: f64 = 0.3;
+
+/// A run is given up after so many rounds.
+pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 50_000 };
+
+const ORDERS: [(&str, Order); 6] = [
+    ("fifo", Order::Fifo),
+    ("srtf", Order::Srtf),
+    ("srtf_estimated", Order::SrtfEstimated),
+    ("las", Order::Las),
+    ("tetris", Order::Tetris),
+    ("random", Order::Random),
+];
+
+const PLACEMENTS: [(&str, Placement); 7] = [
+    ("first_fit", Placement::FirstFit),
+    ("best_fit", Placement::BestFit),
+    ("load_balancing", Placement::LoadBalancing),
+    ("fastest_type", Placement::FastestType),
+    ("posterior", Placement::Posterior),
+    ("oracle", Placement::Oracle),
+    ("random", Placement::Random),
+];
+
+impl Rule {
+    /// All pairs of rules that a table has by default, the best of them made patient, and the random one.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let orders = ORDERS.into_iter().filter(|(_, order)| *order != Order::Random);
+        let pairs = orders.flat_map(|(_, order)| {
+            let placements = PLACEMENTS.into_iter().filter(|(_, placement)| *placement != Placement::Random);
+            placements.map(move |(_, placement)| Self { order, placement, patient: false })
+        });
+        let patient = [
+            (Order::Srtf, Placement::FastestType),
+            (Order::Srtf, Placement::Posterior),
+            (Order::SrtfEstimated, Placement::Posterior),
+            (Order::Srtf, Placement::Oracle),
+        ];
+        let patient = patient.map(|(order, placement)| Self { order, placement, patient: true });
+        let random = Self { order: Order::Random, placement: Placement::Random, patient: false };
+        pairs.chain(patient).chain([random])
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = ORDERS.iter().find(|(_, order)| *order == self.order).map_or("", |(name, _)| name);
+        let placement = PLACEMENTS
+            .iter()
+            .find(|(_, placement)| *placement == self.placement)
+            .map_or("", |(name, _)| name);
+        write!(f, "{order}/{placement}{}", if self.patient { "/patient" } else { "" })
+    }
+}
+
+/// No such rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown rule `{text}`, expected ORDER/PLACEMENT or ORDER/PLACEMENT/patient with an order of {orders} and a placement of {placements}"
+)]
+pub struct UnknownRule {
+    text: String,
+    orders: String,
+    placements: String,
+}
+
+impl FromStr for Rule {
+    type Err = UnknownRule;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRule> {
+        let unknown = || UnknownRule {
+            text: text.to_owned(),
+            orders: name_list(ORDERS.iter().map(|(name, _)| *name)),
+            placements: name_list(PLACEMENTS.iter().map(|(name, _)| *name)),
+        };
+        let (pair, patient) = text.strip_suffix("/patient").map_or((text, false), |pair| (pair, true));
+        let (order, placement) = pair.split_once('/').ok_or_else(unknown)?;
+        let order = ORDERS.iter().find(|(name, _)| *name == order).ok_or_else(unknown)?.1;
+        let placement = PLACEMENTS.iter().find(|(name, _)| *name == placement).ok_or_else(unknown)?.1;
+        Ok(Self { order, placement, patient })
+    }
+}
+
+/// A rule at work.
+#[derive(Clone, Debug)]
+pub struct RulePlayer {
+    rule: Rule,
+    placer: Placer,
+    draws: Stream,
+    tried: Vec<JobId>,
+    parts: Vec<Part>,
+}
+
+impl RulePlayer {
+    /// `seed` is of what it draws.
+    pub fn new(rule: Rule, seed: u64) -> Self {
+        let draws = SeedStreams::new(seed).stream("dual-agent rule");
+        Self { rule, placer: Placer::new(rule.placement, seed), draws, tried: Vec::new(), parts: Vec::new() }
+    }
+
+    /// The job to try next of those not yet tried in this round, if one fits.
+    pub fn next_job(&mut self, cloud: &Cloud) -> Option<JobId> {
+        let free = cloud.free_by_type();
+        let mut best: Option<(f64, JobId)> = None;
+        for &job in cloud.world().waiting() {
+            if self.tried.contains(&job) || !cloud.fits(job, &free) {
+                continue;
+            }
+            let key = self.key(cloud, job, &free);
+            let first = |(least, other): &(f64, JobId)| key.total_cmp(least).then(job.cmp(other)).is_lt();
+            if best.as_ref().is_none_or(first) {
+                best = Some((key, job));
+            }
+        }
+        best.map(|(_, job)| job)
+    }
+
+    fn key(&mut self, cloud: &Cloud, job: JobId, free: &[u32]) -> f64 {
+        let world = cloud.world();
+        let workers = f64::from(world.job(job).workers);
+        match self.rule.order {
+            Order::Fifo => world.job(job).arrival_s,
+            Order::Srtf => cloud.remaining_s(job, false),
+            Order::SrtfEstimated => cloud.remaining_s(job, true),
+            Order::Las => world.service_s(job) * workers,
+            Order::Tetris => {
+                let most = free.iter().copied().max().unwrap_or(1).max(1);
+                let left = |job: JobId| cloud.remaining_s(job, false) * f64::from(world.job(job).workers);
+                let all: f64 = world.waiting().iter().map(|job| left(*job)).sum();
+                let mean = all / world.waiting().len().max(1) as f64;
+                left(job) / mean.max(f64::MIN_POSITIVE) - workers / f64::from(most)
+            }
+            Order::Random => self.draws.uniform(),
+        }
+    }
+
+    /// Where a job goes, if anywhere.
+    pub fn placement(&mut self, cloud: &Cloud, job: JobId) -> Option<&[Part]> {
+        let relative = self.placer.place(cloud, job, &mut self.parts)?;
+        (!self.rule.patient || relative >= PATIENCE).then_some(self.parts.as_slice())
+    }
+
+    /// A job is not to be tried again in this round.
+    pub fn pass(&mut self, job: JobId) {
+        self.tried.push(job);
+    }
+
+    /// A round begins.
+    pub fn begin(&mut self) {
+        self.tried.clear();
+    }
+
+    /// Plays until all jobs are done.
+    ///
+    /// # Errors
+    /// If a limit is hit.
+    pub fn run(&mut self, cloud: &mut Cloud) -> Result<DualAgentSummary, WorldError> {
+        while !cloud.world().is_done() {
+            if cloud.world().round() >= LIMITS.rounds_max {
+                let (n_done, n_jobs) = (cloud.world().n_done(), cloud.world().n_jobs());
+                return Err(WorldError::Rounds { n_done, n_jobs, rounds_max: LIMITS.rounds_max });
+            }
+            self.begin();
+            while let Some(job) = self.next_job(cloud) {
+                self.pass(job);
+                if self.placement(cloud, job).is_some() {
+                    // What does not fit after all waits.
+                    let _ = cloud.place(job, &self.parts);
+                }
+            }
+            cloud.end_round();
+            cloud.begin_round();
+        }
+        Ok(cloud.summary())
+    }
+}
