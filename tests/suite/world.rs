@@ -153,3 +153,44 @@ fn dl2s_published_simulator_is_repeated() {
         close(name, found / drf, expected, 0.05);
     }
 }
+
+/// The table of the command over two small workloads, and its code.
+fn dual_agent(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let small = ["world", "dual-agent", "--jobs", "8", "--scale", "0.01", "--traces", "2", "--format", "csv"];
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_apportion")).args(small).args(arguments).output();
+    let output = output.expect("the command runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn rules_are_compared_in_pairs() {
+    let (code, table, message) = dual_agent(&["--policy", "fifo/best_fit", "--against", "srtf/oracle"]);
+    assert_eq!(code, Some(0), "{message}");
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0][..4], ["policy", "times_against", "p", "completion_h"]);
+    assert_eq!(rows[1][..3], ["srtf/oracle", "1", "1"]);
+    assert_eq!(rows[2][0], "fifo/best_fit");
+    let (_, per_trace, _) = dual_agent(&["--policy", "srtf/posterior", "--per-trace"]);
+    assert_eq!(per_trace.lines().count(), 3, "{per_trace}");
+}
+
+#[test]
+fn what_is_no_rule_and_no_weights_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("weights.safetensors").display().to_string();
+    std::fs::write(&file, b"nothing").expect("written");
+    let refused = [
+        (["--policy", "srft/posterior"], "unknown rule `srft/posterior`"),
+        (["--weights", &file], "not a whole safetensors file"),
+        (["--scale", "0"], "`--scale` is 0"),
+        (["--straggle", "0"], "`--straggle` is 0"),
+        (["--jobs", "0"], "`jobs` is 0"),
+    ];
+    for (arguments, expected) in refused {
+        let (code, _, message) = dual_agent(&arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{message}");
+    }
+}

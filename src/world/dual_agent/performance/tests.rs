@@ -140,3 +140,13 @@ fn the_process_foretells_better_than_what_knows_less() {
         assert!(found.log_likelihood > less.log_likelihood + 0.02, "{all}");
     }
 }
+
+#[test]
+fn the_default_constants_foretell_about_as_well_as_any() {
+    let servers = servers(0.02);
+    let records = simulated(&servers, DriftOptions::default(), 150, 3);
+    let (fitted, best) = fit(&servers, &records, 30);
+    let filter = PerformanceFilter::new(&servers, FilterOptions::default());
+    let found = score(Predictor::Filter(filter), &records, 0);
+    assert!(found.log_likelihood > best.log_likelihood - 0.1, "{found:?}, {best:?} of {fitted:?}");
+}
