@@ -31,7 +31,12 @@ pub(super) fn method(study: &Study) -> String {
 pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable> {
     let Some(baseline) = study.series.get(study.baseline) else { return Vec::new() };
     let mut tables = Vec::new();
-    for metric in COMPARED {
+    let mut metrics = COMPARED;
+    if study.is_static() {
+        // What such a study is about comes first.
+        metrics.sort_by_key(|metric| *metric != "makespan");
+    }
+    for metric in metrics {
         let Some(label) = Label::of(metric) else { continue };
         let place = study.x_axis.as_deref().map(label::axis);
         let heads = [study.series_axis.clone()].into_iter().chain(place);

@@ -2,9 +2,10 @@
 
 use crate::metrics::statistics::Spread;
 
-use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Series};
+use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Scale, Series};
+use super::number::six_digits;
 use super::page::{Item, NamedTable, Page, Section};
-use super::study::{file_name, six_digits};
+use super::study::file_name;
 use super::table::Table;
 
 /// One measured case.
@@ -54,8 +55,15 @@ pub fn page(benchmark: &Benchmark) -> Page {
         (program.clone(), costs(program, &cases, &backends))
     };
     let variants: Vec<(String, Chart)> = programs.iter().map(chart).collect();
-    let note = "Both axes run by factors. A cross above the plot marks a case without a time: hover over it for why.";
-    let figure = Figure { choice: "program".to_owned(), variants, first: 0, note: note.to_owned() };
+    let any = |is: fn(&Chart) -> bool| variants.iter().any(|(_, chart)| is(chart));
+    let mut notes = Vec::new();
+    if any(|chart| chart.x.scale == Scale::Log || chart.y.scale == Scale::Log) {
+        notes.push("An axis over more than a factor of ten or so runs by factors.");
+    }
+    if any(|chart| !chart.absent.is_empty()) {
+        notes.push("A cross above the plot marks a case without a time: hover over it for why.");
+    }
+    let figure = Figure { choice: "program".to_owned(), variants, first: 0, note: notes.join(" ") };
     let figures = if figure.variants.is_empty() { Vec::new() } else { vec![Item::Figure(figure)] };
     let (name, title) = ("cases".to_owned(), "Every case".to_owned());
     let table = Item::Table(NamedTable { name, title, table: benchmark.rows.clone(), folded: false });
@@ -127,5 +135,35 @@ fn costs(program: &str, cases: &[&Case], backends: &[String]) -> Chart {
         rows: Vec::new(),
         series,
         absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(sizes: &[usize], status: &str) -> String {
+        let case = |n_jobs: &usize| Case {
+            policy: "p".to_owned(),
+            instance: "i".to_owned(),
+            n_jobs: *n_jobs,
+            backend: "b".to_owned(),
+            seconds: (status == "done").then_some(*n_jobs as f64 / 1e3),
+            status: status.to_owned(),
+        };
+        let cases = sizes.iter().map(case).collect();
+        let page = page(&Benchmark { cases, rows: Table::new(["case"]), facts: Vec::new() });
+        match &page.sections[0].items[0] {
+            Item::Figure(figure) => figure.note.clone(),
+            _ => unreachable!("a figure comes first"),
+        }
+    }
+
+    #[test]
+    fn a_note_says_what_is_shown_and_nothing_else() {
+        assert_eq!(note(&[32, 64, 128], "done"), "");
+        assert!(note(&[32, 64, 2048], "done").contains("by factors"));
+        assert!(!note(&[32, 64, 2048], "done").contains("cross"));
+        assert!(note(&[32, 64], "timeout").starts_with("A cross above the plot"));
     }
 }

@@ -40,6 +40,11 @@ fn grouped(text: &str) -> String {
     grouped
 }
 
+/// Six significant digits, which is more than a chart can show, and halves the page.
+pub(super) fn six_digits(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,8 +9,8 @@ use crate::units::Seconds;
 
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 use super::gantt::Gantt;
+use super::number::six_digits;
 use super::page::{Item, NamedTable, Page, Section};
-use super::study::six_digits;
 use super::table::{Cell, Table};
 
 const HOUR_S: f64 = 3600.0;

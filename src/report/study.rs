@@ -6,10 +6,17 @@ use crate::metrics::cdf::Cdf;
 use crate::metrics::statistics::{Paired, Spread};
 
 use super::baseline;
-use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Series};
-use super::label::{self, LABELS, Label};
+use super::chart::{Chart, Figure, Kind, Mark, Series};
+use super::label;
+use super::number::six_digits;
 use super::page::{Item, NamedTable, Page, Section};
 use super::table::Table;
+
+mod distributions;
+mod values;
+
+use distributions::{distribution, utilization};
+use values::{makespans, metrics};
 
 /// A study in numbers: what the page needs of it, and all it needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +43,13 @@ pub struct Study {
     pub counts: Vec<(String, usize)>,
     /// Every run.
     pub runs: Table,
+}
+
+impl Study {
+    /// Are all jobs there at the start, so that it matters when the last is done?
+    pub(super) fn is_static(&self) -> bool {
+        self.x_axis.as_deref().is_some_and(|axis| axis.rsplit('.').next() == Some("static"))
+    }
 }
 
 /// Points that agree in all axes but the compared, the drawn and the repeated one.
@@ -149,17 +163,6 @@ fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
     ]
 }
 
-fn subtitle(study: &Study, panel: &Panel) -> String {
-    let mut ways: Vec<&str> = Vec::new();
-    for (status, _) in panel.points.iter().flat_map(|point| &point.unfinished) {
-        if !ways.contains(&status.as_str()) {
-            ways.push(status);
-        }
-    }
-    let crosses = if ways.is_empty() { String::new() } else { format!("; ×: {}", ways.join(", ")) };
-    spread_text(study, panel) + &crosses
-}
-
 /// What the ranges are.
 fn spread_text(study: &Study, panel: &Panel) -> String {
     let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
@@ -201,11 +204,6 @@ fn mark(spread: &Spread, x: f64, scale: f64) -> Mark {
     Mark { x, y: six_digits(spread.mean / scale), low, high, n: spread.n }
 }
 
-/// Six significant digits, which is more than a chart can show, and halves the page.
-pub(super) fn six_digits(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
-}
-
 /// `saturated`, or `2 of 3 failed`.
 pub(super) fn why_absent(point: &Point) -> Option<String> {
     if point.unfinished.is_empty() {
@@ -220,79 +218,6 @@ pub(super) fn why_absent(point: &Point) -> Option<String> {
             })
             .collect();
     Some(pieces.join(", "))
-}
-
-/// Each metric against the drawn axis, or as bars if there is none.
-fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
-    let has = |metric: &str| panel.points.iter().any(|point| point.metrics.contains_key(metric));
-    let any_absent = panel.points.iter().any(|point| !point.unfinished.is_empty());
-    let shown = LABELS.iter().filter(|(metric, _)| has(metric) || (any_absent && *metric == "average_jct"));
-    let chart = |(metric, label): &(&'static str, Label)| {
-        let chart = match &study.x_axis {
-            Some(axis) => lines(study, panel, (metric, *label), &label::axis(axis)),
-            None => bars(study, panel, (metric, *label), None),
-        };
-        (label.name.to_owned(), Chart { name: format!("{stem}{}", file_name(metric)), ..chart })
-    };
-    let variants: Vec<(String, Chart)> = shown.map(chart).collect();
-    let note = if any_absent {
-        "A cross above the plot marks runs that have no number: hover over it for the reason. They are in the table \
-         of runs, too."
-    } else {
-        ""
-    };
-    // Jobs that are all there at the start are a matter of when the last is done.
-    let is_static = study.x_axis.as_deref().is_some_and(|axis| axis.rsplit('.').next() == Some("static"));
-    let makespan = variants.iter().position(|(_, chart)| chart.name.ends_with("makespan"));
-    let first = makespan.filter(|_| is_static).unwrap_or(0);
-    let figure = Figure { choice: "metric".into(), variants, first, note: note.to_owned() };
-    (!figure.variants.is_empty()).then_some(figure)
-}
-
-fn lines(study: &Study, panel: &Panel, (metric, label): (&str, Label), x_title: &str) -> Chart {
-    let xs = xs(panel);
-    let series = |(position, name): (usize, &String)| {
-        // A place without runs is passed over; one whose runs have no number breaks the line.
-        let there = xs.iter().filter_map(|x| Some((*x, at(panel, position, Some(*x))?)));
-        let mark_at = |(x, point): (f64, &Point)| Some(mark(point.metrics.get(metric)?, x, label.scale));
-        Series { name: name.clone(), style: position, marks: there.map(mark_at).collect() }
-    };
-    let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
-    let absent = |point: &Point| Some(Absent { series: point.series, x: point.x?, why: why_absent(point)? });
-    let y = Axis::new(label.with_unit());
-    let values = series.iter().flat_map(|series| series.marks.iter().flatten());
-    let values = values.flat_map(|mark| [Some(mark.y), mark.low, mark.high]).flatten();
-    let y = y.fitted(values);
-    Chart {
-        name: String::new(),
-        title: format!("{} against {}", label.name, x_title.split(" (").next().unwrap_or(x_title)),
-        subtitle: subtitle(study, panel),
-        kind: Kind::Lines,
-        x: Axis::new(x_title).fitted_to_places(&xs),
-        y,
-        rows: Vec::new(),
-        series,
-        absent: panel.points.iter().filter_map(absent).collect(),
-    }
-}
-
-/// One bar a compared value, at one place.
-fn bars(study: &Study, panel: &Panel, (metric, label): (&str, Label), x: Option<f64>) -> Chart {
-    let rows = rows(study, panel, x);
-    let value = |series| Some(mark(at(panel, series, x)?.metrics.get(metric)?, 0.0, label.scale));
-    let marks = (0..rows.len()).map(value).collect();
-    let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
-    Chart {
-        name: String::new(),
-        title: format!("{} by {}", label.name, label::axis(&study.series_axis)),
-        subtitle: format!("{place}{}", spread_text(study, panel)),
-        kind: Kind::Bars,
-        x: Axis::new(label.with_unit()).from_zero(),
-        y: Axis::new(study.series_axis.clone()),
-        rows,
-        series: vec![Series { name: label.name.to_owned(), style: 0, marks }],
-        absent: Vec::new(),
-    }
 }
 
 /// A row for each compared value; one whose runs are not all done says so.
@@ -335,100 +260,6 @@ fn by_place(
     let first = (0..variants.len()).max_by_key(|at| n_shown(&variants[*at].1)).unwrap_or(0);
     let choice = study.x_axis.as_deref().map(label::axis).unwrap_or_default();
     (!variants.is_empty()).then(|| Figure { choice, variants, first, note: String::new() })
-}
-
-fn makespans(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
-    study.x_axis.as_ref()?;
-    let label = Label::of("makespan")?;
-    by_place(study, panel, &format!("{stem}makespan-bars"), |x| bars(study, panel, ("makespan", label), x))
-}
-
-fn distribution<'s>(
-    study: &'s Study,
-    panel: &'s Panel,
-    (stem, what): (&str, &str),
-    of: impl Fn(&'s Point) -> Option<&'s Cdf>,
-) -> Option<Figure> {
-    let is_jct = what == "jct";
-    let scale = if is_jct { 3600.0 } else { 1.0 };
-    let (title, x_title) = if is_jct {
-        ("Distribution of job completion time", "job completion time (h)")
-    } else {
-        (
-            "Distribution of finish-time fairness ρ",
-            "finish-time fairness ρ (1: as with an equal share to oneself)",
-        )
-    };
-    let mut figure = by_place(study, panel, &format!("{stem}{what}-cdf"), |x| {
-        let series = |(position, name): (usize, &String)| {
-            let cdf = at(panel, position, x).and_then(&of);
-            let marks = cdf.into_iter().flat_map(|cdf| &cdf.points).map(|(value, fraction)| {
-                let (x, y) = (six_digits(value / scale), six_digits(*fraction));
-                Some(Mark { x, y, low: None, high: None, n: cdf.map_or(0, |cdf| cdf.n) })
-            });
-            Series { name: name.clone(), style: position, marks: marks.collect() }
-        };
-        let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
-        let values = series.iter().flat_map(|series| series.marks.iter().flatten()).map(|mark| mark.x);
-        let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
-        let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
-        Chart {
-            name: String::new(),
-            title: title.to_owned(),
-            subtitle: format!(
-                "{label}{place}measured jobs of all seeds together{}",
-                not_done(study, panel, x)
-            ),
-            kind: Kind::Steps,
-            x: Axis::new(x_title).fitted(values),
-            y: Axis::new("fraction of jobs").from_zero(),
-            rows: Vec::new(),
-            series,
-            absent: Vec::new(),
-        }
-    })?;
-    figure.note = format!("Drawn through at most {} exact points each.", crate::metrics::cdf::POINTS_MAX);
-    Some(figure)
-}
-
-/// `; fifo: saturated`.
-fn not_done(study: &Study, panel: &Panel, x: Option<f64>) -> String {
-    let why = |(series, name): (usize, &String)| {
-        Some(format!("; {name}: {}", at(panel, series, x).and_then(why_absent)?))
-    };
-    study.series.iter().enumerate().filter_map(why).collect()
-}
-
-fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
-    let mut types: Vec<String> = Vec::new();
-    for (name, _) in panel.points.iter().flat_map(|point| &point.utilization) {
-        if !types.contains(name) {
-            types.push(name.clone());
-        }
-    }
-    by_place(study, panel, &format!("{stem}utilization-by-type"), |x| {
-        let rows = rows(study, panel, x);
-        let series = |(style, kind): (usize, &String)| {
-            let value = |series: usize| {
-                let point = at(panel, series, x)?;
-                let (_, spread) = point.utilization.iter().find(|(name, _)| name == kind)?;
-                Some(mark(spread, 0.0, 0.01))
-            };
-            Series { name: kind.clone(), style, marks: (0..rows.len()).map(value).collect() }
-        };
-        let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
-        Chart {
-            name: String::new(),
-            title: "Utilization by worker type".to_owned(),
-            subtitle: format!("{place}{}", spread_text(study, panel)),
-            kind: Kind::Bars,
-            x: Axis::new("busy worker time (%)").from_zero(),
-            y: Axis::new(study.series_axis.clone()),
-            series: types.iter().enumerate().map(series).collect(),
-            rows,
-            absent: Vec::new(),
-        }
-    })
 }
 
 /// Letters, digits, dots and dashes.
@@ -501,6 +332,28 @@ mod tests {
         assert_eq!(bars, ["p (1 of 3 failed)", "q (saturated)"]);
         assert!(chart("jct-cdf-at-2").subtitle.contains("; p: 1 of 3 failed; q: saturated"));
         assert!(page.assets().unwrap().iter().any(|asset| asset.name == "average-jct.svg"));
+    }
+
+    #[test]
+    fn jobs_that_are_all_there_are_about_the_makespan() {
+        let points = || {
+            let mut points = vec![point(0, 100.0, Some(7200.0), &[]), point(1, 100.0, Some(3600.0), &[])];
+            let paired = Paired::of(&[(7200.0, 3600.0)]).unwrap();
+            points[1].against_baseline = [("average_jct", paired), ("makespan", paired)].into();
+            points
+        };
+        let mut of_static = study(["p", "q"], points());
+        of_static.x_axis = Some("workload.static".to_owned());
+        for (study, first) in [(study(["p", "q"], points()), "average-jct"), (of_static, "makespan")] {
+            let page = page(&study);
+            let items = page.sections.iter().flat_map(|section| &section.items);
+            let tables: Vec<&NamedTable> = items
+                .filter_map(|item| if let Item::Table(table) = item { Some(table) } else { None })
+                .collect();
+            assert_eq!(tables[0].name, format!("against-baseline-{first}"));
+            let open: Vec<bool> = tables.iter().map(|table| !table.folded).collect();
+            assert_eq!(open, [true, false, false], "the first alone is open");
+        }
     }
 
     #[test]

@@ -1,0 +1,95 @@
+//! Metrics of whole runs: against the drawn axis, and as bars at one place of it.
+
+use super::{
+    Panel, Point, Study, at, by_place, file_name, mark, place_text, rows, spread_text, why_absent, xs,
+};
+use crate::report::chart::{Absent, Axis, Chart, Figure, Kind, Series};
+use crate::report::label::{self, LABELS, Label};
+
+fn subtitle(study: &Study, panel: &Panel) -> String {
+    let mut ways: Vec<&str> = Vec::new();
+    for (status, _) in panel.points.iter().flat_map(|point| &point.unfinished) {
+        if !ways.contains(&status.as_str()) {
+            ways.push(status);
+        }
+    }
+    let crosses = if ways.is_empty() { String::new() } else { format!("; ×: {}", ways.join(", ")) };
+    spread_text(study, panel) + &crosses
+}
+
+/// Each metric against the drawn axis, or as bars if there is none.
+pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
+    let has = |metric: &str| panel.points.iter().any(|point| point.metrics.contains_key(metric));
+    let any_absent = panel.points.iter().any(|point| !point.unfinished.is_empty());
+    let shown = LABELS.iter().filter(|(metric, _)| has(metric) || (any_absent && *metric == "average_jct"));
+    let chart = |(metric, label): &(&'static str, Label)| {
+        let chart = match &study.x_axis {
+            Some(axis) => lines(study, panel, (metric, *label), &label::axis(axis)),
+            None => bars(study, panel, (metric, *label), None),
+        };
+        (label.name.to_owned(), Chart { name: format!("{stem}{}", file_name(metric)), ..chart })
+    };
+    let variants: Vec<(String, Chart)> = shown.map(chart).collect();
+    let note = if any_absent {
+        "A cross above the plot marks runs that have no number: hover over it for the reason. They are in the table \
+         of runs, too."
+    } else {
+        ""
+    };
+    let makespan = variants.iter().position(|(_, chart)| chart.name.ends_with("makespan"));
+    let first = makespan.filter(|_| study.is_static()).unwrap_or(0);
+    let figure = Figure { choice: "metric".into(), variants, first, note: note.to_owned() };
+    (!figure.variants.is_empty()).then_some(figure)
+}
+
+fn lines(study: &Study, panel: &Panel, (metric, label): (&str, Label), x_title: &str) -> Chart {
+    let xs = xs(panel);
+    let series = |(position, name): (usize, &String)| {
+        // A place without runs is passed over; one whose runs have no number breaks the line.
+        let there = xs.iter().filter_map(|x| Some((*x, at(panel, position, Some(*x))?)));
+        let mark_at = |(x, point): (f64, &Point)| Some(mark(point.metrics.get(metric)?, x, label.scale));
+        Series { name: name.clone(), style: position, marks: there.map(mark_at).collect() }
+    };
+    let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
+    let absent = |point: &Point| Some(Absent { series: point.series, x: point.x?, why: why_absent(point)? });
+    let y = Axis::new(label.with_unit());
+    let values = series.iter().flat_map(|series| series.marks.iter().flatten());
+    let values = values.flat_map(|mark| [Some(mark.y), mark.low, mark.high]).flatten();
+    let y = y.fitted(values);
+    Chart {
+        name: String::new(),
+        title: format!("{} against {}", label.name, x_title.split(" (").next().unwrap_or(x_title)),
+        subtitle: subtitle(study, panel),
+        kind: Kind::Lines,
+        x: Axis::new(x_title).fitted_to_places(&xs),
+        y,
+        rows: Vec::new(),
+        series,
+        absent: panel.points.iter().filter_map(absent).collect(),
+    }
+}
+
+/// One bar a compared value, at one place.
+fn bars(study: &Study, panel: &Panel, (metric, label): (&str, Label), x: Option<f64>) -> Chart {
+    let rows = rows(study, panel, x);
+    let value = |series| Some(mark(at(panel, series, x)?.metrics.get(metric)?, 0.0, label.scale));
+    let marks = (0..rows.len()).map(value).collect();
+    let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
+    Chart {
+        name: String::new(),
+        title: format!("{} by {}", label.name, label::axis(&study.series_axis)),
+        subtitle: format!("{place}{}", spread_text(study, panel)),
+        kind: Kind::Bars,
+        x: Axis::new(label.with_unit()).from_zero(),
+        y: Axis::new(study.series_axis.clone()),
+        rows,
+        series: vec![Series { name: label.name.to_owned(), style: 0, marks }],
+        absent: Vec::new(),
+    }
+}
+
+pub(super) fn makespans(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
+    study.x_axis.as_ref()?;
+    let label = Label::of("makespan")?;
+    by_place(study, panel, &format!("{stem}makespan-bars"), |x| bars(study, panel, ("makespan", label), x))
+}
