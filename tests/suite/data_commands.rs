@@ -81,3 +81,73 @@ fn bad_input_is_refused_with_the_nearest_name() {
     assert_refused(&["trace", "generate", "--jobs", "3"], "--rate");
     assert_refused(&["trace", "show", "nowhere.csv"], "there is no such file");
 }
+
+/// A cluster's log: a job or two that count and one that does not, with what must come out.
+struct Log {
+    origin: &'static str,
+    text: &'static str,
+    /// Name, arrival, workers, owner.
+    jobs: &'static [[&'static str; 4]],
+}
+
+const LOGS: [Log; 3] = [
+    Log {
+        origin: "philly",
+        text: r#"[
+  {"status": "Pass", "vc": "research", "jobid": "late", "user": "u", "submitted_time": "2017-10-07 01:00:00",
+   "attempts": [{"start_time": "2017-10-07 01:00:30", "end_time": "2017-10-07 02:00:30",
+                 "detail": [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}]}]},
+  {"status": "Pass", "vc": "b", "jobid": "early", "user": "u", "submitted_time": "2017-10-07 00:00:00",
+   "attempts": [{"start_time": "2017-10-07 00:10:00", "end_time": "2017-10-07 00:20:00",
+                 "detail": [{"ip": "m1", "gpus": ["gpu0"]}]}]},
+  {"status": "Failed", "vc": "b", "jobid": "never", "user": "u", "submitted_time": "2017-10-07 00:00:00", "attempts": []}
+]"#,
+        jobs: &[["early", "0", "1", "b"], ["late", "3600", "2", "research"]],
+    },
+    Log {
+        origin: "pai",
+        text: "one,worker,2.0,Terminated,1000.0,1900.0,400.0,10.0,50.0,MISC\n\
+         two,worker,4.0,Terminated,1360.0,1460.0,400.0,10.0,100.0,V100\n\
+         none,ps,1.0,Terminated,900.0,1800.0,600.0,10.0,,\n",
+        jobs: &[["one", "0", "1", ""], ["two", "360", "4", ""]],
+    },
+    Log {
+        origin: "helios",
+        text: "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n\
+         7,u,vc1,1,1,1,COMPLETED,2020-06-09 18:00:00,2020-06-09 18:00:00,2020-06-09 19:00:00,3600,0\n\
+         8,u,vc2,8,16,1,FAILED,2020-06-09 18:00:30,2020-06-09 18:01:00,2020-06-09 18:05:00,240,30\n\
+         9,u,vc2,0,16,1,COMPLETED,2020-06-09 18:00:30,2020-06-09 18:00:30,2020-06-09 18:05:00,240,0\n",
+        jobs: &[["7", "0", "1", "vc1"], ["8", "30", "8", "vc2"]],
+    },
+];
+
+#[test]
+fn logs_of_clusters_become_traces_that_can_be_simulated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for Log { origin, text: log, jobs } in LOGS {
+        let (given, made) = (path(folder.path(), "log"), path(folder.path(), "jobs.csv"));
+        std::fs::write(&given, log).expect("written");
+        let convert =
+            ["trace", "convert", &given, "--from", origin, "--throughputs", "osdi20", "--seed", "3"];
+        let output = apportion(&[&convert[..], &["--out", &made]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{origin}: {said}");
+        assert!(said.contains("left out"), "{origin}: {said}");
+        let text = std::fs::read_to_string(&made).expect("written");
+        assert_eq!(stdout(&convert), text, "{origin}: the same seed, the same jobs");
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let heads = reader.headers().expect("heads").clone();
+        let place = |name: &str| heads.iter().position(|head| head == name).expect("a column of this name");
+        let places = ["id", "arrival", "scale_factor", "entity"].map(place);
+        let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
+        let found: Vec<[&str; 4]> = rows.iter().map(|row| places.map(|place| &row[place])).collect();
+        assert_eq!(found, jobs, "{origin}");
+        let simulate =
+            ["simulate", "--policy", "fifo", "--cluster", "v100=8", "--trace", &made, "--format", "json"];
+        let simulated: serde_json::Value = serde_json::from_str(&stdout(&simulate)).expect("JSON");
+        assert!(simulated["average_jct"].as_f64().is_some_and(|jct| jct > 0.0), "{origin}: {simulated}");
+    }
+    let wrong = path(folder.path(), "log");
+    let convert = ["trace", "convert", &wrong, "--from", "philly", "--throughputs", "osdi20"];
+    assert_refused(&convert, "expected a JSON list of {jobid, vc");
+}
