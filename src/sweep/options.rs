@@ -115,12 +115,12 @@ pub(super) fn policy_digest(name: &str) -> Result<String, RunError> {
     }
 }
 
-/// Can the policy let jobs share workers? A program says; a rule might.
+/// Can the policy let jobs share workers? Programs and rules say; anything else might.
 pub(super) fn may_pair(spec: &RunSpec) -> bool {
-    let alone = ["fifo", "fifo_perf", "isolated", "proportional"];
     match Catalog::embedded().document(&spec.policy).map(|document| document.kind) {
         Ok(PolicyKind::Program(program)) => program.colocation == file::Colocation::Pairs,
+        Ok(PolicyKind::Heuristic(heuristic)) => heuristic.rule.pairs(),
         Ok(PolicyKind::Learned(_)) => false,
-        _ => !alone.contains(&spec.policy.as_str()),
+        Err(_) => true,
     }
 }

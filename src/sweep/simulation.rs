@@ -260,6 +260,25 @@ mod tests {
     }
 
     #[test]
+    fn who_lets_jobs_share_workers_is_known() {
+        let pairing = ["gandiva", "fifo_packed", "max_min_fairness_packed"];
+        let apart = ["allox", "fifo", "srtf", "isolated", "max_min_fairness_perf"];
+        for (policies, pairs) in [(&pairing[..], true), (&apart[..], false)] {
+            for policy in policies {
+                let spec = RunSpec { policy: (*policy).to_owned(), ..RunSpec::default() };
+                assert_eq!(options::may_pair(&spec), pairs, "{policy}");
+            }
+        }
+        // Shortest first, the longest of the measured jobs would wait for ever.
+        let mut spec = RunSpec { policy: "allox".to_owned(), ..RunSpec::default() };
+        spec.cluster = "v100=1,p100=1,k80=1".parse().unwrap();
+        (spec.workload.rate, spec.workload.jobs) = (Some(crate::JobsPerHour::new(0.17)), Some(2));
+        let run = Inputs::new().load(&spec).unwrap();
+        let outcome = Executor::new(Bounds::default(), true).execute(&run, &mut |_| {}).unwrap();
+        assert_eq!(outcome.status, Status::Saturated);
+    }
+
+    #[test]
     fn metrics_stand_in_the_order_of_their_columns() {
         let cluster: Cluster = "a=1".parse().unwrap();
         let names = named(&Recorder::new(&cluster).summary()).map(|(name, _)| name);

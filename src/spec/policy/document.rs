@@ -187,6 +187,11 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// Does it let jobs share workers?
+    pub fn pairs(self) -> bool {
+        matches!(self, Self::FifoPacked | Self::Gandiva)
+    }
+
     /// Has it parameters?
     fn is_parametric(self) -> bool {
         !matches!(self, Self::Isolated | Self::Proportional | Self::FifoPerf)
