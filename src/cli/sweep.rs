@@ -160,7 +160,11 @@ fn knees(plan: &Plan, climbed: &[Climbed]) -> String {
 fn ending(summary: &Summary, rows: &[Row]) -> Result<(), Failure> {
     if summary.interrupted {
         let n_tasks = summary.n_tasks;
-        let message = format!("{} of {n_tasks} runs finished ({summary}) and kept", summary.n_ended());
+        let finished = match summary.n_ended() {
+            0 => format!("none of {n_tasks} runs finished"),
+            n => format!("{n} of {n_tasks} runs finished ({summary}) and kept"),
+        };
+        let message = format!("{finished}; the same command goes on from there");
         return Err(Failure::Interrupted { message });
     }
     let unfinished = |row: &&Row| matches!(row.outcome.status, Status::Failed | Status::Timeout);

@@ -145,7 +145,8 @@ impl runner::Progress for SweepProgress {
         }
         drop(state);
         let average_jct = metric("average_jct").and_then(|position| outcome.metrics[position]);
-        let left_text = left.map_or(String::new(), |left| format!("{} left", HumanDuration(left)));
+        let left_text =
+            left.map_or(String::new(), |left| format!("{} left at this pace", HumanDuration(left)));
         self.whole.set_position(n_done);
         self.whole.set_message(left_text.clone());
         let result = match (outcome.status, average_jct) {
