@@ -2,8 +2,8 @@
 //! whose change in time is a random walk too.
 //!
 //! In: measured speeds, a round at a time. Out: for each server the mean and variance of the logarithm of its speed
-//! against its type. [`graph`] has the kernel, [`filter`] the exact recursion, [`average`] what it is compared with, and
-//! [`fit`] finds its constants by how well they predict.
+//! against its type. [`kernel`] is the similarity, [`PerformanceFilter`] the exact recursion, [`ExponentialAverage`] what
+//! it is compared with, and [`fit()`] finds its constants by how well they predict.
 
 mod average;
 mod filter;
