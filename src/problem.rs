@@ -62,7 +62,7 @@ impl ActiveJob {
 pub enum InnerRule {
     /// In proportion to the jobs' weights.
     Fairness,
-    /// All to its earliest job.
+    /// All to the job that has waited longest, the first listed of several.
     Fifo,
 }
 

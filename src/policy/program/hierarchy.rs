@@ -1,8 +1,9 @@
 //! Hierarchical weights: who owns whom, and how an entity's weight falls to its jobs.
 //!
 //! An entity hands its weight to its unsaturated children, jobs or entities: under `fairness` in proportion to
-//! their own weights, under `fifo` all to the earliest. Top-level entities have their own weights, jobs that
-//! nobody owns theirs. Source: Narayanan et al. (OSDI '20), §4.3; nested to any depth here.
+//! their own weights, under `fifo` all to the earliest: the job that has waited longest, or the entity that has it; of
+//! those that came together, the first listed. Top-level entities have their own weights, jobs that nobody owns theirs.
+//! Source: Narayanan et al. (OSDI '20), §4.3; nested to any depth here.
 
 use crate::index::{EntityId, Id};
 use crate::problem::{InnerRule, Problem};
@@ -23,7 +24,7 @@ enum Child {
 struct Node {
     weight: f64,
     inner: InnerRule,
-    /// In order of their earliest job.
+    /// In order of arrival of their earliest job.
     children: Vec<Child>,
 }
 
@@ -57,11 +58,19 @@ impl Hierarchy {
             .iter()
             .map(|entity| Node { weight: entity.weight, inner: entity.inner, children: Vec::new() })
             .collect();
-        let mut members: Vec<usize> = (0..classes.len()).collect();
-        members.sort_by_key(|member| classes.members(*member)[0]);
+        let mut members: Vec<(f64, usize)> = (0..classes.len())
+            .map(|member| {
+                let jobs =
+                    classes.members(member).iter().map(|job| &problem.jobs()[Id::from_index(*job as usize)]);
+                (jobs.map(|job| job.elapsed.get()).fold(0.0, f64::max), member)
+            })
+            .collect();
+        members.sort_by(|(one, a), (other, b)| {
+            other.total_cmp(one).then(classes.members(*a)[0].cmp(&classes.members(*b)[0]))
+        });
         let mut attached = vec![false; nodes.len()];
         let mut roots = Vec::new();
-        for member in members {
+        for (_, member) in members {
             let jobs = classes.members(member);
             let job = &problem.jobs()[Id::from_index(jobs[0] as usize)];
             let mut child = Child::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 };
@@ -134,6 +143,7 @@ mod tests {
     use super::*;
     use crate::index::JobId;
     use crate::problem::{ActiveJob, Entity, ProblemBuilder};
+    use crate::units::Seconds;
 
     fn entity(name: &str, weight: f64, inner: InnerRule, parent: Option<EntityId>) -> Entity {
         Entity { name: name.into(), weight, inner, parent }
@@ -163,6 +173,26 @@ mod tests {
         assert_eq!(hierarchy.weights(&[false; 5]), [1.0, 2.0, 3.0, 0.0, 5.0]);
         assert_eq!(hierarchy.weights(&[false, true, true, false, false]), [4.0, 0.0, 0.0, 2.0, 5.0]);
         assert_eq!(hierarchy.weights(&[true, true, true, false, true]), [0.0, 0.0, 0.0, 6.0, 0.0]);
+    }
+
+    #[test]
+    fn the_earliest_has_waited_longest_wherever_it_is_listed() {
+        let mut builder = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
+        let org = builder.entity(entity("org", 6.0, InnerRule::Fifo, None));
+        let a = builder.entity(entity("a", 1.0, InnerRule::Fairness, Some(org)));
+        let b = builder.entity(entity("b", 1.0, InnerRule::Fifo, Some(org)));
+        for (index, (owner, waited)) in
+            [(a, 10.0), (b, 5.0), (b, 30.0), (a, 20.0), (b, 30.0)].into_iter().enumerate()
+        {
+            let id = JobId::from_index(index);
+            let job = ActiveJob { entity: Some(owner), elapsed: Seconds::new(waited), ..ActiveJob::new(id) };
+            builder.job(job, &[1.0]);
+        }
+        let hierarchy = Hierarchy::new(&builder.build().unwrap(), &Classes::singletons(5));
+        assert_eq!(hierarchy.weights(&[false; 5]), [0.0, 0.0, 6.0, 0.0, 0.0]);
+        assert_eq!(hierarchy.weights(&[false, false, true, false, false]), [0.0, 0.0, 0.0, 0.0, 6.0]);
+        assert_eq!(hierarchy.weights(&[false, false, true, false, true]), [0.0, 6.0, 0.0, 0.0, 0.0]);
+        assert_eq!(hierarchy.weights(&[false, true, true, false, true]), [3.0, 0.0, 0.0, 3.0, 0.0]);
     }
 
     #[test]
