@@ -25,7 +25,7 @@ fn busy(n: u32) -> Simulation {
     let throughputs = Throughputs::embedded("osdi20").unwrap();
     let arrivals = Box::new(Listed::new(jobs.collect()));
     let system = (&cluster, Arc::clone(&throughputs));
-    Simulation::new(system, arrivals, Box::new(Isolated), Options::corrected()).unwrap()
+    Simulation::new(system, arrivals, Box::new(Isolated::default()), Options::corrected()).unwrap()
 }
 
 fn how_many_rounds_a_second(criterion: &mut Criterion) {

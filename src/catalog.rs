@@ -260,8 +260,8 @@ fn rule(
 ) -> Result<Box<dyn Policy>, SpecError> {
     let PolicyOptions { behaviour, seed, .. } = *options;
     Ok(match heuristic.rule {
-        Rule::Isolated => Box::new(Isolated),
-        Rule::Proportional => Box::new(Proportional),
+        Rule::Isolated => Box::new(Isolated { behaviour }),
+        Rule::Proportional => Box::new(Proportional { behaviour }),
         Rule::Fifo => Box::new(Fifo::new(behaviour, seed)),
         Rule::FifoPerf => Box::new(FifoPerf),
         Rule::FifoPacked => {

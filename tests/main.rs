@@ -30,6 +30,8 @@ mod asked_again;
 mod simulation;
 #[path = "suite/properties.rs"]
 mod properties;
+#[path = "suite/cannot_run.rs"]
+mod cannot_run;
 #[path = "suite/world.rs"]
 mod world;
 #[path = "suite/figure_11.rs"]

@@ -55,7 +55,7 @@ impl Run {
 
     fn policy(&self) -> Box<dyn Policy> {
         match self.policy.as_str() {
-            "isolated" => Box::new(Isolated),
+            "isolated" => Box::new(Isolated { behaviour: Behaviour::Published }),
             "fifo_perf" => Box::new(FifoPerf),
             "fifo" => Box::new(Fifo::new(Behaviour::Published, self.seed)),
             other => panic!("no policy {other}"),

@@ -147,7 +147,7 @@ fn arrivals(seed: u64) -> Box<dyn Arrivals> {
 
 fn policy(which: u64, seed: u64) -> Box<dyn Policy> {
     match which % 3 {
-        0 => Box::new(Isolated),
+        0 => Box::new(Isolated::default()),
         1 => Box::new(FifoPerf),
         _ => Box::new(Fifo::new(Behaviour::Corrected, seed)),
     }
@@ -299,7 +299,7 @@ fn ideal_runs_shares_exactly() {
     options.ideal = true;
     // Two jobs on one worker, half of it each: the shorter ends at 2·1000 s, the change is held back until the
     // reset interval is over, which it is.
-    let found = jcts(vec![job(1000, 0.0), job(2000, 0.0)], "v100=1", Box::new(Isolated), options);
+    let found = jcts(vec![job(1000, 0.0), job(2000, 0.0)], "v100=1", Box::new(Isolated::default()), options);
     assert!((found[0] - 2000.0).abs() < 1e-9 && (found[1] - 3000.0).abs() < 1e-9, "{found:?}");
 }
 
@@ -307,10 +307,11 @@ fn ideal_runs_shares_exactly() {
 fn a_preempted_job_pays() {
     // Two jobs of two rounds take turns on one worker; each is stopped once, and pays 60 s when it starts again.
     let mut options = Options::corrected();
-    let without = jcts(vec![job(720, 0.0), job(720, 0.0)], "v100=1", Box::new(Isolated), options.clone());
+    let without =
+        jcts(vec![job(720, 0.0), job(720, 0.0)], "v100=1", Box::new(Isolated::default()), options.clone());
     let (checkpoint, restore) = (Seconds::new(20.0), Seconds::new(40.0));
     options.preemption_cost = Some(PreemptionCost { checkpoint, restore, job_types: Vec::new() });
-    let with = jcts(vec![job(720, 0.0), job(720, 0.0)], "v100=1", Box::new(Isolated), options);
+    let with = jcts(vec![job(720, 0.0), job(720, 0.0)], "v100=1", Box::new(Isolated::default()), options);
     assert!((without[0] - 1080.0).abs() < 1e-9 && (without[1] - 1440.0).abs() < 1e-9, "{without:?}");
     assert!(with[0] > without[0] && with[1] > without[1], "{with:?} after {without:?}");
 }
@@ -327,7 +328,8 @@ fn bad_options_and_jobs_are_refused() {
     let refused = |jobs: Vec<Job>, options: Options| {
         let cluster: Cluster = "v100=1".parse().unwrap();
         let arrivals = Box::new(Listed::new(jobs));
-        let simulation = Simulation::new((&cluster, throughputs()), arrivals, Box::new(Isolated), options);
+        let simulation =
+            Simulation::new((&cluster, throughputs()), arrivals, Box::new(Isolated::default()), options);
         let error = simulation.and_then(|mut simulation| {
             simulation.run(&mut apportion::simulator::Unobserved, &limits()).map(|_| ())
         });

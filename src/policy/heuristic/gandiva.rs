@@ -30,7 +30,9 @@ use serde::{Deserialize, Serialize};
 use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules};
 use crate::policy::heuristic::behaviour::Behaviour;
-use crate::policy::heuristic::workers::{alphabetical, by_arrival, decide, positions, restored};
+use crate::policy::heuristic::workers::{
+    alphabetical, by_arrival, decide, keep_where_it_runs, positions, restored,
+};
 use crate::problem::Problem;
 use crate::workload::Combination;
 use crate::workload::python_random::PythonRandom;
@@ -190,10 +192,11 @@ fn mean_throughput(problem: &Problem, pair: Combination<JobIndex>) -> f64 {
     gained / workers
 }
 
-/// The equal shares of each combination, per type; a pair has none where it cannot run.
+/// The equal shares of each combination, per type; a pair has none where it cannot run, nor, but as published, a job.
 fn equal_shares(
     problem: &Problem,
     combinations: Vec<Combination<JobIndex>>,
+    behaviour: Behaviour,
 ) -> Vec<(Combination<JobIndex>, Vec<f64>)> {
     let m = combinations.len() as f64;
     let types = problem.cluster().types();
@@ -205,6 +208,9 @@ fn equal_shares(
         for (worker_type, share) in types.ids().zip(&mut shares) {
             let cannot = combination.is_pair() && problem.colocated(combination, worker_type).is_none();
             *share = if cannot { 0.0 } else { *share / sum.max(1.0) };
+        }
+        if behaviour == Behaviour::Corrected {
+            keep_where_it_runs(problem, combination.first(), &mut shares);
         }
         (combination, shares)
     };
@@ -233,7 +239,7 @@ impl Policy for Gandiva {
             combinations
         };
         let rules = RoundRules { pair_fillers: true, ..RoundRules::default() };
-        decide(NAME, problem, equal_shares(problem, combinations), rules)
+        decide(NAME, problem, equal_shares(problem, combinations, self.parameters.behaviour), rules)
     }
 
     fn state(&self) -> serde_json::Value {

@@ -153,6 +153,17 @@ pub fn by_arrival(problem: &Problem) -> Vec<JobIndex> {
     jobs
 }
 
+/// Takes away shares of time where a job cannot run: on types where its throughput is 0, and on those that have fewer
+/// workers than it needs at once.
+pub fn keep_where_it_runs(problem: &Problem, job: JobIndex, shares: &mut [f64]) {
+    for (worker_type, share) in problem.cluster().types().ids().zip(shares) {
+        let enough = problem.jobs()[job].scale_factor <= problem.cluster().types()[worker_type].n_workers;
+        if !enough || problem.throughput()[(job, worker_type)] == 0.0 {
+            *share = 0.0;
+        }
+    }
+}
+
 /// Where each job of a workload stands in the problem.
 pub fn positions(problem: &Problem) -> BTreeMap<JobId, JobIndex> {
     problem.jobs().enumerate().map(|(job, active)| (active.id, job)).collect()
