@@ -8,13 +8,17 @@
 //!
 //! Method: infeasible primal-dual path following on v_i·z_i = μ·w_i, predictor and corrector (Mehrotra, SIAM J. Optim.
 //! 2, 1992), whose limit as μ → 0 is that centre (Roos, Terlaky and Vial, *Theory and algorithms for linear
-//! optimization*, 1997, on weighted paths), with centring steps at the end. Normal equations are dense: for programs
-//! of some hundred rows and any number of columns.
+//! optimization*, 1997, on weighted paths), with centring steps at the end. Normal equations fall apart into blocks where
+//! few rows and columns link them (see `factor`), and are dense within a block: of some hundred rows, and any number of
+//! columns.
+
+mod factor;
 
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::scaling::Scaled;
+use factor::{Factor, Layout};
 
 const NAME: &str = "centre";
 /// Part of the way to the boundary that a step may go.
@@ -22,9 +26,11 @@ const STEP: f64 = 0.995;
 /// Steps after which it has failed; it takes twenty to forty.
 const STEPS_MAX: u32 = 120;
 /// Steps towards the path at its end; Newton's method takes two or three.
-const CENTRING_STEPS_MAX: u32 = 8;
-/// How far products may be from their place on the path in the end, relative.
+const CENTRING_STEPS_MAX: u32 = 20;
+/// How far products may be from their place on the path in the end, relative; centring goes on while it helps.
 const OFF_PATH_MAX: f64 = 1e-4;
+/// An answer farther off is none.
+const ASTRAY: f64 = 0.5;
 
 /// How much the logarithm of each column and of each row's slack counts: > 0.
 #[derive(Clone, Debug)]
@@ -91,6 +97,9 @@ impl Backend for Centre {
             }
             steps += 1;
         }
+        if state.off_path(&form, target) > ASTRAY {
+            return Err(failed("rounding keeps it from the centre"));
+        }
         Ok(scaled.recover(program, form.read(&scaled.program, &state, steps)))
     }
 }
@@ -113,6 +122,7 @@ struct Form {
     weights: Vec<f64>,
     /// Their sum.
     weight: f64,
+    layout: Layout,
     /// Of each row of the program: its row here, and the sign it was multiplied by.
     row_of: Vec<Option<(usize, f64)>>,
     /// The program's columns that are fixed, and at what.
@@ -165,6 +175,7 @@ impl Form {
         let cost = columns.iter().map(|(column, _)| -sign * program.cost[*column]).collect();
         let weights: Vec<f64> =
             columns.iter().map(|(column, _)| weights.columns[*column]).chain(row_weights).collect();
+        let layout = Layout::of(&terms, bounds.len());
         let mut starts = vec![0];
         starts.extend(terms.iter().scan(0, |end, terms| {
             *end += terms.len();
@@ -183,6 +194,7 @@ impl Form {
             bounds,
             weights,
             weight,
+            layout,
             row_of,
             fixed,
         })
@@ -355,6 +367,23 @@ impl State {
         goes_on
     }
 
+    /// Solves the normal equations for a right-hand side. Rows that nearly say the same leave a factor few digits: what
+    /// it misses is solved for once more.
+    fn solve(&self, form: &Form, factor: &Factor, right: &mut Vec<f64>) {
+        let missed = |y: &[f64]| {
+            let mut scaled = form.transposed(y);
+            scaled.iter_mut().zip(&self.ratio).for_each(|(value, ratio)| *value *= ratio);
+            let mut missed = form.times(&scaled);
+            missed.iter_mut().zip(&*right).for_each(|(reached, right)| *reached = right - *reached);
+            missed
+        };
+        let size = |values: &[f64]| values.iter().map(|value| value.abs()).fold(0.0, f64::max);
+        let first = factor.solve(right);
+        let left = missed(&first);
+        let better: Vec<f64> = first.iter().zip(factor.solve(&left)).map(|(y, more)| y + more).collect();
+        *right = if size(&missed(&better)) < size(&left) { better } else { first };
+    }
+
     /// The Newton step for Z Δv + V Δz = `complementarity` and no residuals.
     fn step(&self, form: &Form, factor: &Factor, complementarity: &[f64]) -> Step {
         let wanted = complementarity.iter().zip(&self.z).map(|(product, z)| product / z);
@@ -369,7 +398,7 @@ impl State {
         for (value, primal) in y.iter_mut().zip(&self.primal) {
             *value += primal;
         }
-        factor.solve(&mut y);
+        self.solve(form, factor, &mut y);
         let mut v = form.transposed(&y);
         for ((value, ratio), pull) in v.iter_mut().zip(&self.ratio).zip(&pull) {
             *value = ratio * *value - pull;
@@ -396,83 +425,6 @@ fn reach(values: &[f64], steps: &[f64]) -> f64 {
         }
     }
     least.into_iter().fold(rest, f64::min)
-}
-
-/// The Cholesky factor of G·(V/Z)·Gᵀ: [rows × rows], lower part.
-struct Factor {
-    n: usize,
-    lower: Vec<f64>,
-}
-
-impl Factor {
-    fn of(form: &Form, state: &State) -> Option<Self> {
-        let n = form.n_rows;
-        let mut lower = vec![0.0; n * n];
-        for ((rows, values), ratio) in form.terms().zip(&state.ratio) {
-            for (at, row) in rows.iter().enumerate() {
-                let (part, own) = (ratio * values[at], &mut lower[row * n..=row * n + row]);
-                for (other, coefficient) in rows[..=at].iter().zip(values) {
-                    own[*other] += part * coefficient;
-                }
-            }
-        }
-        for (row, ratio) in state.ratio[form.n()..].iter().enumerate() {
-            lower[row * n + row] += ratio;
-        }
-        for column in 0..n {
-            let (above, from) = lower.split_at_mut((column + 1) * n);
-            let own = &mut above[column * n..];
-            let square: f64 = own[..column].iter().map(|value| value * value).sum();
-            let pivot = own[column] - square;
-            // A pivot lost to rounding: its row moves no more.
-            let pivot = if pivot > 1e-14 * own[column] { pivot.sqrt() } else { f64::INFINITY };
-            if pivot.is_nan() {
-                return None;
-            }
-            own[column] = pivot;
-            let own = &own[..column];
-            let mut rows = from.chunks_exact_mut(4 * n);
-            for four in &mut rows {
-                let dots = dots(own, [0, 1, 2, 3].map(|at| &four[at * n..at * n + column]));
-                for (at, dot) in dots.into_iter().enumerate() {
-                    four[at * n + column] = (four[at * n + column] - dot) / pivot;
-                }
-            }
-            for row in rows.into_remainder().chunks_exact_mut(n) {
-                let dot: f64 = row[..column].iter().zip(own).map(|(a, b)| a * b).sum();
-                row[column] = (row[column] - dot) / pivot;
-            }
-        }
-        Some(Self { n, lower })
-    }
-
-    fn solve(&self, right: &mut [f64]) {
-        let n = self.n;
-        for row in 0..n {
-            let dot: f64 = self.lower[row * n..row * n + row].iter().zip(&*right).map(|(a, b)| a * b).sum();
-            right[row] = (right[row] - dot) / self.lower[row * n + row];
-        }
-        for row in (0..n).rev() {
-            right[row] /= self.lower[row * n + row];
-            let value = right[row];
-            for (other, coefficient) in self.lower[row * n..row * n + row].iter().enumerate() {
-                right[other] -= coefficient * value;
-            }
-        }
-    }
-}
-
-/// The products of one row with four others, each summed in order: four sums go on while one waits for its last term.
-fn dots(one: &[f64], others: [&[f64]; 4]) -> [f64; 4] {
-    let [a, b, c, d] = others.map(|other| &other[..one.len()]);
-    let mut sums = [0.0; 4];
-    for (at, value) in one.iter().enumerate() {
-        sums[0] += a[at] * value;
-        sums[1] += b[at] * value;
-        sums[2] += c[at] * value;
-        sums[3] += d[at] * value;
-    }
-    sums
 }
 
 #[cfg(test)]

@@ -1,0 +1,426 @@
+//! The normal equations of the method, G·(V/Z)·Gᵀ y = r, block by block.
+//!
+//! Rows that many columns have *link*, and columns that many rows have are *long*; without those two, the rows of an
+//! allocation whose jobs share nothing fall apart into blocks of a few rows a job, and those of one with pairs stay
+//! together. A long column g with ratio v/z adds (v/z)·g·gᵀ, which would couple all its rows; it becomes one more
+//! unknown s = (v/z)·gᵀy instead:
+//!
+//!   B y + E z = r (blocks),   Eᵀ y + S z = q (linking rows and long columns),   S = −z/v on a long column's diagonal
+//!
+//! Blocks are factored by Cholesky. What links them, positive where rows link and negative where columns are long, is
+//! factored with complete pivoting: at an optimum a level is what makes the rest regular.
+
+use super::{Form, State};
+
+/// A row or column is as many times as long as half of them before it counts as linking or long.
+const TIMES_MEDIAN: usize = 4;
+/// And has at least this many terms.
+const TERMS_MIN: usize = 16;
+/// Part of a diagonal below which a pivot is rounding.
+const PIVOT_MIN: f64 = 1e-14;
+/// Part of a diagonal below which a pivot within a block is weak: it waits for what links the block.
+const WEAK: f64 = 1e-6;
+/// Rounds of finding weak pivots.
+const ROUNDS_MAX: usize = 4;
+
+/// Where each row and each long column stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Block { block: usize, at: usize },
+    Link { at: usize },
+}
+
+/// Which rows go together.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    rows: Vec<Place>,
+    /// Rows of each block.
+    sizes: Vec<usize>,
+    /// Of each column: its place among the links if it is long.
+    long: Vec<Option<usize>>,
+    n_links: usize,
+}
+
+impl Layout {
+    /// Finds the blocks of columns given as (row, coefficient) terms.
+    pub(super) fn of(terms: &[Vec<(usize, f64)>], n_rows: usize) -> Self {
+        let mut row_terms = vec![0; n_rows];
+        for (row, _) in terms.iter().flatten() {
+            row_terms[*row] += 1;
+        }
+        let row_limit = limit(row_terms.clone());
+        let column_limit = limit(terms.iter().map(Vec::len).collect());
+        let links = |row: usize| row_terms[row] > row_limit;
+        let mut n_links = (0..n_rows).filter(|row| links(*row)).count();
+        let mut long = vec![None; terms.len()];
+        let mut group: Vec<usize> = (0..n_rows).collect();
+        for (column, terms) in terms.iter().enumerate() {
+            if terms.len() > column_limit {
+                long[column] = Some(n_links);
+                n_links += 1;
+                continue;
+            }
+            let mut own = terms.iter().map(|(row, _)| *row).filter(|row| !links(*row));
+            let Some(first) = own.next() else { continue };
+            for row in own {
+                let (one, other) = (root(&mut group, first), root(&mut group, row));
+                group[one.max(other)] = one.min(other);
+            }
+        }
+        let (mut sizes, mut block_of, mut n_placed) = (Vec::new(), vec![usize::MAX; n_rows], 0);
+        let place = |row: usize| {
+            if links(row) {
+                n_placed += 1;
+                return Place::Link { at: n_placed - 1 };
+            }
+            let first = root(&mut group, row);
+            if block_of[first] == usize::MAX {
+                block_of[first] = sizes.len();
+                sizes.push(0);
+            }
+            let block = block_of[first];
+            sizes[block] += 1;
+            Place::Block { block, at: sizes[block] - 1 }
+        };
+        let rows = (0..n_rows).map(place).collect();
+        if sizes.iter().any(|size| 2 * size > n_rows) {
+            return Self::whole(n_rows, terms.len());
+        }
+        Self { rows, sizes, long, n_links }
+    }
+
+    /// One block of everything: where most is one block anyway, taking the rest out of it gains nothing.
+    fn whole(n_rows: usize, n_columns: usize) -> Self {
+        let rows = (0..n_rows).map(|at| Place::Block { block: 0, at }).collect();
+        Self { rows, sizes: vec![n_rows], long: vec![None; n_columns], n_links: 0 }
+    }
+
+    /// Makes some rows of blocks link, in place of others that would have been eliminated before.
+    fn promote(&mut self, weak: &[Vec<usize>]) {
+        let mut kept: Vec<usize> = vec![0; self.sizes.len()];
+        for place in &mut self.rows {
+            let Place::Block { block, at } = *place else { continue };
+            *place = if weak[block].contains(&at) {
+                self.n_links += 1;
+                Place::Link { at: self.n_links - 1 }
+            } else {
+                kept[block] += 1;
+                Place::Block { block, at: kept[block] - 1 }
+            };
+        }
+        self.sizes = kept;
+    }
+}
+
+/// Above how many terms something is long.
+fn limit(mut terms: Vec<usize>) -> usize {
+    terms.sort_unstable();
+    let median = terms.get(terms.len() / 2).copied().unwrap_or(0);
+    TERMS_MIN.max(TIMES_MEDIAN * median)
+}
+
+/// The first row of a row's group, paths shortened on the way.
+fn root(group: &mut [usize], mut row: usize) -> usize {
+    while group[row] != row {
+        group[row] = group[group[row]];
+        row = group[row];
+    }
+    row
+}
+
+/// A block's rows: Cholesky factor L [n × n], lower part, and L⁻¹E [n × links].
+struct Block {
+    n: usize,
+    lower: Vec<f64>,
+    border: Vec<f64>,
+}
+
+/// The entries of the normal equations, before they are factored: lower parts.
+struct Sums<'a> {
+    layout: &'a Layout,
+    blocks: Vec<Block>,
+    links: Vec<f64>,
+}
+
+fn sums(form: &Form, state: &State, layout: &Layout) -> (Vec<Block>, Vec<f64>) {
+    let m = layout.n_links;
+    let block = |n: &usize| Block { n: *n, lower: vec![0.0; n * n], border: vec![0.0; n * m] };
+    let blocks = layout.sizes.iter().map(block).collect();
+    let mut sums = Sums { layout, blocks, links: vec![0.0; m * m] };
+    for (column, ((rows, values), ratio)) in form.terms().zip(&state.ratio).enumerate() {
+        if let Some(at) = layout.long[column] {
+            sums.links[at * m + at] -= ratio.recip();
+            for (row, value) in rows.iter().zip(values) {
+                sums.add(Place::Link { at }, layout.rows[*row], *value);
+            }
+            continue;
+        }
+        for (position, row) in rows.iter().enumerate() {
+            let (place, part) = (layout.rows[*row], ratio * values[position]);
+            for (other, coefficient) in rows[..=position].iter().zip(values) {
+                sums.add(place, layout.rows[*other], part * coefficient);
+            }
+        }
+    }
+    for (place, ratio) in layout.rows.iter().zip(&state.ratio[form.n()..]) {
+        sums.add(*place, *place, *ratio);
+    }
+    (sums.blocks, sums.links)
+}
+
+impl Sums<'_> {
+    /// Adds to the entry of two rows, whichever comes first.
+    fn add(&mut self, one: Place, other: Place, value: f64) {
+        let m = self.layout.n_links;
+        match (one, other) {
+            (Place::Block { block, at }, Place::Block { at: beside, .. }) => {
+                let block = &mut self.blocks[block];
+                block.lower[at.max(beside) * block.n + at.min(beside)] += value;
+            }
+            (Place::Block { block, at }, Place::Link { at: link })
+            | (Place::Link { at: link }, Place::Block { block, at }) => {
+                self.blocks[block].border[at * m + link] += value;
+            }
+            (Place::Link { at }, Place::Link { at: beside }) => {
+                self.links[at.max(beside) * m + at.min(beside)] += value;
+            }
+        }
+    }
+}
+
+/// The factor of the normal equations at one point.
+pub(super) struct Factor {
+    layout: Layout,
+    blocks: Vec<Block>,
+    /// What links the blocks, after their elimination.
+    links: Pivoted,
+}
+
+impl Factor {
+    /// None where numbers are not numbers any more. Rows with weak pivots in their blocks link them instead: with a
+    /// level among the links they may be what determines it.
+    pub(super) fn of(form: &Form, state: &State) -> Option<Self> {
+        let mut layout = form.layout.clone();
+        for round in 1.. {
+            let m = layout.n_links;
+            let (mut blocks, mut links) = sums(form, state, &layout);
+            let before: Vec<f64> = (0..m).map(|at| links[at * m + at].abs()).collect();
+            let weak: Vec<Vec<usize>> = blocks.iter_mut().map(Block::factor).collect::<Option<Vec<_>>>()?;
+            if m > 0 && round < ROUNDS_MAX && weak.iter().any(|weak| !weak.is_empty()) {
+                layout.promote(&weak);
+                continue;
+            }
+            for block in &mut blocks {
+                block.eliminate(m, &mut links);
+            }
+            let sizes: Vec<f64> = (0..m).map(|at| before[at].max(links[at * m + at].abs())).collect();
+            return Some(Self { layout, blocks, links: Pivoted::of(links, &sizes)? });
+        }
+        None
+    }
+
+    /// y of the right-hand side: [rows].
+    pub(super) fn solve(&self, right: &[f64]) -> Vec<f64> {
+        let m = self.layout.n_links;
+        let mut own: Vec<Vec<f64>> = self.blocks.iter().map(|block| vec![0.0; block.n]).collect();
+        let mut links = vec![0.0; m];
+        for (place, value) in self.layout.rows.iter().zip(right) {
+            match place {
+                Place::Block { block, at } => own[*block][*at] = *value,
+                Place::Link { at } => links[*at] = *value,
+            }
+        }
+        for (block, own) in self.blocks.iter().zip(&mut own) {
+            block.forward(own, m, &mut links);
+        }
+        let links = self.links.solve(&links);
+        for (block, own) in self.blocks.iter().zip(&mut own) {
+            block.backward(own, m, &links);
+        }
+        let value = |place: &Place| match place {
+            Place::Block { block, at } => own[*block][*at],
+            Place::Link { at } => links[*at],
+        };
+        self.layout.rows.iter().map(value).collect()
+    }
+}
+
+/// A symmetric matrix as rows and columns in the order of their pivots, each scaled: Gaussian elimination.
+struct Pivoted {
+    m: usize,
+    /// Upper part with the pivots, multipliers below: [m × m].
+    lu: Vec<f64>,
+    rows: Vec<usize>,
+    columns: Vec<usize>,
+    scale: Vec<f64>,
+    /// Pivots above rounding.
+    rank: usize,
+}
+
+impl Pivoted {
+    /// Of a matrix given by its lower part, whose diagonal is a sum of numbers of these sizes.
+    fn of(mut matrix: Vec<f64>, sizes: &[f64]) -> Option<Self> {
+        let m = sizes.len();
+        let scale: Vec<f64> = sizes.iter().map(|size| size.sqrt().recip()).collect();
+        for row in 0..m {
+            for column in 0..=row {
+                let value = matrix[row * m + column] * scale[row] * scale[column];
+                if !value.is_finite() {
+                    return None;
+                }
+                (matrix[row * m + column], matrix[column * m + row]) = (value, value);
+            }
+        }
+        let mut pivoted =
+            Self { m, lu: matrix, rows: (0..m).collect(), columns: (0..m).collect(), scale, rank: 0 };
+        while pivoted.rank < m && pivoted.eliminate() {
+            pivoted.rank += 1;
+        }
+        Some(pivoted)
+    }
+
+    /// Eliminates by the largest entry left; false if all are rounding.
+    fn eliminate(&mut self) -> bool {
+        let (m, at) = (self.m, self.rank);
+        let left = (at..m).flat_map(|row| (at..m).map(move |column| (row, column)));
+        let largest = left.max_by(|(a, b), (c, d)| {
+            self.lu[a * m + b].abs().total_cmp(&self.lu[c * m + d].abs()).then((c, d).cmp(&(a, b)))
+        });
+        let Some((row, column)) = largest else { return false };
+        if self.lu[row * m + column].abs() <= PIVOT_MIN {
+            return false;
+        }
+        self.rows.swap(at, row);
+        self.columns.swap(at, column);
+        for other in 0..m {
+            self.lu.swap(at * m + other, row * m + other);
+        }
+        for other in 0..m {
+            self.lu.swap(other * m + at, other * m + column);
+        }
+        let (above, below) = self.lu.split_at_mut((at + 1) * m);
+        let own = &above[at * m..];
+        for row in below.chunks_exact_mut(m) {
+            row[at] /= own[at];
+            let factor = row[at];
+            row[at + 1..].iter_mut().zip(&own[at + 1..]).for_each(|(value, own)| *value -= factor * own);
+        }
+        true
+    }
+
+    /// A solution; what rounding leaves open is 0.
+    fn solve(&self, right: &[f64]) -> Vec<f64> {
+        let (m, rank) = (self.m, self.rank);
+        let mut found: Vec<f64> = self.rows.iter().map(|row| right[*row] * self.scale[*row]).collect();
+        for row in 0..rank {
+            let dot: f64 = (0..row).map(|column| self.lu[row * m + column] * found[column]).sum();
+            found[row] -= dot;
+        }
+        found[rank..].fill(0.0);
+        for row in (0..rank).rev() {
+            let dot: f64 = (row + 1..rank).map(|column| self.lu[row * m + column] * found[column]).sum();
+            found[row] = (found[row] - dot) / self.lu[row * m + row];
+        }
+        let mut solution = vec![0.0; m];
+        for (column, value) in self.columns.iter().zip(found) {
+            solution[*column] = value * self.scale[*column];
+        }
+        solution
+    }
+}
+
+impl Block {
+    /// Factors the block; the rows whose pivots are weak.
+    fn factor(&mut self) -> Option<Vec<usize>> {
+        let n = self.n;
+        let mut weak = Vec::new();
+        for column in 0..n {
+            let (above, from) = self.lower.split_at_mut((column + 1) * n);
+            let own = &mut above[column * n..];
+            let square: f64 = own[..column].iter().map(|value| value * value).sum();
+            let pivot = own[column] - square;
+            if pivot <= WEAK * own[column] {
+                weak.push(column);
+            }
+            // A pivot lost to rounding: its row moves no more.
+            let pivot = if pivot > PIVOT_MIN * own[column] { pivot.sqrt() } else { f64::INFINITY };
+            if pivot.is_nan() {
+                return None;
+            }
+            own[column] = pivot;
+            let own = &own[..column];
+            let mut rows = from.chunks_exact_mut(4 * n);
+            for four in &mut rows {
+                let dots = dots(own, [0, 1, 2, 3].map(|at| &four[at * n..at * n + column]));
+                for (at, dot) in dots.into_iter().enumerate() {
+                    four[at * n + column] = (four[at * n + column] - dot) / pivot;
+                }
+            }
+            for row in rows.into_remainder().chunks_exact_mut(n) {
+                let dot: f64 = row[..column].iter().zip(own).map(|(a, b)| a * b).sum();
+                row[column] = (row[column] - dot) / pivot;
+            }
+        }
+        Some(weak)
+    }
+
+    /// Takes what the block does to the links out of their entries.
+    fn eliminate(&mut self, m: usize, links: &mut [f64]) {
+        let n = self.n;
+        for row in 0..n {
+            let (above, own) = self.border.split_at_mut(row * m);
+            let own = &mut own[..m];
+            for (before, earlier) in above.chunks_exact(m.max(1)).enumerate() {
+                let factor = self.lower[row * n + before];
+                own.iter_mut().zip(earlier).for_each(|(own, earlier)| *own -= factor * earlier);
+            }
+            for entry in own.iter_mut() {
+                *entry /= self.lower[row * n + row];
+            }
+            for (link, value) in own.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+                let below = own[..=link].iter().zip(&mut links[link * m..]);
+                below.for_each(|(other, entry)| *entry -= value * other);
+            }
+        }
+    }
+
+    /// Solves with L, and takes what follows for the links out of their right-hand side.
+    fn forward(&self, own: &mut [f64], m: usize, links: &mut [f64]) {
+        let n = self.n;
+        for row in 0..n {
+            let dot: f64 = self.lower[row * n..row * n + row].iter().zip(&*own).map(|(a, b)| a * b).sum();
+            own[row] = (own[row] - dot) / self.lower[row * n + row];
+            let border = &self.border[row * m..(row + 1) * m];
+            links.iter_mut().zip(border).for_each(|(link, border)| *link -= border * own[row]);
+        }
+    }
+
+    /// Solves with Lᵀ once the links are known.
+    fn backward(&self, own: &mut [f64], m: usize, links: &[f64]) {
+        let n = self.n;
+        for (row, value) in own.iter_mut().enumerate() {
+            let border = &self.border[row * m..(row + 1) * m];
+            *value -= border.iter().zip(links).map(|(border, link)| border * link).sum::<f64>();
+        }
+        for row in (0..n).rev() {
+            own[row] /= self.lower[row * n + row];
+            let value = own[row];
+            for (other, coefficient) in self.lower[row * n..row * n + row].iter().enumerate() {
+                own[other] -= coefficient * value;
+            }
+        }
+    }
+}
+
+/// The products of one row with four others, each summed in order: four sums go on while one waits for its last term.
+fn dots(one: &[f64], others: [&[f64]; 4]) -> [f64; 4] {
+    let [a, b, c, d] = others.map(|other| &other[..one.len()]);
+    let mut sums = [0.0; 4];
+    for (at, value) in one.iter().enumerate() {
+        sums[0] += a[at] * value;
+        sums[1] += b[at] * value;
+        sums[2] += c[at] * value;
+        sums[3] += d[at] * value;
+    }
+    sums
+}
