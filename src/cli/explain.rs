@@ -11,7 +11,7 @@ use crate::cli::decide::{DecisionArguments, Question};
 use crate::cli::exit::Failure;
 use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::index::{Id, JobIndex};
-use crate::policy::{Binding, Explanation};
+use crate::policy::{Binding, Explanation, Fixed, JobExplanation};
 use crate::program::text::{to_lp, to_mps};
 
 /// A share of time from which on a job runs all the time.
@@ -81,13 +81,15 @@ fn binding_name(binding: Binding) -> &'static str {
         Binding::Bottleneck => "bottleneck",
         Binding::Time => "time",
         Binding::Capacity => "capacity",
+        Binding::Discount => "discount",
         Binding::Free => "free",
     }
 }
 
 /// What holds a job, for people.
-fn binding_in_words(binding: Binding, all_the_time: bool) -> &'static str {
-    match binding {
+fn binding_in_words(part: &JobExplanation) -> String {
+    let all_the_time = part.time >= TIME_ALL;
+    let words = match part.binding {
         Binding::Bottleneck if all_the_time => {
             "sets the objective, and runs all the time: only faster workers help"
         }
@@ -96,8 +98,44 @@ fn binding_in_words(binding: Binding, all_the_time: bool) -> &'static str {
         }
         Binding::Time => "runs all the time: only faster workers would help it",
         Binding::Capacity => "would use more time, on worker types that are given away",
+        Binding::Discount => {
+            let kept = part.discount.unwrap_or(1.0);
+            let taken = 100.0 * (1.0 - kept);
+            let had = part.time / kept;
+            return format!(
+                "the discount took {taken:.2} % of the {had:.4} of time it had, for what its presence costs the others"
+            );
+        }
         Binding::Free => "has time left that the objective does not ask for",
+    };
+    match part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
+        Some(fixed) => {
+            format!("{words} (level {:.6}, fixed at step {} of {})", fixed.level, fixed.step, fixed.steps)
+        }
+        None => words.to_owned(),
     }
+}
+
+/// What more workers would do for the level at which water filling fixed a job.
+fn fixed_in_words(question: &Question, fixed: &Fixed) -> String {
+    let mut text =
+        format!("  its level {:.6} was fixed at step {} of {}\n", fixed.level, fixed.step, fixed.steps);
+    if shown(fixed.time_price) != 0.0 {
+        let _ = writeln!(
+            text,
+            "  its time was all used: more of it would have raised the level by {:+.6} each",
+            fixed.time_price
+        );
+    }
+    for (name, more) in question.worker_types().zip(&fixed.one_more) {
+        let more = shown(*more);
+        let _ = if more == 0.0 {
+            writeln!(text, "  one worker more of {name} changes nothing there")
+        } else {
+            writeln!(text, "  one worker more of {name} would have changed the level by {more:+.6}")
+        };
+    }
+    text
 }
 
 fn price(price: Option<f64>) -> Cell {
@@ -113,8 +151,10 @@ fn shown(price: f64) -> f64 {
 /// prices.
 fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -> String {
     let part = &explanation.jobs[job.index()];
-    let holds = binding_in_words(part.binding, part.time >= TIME_ALL);
-    let mut text = format!("{}: {holds}\n", question.label(job));
+    let mut text = format!("{}: {}\n", question.label(job), binding_in_words(part));
+    if let Some(fixed) = part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
+        text.push_str(&fixed_in_words(question, fixed));
+    }
     let (Some(objective), Some(price)) = (explanation.objective(), part.throughput_price) else {
         return text;
     };
@@ -180,7 +220,7 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
             Cell::Number(part.time, 4),
             Cell::Number(throughput, 4),
             price(part.throughput_price),
-            binding_in_words(part.binding, part.time >= TIME_ALL).into(),
+            binding_in_words(part).into(),
         ]);
     }
     text.push_str(&table.aligned());
@@ -199,9 +239,14 @@ fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) ->
     });
     let jobs = jobs.iter().map(|job| {
         let part = &explanation.jobs[job.index()];
+        let fixed = part.fixed.as_ref().map(|fixed| {
+            json!({"step": fixed.step, "steps": fixed.steps, "level": fixed.level, "one_more": fixed.one_more,
+                   "throughput_price": fixed.throughput_price, "time_price": fixed.time_price})
+        });
         json!({"id": question.label(*job), "time": part.time, "binding": binding_name(part.binding),
                "effective_throughput": explanation.decision.allocation.effective_throughput()[*job],
-               "throughput_price": part.throughput_price, "time_price": part.time_price})
+               "throughput_price": part.throughput_price, "time_price": part.time_price,
+               "discount": part.discount, "fixed": fixed})
     });
     let objective = explanation.objective().map(|objective| {
         json!({"sense": sense(objective.sense), "value": objective.value, "bound": objective.bound,

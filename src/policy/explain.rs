@@ -40,12 +40,31 @@ pub enum Binding {
     Time,
     /// It would use more time, on worker types that are given away.
     Capacity,
+    /// It had more time, which was taken for what its presence costs the others.
+    Discount,
     /// Nothing: it has time left that the objective does not ask for.
     Free,
 }
 
+/// The step of water filling at which a job's level was fixed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fixed {
+    /// Which step, the first being 1.
+    pub step: usize,
+    /// Of how many.
+    pub steps: usize,
+    /// The job's level.
+    pub level: f64,
+    /// Change of the level that rose at that step if there were one worker more of a type: `[K]`.
+    pub one_more: Vec<f64>,
+    /// Its change per step/s asked of the job.
+    pub throughput_price: f64,
+    /// Its change per unit of time the job had beyond all of it: more than 0 where time bound the job.
+    pub time_price: f64,
+}
+
 /// One job's part.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct JobExplanation {
     /// Its share of time, over all worker types and partners.
     pub time: f64,
@@ -55,6 +74,10 @@ pub struct JobExplanation {
     pub throughput_price: Option<f64>,
     /// Change of the objective per unit of time the job had beyond all of it; none without a program.
     pub time_price: Option<f64>,
+    /// The part of its time that the job keeps, where a policy discounts it.
+    pub discount: Option<f64>,
+    /// Where its level was fixed, under water filling.
+    pub fixed: Option<Fixed>,
 }
 
 /// Below this a worker type's idle capacity, or a job's idle time, counts as none.
@@ -72,6 +95,8 @@ impl Explanation {
                 binding: binding(problem, JobIndex::from_index(job), time, &types),
                 throughput_price: None,
                 time_price: None,
+                discount: None,
+                fixed: None,
             })
             .collect();
         Self { decision, reason, types, jobs, program: None }

@@ -12,7 +12,7 @@ pub use decision::{
     Decision, ObjectiveReport, Policy, PolicyError, ProgramSize, RoundRules, Sense, SolveReport,
     SolveSeconds, TypeOrder,
 };
-pub use explain::{Binding, Explanation, JobExplanation, TypeExplanation};
+pub use explain::{Binding, Explanation, Fixed, JobExplanation, TypeExplanation};
 pub use program::{ProgramOptions, ProgramPolicy, Refine};
 pub use round::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
 pub use view::ThroughputView;

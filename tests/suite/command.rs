@@ -117,6 +117,15 @@ fn every_job_and_worker_type_is_explained() {
         }
         assert!(!ran.stdout.contains("-0.000000"), "{}", ran.stdout);
     }
+    // What took the time, and where a level that rose further was fixed.
+    for (policy, words) in [
+        ("max_min_fairness_strategy_proof", "the discount took "),
+        ("max_min_fairness_water_filling_perf", "fixed at step 2 of "),
+        ("max_min_fairness_hierarchical_packed", "fixed at step 2 of "),
+    ] {
+        let ran = apportion(&["explain", "--policy", policy, "examples/snapshot.yaml"], "");
+        assert!(ran.stdout.contains(words), "`{words}` is not in\n{}{}", ran.stdout, ran.stderr);
+    }
     let ran = apportion(&["explain", "--policy", "fifo_perf", "examples/snapshot.yaml", "--job", "71"], "");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("has no job `71`"), "{}", ran.stderr);

@@ -126,8 +126,9 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     )
 }
 
+/// Few workers for the jobs there are, so that most have to share or wait.
 fn cases(most: usize) -> impl Strategy<Value = Case> {
-    ([2_u32..6, 2_u32..6, 2_u32..6], prop::collection::vec(drawn(), 1..=most))
+    ([2_u32..4, 1_u32..4, 1_u32..3], prop::collection::vec(drawn(), 1..=most))
         .prop_map(|(workers, jobs)| Case { workers, jobs })
 }
 
@@ -199,7 +200,7 @@ proptest! {
 
     /// Time and capacity from the shares alone; throughputs from the shares and what was given.
     #[test]
-    fn every_policy_stays_within_time_and_capacity(case in cases(6)) {
+    fn every_policy_stays_within_time_and_capacity(case in cases(8)) {
         let problem = case.problem();
         for name in Catalog::embedded().names() {
             // It matches jobs to single workers.
@@ -236,7 +237,7 @@ proptest! {
     /// which an order is; they are left out.) Where jobs are told apart by nothing that the policy sees, as under
     /// agnostic views, several optima are equally good, and only the objective is held.
     #[test]
-    fn programs_do_not_look_at_names_or_order(case in cases(6), key in any::<u64>()) {
+    fn programs_do_not_look_at_names_or_order(case in cases(8), key in any::<u64>()) {
         let n = case.jobs.len();
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by_key(|job| (key ^ (*job as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)).rotate_left(17));
@@ -257,7 +258,7 @@ proptest! {
     /// Measuring one job's steps in another unit (a row of throughputs times a factor, and the steps left with
     /// it) changes nothing for anybody. Not so where raw steps of different jobs are added up.
     #[test]
-    fn the_unit_of_a_step_does_not_matter(case in cases(5), job in any::<prop::sample::Index>(), factor in 0.02_f64..50.0) {
+    fn the_unit_of_a_step_does_not_matter(case in cases(7), job in any::<prop::sample::Index>(), factor in 0.02_f64..50.0) {
         let job = job.index(case.jobs.len());
         let mut rescaled = case.clone();
         rescaled.jobs[job].steps *= factor;
@@ -283,7 +284,7 @@ proptest! {
     /// lowest isolated level is still reached, but a job may fall below its own: then only the minimum is held.
     /// A job that has not run yet has a finish-time fairness of exactly 1 in isolation.
     #[test]
-    fn sharing_is_worth_it(case in cases(6)) {
+    fn sharing_is_worth_it(case in cases(8)) {
         let policies = ["max_min_fairness_perf", "max_min_fairness_packed", "max_min_fairness_water_filling_perf",
             "max_min_fairness_water_filling_packed"];
         let equal = alike(case.clone());
@@ -310,7 +311,7 @@ proptest! {
     /// No job can be raised without lowering another: with everybody's throughput as a floor, nothing is gained.
     /// Not promised by the agnostic policies, blind to speeds, nor after the discount of the strategy-proof one.
     #[test]
-    fn refined_and_filled_optima_are_efficient(case in cases(6)) {
+    fn refined_and_filled_optima_are_efficient(case in cases(8)) {
         for name in ["max_min_fairness_perf", "max_min_fairness_water_filling_perf", "finish_time_fairness_perf",
             "min_total_duration_perf", "max_sum_throughput_perf", "max_min_fairness_hierarchical_perf"]
         {
@@ -332,7 +333,7 @@ proptest! {
     /// worker (speeds 2 and 1) has level 2/1.5; with two fast ones 2/(5/3), which is less. They are held to
     /// growth of every type alike. Finish-time fairness compares with an isolated share, which grows, too.
     #[test]
-    fn more_workers_are_no_worse(case in cases(5), kind in 0_usize..3) {
+    fn more_workers_are_no_worse(case in cases(7), kind in 0_usize..3) {
         let mut more = case.clone();
         more.workers[kind] += 1;
         let double = Case { workers: case.workers.map(|n| 2 * n), ..case.clone() };
@@ -360,6 +361,8 @@ proptest! {
     /// which no class can be made, are decided as those that are alike.
     #[test]
     fn copies_of_jobs_are_decided_as_one(case in cases(3)) {
+        // A type with fewer workers than a job needs could run it only when doubled.
+        let case = Case { workers: case.workers.map(|n| n.max(2)), ..case };
         let copies = |tell_apart: f64| {
             let mut jobs = case.jobs.clone();
             jobs.extend(case.jobs.iter().cloned().map(|mut job| {
@@ -384,7 +387,7 @@ proptest! {
 
     /// Sharing workers adds choices and takes none away.
     #[test]
-    fn pairs_are_no_worse_than_none(case in cases(5)) {
+    fn pairs_are_no_worse_than_none(case in cases(7)) {
         for family in ["max_min_fairness", "finish_time_fairness", "min_total_duration"] {
             let alone = decide(&format!("{family}_perf"), &case.problem()).objective.unwrap();
             let packed = objective(&format!("{family}_packed"), &case);

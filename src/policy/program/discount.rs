@@ -4,37 +4,57 @@
 //!
 //! where X maximizes Σ log thr and X₋ₘ does so without job m. No job gains by misstating its throughputs, and
 //! every job keeps at least 1/e of what it had. Source: Cole, Gkatzelis and Goel (EC '13); Gavel's
-//! `max_min_fairness_strategy_proof`. Jobs of one class share one leave-one-out program.
-
-use std::sync::Arc;
+//! `max_min_fairness_strategy_proof`. Jobs of one class share one leave-one-out program, which is the program of all
+//! with one job less in that class.
 
 use crate::allocation::Allocation;
 use crate::index::{CombinationId, Id, JobIndex};
-use crate::problem::{Problem, ProblemBuilder, ProblemError};
-use crate::program::Classes;
+use crate::policy::program::reduce::Reduced;
+use crate::program::{Classes, Instance, InstanceCombination};
 use crate::workload::Combination;
 
-/// The problem without one of its jobs.
-pub(super) fn without(problem: &Problem, left_out: JobIndex) -> Result<Problem, ProblemError> {
-    let mut builder = ProblemBuilder::new(Arc::clone(problem.cluster()));
-    for entity in problem.entities() {
-        builder.entity(entity.clone());
+/// The members without one job of member `left_out`; nothing if nobody is left. (Its classes are still those of all
+/// jobs: who is left is in the instance alone.)
+pub(super) fn without(reduced: &Reduced, left_out: usize) -> Option<Reduced> {
+    let mut rest = reduced.clone();
+    let instance = &mut rest.instance;
+    if instance.multiplicity[left_out] > 1.0 {
+        instance.multiplicity[left_out] -= 1.0;
+        return Some(rest);
     }
-    for (index, job) in problem.jobs().enumerate().filter(|(index, _)| *index != left_out) {
-        builder.job(job.clone(), problem.throughput().row(index));
-    }
-    for (name, column) in problem.extra() {
-        let mut column = column.clone();
-        column.remove(left_out.index());
-        builder.extra(name.clone(), column);
-    }
-    builder.build()
+    remove(instance, left_out);
+    rest.equal_share.remove(left_out);
+    (rest.instance.n_members() > 0).then_some(rest)
 }
 
-/// The discount of every job of each class, given what each job gets with and without the class's first job.
-pub(super) fn discount(with: &Allocation, without: &Allocation, left_out: JobIndex) -> f64 {
-    let kept = with.effective_throughput().enumerate().filter(|(job, _)| *job != left_out);
-    let logs = kept.zip(without.effective_throughput()).map(|((_, with), without)| (with / without).ln());
+/// Takes a member out of an instance without pairs.
+fn remove(instance: &mut Instance, member: usize) {
+    instance.multiplicity.remove(member);
+    for column in instance.data.values_mut() {
+        column.remove(member);
+    }
+    if !instance.waived.is_empty() {
+        instance.waived.remove(member);
+    }
+    let others =
+        |combination: &InstanceCombination| combination.parts.iter().all(|part| part.member != member);
+    instance.combinations.retain(others);
+    for part in instance.combinations.iter_mut().flat_map(|combination| &mut combination.parts) {
+        part.member -= usize::from(part.member > member);
+    }
+}
+
+/// The discount of a job of member `left_out`: throughputs of one job of each member with it, [members], and without
+/// it, of those who are left.
+pub(super) fn discount(reduced: &Reduced, left_out: usize, with: &[f64], without: &[f64]) -> f64 {
+    let others = reduced
+        .instance
+        .multiplicity
+        .iter()
+        .enumerate()
+        .map(|(member, n_jobs)| if member == left_out { n_jobs - 1.0 } else { *n_jobs });
+    let left = others.zip(with).filter(|(n_jobs, _)| *n_jobs > 0.0);
+    let logs = left.zip(without).map(|((n_jobs, with), without)| n_jobs * (with / without).ln());
     // Rounding may make what is 1 a little more.
     logs.sum::<f64>().exp().min(1.0)
 }

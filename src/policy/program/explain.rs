@@ -1,7 +1,7 @@
 //! Duals in the problem's own terms.
 
 use crate::policy::decision::Decision;
-use crate::policy::explain::{Binding, Explanation};
+use crate::policy::explain::{Binding, Explanation, Fixed, JobExplanation};
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Solved;
 use crate::problem::Problem;
@@ -9,6 +9,9 @@ use crate::program::{Objective, RowRole};
 
 /// Prices below this share of the largest count as none.
 const PRICE_MIN: f64 = 1e-6;
+
+/// A discount of less than this part is rounding.
+const DISCOUNT_MIN: f64 = 1e-6;
 
 /// Adds prices to what the shares say.
 pub(super) fn explain(
@@ -18,7 +21,10 @@ pub(super) fn explain(
     solved: &Solved,
     decision: Decision,
 ) -> Explanation {
-    let reason = format!("{}: {}", objective.route().name(), objective.reason());
+    let mut reason = format!("{}: {}", objective.route().name(), objective.reason());
+    if !solved.discounts.is_empty() {
+        reason.push_str("; the objective and its prices are those before the discount");
+    }
     let mut explanation = Explanation::of_shares(problem, decision, reason);
     let program = &solved.formulation.program;
     explanation.program = Some(program.clone());
@@ -45,6 +51,34 @@ pub(super) fn explain(
         if largest > 0.0 && leaf[member].abs() > PRICE_MIN * largest {
             explained.binding = Binding::Bottleneck;
         }
+        let level = explanation.decision.levels.as_ref().map_or(f64::NAN, |levels| levels[job]);
+        fixed(explained, solved, member, n_jobs, level);
+        explained.discount = solved.discounts.get(member).copied();
+        if explained.discount.is_some_and(|kept| kept < 1.0 - DISCOUNT_MIN) {
+            explained.binding = Binding::Discount;
+        }
     }
     explanation
+}
+
+/// Says where water filling fixed a job of a member, and by what: the first step sets the objective.
+fn fixed(explained: &mut JobExplanation, solved: &Solved, member: usize, n_jobs: f64, level: f64) {
+    let Some(fixing) = &solved.fixing else { return };
+    let Some(step) = fixing.step[member] else { return };
+    let (one_more, time_price) = (&fixing.one_more[step], fixing.time_price[member]);
+    // Where the inverse of the level is raised, its prices are: d(1/u) = −du/u².
+    let factor = if solved.price_factor < 0.0 { -level * level } else { 1.0 };
+    explained.fixed = Some(Fixed {
+        step: step + 1,
+        steps: fixing.one_more.len(),
+        level,
+        one_more: one_more.iter().map(|price| factor * price).collect(),
+        throughput_price: factor * fixing.leaf_price[member] / n_jobs,
+        time_price: factor * time_price,
+    });
+    if step > 0 {
+        let largest = one_more.iter().fold(time_price, |most, price| most.max(*price));
+        let by_time = time_price > PRICE_MIN * largest;
+        explained.binding = if by_time { Binding::Time } else { Binding::Capacity };
+    }
 }

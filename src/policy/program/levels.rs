@@ -7,7 +7,7 @@
 
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
-use crate::program::{BoundObjective, Demand, Formulation, Levels, Sense};
+use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
 
 /// Share of the level's price above which a demand counts as binding; the prices sum to 1.
 const PRICE_MIN: f64 = 1e-7;
@@ -65,7 +65,7 @@ pub(super) fn raise(
 }
 
 /// The leaves of all members at class times: throughputs, as a rule.
-fn leaves(bound: &BoundObjective<'_>, class_time: &[f64]) -> Vec<f64> {
+pub(super) fn leaves(bound: &BoundObjective<'_>, class_time: &[f64]) -> Vec<f64> {
     bound.leaves(&bound.point(class_time)).unwrap_or_default()
 }
 
@@ -87,6 +87,56 @@ fn saturated(raised: &Raised, demands: &[Demand]) -> Vec<usize> {
     sloped().max_by(|a, b| share(*a).total_cmp(&share(*b))).into_iter().collect()
 }
 
+/// What bound where members were fixed: dual values of that level's program, as changes of its level.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fixing {
+    /// Of the program in which each member was fixed, the first being 0; none if it never rose: [members].
+    pub(super) step: Vec<Option<usize>>,
+    /// Per unit of leaf asked of the member there, ≤ 0: [members].
+    pub(super) leaf_price: Vec<f64>,
+    /// Per unit of time that the member had more there: [members].
+    pub(super) time_price: Vec<f64>,
+    /// Per worker more of each type: [steps][K].
+    pub(super) one_more: Vec<Vec<f64>>,
+}
+
+impl Filled {
+    /// The part of the first level that `leaves` keep, [members], having been `base` below it.
+    pub(super) fn first_level(&self, leaves: &[f64], base: &[f64]) -> f64 {
+        let raised = (0..base.len()).filter(|member| self.first_slope[*member] > 0.0);
+        let kept = raised.map(|member| (leaves[member] - base[member]) / self.first_slope[member]);
+        kept.fold(self.first.level, f64::min)
+    }
+}
+
+impl Fixing {
+    fn new(n: usize) -> Self {
+        Self { step: vec![None; n], leaf_price: vec![0.0; n], time_price: vec![0.0; n], one_more: Vec::new() }
+    }
+
+    /// Takes down the prices of a program in which these members were fixed.
+    fn note(&mut self, raised: &Raised, n_types: usize, fixed: &[usize]) {
+        let step = self.one_more.len();
+        for member in fixed {
+            self.step[*member] = Some(step);
+        }
+        let mut one_more = vec![0.0; n_types];
+        let at = raised.formulation.program.objective(&raised.answer.solution.columns);
+        for (row, role) in raised.formulation.rows.iter().enumerate() {
+            let dual = raised.answer.solution.row_duals.get(row).copied().unwrap_or(0.0);
+            let price = || raised.formulation.shadow_price(row, dual, at);
+            let here = |member: &usize| self.step[*member] == Some(step);
+            match role {
+                RowRole::Capacity { worker_type } => one_more[*worker_type] = price(),
+                RowRole::Time { member } if here(member) => self.time_price[*member] = price(),
+                RowRole::Level { member } if here(member) => self.leaf_price[*member] = price(),
+                _ => {}
+            }
+        }
+        self.one_more.push(one_more);
+    }
+}
+
 /// The lexicographic optimum: throughputs of all members, and an allocation that reaches them.
 #[derive(Clone, Debug)]
 pub(super) struct Filled {
@@ -94,8 +144,12 @@ pub(super) struct Filled {
     pub(super) class_time: Vec<f64>,
     /// The first program solved, whose level is the max-min optimum.
     pub(super) first: Raised,
-    /// The part of that level which the allocation keeps, by what its members have in the end.
-    pub(super) first_level: f64,
+    /// What its members' leaves rose by per unit of that level: [members].
+    pub(super) first_slope: Vec<f64>,
+    /// The leaf of each member in the end: [members].
+    pub(super) leaves: Vec<f64>,
+    /// Who was fixed when, and by what.
+    pub(super) fixing: Fixing,
 }
 
 /// Raises all members together, `slope(weights)` apiece, freezing those that saturate and asking for new weights,
@@ -111,6 +165,8 @@ pub(super) fn fill(
     let mut frozen = vec![false; n];
     let mut reached = base.to_vec();
     let mut first = None;
+    let n_types = master.reduced().instance.n_types();
+    let mut fixing = Fixing::new(n);
     loop {
         let mut slope = slopes(&frozen);
         for (slope, frozen) in slope.iter_mut().zip(&frozen) {
@@ -118,7 +174,9 @@ pub(super) fn fill(
         }
         let (raised, demands) = raise_held(solving, master, &slope, &reached)?;
         let rise = raised.level.max(0.0);
-        for member in saturated(&raised, &demands) {
+        let fixed = saturated(&raised, &demands);
+        fixing.note(&raised, n_types, &fixed);
+        for member in fixed {
             frozen[member] = true;
         }
         // What the point found really gives: the next program is feasible at it, whatever was rounded.
@@ -128,10 +186,8 @@ pub(super) fn fill(
         let (class_time, leaves) = (raised.class_time.clone(), raised.leaves.clone());
         let (first, first_slope) = first.get_or_insert((raised, slope.clone()));
         if frozen.iter().all(|frozen| *frozen) || slope.iter().all(|slope| *slope == 0.0) {
-            let raisable = (0..n).filter(|member| first_slope[*member] > 0.0);
-            let kept = raisable.map(|member| (leaves[member] - base[member]) / first_slope[member]);
-            let first_level = kept.fold(first.level, f64::min);
-            return Ok(Filled { class_time, first: first.clone(), first_level });
+            let (first, first_slope) = (first.clone(), first_slope.clone());
+            return Ok(Filled { class_time, first, first_slope, leaves, fixing });
         }
     }
 }

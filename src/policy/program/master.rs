@@ -6,10 +6,25 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{Auxiliary, AuxiliaryRole, BoundObjective, Formulation, Objective, RowRole, Sense};
 
-/// Fewer pairs than this are all columns from the start.
-pub(super) const PAIRS_MANY: usize = 1_000;
-/// What all pairs may better an optimum over some of them by, relative to it, for it to stand.
-const GAIN_MAX: f64 = 1e-9;
+/// When pairs are priced, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PricingLimits {
+    /// If there are no more pairs than this, all are columns from the start.
+    pub(super) from: usize,
+    /// What all pairs may better an optimum over some of them by, relative to it, for it to stand.
+    pub(super) gain_max: f64,
+}
+
+impl PricingLimits {
+    /// Every pair a column, however many there are.
+    pub(super) const NEVER: Self = Self { from: usize::MAX, gain_max: 0.0 };
+}
+
+impl Default for PricingLimits {
+    fn default() -> Self {
+        Self { from: 1_000, gain_max: 1e-9 }
+    }
+}
 
 /// An objective over a problem's members; its columns grow where pairs are priced.
 #[derive(Clone, Debug)]
@@ -18,21 +33,21 @@ pub(super) struct Master<'a> {
     reduced: Reduced,
     /// The pairs that may become columns; none where all are.
     pricing: Option<Pricing>,
+    limits: PricingLimits,
 }
 
 impl<'a> Master<'a> {
-    /// With every combination of `reduced` a column, and, of the pairs of `pairing`, all if there are no more than
-    /// `priced_from`.
+    /// With every combination of `reduced` a column, and, of the pairs of `pairing`, all if they are few.
     /// The objective must have been bound to the instance before: pairs change nothing that could be refused.
     pub(super) fn new(
         objective: &'a Objective,
         reduced: Reduced,
         pairing: Option<Pairing>,
-        priced_from: usize,
+        limits: PricingLimits,
     ) -> Self {
-        let mut master = Self { objective, reduced, pricing: pairing.map(Pricing::new) };
+        let mut master = Self { objective, reduced, pricing: pairing.map(Pricing::new), limits };
         if let Some(pricing) = &master.pricing {
-            if pricing.pairing().all().nth(priced_from).is_some() {
+            if pricing.pairing().all().nth(limits.from).is_some() {
                 let needed = pricing.faster_together(&master.reduced.instance);
                 master.admit(needed);
             } else {
@@ -47,7 +62,7 @@ impl<'a> Master<'a> {
     pub(super) fn of_instance(objective: &'a Objective, instance: crate::program::Instance) -> Self {
         let classes = crate::program::Classes::singletons(instance.n_members());
         let reduced = Reduced { instance, classes, pairs: Vec::new(), equal_share: Vec::new() };
-        Self::new(objective, reduced, None, PAIRS_MANY)
+        Self::new(objective, reduced, None, PricingLimits::NEVER)
     }
 
     /// The objective bound to the columns so far. Columns never change place: more come behind.
@@ -94,7 +109,9 @@ impl<'a> Master<'a> {
                 solving.grow_basis(before, formulation.columns.len());
             }
             n_columns = Some(formulation.columns.len());
-            let outcome = if self.pricing.is_none() && !wants_vertex(&formulation) {
+            // (Pairs couple what would be blocks without them.)
+            let blocks = self.reduced.pairs.is_empty();
+            let outcome = if self.pricing.is_none() && blocks && !wants_vertex(&formulation) {
                 solving.solve(&formulation.program)
             } else {
                 solving.solve_by_chain(&formulation.program)
@@ -115,7 +132,7 @@ impl<'a> Master<'a> {
             };
             let priced = pricing.price(&self.reduced.instance, &formulation, &answer);
             let objective = formulation.program.objective(&answer.solution.columns);
-            if priced.entering.is_empty() || priced.slack <= GAIN_MAX * objective.abs() {
+            if priced.entering.is_empty() || priced.slack <= self.limits.gain_max * objective.abs() {
                 let sign = if formulation.program.sense == Sense::Maximize { 1.0 } else { -1.0 };
                 answer.bound += sign * priced.slack;
                 return Ok((formulation, answer));

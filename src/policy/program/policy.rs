@@ -11,7 +11,7 @@ use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
-use crate::policy::program::master::{Master, PAIRS_MANY};
+use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::promises;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
@@ -74,7 +74,7 @@ pub enum ProgramPolicyError {
     NotHierarchical,
     /// The discount is that of Nash welfare.
     #[error(
-        "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs`"
+        "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs` and without constraints that may be dropped"
     )]
     NotDiscountable,
     /// No such backend.
@@ -89,8 +89,7 @@ pub struct ProgramPolicy {
     data: Vec<String>,
     prune: bool,
     promises: bool,
-    /// More pairs than this are priced, not all made columns.
-    pub(super) priced_from: usize,
+    pub(super) pricing: PricingLimits,
     /// Is the analytic centre over jobs found over classes of them?
     pub(super) centred: bool,
     solving: Solving,
@@ -115,18 +114,18 @@ impl ProgramPolicy {
             return Err(ProgramPolicyError::NotHierarchical);
         }
         let alone = |name: &String| !matches!(name.as_str(), "isolated_throughput" | "isolated_elapsed");
-        if options.discounted && (options.pairs || !data.iter().all(alone)) {
+        let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
+        if options.discounted && (options.pairs || promises || !data.iter().all(alone)) {
             return Err(ProgramPolicyError::NotDiscountable);
         }
-        let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let interior = options.refine == Refine::Interior;
         let large = (options.backend.is_none() && !interior).then(|| registry::backend("structured"));
         let solving = Solving::new(chain(&options)?, registry::conic_chain()).with_large(large.transpose()?);
-        let priced_from = PAIRS_MANY;
+        let pricing = PricingLimits::default();
         let centred = centred(&options);
-        Ok(Self { options, data, prune, promises, priced_from, centred, solving, isolated_time })
+        Ok(Self { options, data, prune, promises, pricing, centred, solving, isolated_time })
     }
 
     fn error(&self, error: SolvingError) -> PolicyError {
@@ -199,9 +198,9 @@ impl ProgramPolicy {
             .as_mut()
             .map(|time| time.update(problem, &self.options.view))
             .unwrap_or_default();
-        let (reduced, solved, mut decision) = self.attempt(problem, &isolated_elapsed)?;
+        let (reduced, mut solved, mut decision) = self.attempt(problem, &isolated_elapsed)?;
         if self.options.discounted {
-            decision = self.discounted(problem, &reduced, decision)?;
+            decision = self.discounted(problem, &reduced, &mut solved, decision)?;
         }
         decision.solve = Some(self.solving.report().clone());
         Ok((reduced, solved, decision))
@@ -215,7 +214,8 @@ impl ProgramPolicy {
     ) -> Result<(Reduced, Solved, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solving.report().seconds;
-        let classes = self.options.refine != Refine::Interior || self.centred;
+        // A backend that was asked for ends near the centre over whatever it is given: over jobs, then.
+        let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         if self.promises && !self.settle(&mut master)? {
@@ -228,13 +228,7 @@ impl ProgramPolicy {
             self.settle(&mut master)?;
         }
         let hierarchy = self.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes));
-        let mut task = Task {
-            master: &mut master,
-            refine: self.options.refine,
-            centred: self.centred,
-            hierarchy: hierarchy.as_ref(),
-        };
-        let solved = task.solve(&mut self.solving).map_err(|error| self.error(error))?;
+        let solved = self.optimum(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
         let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
@@ -250,9 +244,7 @@ impl ProgramPolicy {
         let solving = (seconds.solve - before.solve) + (seconds.certify - before.certify);
         seconds.build += elapsed - solving;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
-        // Leaving one job out makes no class more: the largest is that of the decision itself.
-        let size = &mut self.solving.report().size;
-        size.classes = size.classes.max(master.reduced().classes.len());
+        self.solving.report().size.classes = master.reduced().classes.len();
         Ok((master.into_reduced(), solved, decision))
     }
 
@@ -270,8 +262,8 @@ impl ProgramPolicy {
         // Cones have no basis to go on from; an interior answer has time for every column.
         let interior = self.options.refine == Refine::Interior && !self.centred;
         let every = interior || objective.route() == Route::Conic;
-        let priced_from = if every || objective.reads_time() { usize::MAX } else { self.priced_from };
-        Ok(Master::new(objective, reduced, pairing, priced_from))
+        let pricing = if every || objective.reads_time() { PricingLimits::NEVER } else { self.pricing };
+        Ok(Master::new(objective, reduced, pairing, pricing))
     }
 
     fn selection<'a>(
@@ -296,29 +288,54 @@ impl ProgramPolicy {
         promises::settle(&mut self.solving, master).map_err(|error| self.error(error))
     }
 
-    /// The partial allocation mechanism on an optimum.
+    /// The partial allocation mechanism on an optimum: keeps every member's discount in `solved`.
     fn discounted(
         &mut self,
         problem: &Problem,
         reduced: &Reduced,
+        solved: &mut Solved,
         decision: Decision,
     ) -> Result<Decision, PolicyError> {
-        let mut discounts = Vec::with_capacity(reduced.classes.len());
-        for class in 0..reduced.classes.len() {
-            let left_out = JobIndex::from_index(reduced.classes.members(class)[0] as usize);
-            let rest = discount::without(problem, left_out)
-                .unwrap_or_else(|error| unreachable!("a problem stays one without a job: {error}"));
-            let without = if rest.n_jobs() == 0 { self.empty(&rest)? } else { self.attempt(&rest, &[])?.2 };
-            discounts.push(discount::discount(&decision.allocation, &without.allocation, left_out));
+        let (clock, before) = (Stopwatch::start(), self.solving.report().seconds);
+        let objective = self.options.objective.clone();
+        let throughput = |reduced: &Reduced, solved: &Solved| {
+            objective.bind(&reduced.instance).map(|bound| bound.point(&solved.class_time).throughput)
+        };
+        let with = throughput(reduced, solved).map_err(|error| self.bind_error(&error, reduced))?;
+        for member in 0..with.len() {
+            let discount = match discount::without(reduced, member) {
+                None => 1.0,
+                Some(rest) => {
+                    let mut master = Master::new(&objective, rest.clone(), None, PricingLimits::NEVER);
+                    let without = self.optimum(&mut master, None)?;
+                    let without =
+                        throughput(&rest, &without).map_err(|error| self.bind_error(&error, &rest))?;
+                    discount::discount(reduced, member, &with, &without)
+                }
+            };
+            solved.discounts.push(discount);
         }
-        let rows = discount::discounted(&decision.allocation, &reduced.classes, &discounts);
+        let rows = discount::discounted(&decision.allocation, &reduced.classes, &solved.discounts);
         let allocation = Allocation::check(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
+        let seconds = &mut self.solving.report().seconds;
+        let solving = (seconds.solve - before.solve) + (seconds.certify - before.certify);
+        seconds.build += clock.elapsed().as_secs_f64() - solving;
         Ok(Decision { allocation, ..decision })
     }
 
+    /// The optimum of the programs of `master`.
+    fn optimum(
+        &mut self,
+        master: &mut Master<'_>,
+        hierarchy: Option<&Hierarchy>,
+    ) -> Result<Solved, PolicyError> {
+        let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
+        task.solve(&mut self.solving).map_err(|error| self.error(error))
+    }
+
     fn decide(
-        &self,
+        &mut self,
         problem: &Problem,
         master: &Master<'_>,
         solved: &Solved,
@@ -336,6 +353,10 @@ impl ProgramPolicy {
         let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
         let gap_relative = (solved.bound - value).abs() / value.abs().max(solved.bound.abs()).max(unit);
         let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
+        if !optimal {
+            let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
+            self.solving.report().fallbacks.push(uncertified);
+        }
         let objective =
             ObjectiveReport { sense, value, bound: solved.bound, gap_relative, violation_max, optimal };
         let levels = bound.leaves(&point).zip(bound.levels()).map(|(leaves, levels)| {
@@ -374,9 +395,9 @@ impl ProgramPolicy {
     pub fn programs(&mut self, problem: &Problem) -> Result<Vec<Program>, PolicyError> {
         let state = self.state();
         self.solving.record();
-        let priced_from = std::mem::replace(&mut self.priced_from, usize::MAX);
+        let pricing = std::mem::replace(&mut self.pricing, PricingLimits::NEVER);
         let decided = self.allocate(problem);
-        self.priced_from = priced_from;
+        self.pricing = pricing;
         let programs = self.solving.recorded();
         self.restore(&state)?;
         decided.map(|_| programs)
@@ -405,15 +426,10 @@ impl ProgramPolicy {
     }
 }
 
-/// Is the answer an analytic centre, of a program that is large over jobs, or one of several, only the last central?
+/// Is the answer the analytic centre of a linear program's optima, which classes of jobs have, too?
 fn centred(options: &ProgramOptions) -> bool {
-    let objective = &options.objective;
-    let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
-    options.refine == Refine::Interior
-        && options.backend.is_none()
-        && (options.pairs || promises)
-        && !objective.is_lexicographic()
-        && objective.route() != Route::Conic
+    let linear = options.objective.route() != Route::Conic;
+    options.refine == Refine::Interior && options.backend.is_none() && linear
 }
 
 fn chain(options: &ProgramOptions) -> Result<Vec<Box<dyn Backend>>, SolveError> {

@@ -2,7 +2,7 @@
 
 use crate::policy::program::central;
 use crate::policy::program::hierarchy::Hierarchy;
-use crate::policy::program::levels::{self, Raised};
+use crate::policy::program::levels::{self, Fixing, Raised};
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
@@ -25,6 +25,10 @@ pub(super) struct Solved {
     pub(super) answer: Answer,
     /// Change of the policy's objective per unit of the program's: 1 but on the parametric route.
     pub(super) price_factor: f64,
+    /// Where water filling fixed each member, and by what.
+    pub(super) fixing: Option<Fixing>,
+    /// The part of its time that a job of each member keeps, where time is discounted: [members], or empty.
+    pub(super) discounts: Vec<f64>,
 }
 
 /// What to solve.
@@ -71,13 +75,29 @@ impl Task<'_, '_> {
                 (0..n).map(|member| coefficients[member].1 / weight(member) * fallen[member]).collect()
             }
         };
-        let filled = levels::fill(solving, self.master, slopes, &base)?;
+        let mut filled = levels::fill(solving, self.master, slopes, &base)?;
+        if self.centred {
+            // What everyone has in the end, as much of it as all can have: only optima have all of it.
+            filled.class_time = self.centre_at(solving, &filled.leaves)?;
+            filled.leaves = levels::leaves(&self.master.bound(), &filled.class_time);
+        }
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
-        let reached = self.hierarchy.map(|_| level(filled.first_level));
+        let reached = self.hierarchy.map(|_| level(filled.first_level(&filled.leaves, &base)));
         let Raised { bound, formulation, answer, .. } = filled.first;
         let bound = level(bound);
-        Ok(Solved { class_time: filled.class_time, bound, reached, formulation, answer, price_factor: 1.0 })
+        // Of a level whose inverse is raised, prices are those of the inverse: d(1/u) = −du/u².
+        let price_factor = if inverse { -bound * bound } else { 1.0 };
+        Ok(Solved {
+            class_time: filled.class_time,
+            bound,
+            reached,
+            formulation,
+            answer,
+            price_factor,
+            fixing: Some(filled.fixing),
+            discounts: Vec::new(),
+        })
     }
 
     fn parametric(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
@@ -88,11 +108,8 @@ impl Task<'_, '_> {
         let class_time = match self.refine {
             Refine::None => found.class_time.clone(),
             Refine::Interior if self.centred => {
-                // Levels as shares of what is required: the optima of that program are those of the policy.
-                let slope = |member| Demand { slope: required(member, found.value), base: 0.0 };
-                let demands: Vec<Demand> = (0..n).map(slope).collect();
-                let (formulation, answer) = self.central(solving, |bound| bound.with_demands(&demands))?;
-                formulation.class_time(&answer.solution.columns).to_vec()
+                let leaves: Vec<f64> = (0..n).map(|member| required(member, found.value)).collect();
+                self.centre_at(solving, &leaves)?
             }
             Refine::Interior => {
                 // The program that fixes every demand has no objective: an interior method ends well inside.
@@ -114,7 +131,23 @@ impl Task<'_, '_> {
             (0..n).map(|member| found.last.demand_price[member] * levels.required(member, level).slope).sum();
         let Raised { formulation, answer, .. } = found.last;
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
-        Ok(Solved { class_time, bound: found.bound, reached: None, formulation, answer, price_factor })
+        Ok(Solved {
+            class_time,
+            bound: found.bound,
+            reached: None,
+            formulation,
+            answer,
+            price_factor,
+            fixing: None,
+            discounts: Vec::new(),
+        })
+    }
+
+    /// The centre of the allocations that give members the largest common part of `leaves`, [members]: class times.
+    fn centre_at(&mut self, solving: &mut Solving, leaves: &[f64]) -> Result<Vec<f64>, SolvingError> {
+        let demands: Vec<Demand> = leaves.iter().map(|leaf| Demand { slope: *leaf, base: 0.0 }).collect();
+        let (formulation, answer) = self.central(solving, |bound| bound.with_demands(&demands))?;
+        Ok(formulation.class_time(&answer.solution.columns).to_vec())
     }
 
     fn direct(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
@@ -125,7 +158,16 @@ impl Task<'_, '_> {
         let first = formulation.class_time(&answer.solution.columns).to_vec();
         let class_time = if refinable { self.refined(solving, formulated, optimum, &first)? } else { first };
         let bound = formulation.value(answer.bound);
-        Ok(Solved { class_time, bound, reached: None, formulation, answer, price_factor: 1.0 })
+        Ok(Solved {
+            class_time,
+            bound,
+            reached: None,
+            formulation,
+            answer,
+            price_factor: 1.0,
+            fixing: None,
+            discounts: Vec::new(),
+        })
     }
 
     /// Solves a program whose answer is the decision's, up to refinement: its analytic centre over all pairs where

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::index::{Id, JobId, JobIndex};
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{Binding, Policy, PolicyError};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
 use crate::program::expression::Vocabulary;
 use crate::program::{ConstraintText, Objective, ObjectiveText, Route, Sense};
@@ -90,6 +90,97 @@ fn two_like_jobs_on_one_worker_are_discounted_to_a_quarter() {
         let share = decision.allocation.effective_throughput()[JobIndex::from_index(job)] / 3.0;
         assert!((share - 0.25).abs() < 1e-6, "{share}");
     }
+}
+
+const NASH: &str = "sum_over_jobs(log(throughput / equal_share_throughput))";
+
+/// Throughputs of all jobs.
+fn throughputs(options: ProgramOptions, problem: &Problem) -> Vec<f64> {
+    let decision = ProgramPolicy::try_new(options).unwrap().allocate(problem).unwrap();
+    decision.allocation.effective_throughput().iter().copied().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// One problem after the other, each without one of the jobs, through the policy without a discount.
+    #[test]
+    fn discounts_are_those_of_the_problems_without_each_job(
+        workers in [1_u32..5, 1_u32..5],
+        kinds in prop::collection::vec(([0.0_f64..4.0, 0.5_f64..3.0], 1_u32..3, 1_usize..4), 1..6),
+    ) {
+        let jobs: Vec<_> = kinds
+            .iter()
+            .flat_map(|(speeds, size, copies)| {
+                // Some cannot run on fast workers, where speeds are below 1.
+                let speeds = [if speeds[0] < 1.0 { 0.0 } else { speeds[0] }, speeds[1]];
+                std::iter::repeat_n((speeds, (*size).min(workers[1]), 10.0, None), *copies)
+            })
+            .collect();
+        let nash = || options(Sense::Maximize, NASH);
+        let kept = throughputs(ProgramOptions { discounted: true, ..nash() }, &problem(workers, &jobs));
+        let all = throughputs(nash(), &problem(workers, &jobs));
+        for (left_out, kept) in kept.iter().enumerate() {
+            let mut rest = jobs.clone();
+            rest.remove(left_out);
+            let without = if rest.is_empty() { Vec::new() } else { throughputs(nash(), &problem(workers, &rest)) };
+            let with = all.iter().enumerate().filter(|(job, _)| *job != left_out);
+            let discount: f64 = with.zip(&without).map(|((_, with), without)| with / without).product();
+            prop_assert!((kept - all[left_out] * discount).abs() <= 1e-6 * kept, "{left_out}: {kept} {}", all[left_out] * discount);
+        }
+    }
+}
+
+#[test]
+fn a_discount_says_that_it_took_the_time() {
+    let problem = problem([1, 0], &[([3.0, 0.0], 1, 10.0, None), ([3.0, 0.0], 1, 10.0, None)]);
+    let options = ProgramOptions { discounted: true, ..options(Sense::Maximize, NASH) };
+    let explanation = ProgramPolicy::try_new(options).unwrap().explain(&problem).unwrap();
+    assert!(explanation.reason.ends_with("before the discount"), "{}", explanation.reason);
+    for job in &explanation.jobs {
+        // Half of the worker, of which half is taken.
+        assert_eq!(job.binding, Binding::Discount);
+        assert!((job.discount.unwrap() - 0.5).abs() < 1e-6 && (job.time - 0.25).abs() < 1e-6, "{job:?}");
+    }
+}
+
+/// Levels at 1/2 per step/s: two jobs share the fast worker, at 1/2 step/s each and so at level 1. Slow workers go on:
+/// by hand, what stops them there and what one worker more would do.
+#[test]
+fn later_levels_of_water_filling_name_what_bound_there() {
+    let filling = "lexicographic_min_over_jobs(throughput / equal_share_throughput)";
+    let explain = |slow: u32, n_slow: usize| {
+        let mut jobs = vec![([1.0, 0.0], 1, 10.0, None); 2];
+        jobs.extend(vec![([0.0, 4.0], 1, 10.0, None); n_slow]);
+        let mut policy = ProgramPolicy::try_new(options(Sense::Maximize, filling)).unwrap();
+        policy.explain(&problem([1, slow], &jobs)).unwrap().jobs
+    };
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-6;
+    // Three share two slow workers: at 2/3 of the time, level (4 · 2/3)/(8/3) = 1, below the others' 3/2.
+    let shared = explain(2, 3);
+    let (first, second) = (shared[2].fixed.as_ref().unwrap(), shared[0].fixed.as_ref().unwrap());
+    assert_eq!((first.step, second.step, second.steps), (1, 2, 2));
+    assert_eq!((shared[2].binding, shared[0].binding), (Binding::Bottleneck, Binding::Capacity));
+    // Σ thr = 4·w_slow, a level of 8/3 apiece: (4/3)/(8/3); then Σ thr = w_fast, 1/3 apiece: (1/2)/(1/3).
+    assert!(
+        near(first.level, 1.0) && near(first.one_more[1], 0.5) && near(first.one_more[0], 0.0),
+        "{first:?}"
+    );
+    assert!(
+        near(second.level, 1.5) && near(second.one_more[0], 1.5) && near(second.one_more[1], 0.0),
+        "{second:?}"
+    );
+    // One job has a slow worker to itself and two are idle; those that share have (1/2)/(1/4) = 2.
+    let idle = explain(3, 1);
+    let (first, second) = (idle[2].fixed.as_ref().unwrap(), idle[0].fixed.as_ref().unwrap());
+    assert_eq!((first.step, second.step), (1, 2));
+    // Equal share 4 · 3/4 = 3: level 4/3 with all its time, and as much more per unit of time; no worker would help.
+    assert!(near(first.level, 4.0 / 3.0) && near(first.time_price, 4.0 / 3.0), "{first:?}");
+    assert!(
+        first.one_more.iter().all(|more| near(*more, 0.0)) && near(second.level, 2.0),
+        "{first:?} {second:?}"
+    );
+    assert_eq!((idle[2].binding, idle[0].binding), (Binding::Bottleneck, Binding::Capacity));
 }
 
 #[test]
