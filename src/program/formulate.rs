@@ -134,7 +134,7 @@ impl BoundObjective<'_> {
     /// `equal_share`: thr_eq of every member, steps/s.
     pub fn refine_utilization(
         &self,
-        formulation: &Formulation,
+        formulation: Formulation,
         optimum: f64,
         equal_share: &[f64],
     ) -> Formulation {
@@ -221,12 +221,12 @@ impl Range {
 impl Formulation {
     /// Holds this stage's optimum, `optimum` in the program's own terms, and maximizes `objective` next.
     pub(crate) fn second_stage(
-        &self,
+        self,
         optimum: f64,
         objective: Affine,
         instance: &super::instance::Instance,
     ) -> Self {
-        let mut next = self.clone();
+        let mut next = self;
         let program: &mut Program = &mut next.program;
         let slack = HOLD_SLACK * optimum.abs().max(1e-12);
         let held: Vec<(usize, f64)> =
@@ -255,17 +255,18 @@ impl Formulation {
             program.push_row(range, held);
             next.rows.push(RowRole::Hold);
             next.row_scales.push(1.0);
+            next.name(instance);
         }
+        let program = &mut next.program;
         let scale = objective.terms.iter().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
         let scale = if scale > 0.0 { scale } else { 1.0 };
         program.sense = Sense::Maximize;
         program.offset = objective.constant / scale;
-        program.cost = vec![0.0; program.cost.len()];
+        program.cost.fill(0.0);
         for (column, value) in objective.terms {
             program.cost[column] += value / scale;
         }
         next.value_map = ValueMap::Scaled(scale);
-        next.name(instance);
         next
     }
 }

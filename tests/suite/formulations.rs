@@ -247,7 +247,7 @@ fn utilization_fills_what_the_level_leaves_idle() {
     let first = solve(&bound, bound.formulate());
     let optimum = first.formulation.program.objective(&first.solution.columns);
     let equal = &instance.data["equal_share_throughput"];
-    let second = solve(&bound, bound.refine_utilization(&first.formulation, optimum, equal));
+    let second = solve(&bound, bound.refine_utilization(first.formulation.clone(), optimum, equal));
     assert_close(first.value, second.value);
     assert_close(second.point.throughput[1], 1.0);
 }

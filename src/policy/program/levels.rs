@@ -172,6 +172,10 @@ pub(super) fn fill(
         for (slope, frozen) in slope.iter_mut().zip(&frozen) {
             *slope = if *frozen { 0.0 } else { *slope };
         }
+        if first.is_some() {
+            // where the last program ended, at a level of zero above it, this one begins
+            solving.hold_basis(0);
+        }
         let (raised, demands) = raise_held(solving, master, &slope, &reached)?;
         let rise = raised.level.max(0.0);
         let fixed = saturated(&raised, &demands);

@@ -156,7 +156,14 @@ impl Task<'_, '_> {
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
         let first = formulation.class_time(&answer.solution.columns).to_vec();
-        let class_time = if refinable { self.refined(solving, formulated, optimum, &first)? } else { first };
+        let class_time = if !refinable {
+            first
+        } else if self.master.is_priced() {
+            self.refined(solving, formulated, optimum, &first)?
+        } else {
+            // the columns are what they were
+            self.refined(solving, |_| formulation.clone(), optimum, &first)?
+        };
         let bound = formulation.value(answer.bound);
         Ok(Solved {
             class_time,
@@ -200,7 +207,7 @@ impl Task<'_, '_> {
         let second_stage = |bound: &BoundObjective<'_>| {
             let first = formulate(bound);
             let held = first.program_objective(optimum);
-            bound.refine_utilization(&first, held, &equal_share)
+            bound.refine_utilization(first, held, &equal_share)
         };
         if self.master.is_priced() {
             solving.hold_basis(second_stage(&self.master.bound()).program.n_rows());

@@ -5,9 +5,8 @@ use crate::solver::intake::without_columns;
 use crate::solver::structured::interior::Interior;
 use crate::solver::structured::linking::Linking;
 use crate::solver::structured::scale::Scaled;
-use crate::solver::structured::side::{Side, Source};
+use crate::solver::structured::side::Source;
 use crate::solver::structured::structure::sign;
-use crate::solver::structured::tile::Gathered;
 
 /// Where a block ended: columns, duals of its rows.
 struct Ended<'a> {
@@ -92,7 +91,6 @@ pub(super) fn solution(scaled: &Scaled<'_>, interior: &Interior, termination: Te
         answer.row_duals[row.row as usize] += price * row.factor / scaled.objective;
     }
     bare_duals(scaled, &interior.linking, &mut answer);
-    let mut scratch = Gathered::default();
     for tile in &interior.tiles {
         let k = tile.shape.k;
         for (position, block) in tile.blocks.iter().enumerate() {
@@ -101,36 +99,33 @@ pub(super) fn solution(scaled: &Scaled<'_>, interior: &Interior, termination: Te
                 std::array::from_fn(|j| if j < k { tile.primal[start + j].0[lane] } else { 0.0 });
             let duals: [f64; 2] = std::array::from_fn(|row| tile.dual[start + k + row].0[lane]);
             let ended = Ended { block: *block as usize, columns: &columns[..k], duals: &duals };
-            write(scaled, &ended, &mut scratch, &mut answer);
+            write(scaled, &ended, &mut answer);
         }
     }
     for block in &interior.dense {
         let (columns, duals) =
             (block.primal.split_at(block.data().shape.k).0, block.dual.split_at(block.data().shape.k).1);
-        write(scaled, &Ended { block: block.block as usize, columns, duals }, &mut scratch, &mut answer);
+        write(scaled, &Ended { block: block.block as usize, columns, duals }, &mut answer);
     }
     logarithms(scaled, &mut answer);
     answer.objective = program.objective(&answer.columns);
     answer
 }
 
-fn write(scaled: &Scaled<'_>, ended: &Ended<'_>, scratch: &mut Gathered, answer: &mut Solution) {
+fn write(scaled: &Scaled<'_>, ended: &Ended<'_>, answer: &mut Solution) {
     let structure = scaled.structure;
     for (column, value) in structure.columns_of(ended.block).iter().zip(ended.columns) {
         let column = *column as usize;
         answer.columns[column] = structure.origin[column] + structure.direction[column] * value;
     }
-    for (side, dual) in structure.sides_in(ended.block).iter().zip(ended.duals) {
-        let factor = scratch.factor(scaled, side);
-        write_side(scaled, side, dual * factor / scaled.objective, answer);
-    }
-}
-
-fn write_side(_scaled: &Scaled<'_>, side: &Side, dual: f64, answer: &mut Solution) {
-    match side.source {
-        Source::Row(row) => answer.row_duals[row as usize] += side.sign * dual,
-        Source::Cone(cone) => answer.cone_duals[cone as usize][2] = dual,
-        Source::Width(_) => {}
+    let factors = &scaled.factors[structure.side_starts[ended.block]..];
+    for ((side, factor), dual) in structure.sides_in(ended.block).iter().zip(factors).zip(ended.duals) {
+        let dual = dual * factor / scaled.objective;
+        match side.source {
+            Source::Row(row) => answer.row_duals[row as usize] += side.sign * dual,
+            Source::Cone(cone) => answer.cone_duals[cone as usize][2] = dual,
+            Source::Width(_) => {}
+        }
     }
 }
 
@@ -174,15 +169,5 @@ fn logarithms(scaled: &Scaled<'_>, answer: &mut Solution) {
         duals[0] = -program.cost[column] / c;
         let (u, w) = (sign * duals[0], sign * duals[2]);
         duals[1] = sign * u * (1.0 + (w / -u).ln());
-    }
-}
-
-impl Gathered {
-    /// What a side was multiplied by, its sign apart.
-    fn factor(&mut self, scaled: &Scaled<'_>, side: &Side) -> f64 {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scaled.side(side, &mut scratch);
-        self.scratch = scratch;
-        Scaled::row_factor(&self.scratch)
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Scaled<'a> {
     pub(super) linking_position: Vec<u32>,
     /// Linking rows, two for one with two different bounds.
     pub(super) linking: Vec<LinkingRow>,
+    /// What each side of a block is multiplied by: [sides].
+    pub(super) factors: Vec<f64>,
 }
 
 /// A coefficient of a side: of a column of its block, or of a linking one.
@@ -54,6 +56,7 @@ impl<'a> Scaled<'a> {
             units: vec![1.0; structure.linking_columns.len()],
             linking_position,
             linking: Vec::new(),
+            factors: Vec::with_capacity(structure.sides.len()),
         };
         scaled.measure_linking_columns();
         scaled.gather_linking_rows();
@@ -108,7 +111,7 @@ impl<'a> Scaled<'a> {
     }
 
     /// What a row of a block is multiplied by.
-    pub(super) fn row_factor(coefficients: &[Coefficient]) -> f64 {
+    fn row_factor(coefficients: &[Coefficient]) -> f64 {
         let largest = coefficients.iter().fold(0.0_f64, |most, coefficient| match coefficient {
             Coefficient::Block(_, value) => most.max(value.abs()),
             Coefficient::Linking(..) => most,
@@ -119,12 +122,10 @@ impl<'a> Scaled<'a> {
     fn measure_linking_columns(&mut self) {
         let mut largest = vec![0.0_f64; self.units.len()];
         let mut coefficients = Vec::new();
-        if self.units.is_empty() {
-            return;
-        }
         for side in &self.structure.sides {
             self.side(side, &mut coefficients);
             let factor = Self::row_factor(&coefficients);
+            self.factors.push(factor);
             for coefficient in &coefficients {
                 if let Coefficient::Linking(position, value) = coefficient {
                     let most = &mut largest[*position as usize];

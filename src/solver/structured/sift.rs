@@ -26,12 +26,15 @@ use crate::solver::timing::Stopwatch;
 pub(super) struct Sizes {
     /// Fewer blocks are solved for at once.
     pub(super) blocks_min: usize,
+    /// Fewer are sifted only where nothing shared is scarce. Where a level is held at its optimum by scarce rows, prices
+    /// have no end that a sample could tell: that is found out on small samples, which cost too much of few blocks.
+    pub(super) scarce_min: usize,
     /// Samples of no more blocks than this are solved for at once.
     pub(super) sample_max: usize,
 }
 
 impl Sizes {
-    pub(super) const USUAL: Self = Self { blocks_min: 512, sample_max: 384 };
+    pub(super) const USUAL: Self = Self { blocks_min: 512, scarce_min: LARGE, sample_max: 384 };
 }
 
 /// A sample of which more than one in so many blocks would be free is solved for at once.
@@ -41,7 +44,7 @@ const SAMPLE_GROWTH: usize = 8;
 /// Linking rows; a sample tells little of the prices of many.
 const ROWS_MAX: usize = 16;
 /// Boxes around the prices of all blocks, at most.
-const ROUNDS_MAX: usize = 8;
+const ROUNDS_MAX: usize = 4;
 const SAMPLE_ROUNDS_MAX: usize = 4;
 /// Attempts at programs whose shared rows are not scarce.
 const PRICELESS_MAX: usize = 3;
@@ -49,7 +52,8 @@ const PRICELESS_MAX: usize = 3;
 const GROWTH: usize = 2;
 /// Free blocks of a stage, by how many blocks a sample of the size before is off.
 const FREE: f64 = 2.5;
-/// At most so many tenths of the blocks are free.
+/// At most so many tenths of fewer than `LARGE` blocks are free; a tenth of more.
+const LARGE: usize = 8_192;
 const FREE_MAX_TENTHS: usize = 4;
 /// Free blocks of the last program, for each linking row and column.
 const LAST: usize = 16;
@@ -88,6 +92,9 @@ pub(super) fn sift(
             Err(next) => place = next,
         }
     }
+    if n_blocks < sizes.scarce_min {
+        return None;
+    }
     let mut before = count(&smallest);
     while let Some(sample) = samples.pop() {
         let size = count(&sample);
@@ -97,13 +104,18 @@ pub(super) fn sift(
             before = size;
             continue;
         }
+        let mut settled = false;
         for _ in 0..SAMPLE_ROUNDS_MAX {
             let (next, inside) = sifting.boxed(&sample, &place, n_free, 1.0)?;
             place = next;
-            if inside {
+            settled = inside;
+            if settled {
                 break;
             }
             n_free = grown(n_free, size);
+        }
+        if !settled {
+            return None;
         }
         before = size;
     }
@@ -112,7 +124,11 @@ pub(super) fn sift(
         let (next, inside) = sifting.boxed(tiles, &place, n_free, 0.0)?;
         place = next;
         if !inside {
-            n_free = grown(n_free, n_blocks);
+            let more = grown(n_free, n_blocks);
+            if more == n_free && n_blocks >= LARGE {
+                return None;
+            }
+            n_free = more;
             continue;
         }
         match sifting.end(tiles, &place, n_free)? {
@@ -126,7 +142,12 @@ pub(super) fn sift(
 
 /// More free blocks, but not too many of so many.
 fn grown(n_free: usize, size: usize) -> usize {
-    (n_free * GROWTH).min(size / 10 * FREE_MAX_TENTHS)
+    (n_free * GROWTH).min(most_free(size))
+}
+
+/// How many blocks may be free: more help to settle, and cost more if they do not.
+fn most_free(size: usize) -> usize {
+    if size < LARGE { size / 10 * FREE_MAX_TENTHS } else { size / 10 }
 }
 
 /// About what the objective is: what the linking rows are worth at their prices, and the levels.
@@ -160,7 +181,7 @@ impl Sifting<'_> {
     )]
     fn free(&self, size: usize, before: usize) -> usize {
         let off = FREE * size as f64 / (before as f64).sqrt();
-        (off as usize).max(self.last_free()).min(size / 10 * FREE_MAX_TENTHS)
+        (off as usize).max(self.last_free()).min(most_free(size))
     }
 
     fn last_free(&self) -> usize {

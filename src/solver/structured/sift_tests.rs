@@ -5,9 +5,9 @@ use crate::program::Sense;
 use crate::solver::{Certificate, registry};
 
 /// Small samples, so that small programs are sifted.
-const SMALL: Sizes = Sizes { blocks_min: 100, sample_max: 50 };
+const SMALL: Sizes = Sizes { blocks_min: 100, scarce_min: 100, sample_max: 50 };
 /// Nothing is sifted.
-const NEVER: Sizes = Sizes { blocks_min: usize::MAX, sample_max: 1 };
+const NEVER: Sizes = Sizes { blocks_min: usize::MAX, scarce_min: usize::MAX, sample_max: 1 };
 
 /// Numbers in [0, 1), the same for a seed on every machine (Knuth's MMIX constants).
 struct Draws(u64);

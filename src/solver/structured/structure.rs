@@ -314,9 +314,11 @@ impl Recognition<'_> {
                 None => linking.push(index(row)),
             }
         }
+        let mut columns: Vec<usize> = Vec::new();
         for row in short.into_iter().skip(2).flatten() {
-            let columns: Vec<usize> = self.in_blocks(row as usize).collect();
-            if !self.join(columns.into_iter(), &mut roots) {
+            columns.clear();
+            columns.extend(self.in_blocks(row as usize));
+            if !self.join(columns.iter().copied(), &mut roots) {
                 linking.push(row);
             }
         }

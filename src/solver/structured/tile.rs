@@ -41,8 +41,6 @@ pub(super) struct Gathered {
     pub(super) bounds: Vec<f64>,
     /// What the logarithm of each row's slack is worth; zero for other rows.
     pub(super) weights: Vec<f64>,
-    /// What each row was multiplied by.
-    pub(super) factors: Vec<f64>,
     pub(super) scratch: Vec<Coefficient>,
 }
 
@@ -102,7 +100,7 @@ impl Gathered {
         for list in [&mut self.link_values, &mut self.level_values, &mut self.cost, &mut self.coefficients] {
             list.clear();
         }
-        for list in [&mut self.bounds, &mut self.weights, &mut self.factors] {
+        for list in [&mut self.bounds, &mut self.weights] {
             list.clear();
         }
         self.links.clear();
@@ -114,19 +112,18 @@ impl Gathered {
                 self.link_values.push(value);
             }
         }
-        for side in structure.sides_in(block) {
-            self.read_side(scaled, columns, side);
+        let factors = &scaled.factors[structure.side_starts[block]..];
+        for (side, factor) in structure.sides_in(block).iter().zip(factors) {
+            self.read_side(scaled, columns, side, *factor);
         }
     }
 
-    fn read_side(&mut self, scaled: &Scaled<'_>, columns: &[u32], side: &Side) {
+    fn read_side(&mut self, scaled: &Scaled<'_>, columns: &[u32], side: &Side, factor: f64) {
         let mut scratch = std::mem::take(&mut self.scratch);
         let bound = scaled.side(side, &mut scratch);
-        let factor = Scaled::row_factor(&scratch);
         let row = self.shape.kinds.len();
         self.shape.kinds.push(side.kind);
         self.bounds.push(bound * factor);
-        self.factors.push(factor * side.sign);
         self.weights.push(match side.source {
             Source::Cone(cone) => (scaled.weight(cone as usize).0 * scaled.objective).abs(),
             _ => 0.0,

@@ -149,16 +149,21 @@ struct Candidate {
     change: Lane,
 }
 
-/// The best pair so far of each lane.
+/// The best pair so far of each lane: its value, and positions among the candidates.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    value: Lane,
+    position: [Lane; 2],
+}
+
+/// A pair of candidates, and where it puts a block.
 #[derive(Clone, Copy, Debug)]
 struct Basis {
-    value: Lane,
-    x: [Lane; 2],
     of: [Candidate; 2],
-    /// Positions among the candidates.
     position: [Lane; 2],
     /// 1 / determinant.
     inverse: Lane,
+    x: [Lane; 2],
 }
 
 #[inline]
@@ -181,7 +186,7 @@ fn ratio(value: Lane, change: Lane) -> Lane {
     }))
 }
 
-impl Basis {
+impl Best {
     /// Tries a pair.
     #[inline]
     fn attempt(&mut self, (p, q): (usize, usize), (one, other): (&Candidate, &Candidate), r: [Lane; 2]) {
@@ -200,17 +205,35 @@ impl Basis {
                 & (value.0[i] < self.value.0[i])
         });
         self.value = select(taken, value, self.value);
-        self.x = [select(taken, x, self.x[0]), select(taken, w, self.x[1])];
-        self.inverse = select(taken, inverse, self.inverse);
-        let at = [Lane::all(p as f64), Lane::all(q as f64)];
-        for (side, candidate) in [one, other].into_iter().enumerate() {
-            self.position[side] = select(taken, at[side], self.position[side]);
-            let kept = &mut self.of[side];
-            kept.a = select(taken, candidate.a, kept.a);
-            kept.v = select(taken, candidate.v, kept.v);
-            kept.cost = select(taken, candidate.cost, kept.cost);
-            kept.change = select(taken, candidate.change, kept.change);
+        self.position[0] = select(taken, Lane::all(p as f64), self.position[0]);
+        self.position[1] = select(taken, Lane::all(q as f64), self.position[1]);
+    }
+}
+
+impl Basis {
+    /// The best pair; the slacks where there is none.
+    #[inline]
+    fn of<const K: usize>(
+        best: &Best,
+        columns: &[Candidate; K],
+        slacks: &[Candidate; 2],
+        r: [Lane; 2],
+    ) -> Self {
+        let mut of = *slacks;
+        for (at, candidate) in columns.iter().chain(slacks).enumerate() {
+            for (kept, position) in of.iter_mut().zip(best.position) {
+                let here = is(position, at as f64);
+                kept.a = select(here, candidate.a, kept.a);
+                kept.v = select(here, candidate.v, kept.v);
+                kept.cost = select(here, candidate.cost, kept.cost);
+                kept.change = select(here, candidate.change, kept.change);
+            }
         }
+        let [one, other] = &of;
+        let inverse = Lane::ONE / (one.a * other.v - other.a * one.v);
+        let x = (r[0] * other.v - r[1] * other.a) * inverse;
+        let w = (one.a * r[1] - one.v * r[0]) * inverse;
+        Self { of, position: best.position, inverse, x: [x, w] }
     }
 
     /// Coordinates of a column in the basis.
@@ -265,25 +288,19 @@ impl Tile {
         let slack = |a: Lane, v: Lane| Candidate { a, v, cost: zero, change: zero };
         let slacks = [slack(Lane::ONE, zero), slack(zero, Lane::ONE)];
         let has_slack = self.kinds.map(|kind| kind != Kind::Equal);
-        let mut basis = Basis {
-            value: Lane::all(f64::INFINITY),
-            x: [zero; 2],
-            of: slacks,
-            position: [Lane::all(-1.0); 2],
-            inverse: Lane::ONE,
-        };
+        let mut best = Best { value: Lane::all(f64::INFINITY), position: [Lane::all(-1.0); 2] };
         for (p, one) in columns.iter().enumerate() {
             for (q, other) in columns.iter().enumerate().skip(p + 1) {
-                basis.attempt((p, q), (one, other), r);
+                best.attempt((p, q), (one, other), r);
             }
             for (row, other) in slacks.iter().enumerate().filter(|(row, _)| has_slack[*row]) {
-                basis.attempt((p, K + row), (one, other), r);
+                best.attempt((p, K + row), (one, other), r);
             }
         }
         if has_slack == [true; 2] {
-            basis.attempt((K, K + 1), (&slacks[0], &slacks[1]), r);
+            best.attempt((K, K + 1), (&slacks[0], &slacks[1]), r);
         }
-        self.described(&columns, &basis, r_change)
+        self.described(&columns, &Basis::of(&best, &columns, &slacks, r), r_change)
     }
 
     #[inline]
