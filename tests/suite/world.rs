@@ -156,9 +156,10 @@ fn dl2s_published_simulator_is_repeated() {
 
 /// The table of the command over two small workloads, and its code.
 fn dual_agent(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let small = ["world", "dual-agent", "--jobs", "8", "--scale", "0.01", "--traces", "2", "--format", "csv"];
-    let output =
-        std::process::Command::new(env!("CARGO_BIN_EXE_apportion")).args(small).args(arguments).output();
+    let small = [["--jobs", "8"], ["--scale", "0.01"], ["--traces", "2"], ["--format", "csv"]];
+    let small = small.iter().filter(|pair| !arguments.contains(&pair[0])).flatten();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.args(["world", "dual-agent"]).args(small).args(arguments).output();
     let output = output.expect("the command runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code(), text(output.stdout), text(output.stderr))
