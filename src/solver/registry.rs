@@ -53,7 +53,7 @@ pub const BACKENDS: &[Entry] = &[
     Entry {
         name: "structured",
         aliases: &[],
-        summary: "interior point over blocks, pure Rust: programs coupled by few rows and columns, central solutions",
+        summary: "sifting and interior point over blocks, pure Rust: programs coupled by few rows and columns",
         make: || Box::new(Structured),
     },
     Entry {

@@ -94,8 +94,10 @@ impl Backend for Structured {
 
     fn supports(&self, feature: Feature) -> bool {
         match feature {
-            Feature::ExponentialCones | Feature::Duals | Feature::InteriorSolutions => true,
+            Feature::ExponentialCones | Feature::Duals => true,
+            // where it sifts, most blocks are at vertices and a few are not
             Feature::SecondOrderCones
+            | Feature::InteriorSolutions
             | Feature::VertexSolutions
             | Feature::WarmStart
             | Feature::AnyStructure => false,
