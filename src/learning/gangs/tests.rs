@@ -38,7 +38,8 @@ fn shares(decision: &crate::policy::Decision, problem: &Problem) -> Vec<String> 
     let mut lines = Vec::new();
     for (row, jobs) in decision.allocation.combinations().enumerate() {
         for (share, kind) in shares.row(row).iter().zip(problem.cluster().types()) {
-            if *share > 0.0 {
+            // An interior answer keeps traces of what it does not use.
+            if *share > 1e-6 {
                 lines.push(format!("{} {} {share:.2}", jobs.first(), kind.name));
             }
         }

@@ -166,10 +166,9 @@ fn later_levels_of_water_filling_name_what_bound_there() {
         near(first.level, 1.0) && near(first.one_more[1], 0.5) && near(first.one_more[0], 0.0),
         "{first:?}"
     );
-    assert!(
-        near(second.level, 1.5) && near(second.one_more[0], 1.5) && near(second.one_more[1], 0.0),
-        "{second:?}"
-    );
+    assert!(near(second.level, 1.5) && near(second.one_more[0], 1.5), "{second:?}");
+    // Here the kept level may share the slow workers' price with them: a vertex does not, a centre does.
+    assert!(!cfg!(feature = "highs") || near(second.one_more[1], 0.0), "{second:?}");
     // One job has a slow worker to itself and two are idle; those that share have (1/2)/(1/4) = 2.
     let idle = explain(3, 1);
     let (first, second) = (idle[2].fixed.as_ref().unwrap(), idle[0].fixed.as_ref().unwrap());
