@@ -14,16 +14,14 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::learning::actor::{Actor, Choice};
-use crate::learning::checkpoint::Checkpoint;
+use crate::learning::actor::Choice;
 use crate::learning::gangs::{
-    Asked, ByValues, Decider, GangActorError, GangPolicy, Rule as GangRule, Sequential, Sight, read_scorer,
-    read_window,
+    Asked, ByValues, Decider, GangPolicy, Rule as GangRule, Sequential, Sight, read_scorer, read_window,
 };
+use crate::learning::trained::{Trained, TrainedError};
 use crate::policy::heuristic::{
     AlloX, AlloXParameters, Behaviour, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva,
     GandivaParameters, Isolated, Las, LasParameters, Proportional, ShortestParameters, Sjf, Srtf, Themis,
@@ -188,14 +186,14 @@ fn gang_policy(
 ) -> Result<GangPolicy, CatalogError> {
     let policy = || document.name.clone();
     let weights = learned.weights.clone().unwrap_or_default();
-    let at_fault = |error: GangActorError| CatalogError::Weights {
+    let at_fault = |error: TrainedError| CatalogError::Weights {
         policy: policy(),
         weights: weights.clone(),
         reason: error.to_string(),
     };
-    let checkpoint = || -> Result<Checkpoint, CatalogError> {
+    let trained = || -> Result<Trained, CatalogError> {
         let bytes = file::load_weights(&weights)?;
-        Checkpoint::from_bytes(&bytes).map_err(|error| at_fault(error.into()))
+        Trained::read(&weights, &bytes).map_err(at_fault)
     };
     let choice = match learned.choice {
         file::ChoiceName::MostProbable => Choice::MostProbable,
@@ -203,19 +201,16 @@ fn gang_policy(
     };
     let decider = match learned.actor {
         file::ActorName::Window => {
-            let (actor, sight) = read_window(&checkpoint()?).map_err(at_fault)?;
+            let (actor, sight) = read_window(&trained()?).map_err(at_fault)?;
             Decider::Sequential(Sequential { actor, sight, choice })
         }
         file::ActorName::Pairs => {
-            let actor = Arc::new(read_scorer(&checkpoint()?).map_err(at_fault)?);
+            let actor = read_scorer(&trained()?).map_err(at_fault)?;
             Decider::Sequential(Sequential { actor, sight: Sight::Pairs { n_slots: None }, choice })
         }
         file::ActorName::Values => {
             let scorer = match &learned.weights {
-                Some(_) => {
-                    let scorer: Arc<dyn Actor> = Arc::new(read_scorer(&checkpoint()?).map_err(at_fault)?);
-                    Some(scorer)
-                }
+                Some(_) => Some(read_scorer(&trained()?).map_err(at_fault)?),
                 None => None,
             };
             let values = ByValues::new(&document.name, scorer, options.backend.clone());

@@ -131,9 +131,10 @@ impl Failure {
 
 fn of_policy(error: &PolicyError) -> ExitStatus {
     match error {
-        PolicyError::Missing { .. } | PolicyError::Data { .. } | PolicyError::State { .. } => {
-            ExitStatus::BadInput
-        }
+        PolicyError::Missing { .. }
+        | PolicyError::Data { .. }
+        | PolicyError::Undecided { .. }
+        | PolicyError::State { .. } => ExitStatus::BadInput,
         PolicyError::Infeasible { .. } | PolicyError::Unbounded { .. } => ExitStatus::NoSolution,
         PolicyError::Allocation { .. } => ExitStatus::Bug,
         PolicyError::Solve(error) => of_solve(error),

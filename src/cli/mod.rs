@@ -44,6 +44,7 @@ use crate::cli::exit::{ExitStatus, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressMode;
+use crate::learning::onnx;
 
 /// What every subcommand is given beside its own arguments.
 #[derive(Debug)]
@@ -69,7 +70,11 @@ impl Session {
 
 /// Parses the command line, runs it, and gives the exit code.
 pub fn main() -> ExitCode {
-    panic::set_hook(Box::new(|report| diagnostics::print(&diagnostics::of_panic(report))));
+    panic::set_hook(Box::new(|report| {
+        if !onnx::is_guarded() {
+            diagnostics::print(&diagnostics::of_panic(report));
+        }
+    }));
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(refusal) => {

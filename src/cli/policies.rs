@@ -11,8 +11,11 @@ use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::file::write_bytes;
 use crate::cli::output::{Cell, OutputFormat, Table};
+use crate::learning::checkpoint::{Checkpoint, CheckpointError};
+use crate::learning::export::to_onnx;
 use crate::learning::stable_baselines;
-use crate::spec::policy::{self, Document, PolicyDocument, PolicyKind};
+use crate::learning::tensors::Tensors;
+use crate::spec::policy::{self, Document, Learned, PolicyDocument, PolicyKind, load_weights};
 use crate::spec::{Source, SpecError};
 
 /// Its arguments.
@@ -22,7 +25,8 @@ Examples:
   apportion policies list
   apportion policies show max_min_fairness_perf > mine.yaml
   apportion policies check mine.yaml
-  apportion policies import-sb3 ppo.zip --out mine.safetensors")]
+  apportion policies import-sb3 ppo.zip --out mine.safetensors
+  apportion policies export-onnx learned_pairs --out pairs.onnx")]
 pub struct PoliciesArguments {
     #[command(subcommand)]
     action: Action,
@@ -54,6 +58,15 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
+    /// Make the network of a learned policy an ONNX file, for other tools
+    ExportOnnx {
+        /// A learned policy's name or file, or weights: a file that ends in `.safetensors`
+        #[arg(value_name = "NAME|FILE")]
+        policy: String,
+        /// Where to write
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
 }
 
 /// Runs the command.
@@ -67,6 +80,7 @@ pub(super) fn run(arguments: &PoliciesArguments, session: &Session) -> Result<()
         Action::Check { policies } => check(policies, session),
         Action::Schema => session.output.json(&schemars::schema_for!(Document)),
         Action::ImportSb3 { file, out } => import_sb3(file, out, session),
+        Action::ExportOnnx { policy, out } => export_onnx(policy, out, session),
     }
 }
 
@@ -110,12 +124,34 @@ fn import_sb3(file: &Path, out: &Path, session: &Session) -> Result<(), Failure>
         .map_err(|error| SpecError::about(named(), error.to_string(), Some(help.to_owned())))?;
     let bytes = checkpoint.to_bytes().map_err(|error| Failure::Bug { message: error.to_string() })?;
     write_bytes(session, out, &bytes)?;
+    session.output.table(&tensors(&checkpoint.tensors))
+}
+
+fn export_onnx(policy: &str, out: &Path, session: &Session) -> Result<(), Failure> {
+    let weights = if policy.ends_with(".safetensors") {
+        policy.to_owned()
+    } else {
+        let PolicyKind::Learned(Learned { weights: Some(weights), .. }) = policy::load_policy(policy)?.kind
+        else {
+            let help = Some("expected a policy of `kind: learned` with `weights`".to_owned());
+            return Err(SpecError::about(policy, "this policy has no network", help).into());
+        };
+        weights
+    };
+    let bytes = load_weights(&weights)?;
+    let at_fault = |error: CheckpointError| SpecError::about(&weights, error.to_string(), None);
+    let checkpoint = Checkpoint::from_bytes(&bytes).map_err(at_fault)?;
+    write_bytes(session, out, &to_onnx(&checkpoint).map_err(at_fault)?)?;
+    session.output.table(&tensors(&checkpoint.slim().tensors))
+}
+
+fn tensors(tensors: &Tensors) -> Table {
     let mut table = Table::new(["tensor", "shape", "numbers"]);
-    for (name, shape, numbers) in checkpoint.tensors.iter() {
+    for (name, shape, numbers) in tensors.iter() {
         let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
         table.push(vec![name.into(), shape.join(" × ").into(), Cell::Count(numbers.len() as u64)]);
     }
-    session.output.table(&table)
+    table
 }
 
 fn check(names_or_paths: &[String], session: &Session) -> Result<(), Failure> {

@@ -2,11 +2,41 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 /// What turns an observation into logits, one number per action: an action's probability is proportional to the
 /// exponential of its logit. Shared by the threads that try it out.
 pub trait Actor: fmt::Debug + Send + Sync {
     /// Writes the logits of `agent` for one observation. The scratch is for intermediate numbers.
-    fn logits(&self, agent: usize, observation: &[f32], scratch: &mut Scratch, logits: &mut [f32]);
+    ///
+    /// # Errors
+    /// If the network cannot be evaluated, which those of this program always can.
+    fn logits(
+        &self,
+        agent: usize,
+        observation: &[f32],
+        scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) -> Result<(), ActorError>;
+}
+
+/// Why there is no decision.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ActorError {
+    /// Logits that make no probabilities.
+    #[error("the logit of action {action} is {found}, expected a number")]
+    NotANumber {
+        /// An action that is allowed.
+        action: usize,
+        /// Its logit.
+        found: f32,
+    },
+    /// A network that cannot be evaluated.
+    #[error("the network cannot be evaluated: {reason}")]
+    Failed {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// Room for intermediate numbers, kept between decisions.
@@ -21,17 +51,37 @@ pub struct Scratch {
 pub struct UniformActor;
 
 impl Actor for UniformActor {
-    fn logits(&self, _agent: usize, _observation: &[f32], _scratch: &mut Scratch, logits: &mut [f32]) {
+    fn logits(
+        &self,
+        _agent: usize,
+        _observation: &[f32],
+        _scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) -> Result<(), ActorError> {
         logits.fill(0.0);
+        Ok(())
     }
 }
 
 /// Turns logits into probabilities of the allowed actions, in place; the masked have exactly 0.
 ///
-/// If all are masked, all are 0.
-pub fn masked_softmax(logits: &mut [f32], mask: &[bool]) {
-    let allowed = logits.iter().zip(mask).filter(|(_, allowed)| **allowed);
-    let largest = allowed.map(|(logit, _)| *logit).fold(f32::NEG_INFINITY, f32::max);
+/// If all are masked, all are 0. What a masked logit is does not matter; −∞ means never.
+///
+/// # Errors
+/// If an allowed action's logit is not a number or +∞, or all are −∞.
+pub fn masked_softmax(logits: &mut [f32], mask: &[bool]) -> Result<(), ActorError> {
+    let mut largest = f32::NEG_INFINITY;
+    let mut first = None;
+    for (action, (logit, _)) in logits.iter().zip(mask).enumerate().filter(|(_, (_, allowed))| **allowed) {
+        if logit.is_nan() || *logit == f32::INFINITY {
+            return Err(ActorError::NotANumber { action, found: *logit });
+        }
+        first = first.or(Some(action));
+        largest = largest.max(*logit);
+    }
+    if let (Some(action), f32::NEG_INFINITY) = (first, largest) {
+        return Err(ActorError::NotANumber { action, found: largest });
+    }
     let mut sum = 0.0;
     for (logit, allowed) in logits.iter_mut().zip(mask) {
         *logit = if *allowed { (*logit - largest).exp() } else { 0.0 };
@@ -42,6 +92,7 @@ pub fn masked_softmax(logits: &mut [f32], mask: &[bool]) {
             *probability /= sum;
         }
     }
+    Ok(())
 }
 
 /// The action that a uniform number in [0, 1) draws. An action of probability 0 is drawn only if all have it.
@@ -90,7 +141,7 @@ mod tests {
     #[test]
     fn probabilities_are_those_of_the_formula() {
         let mut logits = [1.0, 50.0, 2.0, 3.0];
-        masked_softmax(&mut logits, &[true, false, true, true]);
+        masked_softmax(&mut logits, &[true, false, true, true]).unwrap();
         let sum = 1f32.exp() + 2f32.exp() + 3f32.exp();
         for (probability, expected) in
             logits.iter().zip([1f32.exp() / sum, 0.0, 2f32.exp() / sum, 3f32.exp() / sum])
@@ -99,11 +150,26 @@ mod tests {
         }
         assert_eq!(logits[1], 0.0);
         let mut huge = [1e30, 0.0];
-        masked_softmax(&mut huge, &[true, true]);
+        masked_softmax(&mut huge, &[true, true]).unwrap();
         assert_eq!(huge, [1.0, 0.0]);
         let mut none = [1.0, 2.0];
-        masked_softmax(&mut none, &[false, false]);
+        masked_softmax(&mut none, &[false, false]).unwrap();
         assert_eq!(none, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn logits_that_make_no_probabilities_are_refused() {
+        let (nan, most, least) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
+        let said = |mut logits: [f32; 3], mask: [bool; 3]| {
+            masked_softmax(&mut logits, &mask).map(|()| logits).map_err(|error| error.to_string())
+        };
+        assert_eq!(said([nan, 1.0, least], [false, true, true]), Ok([0.0, 1.0, 0.0]));
+        let expected = |action: usize, found: &str| {
+            Err(format!("the logit of action {action} is {found}, expected a number"))
+        };
+        assert_eq!(said([1.0, nan, 2.0], [true; 3]), expected(1, "NaN"));
+        assert_eq!(said([1.0, 2.0, most], [true; 3]), expected(2, "inf"));
+        assert_eq!(said([5.0, least, least], [false, true, true]), expected(1, "-inf"));
     }
 
     #[test]

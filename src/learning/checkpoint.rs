@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(slim.header.spec, training().header.spec);
         for checkpoint in [training(), slim.clone()] {
             let mut logits = [0.0; 2];
-            checkpoint.actor().unwrap().logits(0, &[2.0], &mut Scratch::default(), &mut logits);
+            checkpoint.actor().unwrap().logits(0, &[2.0], &mut Scratch::default(), &mut logits).unwrap();
             assert_eq!(logits, [0.5, -1.0]);
         }
         assert_eq!(slim.state().unwrap_err().to_string(), CheckpointError::WeightsOnly.to_string());

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::actor::{Actor, Choice, Scratch, draw, masked_softmax, most_probable};
-use super::environment::{Environment, Refused, Status};
-use super::vectorized::Finished;
+use super::environment::{Environment, Status};
+use super::vectorized::{Finished, PlayError};
 use crate::workload::random::SeedStreams;
 
 /// Steps after which an episode without a limit of its own is given up, as truncated.
@@ -14,26 +14,26 @@ const STEPS_MAX: usize = 10_000_000;
 /// many threads: actions are drawn by a stream of each episode's seed.
 ///
 /// # Errors
-/// If an environment refuses an action that its mask allows.
+/// If the actor gives no probabilities, or an environment refuses an action that its mask allows.
 pub fn evaluate<E: Environment>(
     make: impl Fn() -> E + Sync,
     actor: &dyn Actor,
     choice: Choice,
     seeds: &[u64],
-) -> Result<Vec<Finished>, Refused> {
+) -> Result<Vec<Finished>, PlayError> {
     seeds.par_iter().map(|seed| play(&mut make(), actor, choice, *seed)).collect()
 }
 
 /// Plays the episode of a seed; the environment is left at its end.
 ///
 /// # Errors
-/// If it refuses an action that its mask allows.
+/// If the actor gives no probabilities, or the environment refuses an action that its mask allows.
 pub fn play<E: Environment>(
     environment: &mut E,
     actor: &dyn Actor,
     choice: Choice,
     seed: u64,
-) -> Result<Finished, Refused> {
+) -> Result<Finished, PlayError> {
     let mut stream = SeedStreams::new(seed).stream("actions of an evaluation");
     let mut scratch = Scratch::default();
     let (mut observation, mut mask, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
@@ -46,8 +46,8 @@ pub fn play<E: Environment>(
         mask.resize(space.n_actions, false);
         numbers.resize(space.n_actions, 0.0);
         environment.observe(&mut observation, &mut mask);
-        actor.logits(agent, &observation, &mut scratch, &mut numbers);
-        masked_softmax(&mut numbers, &mask);
+        actor.logits(agent, &observation, &mut scratch, &mut numbers)?;
+        masked_softmax(&mut numbers, &mask)?;
         let action = match choice {
             Choice::Sampled => draw(&numbers, stream.uniform()),
             Choice::MostProbable => most_probable(&numbers),

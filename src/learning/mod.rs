@@ -2,8 +2,8 @@
 //!
 //! **To decide.** An [`Actor`](actor::Actor) turns what it sees into a probability for each allowed action; most are a
 //! few dense layers ([`network`]). Weights are arrays with names ([`tensors`]), kept in files that say where they come
-//! from ([`checkpoint`]); those that stable-baselines3 has trained are read too ([`stable_baselines`]). None of this
-//! needs a library for learning.
+//! from ([`checkpoint`]); those that stable-baselines3 has trained are read too ([`stable_baselines`]), and so are networks
+//! of any tool that writes ONNX ([`onnx`]). [`trained`] is a file of any of them. None of this needs a library for learning.
 //!
 //! **What is decided about** is an [`Environment`](environment::Environment), held to its contract by a [`checker`] that
 //! anyone can run on theirs. [`vectorized`] steps many copies in parallel; [`evaluation`] plays the episodes of given
@@ -32,10 +32,13 @@ pub mod vectorized;
 pub mod evaluation;
 pub mod checkpoint;
 pub mod stable_baselines;
+pub mod onnx;
+pub mod trained;
 pub mod deepshare;
 pub mod dl2;
 pub mod gangs;
 pub mod dual_agent;
 pub mod system;
+pub mod export;
 #[cfg(feature = "learn")]
 pub mod training;

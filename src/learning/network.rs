@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::actor::{Actor, Scratch};
+use super::actor::{Actor, ActorError, Scratch};
 use super::tensors::{Tensors, TensorsError};
 
 /// What follows a layer's sum.
@@ -126,6 +126,11 @@ impl Mlp {
         Ok(Self { layers, n_inputs: first, activation })
     }
 
+    /// Layers, each of a weight and a bias.
+    pub fn n_layers(&self) -> usize {
+        self.layers.len()
+    }
+
     /// Numbers that it takes.
     pub fn n_inputs(&self) -> usize {
         self.n_inputs
@@ -183,8 +188,15 @@ impl MlpActor {
 }
 
 impl Actor for MlpActor {
-    fn logits(&self, agent: usize, observation: &[f32], scratch: &mut Scratch, logits: &mut [f32]) {
+    fn logits(
+        &self,
+        agent: usize,
+        observation: &[f32],
+        scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) -> Result<(), ActorError> {
         self.networks[agent].forward(observation, scratch, logits);
+        Ok(())
     }
 }
 
@@ -207,7 +219,7 @@ mod tests {
         let input = [1.0, -1.0, 0.1];
         let (mut scratch, mut output) = (Scratch::default(), [0.0]);
         let tanh = MlpActor::from_tensors(&two_layers(), 1, Activation::Tanh).unwrap();
-        tanh.logits(0, &input, &mut scratch, &mut output);
+        tanh.logits(0, &input, &mut scratch, &mut output).unwrap();
         let expected = 2.0 * (-0.2f32).tanh() - 3.0 * (-2f32).tanh() + 0.25;
         assert!((output[0] - expected).abs() < 1e-6, "{} {expected}", output[0]);
         let relu = Mlp::from_tensors(&two_layers(), "actor.0", Activation::Relu).unwrap();

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::actor::{Actor, Scratch, draw, masked_softmax};
+use super::actor::{Actor, ActorError, Scratch, draw, masked_softmax};
 use super::environment::{Environment, Refused, Space, Status, Transition};
 use crate::workload::random::{SeedStreams, Stream};
 
@@ -136,9 +136,20 @@ pub enum LaneError {
         /// Why.
         source: Refused,
     },
+    /// An episode that cannot be played.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+}
+
+/// Why an episode cannot be played.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PlayError {
     /// An allowed action was refused.
     #[error("the environment breaks its contract: an allowed action was refused: {0}")]
     Refused(#[from] Refused),
+    /// The actor gave no probabilities.
+    #[error(transparent)]
+    Actor(#[from] ActorError),
 }
 
 impl<E: Environment> Vectorized<E> {
@@ -302,13 +313,14 @@ impl<E: Environment> Lane<E> {
         while left > 0 {
             let agent = sight.look(&self.environment);
             self.logits.resize(sight.mask.len(), 0.0);
-            actor.logits(agent, &sight.observation, &mut self.scratch, &mut self.logits);
-            masked_softmax(&mut self.logits, &sight.mask);
+            let (scratch, logits) = (&mut self.scratch, &mut self.logits);
+            actor.logits(agent, &sight.observation, scratch, logits).map_err(PlayError::from)?;
+            masked_softmax(logits, &sight.mask).map_err(PlayError::from)?;
             let moment = sight.moment(agent, &self.logits);
             observer.before(&moment);
             let drawn = draw(&self.logits, self.choices.uniform());
             let action = observer.choose(&moment, drawn, &mut self.choices);
-            let transition = self.environment.step(action)?;
+            let transition = self.environment.step(action).map_err(PlayError::from)?;
             self.episode.actions.push(action);
             self.episode.reward += f64::from(transition.reward);
             let over = transition.status.is_over();

@@ -228,6 +228,14 @@ pub enum PolicyError {
         #[source]
         source: AllocationError,
     },
+    /// A network gave nothing to decide by.
+    #[error("policy `{policy}` cannot decide: {reason}")]
+    Undecided {
+        /// The policy.
+        policy: String,
+        /// Why, in words.
+        reason: String,
+    },
     /// A checkpoint's state is not this policy's.
     #[error("the saved state is not one of policy `{policy}`")]
     State {

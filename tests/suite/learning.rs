@@ -47,21 +47,190 @@ fn learned_policies_run_where_others_do() {
 #[test]
 fn weights_of_another_actor_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = path(folder.path(), "mine.yaml");
     let check = |actor: &str, weights: &str, expected: &str| {
-        let text = format!(
-            "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: learned\nactor: {actor}\nweights: {weights}\n"
-        );
-        std::fs::write(&file, text).expect("written");
+        let file = policy_file(folder.path(), actor, weights);
         assert_refused(&["policies", "check", &file], expected);
     };
-    check("window", "learned_pairs", "its network is not a network over a window of jobs");
+    check("window", "learned_pairs", "its network is `gangs_scorer`, not dense layers");
     check("values", "dl2", "its network is not a scorer");
     check("pairs", "learned_pair", "unknown weights `learned_pair`");
     check("pairs", "nowhere.safetensors", "there is no such file");
     let damaged = path(folder.path(), "damaged.safetensors");
     std::fs::write(&damaged, b"nothing").expect("written");
     check("pairs", &damaged, "not a whole safetensors file");
+}
+
+/// A policy file of this actor and these weights, in `folder`.
+fn policy_file(folder: &Path, actor: &str, weights: &str) -> String {
+    let file = path(folder, &format!("{actor}.yaml"));
+    let text = format!(
+        "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: learned\nactor: {actor}\nweights: {weights}\n"
+    );
+    std::fs::write(&file, text).expect("written");
+    file
+}
+
+#[test]
+fn networks_are_written_for_other_tools() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = path(folder.path(), "pairs.onnx");
+    let export =
+        |policy: &str| apportion(&["policies", "export-onnx", policy, "--out", &out, "--format", "csv"]);
+    let output = export("learned_pairs");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && table.contains("actor.0.0.weight,"), "{table}");
+    assert!(std::fs::read(&out).expect("written").starts_with(b"\x08\x08\x12\x09apportion"));
+    assert_refused(&["policies", "export-onnx", "las", "--out", &out], "this policy has no network");
+    assert_refused(
+        &["policies", "export-onnx", "nowhere.safetensors", "--out", &out],
+        "there is no such file",
+    );
+    let agents = "training/dual_agent.safetensors";
+    let expected = "its network is `dual_agent`, not dense layers";
+    assert_refused(&["policies", "export-onnx", agents, "--out", &out], expected);
+}
+
+#[cfg(not(feature = "onnx"))]
+#[test]
+fn a_build_without_onnx_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let weights = path(folder.path(), "my.onnx");
+    let output = apportion(&["policies", "export-onnx", "learned_pairs", "--out", &weights]);
+    assert!(output.status.success());
+    let file = policy_file(folder.path(), "pairs", &weights);
+    let expected = format!(
+        "policy `mine`: weights `{weights}`: it is an ONNX file, which this build does not read: build with `--features onnx`"
+    );
+    assert_refused(&["policies", "check", &file], &expected);
+    assert_refused(&["world", "dual-agent", "--weights", &weights], "--features onnx");
+}
+
+#[cfg(feature = "onnx")]
+mod onnx {
+    use apportion::learning::network::Activation;
+    use apportion::learning::onnx::write;
+    use apportion::learning::tensors::Tensors;
+    use apportion::world::dual_agent::observe::Window;
+
+    use super::*;
+
+    /// Every event of a simulation under this policy, below the line that says what ran.
+    fn simulated(folder: &Path, policy: &str) -> String {
+        let events = path(folder, "events.jsonl");
+        let run = ["simulate", "--cluster", "v100=2,p100=2,k80=2", "--rate", "1", "--jobs", "12"];
+        let output = apportion(&[&run[..], &["--policy", policy, "--events", &events, "--quiet"]].concat());
+        assert!(output.status.success(), "{policy}: {}", String::from_utf8_lossy(&output.stderr));
+        let events = std::fs::read_to_string(&events).expect("written");
+        assert!(events.lines().count() > 100, "{policy}");
+        events.split_once('\n').expect("lines").1.to_owned()
+    }
+
+    #[test]
+    fn the_shipped_networks_decide_the_same() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (policy, actor) in [("dl2", "window"), ("learned_pairs", "pairs"), ("learned_values", "values")] {
+            let weights = path(folder.path(), &format!("{policy}.onnx"));
+            let output = apportion(&["policies", "export-onnx", policy, "--out", &weights]);
+            assert!(output.status.success());
+            let file = policy_file(folder.path(), actor, &weights);
+            assert!(simulated(folder.path(), policy) == simulated(folder.path(), &file), "{policy}");
+        }
+    }
+
+    /// A network of one layer for each of these sizes, whose biases are all this.
+    fn one_layer(folder: &Path, sizes: &[(usize, usize)], bias: f32) -> String {
+        let mut tensors = Tensors::default();
+        for (agent, (inputs, outputs)) in sizes.iter().enumerate() {
+            let mut insert = |part: &str, shape: Vec<usize>, number: f32| {
+                let numbers = vec![number; shape.iter().product()];
+                tensors.insert(format!("actor.{agent}.0.{part}"), shape, numbers).expect("as many");
+            };
+            insert("weight", vec![*outputs, *inputs], 0.0);
+            insert("bias", vec![*outputs], bias);
+        }
+        let file = path(folder, "layer.onnx");
+        let bytes = write(&tensors, (Activation::Tanh, sizes.len()), "").expect("a network");
+        std::fs::write(&file, bytes).expect("written");
+        file
+    }
+
+    #[test]
+    fn both_agents_come_from_one_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let window = Window { n_jobs: 4, n_servers: 6 };
+        let order = (window.team_length(), window.n_jobs + 1);
+        let placement = (window.placement_length(), window.n_candidates());
+        let run = |sizes: &[(usize, usize)], bias: f32| {
+            let weights = one_layer(folder.path(), sizes, bias);
+            [
+                "world",
+                "dual-agent",
+                "--jobs",
+                "6",
+                "--policy",
+                "srtf/posterior",
+                "--format",
+                "csv",
+                "--weights",
+            ]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([weights])
+            .collect::<Vec<_>>()
+        };
+        fn words(run: &[String]) -> Vec<&str> {
+            run.iter().map(String::as_str).collect()
+        }
+        let refused = |run: Vec<String>, expected: &str| assert_refused(&words(&run), expected);
+        let output = apportion(&words(&run(&[order, placement], 0.0)));
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && table.contains("\nlayer,"), "{table}");
+        refused(run(&[order, placement], f32::NAN), "layer on seed 0: the logit of action 0 is NaN");
+        refused(run(&[order, (placement.0 - 1, placement.1)], 0.0), "its input `observation.1` has");
+        refused(run(&[order], 0.0), "it has networks for 1 agents, expected 2");
+    }
+
+    #[test]
+    fn a_network_that_does_not_fit_its_actor_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let check = |actor: &str, sizes: (usize, usize), expected: &str| {
+            let weights = one_layer(folder.path(), &[sizes], 0.0);
+            let expected = format!("policy `mine`: weights `{weights}`: {expected}");
+            assert_refused(&["policies", "check", &policy_file(folder.path(), actor, &weights)], &expected);
+        };
+        check("pairs", (12, 1), "its input `observation` has 12 numbers, expected 13");
+        check("values", (13, 2), "its output `logits` has 2 numbers, expected 1");
+        check("window", (40, 13), "its input `observation` has 40 numbers, expected 9 for each job");
+        check("window", (36, 12), "its output `logits` has 12 numbers, expected 13: 3 for each of 4 jobs");
+        let damaged = path(folder.path(), "damaged.onnx");
+        std::fs::write(&damaged, b"nothing").expect("written");
+        let file = policy_file(folder.path(), "pairs", &damaged);
+        assert_refused(&["policies", "check", &file], "damaged.onnx`: not a whole ONNX file");
+    }
+
+    #[test]
+    fn what_is_not_a_number_ends_the_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (actor, sizes) in [("window", (36, 13)), ("pairs", (13, 1)), ("values", (13, 1))] {
+            let weights = one_layer(folder.path(), &[sizes], f32::NAN);
+            let file = policy_file(folder.path(), actor, &weights);
+            let run = [
+                "simulate",
+                "--policy",
+                &file,
+                "--cluster",
+                "v100=2,p100=2,k80=2",
+                "--rate",
+                "1",
+                "--jobs",
+                "4",
+            ];
+            assert_refused(
+                &run,
+                "policy `mine` cannot decide: the logit of action 0 is NaN, expected a number",
+            );
+        }
+    }
 }
 
 #[cfg(not(feature = "learn"))]

@@ -6,22 +6,20 @@ use std::sync::Arc;
 
 use clap::Args;
 use rayon::prelude::*;
-use serde::Deserialize;
 
 use crate::cli::Session;
 use crate::cli::exit::Failure;
-use crate::learning::checkpoint::Checkpoint;
-use crate::learning::dual_agent::DualAgentWorld;
-use crate::learning::dual_agent::network::SetActor;
-use crate::learning::dual_agent::player::play;
+use crate::learning::actor::Actor;
+use crate::learning::dual_agent::player::{PlayError, play, read_agents};
+use crate::learning::trained::Trained;
 use crate::metrics::statistics::Paired;
 use crate::report::{Cell, Table};
 use crate::spec::SpecError;
+use crate::world::WorldJob;
 use crate::world::dual_agent::{
     Cloud, CloudOptions, DriftOptions, DualAgentSummary, EpisodeOptions, Rule, RulePlayer, Tables,
     WorkloadOptions, generate,
 };
-use crate::world::{WorldError, WorldJob};
 
 #[derive(Args, Debug)]
 pub(super) struct DualAgentArguments {
@@ -31,7 +29,7 @@ pub(super) struct DualAgentArguments {
     /// The rule that the others' completion times are compared with, in pairs of equal seed
     #[arg(long, value_name = "NAME", default_value = "srtf/posterior")]
     against: Rule,
-    /// Trained weights to add, as `apportion train` keeps them for `system: dual_agent`
+    /// Trained weights to add, as `apportion train` keeps them for `system: dual_agent`, or an ONNX model of both agents
     #[arg(long, value_name = "FILE")]
     weights: Vec<PathBuf>,
     /// How many workloads to draw
@@ -61,7 +59,7 @@ pub(super) struct DualAgentArguments {
 #[derive(Clone, Debug)]
 enum Player {
     Rule(Rule),
-    Trained { name: String, actor: Arc<SetActor>, options: EpisodeOptions },
+    Trained { name: String, actor: Arc<dyn Actor>, options: EpisodeOptions },
 }
 
 impl Player {
@@ -72,11 +70,11 @@ impl Player {
         }
     }
 
-    fn play(&self, mut cloud: Cloud, jobs: &[WorldJob], seed: u64) -> Result<DualAgentSummary, WorldError> {
+    fn play(&self, mut cloud: Cloud, jobs: &[WorldJob], seed: u64) -> Result<DualAgentSummary, PlayError> {
         match self {
             Self::Rule(rule) => {
                 cloud.reset(jobs, seed);
-                RulePlayer::new(*rule, seed).run(&mut cloud)
+                Ok(RulePlayer::new(*rule, seed).run(&mut cloud)?)
             }
             Self::Trained { actor, options, .. } => play(cloud, *options, &**actor, jobs, seed),
         }
@@ -87,20 +85,13 @@ impl Player {
         let bytes = fs::read(path).map_err(Failure::io(format!("read {}", path.display())))?;
         let name =
             path.file_stem().map_or_else(|| "trained".into(), |stem| stem.to_string_lossy()).into_owned();
-        Self::of_bytes(name, &bytes).map_err(|message| {
+        let source = path.display().to_string();
+        let read = Trained::read(&source, &bytes).and_then(|trained| read_agents(&trained));
+        let (actor, options) = read.map_err(|error| {
             let help = "give weights of `system: dual_agent`, as `apportion train` keeps them";
-            SpecError::about(path.display().to_string(), message, Some(help.to_owned())).into()
-        })
-    }
-
-    fn of_bytes(name: String, bytes: &[u8]) -> Result<Self, String> {
-        let checkpoint = Checkpoint::from_bytes(bytes).map_err(|error| error.to_string())?;
-        let actor = SetActor::from_checkpoint(&checkpoint).map_err(|error| error.to_string())?;
-        let world = checkpoint.header.spec.get("world").cloned().unwrap_or_default();
-        let world =
-            if world.is_null() { Ok(DualAgentWorld::default()) } else { DualAgentWorld::deserialize(&world) };
-        let options = world.map_err(|error| error.to_string())?.episode()?;
-        Ok(Self::Trained { name, actor: Arc::new(actor), options })
+            SpecError::about(source, error.to_string(), Some(help.to_owned()))
+        })?;
+        Ok(Self::Trained { name, actor, options })
     }
 }
 
@@ -126,9 +117,13 @@ pub(super) fn run(arguments: &DualAgentArguments, session: &Session) -> Result<(
     let played = pairs.par_iter().map(|&(player, workload)| {
         let (seed, jobs) = &workloads[workload];
         let name = || format!("{} on seed {seed}", players[player].name());
-        players[player]
-            .play(first.clone(), jobs, *seed)
-            .map_err(|error| Failure::Limit { message: format!("{}: {error}", name()) })
+        players[player].play(first.clone(), jobs, *seed).map_err(|error| {
+            let message = format!("{}: {error}", name());
+            match error {
+                PlayError::World(_) => Failure::Limit { message },
+                PlayError::Actor(_) => Failure::usage(message, None),
+            }
+        })
     });
     let played: Vec<DualAgentSummary> = played.collect::<Result<_, _>>()?;
     let runs: Vec<&[DualAgentSummary]> = played.chunks(workloads.len()).collect();

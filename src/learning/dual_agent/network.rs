@@ -12,7 +12,7 @@
 //! Gates and messages are alike for all members of a set and gates are positive, so means and maxima follow from those
 //! before, and communicating costs no pass over the sets.
 
-use crate::learning::actor::{Actor, Scratch};
+use crate::learning::actor::{Actor, ActorError, Scratch};
 use crate::learning::checkpoint::{Checkpoint, CheckpointError, NetworkKind};
 use crate::learning::network::{Activation, Mlp, NetworkError};
 use crate::learning::tensors::Tensors;
@@ -211,7 +211,13 @@ pub fn count(number: f32) -> usize {
 }
 
 impl Actor for SetActor {
-    fn logits(&self, agent: usize, observation: &[f32], scratch: &mut Scratch, logits: &mut [f32]) {
+    fn logits(
+        &self,
+        agent: usize,
+        observation: &[f32],
+        scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) -> Result<(), ActorError> {
         let layout = Layout::of(agent, observation.len(), logits.len());
         let n_jobs = count(observation[0]).min(layout.n_jobs);
         let n_servers = count(observation[1]).min(layout.n_servers);
@@ -243,7 +249,7 @@ impl Actor for SetActor {
             }
             self.stop.forward(&[&s[..], &heard(&q)].concat(), scratch, &mut logit);
             logits[layout.n_jobs] = logit[0];
-            return;
+            return Ok(());
         }
         let rest = &observation[layout.candidates()..];
         let chosen = count(rest[0]).min(n_jobs.saturating_sub(1));
@@ -256,5 +262,6 @@ impl Actor for SetActor {
             self.candidate.forward(&[row, &told].concat(), scratch, &mut logit);
             *output = logit[0];
         }
+        Ok(())
     }
 }

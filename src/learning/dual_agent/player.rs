@@ -1,22 +1,84 @@
 //! The trained agents at work in a cloud of any size.
 
-use crate::learning::actor::{Actor, Scratch, masked_softmax, most_probable};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::DualAgentWorld;
+use super::network::SetActor;
+use crate::learning::actor::{Actor, ActorError, Scratch, masked_softmax, most_probable};
+use crate::learning::checkpoint::CheckpointError;
+#[cfg(feature = "onnx")]
+use crate::learning::trained::Ports;
+use crate::learning::trained::{Trained, TrainedError};
 use crate::world::dual_agent::observe::Window;
 use crate::world::dual_agent::rule::LIMITS;
 use crate::world::dual_agent::{Cloud, DualAgentEpisode, DualAgentSummary, EpisodeOptions};
 use crate::world::{WorldError, WorldJob};
 
+/// Why a workload is not played to its end.
+#[derive(Debug, Error)]
+pub enum PlayError {
+    /// A limit was hit.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// The actor gave no probabilities.
+    #[error(transparent)]
+    Actor(#[from] ActorError),
+}
+
+/// The agents of a file, in the world that they were trained in as far as it says what they see. Of an ONNX model the
+/// sizes say how many jobs and servers that are.
+///
+/// # Errors
+/// If the file holds something else.
+pub fn read_agents(trained: &Trained) -> Result<(Arc<dyn Actor>, EpisodeOptions), TrainedError> {
+    match trained {
+        Trained::Own(checkpoint) => {
+            let actor = SetActor::from_checkpoint(checkpoint)?;
+            let world = checkpoint.header.spec.get("world").filter(|world| !world.is_null());
+            let world = world.map_or_else(|| Ok(DualAgentWorld::default()), DualAgentWorld::deserialize);
+            let world = world.map_err(|error| error.to_string());
+            let options = world.and_then(|world| world.episode());
+            Ok((Arc::new(actor), options.map_err(|reason| CheckpointError::Header { reason })?))
+        }
+        #[cfg(feature = "onnx")]
+        Trained::Onnx(_) => {
+            let (actor, ports) = trained.actor()?;
+            let [order, placement] = &ports[..] else {
+                return Err(TrainedError::Agents { found: ports.len(), expected: 2 });
+            };
+            Ok((actor, EpisodeOptions { window: window_of(order, placement)?, ..EpisodeOptions::default() }))
+        }
+    }
+}
+
+/// The window that networks of these sizes see.
+#[cfg(feature = "onnx")]
+fn window_of(order: &Ports, placement: &Ports) -> Result<Window, TrainedError> {
+    let one_less = |ports: &Ports, of: &str| match ports.logits.length {
+        0 | 1 => Err(ports.logits.other_than(format!("one for each {of} that is seen, and one more"))),
+        length => Ok(length - 1),
+    };
+    let window = Window { n_jobs: one_less(order, "job")?, n_servers: one_less(placement, "server")? };
+    let seen = format!("what is seen of {} jobs and {} servers", window.n_jobs, window.n_servers);
+    order.observation.expect(window.team_length(), &seen)?;
+    placement.observation.expect(window.placement_length(), &format!("{seen}, and candidates"))?;
+    Ok(window)
+}
+
 /// Plays a workload to its end by the most probable actions.
 ///
 /// # Errors
-/// If a limit is hit.
+/// If a limit is hit, or the actor gives no probabilities.
 pub fn play(
     cloud: Cloud,
     options: EpisodeOptions,
     actor: &dyn Actor,
     jobs: &[WorldJob],
     seed: u64,
-) -> Result<DualAgentSummary, WorldError> {
+) -> Result<DualAgentSummary, PlayError> {
     let Window { n_jobs, .. } = options.window;
     let mut episode = DualAgentEpisode::new(cloud, options);
     let window = options.window;
@@ -27,7 +89,7 @@ pub fn play(
         if episode.cloud().world().round() >= LIMITS.rounds_max {
             let world = episode.cloud().world();
             let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
-            return Err(WorldError::Rounds { n_done, n_jobs, rounds_max: LIMITS.rounds_max });
+            return Err(WorldError::Rounds { n_done, n_jobs, rounds_max: LIMITS.rounds_max }.into());
         }
         let agent = episode.agent();
         let (length, n_actions) = if agent == 0 {
@@ -40,8 +102,8 @@ pub fn play(
         logits.resize(n_actions, 0.0);
         episode.observe(&mut seen);
         episode.mask(&mut mask);
-        actor.logits(agent, &seen, &mut scratch, &mut logits);
-        masked_softmax(&mut logits, &mask);
+        actor.logits(agent, &seen, &mut scratch, &mut logits)?;
+        masked_softmax(&mut logits, &mask)?;
         done = episode.step(most_probable(&logits)).done;
     }
     Ok(episode.cloud().summary())

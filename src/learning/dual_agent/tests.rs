@@ -123,7 +123,7 @@ fn logits_depend_neither_on_the_order_of_rows_nor_on_how_many_there_is_room_for(
             seen.extend(order(&candidates, window.n_candidates(), CANDIDATE_FEATURES));
         }
         let mut logits = vec![0.0; n_actions];
-        actor.logits(agent, &seen, &mut Scratch::default(), &mut logits);
+        actor.logits(agent, &seen, &mut Scratch::default(), &mut logits).unwrap();
         let stop = logits[n_actions - 1];
         logits.truncate(if agent == 0 { 3 } else { 5 });
         if reversed {

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use super::features::N_FEATURES;
 use super::look::{N_WINDOW_ROWS, N_WINDOW_TYPES, Sight};
-use crate::learning::actor::{Actor, Scratch};
-use crate::learning::checkpoint::{Checkpoint, CheckpointError, NetworkKind};
+use crate::learning::actor::{Actor, ActorError, Scratch};
+use crate::learning::checkpoint::{CheckpointError, NetworkKind};
 use crate::learning::network::{Activation, Mlp, NetworkError};
 use crate::learning::tensors::Tensors;
+use crate::learning::trained::{Ports, Trained, TrainedError};
 
 /// The name in files of networks that score one row of features at a time.
 pub const SCORER: &str = "gangs_scorer";
@@ -23,10 +22,17 @@ impl Scorer {
     ///
     /// # Errors
     /// If it is damaged, or does not make one number of [`N_FEATURES`].
-    pub fn from_tensors(tensors: &Tensors) -> Result<Self, GangActorError> {
+    pub fn from_tensors(tensors: &Tensors) -> Result<Self, NetworkError> {
         let network = Mlp::from_tensors(tensors, "actor.0", Activation::Tanh)?;
-        let sizes = (network.n_inputs(), network.n_outputs());
-        if sizes == (N_FEATURES, 1) { Ok(Self(network)) } else { Err(GangActorError::of(sizes, "scorer")) }
+        let (inputs, outputs) = (network.n_inputs(), network.n_outputs());
+        if (inputs, outputs) != (N_FEATURES, 1) {
+            return Err(NetworkError::Shape {
+                name: "actor.0".to_owned(),
+                shape: vec![outputs, inputs],
+                expected: format!("one output of {N_FEATURES} inputs, as a scorer of rows has"),
+            });
+        }
+        Ok(Self(network))
     }
 
     /// The score of one row.
@@ -38,43 +44,36 @@ impl Scorer {
 }
 
 impl Actor for Scorer {
-    fn logits(&self, _agent: usize, observation: &[f32], scratch: &mut Scratch, logits: &mut [f32]) {
+    fn logits(
+        &self,
+        _agent: usize,
+        observation: &[f32],
+        scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) -> Result<(), ActorError> {
         for (row, logit) in observation.chunks_exact(N_FEATURES).zip(logits) {
             *logit = self.score(row, scratch);
         }
+        Ok(())
     }
 }
 
-/// Weights that decide nothing here.
-#[derive(Debug, Error)]
-pub enum GangActorError {
-    /// The file is no checkpoint, or a damaged one.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
-    /// Tensors that make no network.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// A network of other sizes.
-    #[error("its network makes {outputs} numbers of {inputs}, which is not what a {expected} does")]
-    Sizes {
-        /// Numbers that it takes.
-        inputs: usize,
-        /// Numbers that it gives.
-        outputs: usize,
-        /// What it ought to be.
-        expected: &'static str,
-    },
-    /// A network of another kind.
-    #[error("its network is not a {expected}")]
-    Kind {
-        /// What it ought to be.
-        expected: &'static str,
-    },
-}
+/// The same by an actor that sees one row and gives its score.
+#[cfg(feature = "onnx")]
+#[derive(Clone, Debug)]
+struct RowByRow(Arc<dyn Actor>);
 
-impl GangActorError {
-    fn of((inputs, outputs): (usize, usize), expected: &'static str) -> Self {
-        Self::Sizes { inputs, outputs, expected }
+#[cfg(feature = "onnx")]
+impl Actor for RowByRow {
+    fn logits(
+        &self,
+        agent: usize,
+        observation: &[f32],
+        scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) -> Result<(), ActorError> {
+        let mut rows = observation.chunks_exact(N_FEATURES).zip(logits.chunks_exact_mut(1));
+        rows.try_for_each(|(row, logit)| self.0.logits(agent, row, scratch, logit))
     }
 }
 
@@ -82,10 +81,17 @@ impl GangActorError {
 ///
 /// # Errors
 /// If the file holds something else.
-pub fn read_scorer(checkpoint: &Checkpoint) -> Result<Scorer, GangActorError> {
-    match &checkpoint.header.network {
-        NetworkKind::Own { name } if name == SCORER => Scorer::from_tensors(&checkpoint.weights()),
-        _ => Err(GangActorError::Kind { expected: "scorer of jobs on worker types" }),
+pub fn read_scorer(trained: &Trained) -> Result<Arc<dyn Actor>, TrainedError> {
+    match trained {
+        Trained::Own(checkpoint) => match &checkpoint.header.network {
+            NetworkKind::Own { name } if name == SCORER => {
+                let scorer = Scorer::from_tensors(&checkpoint.weights());
+                Ok(Arc::new(scorer.map_err(CheckpointError::from)?))
+            }
+            _ => Err(TrainedError::Kind { expected: "scorer of jobs on worker types" }),
+        },
+        #[cfg(feature = "onnx")]
+        Trained::Onnx(_) => Ok(Arc::new(RowByRow(trained.actor_of(&[(N_FEATURES, 1)])?))),
     }
 }
 
@@ -93,17 +99,16 @@ pub fn read_scorer(checkpoint: &Checkpoint) -> Result<Scorer, GangActorError> {
 ///
 /// # Errors
 /// If the file holds something else.
-pub fn read_window(checkpoint: &Checkpoint) -> Result<(Arc<dyn Actor>, Sight), GangActorError> {
-    let expected = "network over a window of jobs";
-    if !matches!(checkpoint.header.network, NetworkKind::Mlp { n_agents: 1, .. }) {
-        return Err(GangActorError::Kind { expected });
+pub fn read_window(trained: &Trained) -> Result<(Arc<dyn Actor>, Sight), TrainedError> {
+    let (actor, ports) = trained.actor()?;
+    let [Ports { observation, logits }] = &ports[..] else {
+        return Err(TrainedError::Agents { found: ports.len(), expected: 1 });
+    };
+    let n_slots = observation.length / N_WINDOW_ROWS;
+    if n_slots == 0 || !observation.length.is_multiple_of(N_WINDOW_ROWS) {
+        return Err(observation.other_than(format!("{N_WINDOW_ROWS} for each job of a window")));
     }
-    let actor = checkpoint.actor()?;
-    let network = &actor.networks()[0];
-    let n_slots = network.n_inputs() / N_WINDOW_ROWS;
-    let sizes = (network.n_inputs(), network.n_outputs());
-    if n_slots == 0 || sizes != (n_slots * N_WINDOW_ROWS, n_slots * N_WINDOW_TYPES + 1) {
-        return Err(GangActorError::of(sizes, expected));
-    }
-    Ok((Arc::new(actor), Sight::Window { n_slots }))
+    let window = format!("{N_WINDOW_TYPES} for each of {n_slots} jobs, and one to stop");
+    logits.expect(n_slots * N_WINDOW_TYPES + 1, &window)?;
+    Ok((actor, Sight::Window { n_slots }))
 }

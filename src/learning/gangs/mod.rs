@@ -28,7 +28,7 @@ mod environment;
 mod teacher;
 mod world;
 
-pub use actors::{GangActorError, SCORER, Scorer, read_scorer, read_window};
+pub use actors::{SCORER, Scorer, read_scorer, read_window};
 pub use course::{Course, CourseError, Presence, Reward};
 pub use draft::Draft;
 pub use environment::{GangEnvironment, GangEnvironmentOptions};

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::draft::Draft;
 use super::look::Sight;
 use super::rules::Rule;
-use super::values::{ByValues, largest_share, of_jobs};
+use super::values::{ByValues, largest_share, of_jobs, undecided};
 use crate::Allocation;
 use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
-use crate::learning::actor::{Actor, Choice, Scratch, draw, masked_softmax, most_probable};
+use crate::learning::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
 use crate::policy::heuristic::workers::{decide_whole, restored};
 use crate::policy::{Decision, Policy, PolicyError, RoundRules};
 use crate::problem::Problem;
@@ -106,8 +106,9 @@ impl GangPolicy {
                 }
             }
             Decider::Sequential(sequential) => {
-                while let Some((job, kind)) =
-                    sequential.next(problem, &draft, &mut self.state.draws, &mut self.scratch)
+                while let Some((job, kind)) = sequential
+                    .next(problem, &draft, &mut self.state.draws, &mut self.scratch)
+                    .map_err(undecided(&self.name))?
                 {
                     draft.place(problem, job, kind);
                 }
@@ -155,10 +156,10 @@ impl Sequential {
         draft: &Draft,
         draws: &mut Stream,
         room: &mut Room,
-    ) -> Option<(JobIndex, WorkerTypeId)> {
+    ) -> Result<Option<(JobIndex, WorkerTypeId)>, ActorError> {
         let look = self.sight.look(problem, draft);
         if look.is_empty() {
-            return None;
+            return Ok(None);
         }
         let Room { scratch, observation, mask, numbers } = room;
         observation.resize(look.observation_length(), 0.0);
@@ -166,12 +167,12 @@ impl Sequential {
         numbers.resize(look.n_actions(), 0.0);
         look.observe(problem, draft, observation);
         look.mask(problem, draft, mask);
-        self.actor.logits(0, observation, scratch, numbers);
-        masked_softmax(numbers, mask);
-        look.decode(match self.choice {
+        self.actor.logits(0, observation, scratch, numbers)?;
+        masked_softmax(numbers, mask)?;
+        Ok(look.decode(match self.choice {
             Choice::Sampled => draw(numbers, draws.uniform()),
             Choice::MostProbable => most_probable(numbers),
-        })
+        }))
     }
 }
 

@@ -220,7 +220,7 @@ fn a_scorer_scores_each_row_alone() {
     let mut stream = SeedStreams::new(1).stream("rows");
     let rows: Vec<f32> = (0..5 * N_FEATURES).map(|_| stream.uniform_in(-1.0, 1.0) as f32).collect();
     let mut logits = [0.0; 5];
-    scorer.logits(0, &rows, &mut scratch, &mut logits);
+    scorer.logits(0, &rows, &mut scratch, &mut logits).unwrap();
     for (row, logit) in rows.chunks_exact(N_FEATURES).zip(logits) {
         assert_eq!(scorer.score(row, &mut scratch), logit);
     }

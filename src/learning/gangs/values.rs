@@ -20,7 +20,7 @@ use super::draft::Draft;
 use super::features::{N_FEATURES, of_pair};
 use crate::Allocation;
 use crate::index::{Id, JobIndex, WorkerTypeId};
-use crate::learning::actor::{Actor, Scratch};
+use crate::learning::actor::{Actor, ActorError, Scratch};
 use crate::policy::program::ProgramPolicyError;
 use crate::policy::{
     Decision, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine, ThroughputView,
@@ -72,7 +72,7 @@ impl ByValues {
     }
 
     /// ln V: [n × K], row after row; −∞ where the job does not run.
-    fn logarithms(&mut self, problem: &Problem, draft: &Draft) -> Vec<f64> {
+    fn logarithms(&mut self, problem: &Problem, draft: &Draft) -> Result<Vec<f64>, ActorError> {
         let mut row = [0.0; N_FEATURES];
         let mut logarithms = Vec::with_capacity(problem.n_jobs() * problem.n_types());
         for (job, active) in problem.jobs().enumerate() {
@@ -83,16 +83,18 @@ impl ByValues {
                     continue;
                 }
                 let rate = speed / active.steps_remaining.get() * 3600.0;
-                let score = self.scorer.as_ref().map_or(0.0, |scorer| {
+                let mut score = [0.0];
+                if let Some(scorer) = &self.scorer {
                     of_pair(problem, draft, (job, kind), &mut row);
-                    let mut score = [0.0];
-                    scorer.logits(0, &row, &mut self.scratch, &mut score);
-                    score[0]
-                });
-                logarithms.push(rate.ln() + f64::from(score));
+                    scorer.logits(0, &row, &mut self.scratch, &mut score)?;
+                    if !score[0].is_finite() {
+                        return Err(ActorError::NotANumber { action: logarithms.len(), found: score[0] });
+                    }
+                }
+                logarithms.push(rate.ln() + f64::from(score[0]));
             }
         }
-        logarithms
+        Ok(logarithms)
     }
 
     /// The allocation of the largest sum.
@@ -102,7 +104,7 @@ impl ByValues {
         problem: &Problem,
         draft: &Draft,
     ) -> Result<Decision, PolicyError> {
-        let logarithms = self.logarithms(problem, draft);
+        let logarithms = self.logarithms(problem, draft).map_err(undecided(name))?;
         let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let value = |logarithm: &f64| {
             if logarithm.is_finite() { (logarithm - largest).max(-SPREAD_MAX).exp() } else { 0.0 }
@@ -126,6 +128,11 @@ impl ByValues {
             .map_err(|source| PolicyError::Allocation { policy: name.to_owned(), source })?;
         Ok(Decision { allocation, ..found })
     }
+}
+
+/// A policy's complaint about its network.
+pub(super) fn undecided(name: &str) -> impl FnOnce(ActorError) -> PolicyError {
+    |error| PolicyError::Undecided { policy: name.to_owned(), reason: error.to_string() }
 }
 
 /// The type that each job has the largest share of: [n].

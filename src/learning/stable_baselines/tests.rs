@@ -127,7 +127,7 @@ fn an_imported_policy_decides_as_its_arrays_say() {
     assert_eq!(checkpoint.header.spec["version"], "1.7.0");
     let seen = [0.5, -1.0, 2.0];
     let mut logits = [0.0; 5];
-    checkpoint.actor().unwrap().logits(0, &seen, &mut Scratch::default(), &mut logits);
+    checkpoint.actor().unwrap().logits(0, &seen, &mut Scratch::default(), &mut logits).unwrap();
     for (found, expected) in logits.iter().zip(expected(&seen)) {
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
     }

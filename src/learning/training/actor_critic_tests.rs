@@ -45,8 +45,8 @@ fn train<E: Environment>(learner: &mut ActorCritic<E>, n_updates: usize) {
 
 fn probabilities<E: Environment>(learner: &ActorCritic<E>, observation: &[f32], mask: &[bool]) -> Vec<f32> {
     let mut numbers = vec![0.0; mask.len()];
-    learner.model().actor().unwrap().logits(0, observation, &mut Scratch::default(), &mut numbers);
-    masked_softmax(&mut numbers, mask);
+    learner.model().actor().unwrap().logits(0, observation, &mut Scratch::default(), &mut numbers).unwrap();
+    masked_softmax(&mut numbers, mask).unwrap();
     numbers
 }
 

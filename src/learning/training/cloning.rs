@@ -222,8 +222,8 @@ mod tests {
         let unseen = examples(400, "test");
         let agrees = |example: &&Example| {
             let mut numbers = vec![0.0; example.mask.len()];
-            actor.logits(example.agent, &example.observation, &mut Scratch::default(), &mut numbers);
-            masked_softmax(&mut numbers, &example.mask);
+            actor.logits(example.agent, &example.observation, &mut Scratch::default(), &mut numbers).unwrap();
+            masked_softmax(&mut numbers, &example.mask).unwrap();
             most_probable(&numbers) == example.action
         };
         let n_right = unseen.iter().filter(agrees).count();

@@ -221,7 +221,7 @@ mod tests {
     fn plane() -> Evolution {
         let play: Play = Arc::new(|actor: Arc<dyn Actor>, seeds: &[u64]| {
             let mut logits = [0.0; 2];
-            actor.logits(0, &[1.0, 1.0], &mut Scratch::default(), &mut logits);
+            actor.logits(0, &[1.0, 1.0], &mut Scratch::default(), &mut logits).unwrap();
             let loss = f64::from((logits[0] - 2.0).powi(2) + (logits[1] + 1.0).powi(2));
             Ok(seeds.iter().map(|_| finished(-loss)).collect())
         });

@@ -268,7 +268,7 @@ mod tests {
                 for (row, expected) in expected.iter().enumerate() {
                     let mut logits = vec![0.0; outputs];
                     let one = &seen[row * inputs..(row + 1) * inputs];
-                    actor.logits(agent, one, &mut Scratch::default(), &mut logits);
+                    actor.logits(agent, one, &mut Scratch::default(), &mut logits).unwrap();
                     for (found, expected) in logits.iter().zip(expected) {
                         assert!((found - expected).abs() < 1e-5, "{found} {expected}");
                     }

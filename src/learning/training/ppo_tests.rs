@@ -39,8 +39,8 @@ fn train(learner: &mut dyn Learner, n_updates: usize) -> f64 {
 
 fn probabilities(actor: &dyn Actor, observation: &[f32], mask: &[bool]) -> Vec<f32> {
     let mut numbers = vec![0.0; mask.len()];
-    actor.logits(0, observation, &mut Scratch::default(), &mut numbers);
-    masked_softmax(&mut numbers, mask);
+    actor.logits(0, observation, &mut Scratch::default(), &mut numbers).unwrap();
+    masked_softmax(&mut numbers, mask).unwrap();
     numbers
 }
 

@@ -6,7 +6,7 @@ use super::model::{MlpModel, MlpOptions, Model, Parameters};
 use super::{TrainingError, within};
 use crate::learning::actor::Actor;
 use crate::learning::environment::Space;
-use crate::learning::gangs::{GangActorError, N_FEATURES, Scorer};
+use crate::learning::gangs::{N_FEATURES, Scorer};
 use crate::learning::network::Activation;
 use crate::workload::random::SeedStreams;
 
@@ -45,11 +45,7 @@ impl Model for ScorerModel {
     }
 
     fn actor(&self) -> Result<Box<dyn Actor>, TrainingError> {
-        match Scorer::from_tensors(&self.parameters().to_tensors()?) {
-            Ok(scorer) => Ok(Box::new(scorer)),
-            Err(GangActorError::Network(error)) => Err(error.into()),
-            Err(other) => Err(TrainingError::Checkpoint { reason: other.to_string() }),
-        }
+        Ok(Box::new(Scorer::from_tensors(&self.parameters().to_tensors()?)?))
     }
 }
 
@@ -71,7 +67,7 @@ mod tests {
         let actor = model.actor().unwrap();
         for (one, expected) in seen.chunks_exact(4 * N_FEATURES).zip(expected) {
             let mut logits = [0.0; 4];
-            actor.logits(0, one, &mut Scratch::default(), &mut logits);
+            actor.logits(0, one, &mut Scratch::default(), &mut logits).unwrap();
             for (found, expected) in logits.iter().zip(expected) {
                 assert!((found - expected).abs() < 1e-5, "{found} {expected}");
             }

@@ -324,7 +324,7 @@ mod tests {
                 let mut mask = vec![false; n_actions];
                 environment.observe(&mut seen, &mut mask);
                 let mut logits = vec![0.0; n_actions];
-                actor.logits(agent, &seen, &mut Scratch::default(), &mut logits);
+                actor.logits(agent, &seen, &mut Scratch::default(), &mut logits).unwrap();
                 sights[agent].0.extend(&seen);
                 sights[agent].1.push(logits);
                 sights[agent].2.extend(&mask);

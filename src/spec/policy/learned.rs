@@ -81,8 +81,9 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
     let (optional, looked_at) = actor.weights();
     match &document.weights {
         None if !optional => {
-            let help =
-                Some("the name of weights that ship with the program, or a file that `apportion train` made");
+            let help = Some(
+                "the name of weights that ship with the program, a file that `apportion train` made, or an ONNX file",
+            );
             Err(source.error_at("actor", "this actor needs `weights`", help.map(str::to_owned)))
         }
         Some(_) if !looked_at => {
@@ -104,7 +105,7 @@ pub const WEIGHTS: [(&str, &[u8]); 2] = [
 ];
 
 /// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator or ends in
-/// `.safetensors` is a path.
+/// `.safetensors` or `.onnx` is a path.
 ///
 /// # Errors
 /// If there is neither; says which names there are.
@@ -112,8 +113,8 @@ pub fn load_weights(name_or_path: &str) -> Result<Vec<u8>, SpecError> {
     if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
         return Ok(bytes.to_vec());
     }
-    let is_path = name_or_path.contains(std::path::is_separator) || name_or_path.ends_with(".safetensors");
-    if is_path {
+    let is_file = [".safetensors", ".onnx"].iter().any(|ending| name_or_path.ends_with(ending));
+    if is_file || name_or_path.contains(std::path::is_separator) {
         return read_bytes(name_or_path);
     }
     let names = || WEIGHTS.iter().map(|(name, _)| *name);
