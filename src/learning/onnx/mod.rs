@@ -4,7 +4,7 @@
 //! `[batch, numbers seen]` → `[batch, actions]`, the batch of 1 or of no fixed size. Where several agents decide, the
 //! file has one input and one output for each, in order. Masks are applied outside, to the logits.
 //!
-//! [`write`] makes such files in any build. To read them takes the feature `onnx`, and with it tract.
+//! [`write()`] makes such files in any build. To read them takes the feature `onnx`, and with it tract.
 
 mod write;
 #[cfg(feature = "onnx")]
