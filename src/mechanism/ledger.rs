@@ -118,7 +118,8 @@ impl Ledger {
         account.adopted == self.adoption || account.generation <= self.allocated_until
     }
 
-    fn place(&self, job: JobId) -> Option<u32> {
+    /// Place of a job.
+    pub(super) fn place(&self, job: JobId) -> Option<u32> {
         let position = self.jobs.binary_search_by_key(&job, |(id, _)| *id).ok()?;
         Some(self.jobs[position].1)
     }
@@ -135,6 +136,15 @@ impl Ledger {
             _ => (first, place),
         };
         known.pairs.iter().find(|(partner, _)| *partner == other).map(|(_, slot)| *slot)
+    }
+
+    /// Where the pairs of the job at a place stand, by the place of the other.
+    pub(super) fn slots_beside(&self, place: Option<u32>, slots: &mut Vec<Option<Slot>>) {
+        slots.clear();
+        slots.resize(self.members.len(), None);
+        for (other, slot) in place.map_or(&[][..], |place| &self.members[place as usize].pairs) {
+            slots[*other as usize] = Some(*slot);
+        }
     }
 
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {

@@ -215,14 +215,26 @@ impl Mechanism {
             self.open_all_pairs(runs);
         }
         self.rules = rules;
-        for job in ids {
-            if let Some(slot) = self.ledger.slot(Combination::single(*job)) {
-                self.ledger.allocate(slot);
-            }
+        let places: IndexVec<JobIndex, Option<u32>> = ids.iter().map(|job| self.ledger.place(*job)).collect();
+        for place in places.iter().flatten() {
+            self.ledger.allocate(self.ledger.members[*place as usize].alone);
         }
+        // Rows come by first job: its pairs are looked up once.
+        let (mut beside, mut of) = (Vec::new(), None);
         for (row, combination) in allocation.combinations().enumerate() {
+            let first = places[combination.first()];
+            if combination.is_pair() && of != first {
+                self.ledger.slots_beside(first, &mut beside);
+                of = first;
+            }
+            let slot = match combination.second() {
+                None => first.map(|place| self.ledger.members[place as usize].alone),
+                Some(second) => {
+                    places[second].and_then(|place| beside.get(place as usize).copied().flatten())
+                }
+            };
             let combination = combination.map(|index| ids[index]);
-            let slot = match self.ledger.slot(combination) {
+            let slot = match slot {
                 Some(slot) => slot,
                 None => match self.open_pair(combination, runs, 0.0) {
                     Some(slot) => {

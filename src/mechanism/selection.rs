@@ -46,11 +46,20 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
+/// A combination with a share of a worker type on which it can run.
+#[derive(Clone, Copy, Debug)]
+struct Sharing {
+    position: u32,
+    slot: Slot,
+    members: [u32; 2],
+    share: f64,
+}
+
 /// What was selected, and room to select in.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
-    /// Combinations with a share that can run on the type, with their positions: [type].
-    sharing: Vec<Vec<(u32, Slot)>>,
+    /// Combinations with a share that can run on the type: [type].
+    sharing: Vec<Vec<Sharing>>,
     /// What was selected, in order: [type].
     pub(super) chosen: Vec<Vec<Slot>>,
     /// Workers that the selection left: [type].
@@ -120,8 +129,11 @@ impl Selection {
         for slot in ledger.shared() {
             let row = ledger.row(slot);
             for (column, sharing) in self.sharing.iter_mut().enumerate() {
-                if ledger.runs[row + column] && ledger.share[row + column] > 0.0 {
-                    sharing.push((self.positions[slot as usize], slot));
+                let share = ledger.share[row + column];
+                if ledger.runs[row + column] && share > 0.0 {
+                    let (position, members) =
+                        (self.positions[slot as usize], ledger.accounts[slot as usize].members);
+                    sharing.push(Sharing { position, slot, members, share });
                 }
             }
         }
@@ -131,20 +143,15 @@ impl Selection {
     fn gather_sharing(&mut self, ledger: &Ledger, column: usize) {
         self.entries.clear();
         let total = ledger.total[column];
-        for (position, slot) in &self.sharing[column] {
-            let [first, second] = ledger.accounts[*slot as usize].members;
+        for Sharing { position, slot, members: [first, second], share } in
+            self.sharing[column].iter().copied()
+        {
             if self.has_taken(ledger, first) || self.has_taken(ledger, second) {
                 continue;
             }
-            let cell = ledger.row(*slot) + column;
-            let share = ledger.share[cell];
-            self.entries.push(Entry {
-                urgency: Priority::of(share, ledger.received[cell], total).urgency(),
-                deficit: ledger.deficit[cell],
-                share,
-                position: *position,
-                slot: *slot,
-            });
+            let cell = ledger.row(slot) + column;
+            let urgency = Priority::of(share, ledger.received[cell], total).urgency();
+            self.entries.push(Entry { urgency, deficit: ledger.deficit[cell], share, position, slot });
         }
     }
 

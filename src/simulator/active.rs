@@ -117,6 +117,12 @@ impl Table {
         self.ids.binary_search(&id).ok()
     }
 
+    /// Position of an active job that was at another, `before`, some time ago.
+    pub(super) fn find_again(&self, id: JobId, before: u32) -> Option<usize> {
+        let before = before as usize;
+        if self.ids.get(before) == Some(&id) { Some(before) } else { self.find(id) }
+    }
+
     pub(super) fn get(&self, id: JobId) -> Option<&Active> {
         self.find(id).map(|position| &self.jobs[position])
     }

@@ -176,10 +176,10 @@ impl Simulation {
         self.clock.now = end.get();
         for position in (0..rates.len()).rev() {
             let progress = &self.table.jobs[position].progress;
-            let (id, remaining) = (progress.id, progress.steps_remaining());
+            let remaining = progress.steps_remaining();
             let done = rates[position] > 0.0 && remaining / rates[position] <= span;
             let steps = if done { remaining } else { rates[position] * span };
-            self.progress(id, steps, (end.get(), true), observer);
+            self.progress(position, steps, (end.get(), true), observer);
         }
     }
 }

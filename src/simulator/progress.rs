@@ -36,6 +36,9 @@ pub(super) struct Running {
     /// Its position among the round's leases.
     pub(super) lease: u32,
     pub(super) jobs: Combination<JobId>,
+    /// Where the jobs were among the active ones when it started.
+    #[serde(skip)]
+    pub(super) positions: [u32; 2],
     pub(super) worker_type: WorkerTypeId,
     pub(super) n_workers: u32,
     pub(super) start: f64,
@@ -95,10 +98,14 @@ impl Conditions<'_> {
         start: f64,
         faults: &FaultState,
     ) -> Option<Running> {
-        let first = self.table.get(lease.combination.first())?;
+        let mut positions = [self.table.find(lease.combination.first())?; 2];
+        let first = &self.table.jobs[positions[0]];
         let second = match lease.combination.second() {
             None => None,
-            Some(job) => Some(self.table.get(job)?),
+            Some(job) => {
+                positions[1] = self.table.find(job)?;
+                Some(&self.table.jobs[positions[1]])
+            }
         };
         let overhead = self.overhead(lease, first).max(second.map_or(0.0, |job| self.overhead(lease, job)));
         let factor = self.slowdown(lease, faults);
@@ -124,6 +131,7 @@ impl Conditions<'_> {
         Some(Running {
             lease: index,
             jobs: lease.combination,
+            positions: positions.map(|position| u32::try_from(position).unwrap_or(u32::MAX)),
             worker_type: lease.worker_type,
             n_workers: u32::try_from(lease.workers.len()).unwrap_or(u32::MAX),
             start,
@@ -162,14 +170,15 @@ impl Conditions<'_> {
             && lease.n_servers > self.workers.n_servers_least(lease.worker_type, lease.workers.len());
         // The fraction of its consolidated throughput that a job keeps when it is scattered.
         let keeps = |active: &Active| match active.spread[column] {
-            Some(spread) if scattered && spread > 0.0 => spread / active.alone[column],
+            Some(spread) if spread > 0.0 => spread / active.alone[column],
             _ => 1.0,
         };
         match second {
-            None => match first.spread[column] {
-                Some(spread) if scattered && spread > 0.0 => Some([spread, 0.0]),
-                _ => Some([first.alone[column], 0.0]),
-            },
+            None => {
+                let spread =
+                    if scattered { first.spread[column].filter(|spread| *spread > 0.0) } else { None };
+                Some([spread.unwrap_or(first.alone[column]), 0.0])
+            }
             Some(second) => {
                 let both = self.table.colocated(first, second, lease.worker_type)?;
                 Some(if scattered { [both[0] * keeps(first), both[1] * keeps(second)] } else { both })
@@ -189,16 +198,14 @@ impl Conditions<'_> {
 }
 
 impl Running {
-    /// Ascends from the latest end to the earliest; equal ends: jobs alone before pairs, then by job.
-    pub(super) fn end_order(&self) -> u128 {
-        // Bits of floats ≥ 0 are in their order, the first of them 0.
-        let earliness = !self.end.to_bits() & (u64::MAX >> 1);
-        let id = |job: JobId| job.index() as u128 & u128::from(u32::MAX);
-        let second = self.jobs.second().map_or(0, |job| id(job) | 1 << 64);
-        u128::from(earliness) << 65
-            | second & (1 << 64)
-            | id(self.jobs.first()) << 32
-            | second & u128::from(u32::MAX)
+    /// Ascends from the latest end to the earliest. Bits of floats ≥ 0 are in their order, the first of them 0.
+    pub(super) fn earliness(&self) -> u64 {
+        !self.end.to_bits() & (u64::MAX >> 1)
+    }
+
+    /// In which order equal ends come: jobs alone before pairs, then by job.
+    pub(super) fn order_of_equal_ends(&self) -> (bool, JobId, Option<JobId>) {
+        (self.jobs.is_pair(), self.jobs.first(), self.jobs.second())
     }
 
     /// The fate of a slice whose worker fails at an instant.

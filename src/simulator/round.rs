@@ -57,10 +57,11 @@ impl Simulation {
     pub(super) fn end_slices(&mut self, observer: &mut dyn Observer) {
         self.ran.clear();
         let (mut running, mut ends) = (std::mem::take(&mut self.running), std::mem::take(&mut self.ends));
-        ends.extend(running.iter().map(Running::end_order).zip(0..));
-        ends.sort_unstable();
+        ends.extend(running.iter().map(Running::earliness).zip(0..));
+        let equal = |index: u32| running[index as usize].order_of_equal_ends();
+        ends.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| equal(a.1).cmp(&equal(b.1))));
         for (_, index) in ends.drain(..) {
-            self.end_slice(&running[index], observer);
+            self.end_slice(&running[index as usize], observer);
         }
         running.clear();
         (self.running, self.ends) = (running, ends);
@@ -100,8 +101,9 @@ impl Simulation {
                 if self.table.observe(slice.jobs, slice.worker_type, measured) {
                     self.driver.note_change();
                 }
-                for (job, part) in slice.jobs.members().zip(&slice.parts) {
-                    self.progress(job, part.steps, (part.end, !slice.jobs.is_pair()), observer);
+                for ((job, part), before) in slice.jobs.members().zip(&slice.parts).zip(slice.positions) {
+                    let Some(position) = self.table.find_again(job, before) else { continue };
+                    self.progress(position, part.steps, (part.end, !slice.jobs.is_pair()), observer);
                 }
             }
             Fate::TooShort | Fate::JobFails => self.fail(slice, observer),
@@ -109,15 +111,14 @@ impl Simulation {
         }
     }
 
-    /// A job ran some steps; it may be done.
+    /// The job at a position ran some steps; it may be done.
     pub(super) fn progress(
         &mut self,
-        job: JobId,
+        position: usize,
         steps: f64,
         (end, alone): (f64, bool),
         observer: &mut dyn Observer,
     ) {
-        let Some(position) = self.table.find(job) else { return };
         let progress = &mut self.table.jobs[position].progress;
         progress.steps_run += steps;
         if alone {

@@ -101,7 +101,7 @@ pub struct Simulation {
     pub(super) links: Links,
     pub(super) ran: Vec<Ran>,
     /// Room to put slices in the order in which they end.
-    pub(super) ends: Vec<(u128, usize)>,
+    pub(super) ends: Vec<(u64, u32)>,
 }
 
 impl Simulation {

@@ -13,12 +13,16 @@
 //! columns.
 
 mod factor;
+mod lines;
+mod sums;
 
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::scaling::Scaled;
 use factor::{Factor, Layout};
+use lines::Lines;
+use sums::Plan;
 
 const NAME: &str = "centre";
 /// Part of the way to the boundary that a step may go.
@@ -116,6 +120,9 @@ struct Form {
     term_rows: Vec<usize>,
     /// Coefficient of each term.
     term_values: Vec<f64>,
+    /// The same, to be multiplied with: G's columns and G's rows, without slacks.
+    by_column: Lines,
+    by_row: Lines,
     cost: Vec<f64>,
     bounds: Vec<f64>,
     /// Columns, then slacks.
@@ -176,6 +183,7 @@ impl Form {
         let weights: Vec<f64> =
             columns.iter().map(|(column, _)| weights.columns[*column]).chain(row_weights).collect();
         let layout = Layout::of(&terms, bounds.len());
+        let (by_column, by_row) = (Lines::of(&terms), Lines::of(&transposed(&terms, bounds.len())));
         let mut starts = vec![0];
         starts.extend(terms.iter().scan(0, |end, terms| {
             *end += terms.len();
@@ -190,6 +198,8 @@ impl Form {
             starts,
             term_rows,
             term_values,
+            by_column,
+            by_row,
             cost,
             bounds,
             weights,
@@ -213,21 +223,15 @@ impl Form {
     /// G v.
     fn times(&self, v: &[f64]) -> Vec<f64> {
         let mut product = v[self.n()..].to_vec();
-        for ((rows, coefficients), value) in self.terms().zip(v) {
-            for (row, coefficient) in rows.iter().zip(coefficients) {
-                product[*row] += coefficient * value;
-            }
-        }
+        self.by_row.add_products(v, &mut product);
         product
     }
 
     /// Gᵀ y.
     fn transposed(&self, y: &[f64]) -> Vec<f64> {
-        let dot = |(rows, values): (&[usize], &[f64])| {
-            rows.iter().zip(values).map(|(row, value)| value * y[*row]).sum::<f64>()
-        };
         let mut product = Vec::with_capacity(self.weights.len());
-        product.extend(self.terms().map(dot));
+        product.resize(self.n(), 0.0);
+        self.by_column.add_products(y, &mut product);
         product.extend_from_slice(y);
         product
     }
@@ -254,6 +258,17 @@ impl Form {
     }
 }
 
+/// The rows, in order of columns, of columns given as (row, coefficient) terms.
+fn transposed(terms: &[Vec<(usize, f64)>], n_rows: usize) -> Vec<Vec<(usize, f64)>> {
+    let mut rows = vec![Vec::new(); n_rows];
+    for (column, terms) in terms.iter().enumerate() {
+        for (row, value) in terms {
+            rows[*row].push((column, *value));
+        }
+    }
+    rows
+}
+
 /// A point of the method: v, z > 0 and y, and what follows from them.
 struct State {
     v: Vec<f64>,
@@ -265,6 +280,8 @@ struct State {
     primal: Vec<f64>,
     /// q − Gᵀ y − z.
     dual: Vec<f64>,
+    /// How normal equations were put together before.
+    plans: Vec<Plan>,
 }
 
 /// What a step changes.
@@ -281,7 +298,8 @@ impl State {
         let v = vec![primal; form.weights.len()];
         let z: Vec<f64> = form.weights.iter().map(|weight| dual * weight).collect();
         let y = vec![0.0; form.n_rows];
-        let mut state = Self { v, z, y, ratio: Vec::new(), primal: Vec::new(), dual: Vec::new() };
+        let none = Vec::new;
+        let mut state = Self { v, z, y, ratio: none(), primal: none(), dual: none(), plans: Vec::new() };
         state.look(form);
         state
     }
@@ -324,7 +342,7 @@ impl State {
     /// A predictor and a corrector step. False where rounding allows none.
     fn advance(&mut self, form: &Form) -> bool {
         let mu = self.mu(form);
-        let Some(factor) = Factor::of(form, self) else { return false };
+        let Some(factor) = Factor::of(form, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> = self.v.iter().zip(&self.z).map(|(v, z)| -v * z).collect();
         let predicted = self.step(form, &factor, &complementarity);
         let (primal, dual) = (reach(&self.v, &predicted.v), reach(&self.z, &predicted.z));
@@ -342,7 +360,7 @@ impl State {
 
     /// A step towards the point of the path at μ.
     fn centre(&mut self, form: &Form, mu: f64) -> bool {
-        let Some(factor) = Factor::of(form, self) else { return false };
+        let Some(factor) = Factor::of(form, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> =
             (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();
         let step = self.step(form, &factor, &complementarity);
@@ -367,21 +385,23 @@ impl State {
         goes_on
     }
 
-    /// Solves the normal equations for a right-hand side. Rows that nearly say the same leave a factor few digits: what
-    /// it misses is solved for once more.
-    fn solve(&self, form: &Form, factor: &Factor, right: &mut Vec<f64>) {
-        let missed = |y: &[f64]| {
-            let mut scaled = form.transposed(y);
-            scaled.iter_mut().zip(&self.ratio).for_each(|(value, ratio)| *value *= ratio);
+    /// Solves the normal equations for a right-hand side: y and Gᵀ y. Rows that nearly say the same leave a factor few
+    /// digits: what it misses is solved for once more.
+    fn solve(&self, form: &Form, factor: &Factor, right: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let missed = |along: &[f64]| {
+            let scaled: Vec<f64> =
+                along.iter().zip(&self.ratio).map(|(value, ratio)| value * ratio).collect();
             let mut missed = form.times(&scaled);
-            missed.iter_mut().zip(&*right).for_each(|(reached, right)| *reached = right - *reached);
+            missed.iter_mut().zip(right).for_each(|(reached, right)| *reached = right - *reached);
             missed
         };
         let size = |values: &[f64]| values.iter().map(|value| value.abs()).fold(0.0, f64::max);
         let first = factor.solve(right);
-        let left = missed(&first);
+        let first_along = form.transposed(&first);
+        let left = missed(&first_along);
         let better: Vec<f64> = first.iter().zip(factor.solve(&left)).map(|(y, more)| y + more).collect();
-        *right = if size(&missed(&better)) < size(&left) { better } else { first };
+        let along = form.transposed(&better);
+        if size(&missed(&along)) < size(&left) { (better, along) } else { (first, first_along) }
     }
 
     /// The Newton step for Z Δv + V Δz = `complementarity` and no residuals.
@@ -398,8 +418,7 @@ impl State {
         for (value, primal) in y.iter_mut().zip(&self.primal) {
             *value += primal;
         }
-        self.solve(form, factor, &mut y);
-        let mut v = form.transposed(&y);
+        let (y, mut v) = self.solve(form, factor, &y);
         for ((value, ratio), pull) in v.iter_mut().zip(&self.ratio).zip(&pull) {
             *value = ratio * *value - pull;
         }

@@ -10,7 +10,8 @@
 //! Blocks are factored by Cholesky. What links them, positive where rows link and negative where columns are long, is
 //! factored with complete pivoting: at an optimum a level is what makes the rest regular.
 
-use super::{Form, State};
+use super::Form;
+use super::sums::Plan;
 
 /// A row or column is as many times as long as half of them before it counts as linking or long.
 const TIMES_MEDIAN: usize = 4;
@@ -25,20 +26,20 @@ const ROUNDS_MAX: usize = 4;
 
 /// Where each row and each long column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Block { block: usize, at: usize },
     Link { at: usize },
 }
 
 /// Which rows go together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    rows: Vec<Place>,
+    pub(super) rows: Vec<Place>,
     /// Rows of each block.
-    sizes: Vec<usize>,
+    pub(super) sizes: Vec<usize>,
     /// Of each column: its place among the links if it is long.
-    long: Vec<Option<usize>>,
-    n_links: usize,
+    pub(super) long: Vec<Option<usize>>,
+    pub(super) n_links: usize,
 }
 
 impl Layout {
@@ -129,63 +130,10 @@ fn root(group: &mut [usize], mut row: usize) -> usize {
 }
 
 /// A block's rows: Cholesky factor L [n × n], lower part, and L⁻¹E [n × links].
-struct Block {
-    n: usize,
-    lower: Vec<f64>,
-    border: Vec<f64>,
-}
-
-/// The entries of the normal equations, before they are factored: lower parts.
-struct Sums<'a> {
-    layout: &'a Layout,
-    blocks: Vec<Block>,
-    links: Vec<f64>,
-}
-
-fn sums(form: &Form, state: &State, layout: &Layout) -> (Vec<Block>, Vec<f64>) {
-    let m = layout.n_links;
-    let block = |n: &usize| Block { n: *n, lower: vec![0.0; n * n], border: vec![0.0; n * m] };
-    let blocks = layout.sizes.iter().map(block).collect();
-    let mut sums = Sums { layout, blocks, links: vec![0.0; m * m] };
-    for (column, ((rows, values), ratio)) in form.terms().zip(&state.ratio).enumerate() {
-        if let Some(at) = layout.long[column] {
-            sums.links[at * m + at] -= ratio.recip();
-            for (row, value) in rows.iter().zip(values) {
-                sums.add(Place::Link { at }, layout.rows[*row], *value);
-            }
-            continue;
-        }
-        for (position, row) in rows.iter().enumerate() {
-            let (place, part) = (layout.rows[*row], ratio * values[position]);
-            for (other, coefficient) in rows[..=position].iter().zip(values) {
-                sums.add(place, layout.rows[*other], part * coefficient);
-            }
-        }
-    }
-    for (place, ratio) in layout.rows.iter().zip(&state.ratio[form.n()..]) {
-        sums.add(*place, *place, *ratio);
-    }
-    (sums.blocks, sums.links)
-}
-
-impl Sums<'_> {
-    /// Adds to the entry of two rows, whichever comes first.
-    fn add(&mut self, one: Place, other: Place, value: f64) {
-        let m = self.layout.n_links;
-        match (one, other) {
-            (Place::Block { block, at }, Place::Block { at: beside, .. }) => {
-                let block = &mut self.blocks[block];
-                block.lower[at.max(beside) * block.n + at.min(beside)] += value;
-            }
-            (Place::Block { block, at }, Place::Link { at: link })
-            | (Place::Link { at: link }, Place::Block { block, at }) => {
-                self.blocks[block].border[at * m + link] += value;
-            }
-            (Place::Link { at }, Place::Link { at: beside }) => {
-                self.links[at.max(beside) * m + at.min(beside)] += value;
-            }
-        }
-    }
+pub(super) struct Block {
+    pub(super) n: usize,
+    pub(super) lower: Vec<f64>,
+    pub(super) border: Vec<f64>,
 }
 
 /// The factor of the normal equations at one point.
@@ -199,11 +147,17 @@ pub(super) struct Factor {
 impl Factor {
     /// None where numbers are not numbers any more. Rows with weak pivots in their blocks link them instead: with a
     /// level among the links they may be what determines it.
-    pub(super) fn of(form: &Form, state: &State) -> Option<Self> {
+    ///
+    /// `ratio` is v/z; `plans` are those of layouts met before, in the order in which promotion leads to them.
+    pub(super) fn of(form: &Form, ratio: &[f64], plans: &mut Vec<Plan>) -> Option<Self> {
         let mut layout = form.layout.clone();
         for round in 1.. {
             let m = layout.n_links;
-            let (mut blocks, mut links) = sums(form, state, &layout);
+            if plans.get(round - 1).is_none_or(|plan| plan.layout != layout) {
+                plans.truncate(round - 1);
+                plans.push(Plan::of(form, layout.clone()));
+            }
+            let (mut blocks, mut links) = plans[round - 1].sums(form, ratio);
             let before: Vec<f64> = (0..m).map(|at| links[at * m + at].abs()).collect();
             let weak: Vec<Vec<usize>> = blocks.iter_mut().map(Block::factor).collect::<Option<Vec<_>>>()?;
             if m > 0 && round < ROUNDS_MAX && weak.iter().any(|weak| !weak.is_empty()) {
@@ -282,14 +236,16 @@ impl Pivoted {
     /// Eliminates by the largest entry left; false if all are rounding.
     fn eliminate(&mut self) -> bool {
         let (m, at) = (self.m, self.rank);
-        let left = (at..m).flat_map(|row| (at..m).map(move |column| (row, column)));
-        let largest = left.max_by(|(a, b), (c, d)| {
-            self.lu[a * m + b].abs().total_cmp(&self.lu[c * m + d].abs()).then((c, d).cmp(&(a, b)))
-        });
-        let Some((row, column)) = largest else { return false };
-        if self.lu[row * m + column].abs() <= PIVOT_MIN {
-            return false;
+        let (mut largest, mut row) = (PIVOT_MIN, m);
+        for (below, values) in self.lu.chunks_exact(m).enumerate().skip(at) {
+            let own = magnitude(&values[at..]);
+            if own > largest {
+                (largest, row) = (own, below);
+            }
         }
+        let is_largest = |value: &f64| value.abs().total_cmp(&largest).is_eq();
+        let place = self.lu.get(row * m..).and_then(|row| row.iter().skip(at).position(is_largest));
+        let Some(column) = place.map(|place| at + place) else { return false };
         self.rows.swap(at, row);
         self.columns.swap(at, column);
         for other in 0..m {
@@ -410,6 +366,18 @@ impl Block {
             }
         }
     }
+}
+
+/// The largest of the magnitudes of numbers, in four lanes, without branches.
+fn magnitude(values: &[f64]) -> f64 {
+    let larger = |most: f64, value: &f64| if value.abs() > most { value.abs() } else { most };
+    let fours = values.chunks_exact(4);
+    let rest = fours.remainder().iter().fold(0.0, larger);
+    let mut most = [0.0_f64; 4];
+    for four in fours {
+        most.iter_mut().zip(four).for_each(|(most, value)| *most = larger(*most, value));
+    }
+    most.iter().fold(rest, larger)
 }
 
 /// The products of one row with four others, each summed in order: four sums go on while one waits for its last term.
