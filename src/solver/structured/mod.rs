@@ -29,6 +29,12 @@
 //! (Gondzio 1996). Shares of the barrier follow what a block is worth, so that jobs unlike by orders of magnitude
 //! settle together. It ends in the relative interior of the optimal face.
 //!
+//! # Prices
+//!
+//! Where only a few linking rows are left between blocks, their prices are all there is to find (`prices`): blocks
+//! are asked what they do at prices until a mixture of what they replied fits, and no path is followed. Where that
+//! does not settle, or the program is of another kind:
+//!
 //! # Few of many
 //!
 //! Of many blocks all but a few are at a vertex that the prices of the linking rows alone tell. Linear programs of
@@ -60,6 +66,9 @@ mod interior;
 mod build;
 mod restricted;
 mod sift;
+mod reply;
+mod master;
+mod prices;
 mod recover;
 
 use crate::program::{Program, Range};
@@ -115,7 +124,7 @@ impl Backend for Structured {
 }
 
 impl Structured {
-    /// Solves a program; says too whether sifting was enough.
+    /// Solves a program; says too whether prices or sifting were enough.
     fn solve_sifting(
         self,
         program: &Program,
@@ -138,8 +147,12 @@ impl Structured {
         let clock = Stopwatch::start();
         let (mut tiles, dense) = build::blocks(&scaled);
         let unit = build::unit(&scaled);
+        let mut few = || {
+            let found = prices::search(&mut tiles, &linking, unit, limits, sizes);
+            found.or_else(|| sift(&mut tiles, &linking, unit, limits, sizes))
+        };
         if dense.is_empty()
-            && let Some((linking, iterations)) = sift(&mut tiles, &linking, unit, limits, sizes)
+            && let Some((linking, iterations)) = few()
         {
             let interior = Interior::ended(tiles, linking, iterations);
             return Ok((recover::solution(&scaled, &interior, Termination::Optimal), true));

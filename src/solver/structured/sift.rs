@@ -21,9 +21,11 @@ use crate::solver::structured::tile::Tile;
 use crate::solver::structured::vertex::Place;
 use crate::solver::timing::Stopwatch;
 
-/// When sifting is worth while.
+/// When a search for prices, or sifting, is worth while.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
+    /// Of fewer blocks prices are not searched for.
+    pub(super) priced_min: usize,
     /// Fewer blocks are solved for at once.
     pub(super) blocks_min: usize,
     /// Fewer are sifted only where nothing shared is scarce. Where a level is held at its optimum by scarce rows, prices
@@ -34,7 +36,8 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    pub(super) const USUAL: Self = Self { blocks_min: 512, scarce_min: LARGE, sample_max: 384 };
+    pub(super) const USUAL: Self =
+        Self { priced_min: 512, blocks_min: 512, scarce_min: LARGE, sample_max: 384 };
 }
 
 /// A sample of which more than one in so many blocks would be free is solved for at once.
@@ -157,7 +160,7 @@ fn linking_value(end: &Linking, linking: &Linking) -> f64 {
     rows.chain(levels).sum()
 }
 
-fn count(tiles: &[Tile]) -> usize {
+pub(super) fn count(tiles: &[Tile]) -> usize {
     tiles.iter().map(|tile| tile.blocks.len()).sum()
 }
 
@@ -241,7 +244,7 @@ impl Sifting<'_> {
 }
 
 /// Samples of the tiles' blocks, each of the one before: from the largest to the smallest.
-fn samples(tiles: &[Tile], n_blocks: usize, sample_max: usize) -> Vec<Vec<Tile>> {
+pub(super) fn samples(tiles: &[Tile], n_blocks: usize, sample_max: usize) -> Vec<Vec<Tile>> {
     let mut samples: Vec<Vec<Tile>> = Vec::new();
     let (mut size, mut part) = (n_blocks, 1);
     while size > sample_max {

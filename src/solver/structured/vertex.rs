@@ -49,6 +49,12 @@ impl Place {
         Self { price, level, price_box, level_box }
     }
 
+    /// A place without a box.
+    pub(super) fn exactly(price: Vec<f64>, level: Vec<f64>) -> Self {
+        let (price_box, level_box) = (vec![0.0; price.len()], vec![0.0; level.len()]);
+        Self { price, level, price_box, level_box }
+    }
+
     /// Is nothing that is shared scarce?
     pub(super) fn is_priceless(&self) -> bool {
         self.price.iter().all(|price| price.abs() < PRICE_NONE)
@@ -136,6 +142,19 @@ pub(super) struct Vertices<const K: usize> {
     pub(super) basic_by_bound: [[Lane; 2]; 2],
     /// How many times the box leaves the vertex the best one; negative where it is not, or where there is none.
     pub(super) distance: Lane,
+    /// Is there a feasible vertex?
+    pub(super) exists: [bool; LANES],
+}
+
+/// What eight blocks do at prices and levels.
+#[derive(Debug)]
+pub(super) struct Reply<const K: usize> {
+    /// The columns' values.
+    pub(super) x: [Lane; K],
+    /// What columns cost at the prices.
+    pub(super) q: [Lane; K],
+    /// Duals of the rows.
+    pub(super) y: [Lane; 2],
     /// Is there a feasible vertex?
     pub(super) exists: [bool; LANES],
 }
@@ -236,6 +255,16 @@ impl Basis {
         Self { of, position: best.position, inverse, x: [x, w] }
     }
 
+    /// Duals of the rows.
+    #[inline]
+    fn duals(&self) -> [Lane; 2] {
+        let [one, other] = &self.of;
+        [
+            (other.cost * one.v - one.cost * other.v) * self.inverse,
+            (other.a * one.cost - one.a * other.cost) * self.inverse,
+        ]
+    }
+
     /// Coordinates of a column in the basis.
     #[inline]
     fn coordinates(&self, a: Lane, v: Lane) -> [Lane; 2] {
@@ -272,10 +301,9 @@ impl Tile {
         columns
     }
 
-    /// The best vertices of a chunk's blocks.
+    /// What a chunk's rows leave at a place's levels, and by how much its box may change that.
     #[inline]
-    pub(super) fn vertices<const K: usize>(&self, chunk: usize, place: &Place) -> Vertices<K> {
-        let columns = self.candidates::<K>(chunk, place);
+    fn rest(&self, chunk: usize, place: &Place) -> ([Lane; 2], [Lane; 2]) {
         let mut r = [self.bounds[chunk * 2], self.bounds[chunk * 2 + 1]];
         let mut r_change = [Lane::ZERO; 2];
         let levels = &self.level_values[chunk * self.shape.levels.len()..];
@@ -284,6 +312,12 @@ impl Tile {
             r[row] = r[row] - *value * place.level[column];
             r_change[row] += value.abs() * place.level_box[column];
         }
+        (r, r_change)
+    }
+
+    /// The best pair of columns and slacks.
+    #[inline]
+    fn best<const K: usize>(&self, columns: &[Candidate; K], r: [Lane; 2]) -> Basis {
         let zero = Lane::ZERO;
         let slack = |a: Lane, v: Lane| Candidate { a, v, cost: zero, change: zero };
         let slacks = [slack(Lane::ONE, zero), slack(zero, Lane::ONE)];
@@ -300,7 +334,29 @@ impl Tile {
         if has_slack == [true; 2] {
             best.attempt((K, K + 1), (&slacks[0], &slacks[1]), r);
         }
-        self.described(&columns, &Basis::of(&best, &columns, &slacks, r), r_change)
+        Basis::of(&best, columns, &slacks, r)
+    }
+
+    /// The best vertices of a chunk's blocks.
+    #[inline]
+    pub(super) fn vertices<const K: usize>(&self, chunk: usize, place: &Place) -> Vertices<K> {
+        let columns = self.candidates::<K>(chunk, place);
+        let (r, r_change) = self.rest(chunk, place);
+        self.described(&columns, &self.best(&columns, r), r_change)
+    }
+
+    /// The same without how far they stay the best.
+    #[inline]
+    pub(super) fn reply<const K: usize>(&self, chunk: usize, place: &Place) -> Reply<K> {
+        let columns = self.candidates::<K>(chunk, place);
+        let basis = self.best(&columns, self.rest(chunk, place).0);
+        let of = |j: usize| {
+            let at = |side: usize| is(basis.position[side], j as f64);
+            select(at(0), basis.x[0], select(at(1), basis.x[1], Lane::ZERO))
+        };
+        let exists = basis.position[0].0.map(|position| position >= 0.0);
+        let q = std::array::from_fn(|j| columns[j].cost);
+        Reply { x: std::array::from_fn(of), q, y: basis.duals(), exists }
     }
 
     #[inline]
@@ -311,10 +367,7 @@ impl Tile {
         r_change: [Lane; 2],
     ) -> Vertices<K> {
         let [one, other] = &basis.of;
-        let y = [
-            (other.cost * one.v - one.cost * other.v) * basis.inverse,
-            (other.a * one.cost - one.a * other.cost) * basis.inverse,
-        ];
+        let y = basis.duals();
         let rows = [basis.coordinates(Lane::ONE, Lane::ZERO), basis.coordinates(Lane::ZERO, Lane::ONE)];
         let infinite = Lane::all(f64::INFINITY);
         let mut distance = infinite;

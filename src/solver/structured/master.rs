@@ -1,0 +1,380 @@
+//! The master program of a price search: which mixture of what was replied fits the shared rows, and at what prices.
+//!
+//!   minimize   Σ cost·λ + Σ high·bought − Σ low·sold     (or the stretch ψ of all shared rows, with λ at no cost)
+//!   subject to Σ usage·λ + sold − bought ≤ room          (or ≤ ψ·room)
+//!              Σ λ = 1 of every group,   λ, bought, sold, ψ ≥ 0
+//!
+//! Buying and selling keep prices between `low` and `high` and make any replies feasible. Revised simplex with an
+//! explicit inverse: rows are few, and the basis of the last time stays feasible when replies are added.
+
+use crate::solver::structured::reply::Replies;
+
+/// A variable whose reduced cost is above this is left alone; costs, usage and room are near one.
+const REDUCED: f64 = 1e-13;
+/// Pivots smaller than this are not taken.
+const PIVOT: f64 = 1e-10;
+/// Pivots of one solve, for each row.
+const PIVOTS_MAX: usize = 60;
+/// Pivots without progress before the first candidate is taken, which cannot cycle (Bland 1977).
+const STALLED: usize = 40;
+
+/// A variable of the master program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Variable {
+    Sold(usize),
+    Bought(usize),
+    Stretch,
+    Reply(usize),
+}
+
+/// The master program and its basis.
+#[derive(Debug)]
+pub(super) struct Master {
+    /// Of the shared rows: [L]
+    room: Vec<f64>,
+    pub(super) groups: usize,
+    stretched: bool,
+    /// Between which prices are: [L]
+    pub(super) low: Vec<f64>,
+    pub(super) high: Vec<f64>,
+    /// Cost of each reply, and its usage: [replies], [replies × L]. The group of each is its position's.
+    cost: Vec<f64>,
+    usage: Vec<f64>,
+    basis: Vec<Variable>,
+    /// What is basic has: [L + groups]
+    value: Vec<f64>,
+    /// Row by row: [(L + groups)²]
+    inverse: Vec<f64>,
+}
+
+/// An optimum of the master program.
+#[derive(Clone, Debug)]
+pub(super) struct Mixture {
+    pub(super) price: Vec<f64>,
+    pub(super) objective: f64,
+}
+
+impl Master {
+    pub(super) fn new(room: Vec<f64>, groups: usize, stretched: bool, low: Vec<f64>, high: Vec<f64>) -> Self {
+        let lists = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (cost, usage, basis, value, inverse) = lists;
+        Self { room, groups, stretched, low, high, cost, usage, basis, value, inverse }
+    }
+
+    fn rows(&self) -> usize {
+        self.room.len()
+    }
+
+    /// Takes in what every group replied.
+    pub(super) fn add(&mut self, replies: &Replies) {
+        self.cost.extend_from_slice(&replies.cost);
+        self.usage.extend_from_slice(&replies.usage);
+        if self.basis.is_empty() {
+            self.begin();
+        }
+    }
+
+    /// Multiplies all replies.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.usage.iter_mut().for_each(|usage| *usage *= factor);
+    }
+
+    /// The basis of the first replies alone.
+    fn begin(&mut self) {
+        let rows = self.rows();
+        let mut total = vec![0.0; rows];
+        for (at, usage) in self.usage.iter().enumerate() {
+            total[at % rows] += usage;
+        }
+        let ratio = |row: &usize| total[*row] / self.room[*row];
+        let fullest = (0..rows).max_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+        let of_row = |row: usize| match (self.stretched, total[row] <= self.room[row]) {
+            (true, _) if Some(row) == fullest => Variable::Stretch,
+            (true, _) | (false, true) => Variable::Sold(row),
+            (false, false) => Variable::Bought(row),
+        };
+        self.basis = (0..rows).map(of_row).chain((0..self.groups).map(Variable::Reply)).collect();
+    }
+
+    /// The cost of a variable, and its coefficients by `each`.
+    fn read(&self, variable: Variable, mut each: impl FnMut(usize, f64)) -> f64 {
+        let rows = self.rows();
+        match variable {
+            Variable::Sold(row) => {
+                each(row, 1.0);
+                -self.low[row]
+            }
+            Variable::Bought(row) => {
+                each(row, -1.0);
+                self.high[row]
+            }
+            Variable::Stretch => {
+                self.room.iter().enumerate().for_each(|(row, room)| each(row, -room));
+                1.0
+            }
+            Variable::Reply(at) => {
+                let usage = &self.usage[at * rows..(at + 1) * rows];
+                usage.iter().enumerate().for_each(|(row, usage)| each(row, *usage));
+                each(rows + at % self.groups, 1.0);
+                self.cost[at]
+            }
+        }
+    }
+
+    fn variables(&self) -> impl Iterator<Item = Variable> + use<> {
+        let rows = self.rows();
+        let shared = (0..rows).map(Variable::Sold).chain((0..rows).map(Variable::Bought));
+        shared
+            .chain(self.stretched.then_some(Variable::Stretch))
+            .chain((0..self.cost.len()).map(Variable::Reply))
+    }
+
+    /// The optimum; none if numbers are too bad for one.
+    pub(super) fn solve(&mut self) -> Option<Mixture> {
+        let n = self.basis.len();
+        self.refactor()?;
+        let (mut stalled, mut before) = (0, f64::INFINITY);
+        for _ in 0..PIVOTS_MAX * n {
+            let dual = self.duals();
+            let first = stalled > STALLED;
+            let Some(entering) = self.entering(&dual, first) else {
+                let price = dual[..self.rows()].iter().map(|dual| (-dual).max(0.0)).collect();
+                return Some(Mixture { price, objective: self.objective() });
+            };
+            self.pivot(entering, first)?;
+            let objective = self.objective();
+            stalled = if objective < before { 0 } else { stalled + 1 };
+            before = objective;
+        }
+        None
+    }
+
+    fn objective(&self) -> f64 {
+        let cost = self.basis.iter().map(|variable| self.read(*variable, |_, _| {}));
+        cost.zip(&self.value).map(|(cost, value)| cost * value).sum()
+    }
+
+    fn duals(&self) -> Vec<f64> {
+        let n = self.basis.len();
+        let mut dual = vec![0.0; n];
+        for (place, variable) in self.basis.iter().enumerate() {
+            let cost = self.read(*variable, |_, _| {});
+            if cost != 0.0 {
+                let row = &self.inverse[place * n..(place + 1) * n];
+                dual.iter_mut().zip(row).for_each(|(dual, inverse)| *dual += cost * inverse);
+            }
+        }
+        dual
+    }
+
+    /// The variable that gains most, or the first that gains.
+    fn entering(&self, dual: &[f64], first: bool) -> Option<Variable> {
+        let mut best = (-REDUCED, None);
+        for variable in self.variables() {
+            let mut worth = 0.0;
+            let cost = self.read(variable, |row, value| worth += dual[row] * value);
+            if cost - worth < best.0 && !self.basis.contains(&variable) {
+                best = (cost - worth, Some(variable));
+                if first {
+                    break;
+                }
+            }
+        }
+        best.1
+    }
+
+    /// Brings a variable into the basis, in place of the one with the largest pivot, or the `first`.
+    fn pivot(&mut self, entering: Variable, first: bool) -> Option<()> {
+        let n = self.basis.len();
+        let mut direction = vec![0.0; n];
+        self.read(entering, |row, value| {
+            for (place, by) in direction.iter_mut().enumerate() {
+                *by += self.inverse[place * n + row] * value;
+            }
+        });
+        let mut leaving: Option<(usize, f64)> = None;
+        for (place, by) in direction.iter().enumerate().filter(|(_, by)| **by > PIVOT) {
+            let length = self.value[place].max(0.0) / by;
+            let better = leaving.is_none_or(|(other, least)| {
+                let rather =
+                    if first { self.basis[place] < self.basis[other] } else { *by > direction[other] };
+                length < least || length.total_cmp(&least).is_eq() && rather
+            });
+            if better {
+                leaving = Some((place, length));
+            }
+        }
+        let (place, length) = leaving?;
+        for (value, by) in self.value.iter_mut().zip(&direction) {
+            *value -= length * by;
+        }
+        self.value[place] = length;
+        self.basis[place] = entering;
+        let by = direction[place];
+        let row: Vec<f64> = self.inverse[place * n..(place + 1) * n].iter().map(|value| value / by).collect();
+        for (other, by) in direction.iter().enumerate() {
+            let own = &mut self.inverse[other * n..(other + 1) * n];
+            if other == place {
+                own.copy_from_slice(&row);
+            } else if *by != 0.0 {
+                own.iter_mut().zip(&row).for_each(|(own, row)| *own -= by * row);
+            }
+        }
+        Some(())
+    }
+
+    /// Inverts the basis anew (Gauss and Jordan, with row pivoting); none if it is singular.
+    fn refactor(&mut self) -> Option<()> {
+        let n = self.basis.len();
+        let mut matrix = vec![0.0; n * n];
+        for (place, variable) in self.basis.iter().enumerate() {
+            self.read(*variable, |row, value| matrix[row * n + place] += value);
+        }
+        let mut inverse = vec![0.0; n * n];
+        (0..n).for_each(|at| inverse[at * n + at] = 1.0);
+        for at in 0..n {
+            let size = |row: &usize| matrix[row * n + at].abs();
+            let pivot = (at..n).max_by(|one, other| size(one).total_cmp(&size(other)))?;
+            if size(&pivot) < f64::MIN_POSITIVE {
+                return None;
+            }
+            for column in 0..n {
+                matrix.swap(at * n + column, pivot * n + column);
+                inverse.swap(at * n + column, pivot * n + column);
+            }
+            let by = matrix[at * n + at].recip();
+            for column in 0..n {
+                matrix[at * n + column] *= by;
+                inverse[at * n + column] *= by;
+            }
+            for row in (0..n).filter(|row| *row != at) {
+                let by = matrix[row * n + at];
+                if by != 0.0 {
+                    for column in 0..n {
+                        matrix[row * n + column] -= by * matrix[at * n + column];
+                        inverse[row * n + column] -= by * inverse[at * n + column];
+                    }
+                }
+            }
+        }
+        self.inverse = inverse;
+        self.value = vec![0.0; n];
+        // twice: the second time for what rounding has left
+        for _ in 0..2 {
+            let rest = self.residual();
+            for (place, value) in self.value.iter_mut().enumerate() {
+                let row = &self.inverse[place * n..(place + 1) * n];
+                *value += row.iter().zip(&rest).map(|(row, rest)| row * rest).sum::<f64>();
+            }
+        }
+        Some(())
+    }
+
+    /// What the basic variables leave of the right-hand side.
+    fn residual(&self) -> Vec<f64> {
+        let room = |room: &f64| if self.stretched { 0.0 } else { *room };
+        let mut rest: Vec<f64> =
+            self.room.iter().map(room).chain(std::iter::repeat_n(1.0, self.groups)).collect();
+        for (variable, basic) in self.basis.iter().zip(&self.value) {
+            self.read(*variable, |row, value| rest[row] -= value * basic);
+        }
+        rest
+    }
+
+    /// Widens the prices' range where they are at an end of it that is no end of theirs. True if any is.
+    pub(super) fn widen(&mut self, factor: f64) -> bool {
+        let mut widened = false;
+        for variable in &self.basis {
+            match *variable {
+                Variable::Bought(row) => {
+                    self.high[row] += factor * (self.high[row] - self.low[row]);
+                    widened = true;
+                }
+                Variable::Sold(row) if self.low[row] > 0.0 => {
+                    let low = self.low[row] - factor * (self.high[row] - self.low[row]);
+                    self.low[row] = low.max(0.0);
+                    widened = true;
+                }
+                _ => {}
+            }
+        }
+        widened
+    }
+
+    /// The parts of replies in the mixture: (how manieth asking, group, part).
+    pub(super) fn parts(&self) -> Vec<(usize, usize, f64)> {
+        let basic = self.basis.iter().zip(&self.value);
+        let part = basic.filter_map(|(variable, value)| match *variable {
+            Variable::Reply(at) if *value > 0.0 => Some((at / self.groups, at % self.groups, *value)),
+            _ => None,
+        });
+        let mut parts: Vec<(usize, usize, f64)> = part.collect();
+        parts.sort_by_key(|(asked, group, _)| (*asked, *group));
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Program, Range, Sense};
+    use crate::solver::{Limits, registry};
+
+    /// Numbers in [0, 1), spread evenly (multiples of the golden ratio).
+    fn drawn(n: usize) -> impl Iterator<Item = f64> {
+        (1..=n).map(|at| (at as f64 * 0.618_033_988_749_894_9).fract())
+    }
+
+    /// The master program as any solver sees it.
+    fn written(master: &Master) -> Program {
+        let mut program = Program::new(Sense::Minimize);
+        let variables: Vec<Variable> = master.variables().collect();
+        let n = master.rows() + master.groups;
+        let mut rows = vec![Vec::new(); n];
+        for (column, variable) in variables.iter().enumerate() {
+            let cost = master.read(*variable, |row, value| rows[row].push((column, value)));
+            program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1e3 }, cost);
+        }
+        for (row, terms) in rows.into_iter().enumerate() {
+            let room = master.room.get(row).map_or(1.0, |room| if master.stretched { 0.0 } else { *room });
+            program.push_row(Range::exactly(room), terms);
+        }
+        program
+    }
+
+    #[test]
+    fn mixtures_are_those_of_another_solver() {
+        for stretched in [false, true] {
+            for rows in 1..4 {
+                let (low, high) = (vec![0.1; rows], vec![0.7; rows]);
+                let mut master = Master::new(vec![1.0; rows], 3, stretched, low, high);
+                let mut numbers = drawn(200);
+                for _ in 0..6 {
+                    let mut take = |n: usize, by: f64| -> Vec<f64> {
+                        numbers.by_ref().take(n).map(|number| number * by).collect()
+                    };
+                    let cost = if stretched { vec![0.0; 3] } else { take(3, -1.0) };
+                    master.add(&Replies { cost, usage: take(3 * rows, 1.0), slope: 0.0 });
+                    let mixture = master.solve().expect("an optimum");
+                    let mut other = registry::backend("clarabel").unwrap();
+                    let other = other.solve(&written(&master), &Limits::default(), None).unwrap();
+                    assert!((mixture.objective - other.objective).abs() < 1e-7, "{rows} {stretched}");
+                    let of_group = |group: usize| {
+                        let parts = master.parts().into_iter().filter(move |part| part.1 == group);
+                        parts.map(|(_, _, part)| part).sum::<f64>()
+                    };
+                    assert!((0..3).all(|group| (of_group(group) - 1.0).abs() < 1e-12));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_is_widened_where_it_holds_prices_back() {
+        let mut master = Master::new(vec![1.0], 1, false, vec![0.2], vec![0.4]);
+        master.add(&Replies { cost: vec![0.0], usage: vec![2.0], slope: 0.0 });
+        assert!((master.solve().expect("an optimum").price[0] - 0.4).abs() < 1e-12, "one must be bought");
+        assert!(master.widen(1.0));
+        assert!((master.high[0] - 0.6).abs() < 1e-12);
+    }
+}

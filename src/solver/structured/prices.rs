@@ -1,0 +1,348 @@
+//! The search for prices: a few shared rows, many blocks, each of which tells by itself what it does at given prices.
+//!
+//! Everyone is asked what they do at some prices, the master program finds the mixture of all replies so far that
+//! fits the shared rows best, and the prices at which it is the best, which are asked next (Dantzig & Wolfe 1960).
+//! Replies to any prices prove a bound, a mixture of replies is a feasible answer; where the two meet, it is
+//! optimal. Replies are mixed by groups of blocks, so that few askings do, and ties need no breaking: blocks between
+//! two vertices are mixed like all others. Prices are first those of a sample, and are kept near them while that
+//! does not matter.
+//!
+//! # The level
+//!
+//! A level that is worth nothing and is only held stays at its lower bound: more of it makes nothing cheaper. One
+//! that is to be raised, where nothing else is worth anything, is asked for a little too high: the master program
+//! then finds by how little all shared rows must be stretched. Replies to a level are replies to any below it when
+//! they are scaled down, and so is the mixture. By how much what is asked for costs too much at the prices, and by
+//! how much less it would for less, bounds every level: the next one to ask for (Newton's step).
+
+use crate::solver::backend::Limits;
+use crate::solver::structured::lane::Lane;
+use crate::solver::structured::linking::Linking;
+use crate::solver::structured::master::Master;
+use crate::solver::structured::reply::Replies;
+use crate::solver::structured::side::Kind;
+use crate::solver::structured::sift::{Sizes, count, samples};
+use crate::solver::structured::tile::Tile;
+use crate::solver::structured::vertex::Place;
+use crate::solver::timing::Stopwatch;
+
+/// Shared rows; with more of them prices take too long to find.
+const ROWS_MAX: usize = 8;
+/// Groups of blocks, whose replies are mixed apart, and the fewest chunks of a group.
+const GROUPS: usize = 48;
+const GROUP_CHUNKS_MIN: usize = 4;
+/// Askings of a stage.
+const ASKED_MAX: usize = 80;
+/// How wide the range of prices is at first, in prices that are worth all room together.
+const WIDE: f64 = 4.0;
+/// How far off the prices of a sample are, by the square root of its size; never more than `OFF_MAX`.
+const OFF: f64 = 3.0;
+const OFF_MAX: f64 = 0.5;
+/// Prices below this part of the largest are as uncertain as one of that size.
+const PRICE_MIN: f64 = 0.05;
+/// By how much a range is widened at the end that holds prices back, in its own width, and how much more the next
+/// time.
+const WIDER: f64 = 0.5;
+const WIDER_STILL: f64 = 1.5;
+/// The gap of a sample, by its size.
+const SAMPLE_GAP: f64 = 0.05;
+/// The gap at the end, in tolerances.
+const GAP: f64 = 0.1;
+/// A block's answer is its best one if no reduced cost or dual has the wrong sign by more than this, relative.
+const SIGN: f64 = 1e-9;
+/// How far below the highest level that any block can reach it is asked for, relative.
+const BELOW: f64 = 1e-12;
+
+/// What is asked of the one level, if there is one.
+#[derive(Clone, Debug)]
+enum Level {
+    /// To be held at this.
+    Held(Vec<f64>),
+    /// To be raised, to this at most.
+    Raised(f64),
+}
+
+/// Where prices are looked for.
+#[derive(Clone, Debug)]
+struct Start {
+    price: Vec<f64>,
+    low: Vec<f64>,
+    high: Vec<f64>,
+    level: Option<f64>,
+}
+
+/// Blocks whose prices are looked for.
+struct Stage<'a> {
+    tiles: &'a [Tile],
+    /// Of the shared rows, their part: [L]
+    room: Vec<f64>,
+    groups: usize,
+    start: &'a Start,
+    /// Where to stop, relative.
+    gap: f64,
+}
+
+/// The end of a search.
+struct Found {
+    /// The prices and the level that proved the bound.
+    at: Place,
+    /// What a unit of the level costs there; none if one block alone holds it, whatever the prices.
+    slope: Option<f64>,
+    /// The level of the mixture.
+    level: Vec<f64>,
+    /// What was asked, and what part of each group's reply is in the mixture.
+    mixture: Vec<(Place, Vec<f64>)>,
+    asked: u32,
+}
+
+impl Found {
+    /// Do prices matter? Not where one block alone holds the level.
+    fn has_prices(&self) -> bool {
+        self.slope.is_some()
+    }
+}
+
+/// What is common to all stages.
+struct Search<'a> {
+    linking: &'a Linking,
+    level: Level,
+    unit: f64,
+    limits: &'a Limits,
+    clock: Stopwatch,
+}
+
+/// The optimum: prices and levels, with the tiles' blocks at it, and how often everyone was asked. None if the program
+/// is not of this kind, or the prices do not settle.
+pub(super) fn search(
+    tiles: &mut [Tile],
+    linking: &Linking,
+    unit: f64,
+    limits: &Limits,
+    sizes: Sizes,
+) -> Option<(Linking, u32)> {
+    let n_blocks = count(tiles);
+    if n_blocks < sizes.priced_min || limits.iterations.is_some() {
+        return None;
+    }
+    let level = level(tiles, linking)?;
+    let search = Search { linking, level, unit, limits, clock: Stopwatch::start() };
+    let mut start = Start::anywhere(&linking.bounds);
+    for sample in samples(tiles, n_blocks, sizes.sample_max).iter().rev() {
+        let size = count(sample) as f64;
+        let found = search.stage(sample, size / n_blocks as f64, &start, SAMPLE_GAP / size);
+        // a sample in which shared rows are not scarce says nothing of prices
+        if let Some(found) = found.filter(Found::has_prices) {
+            start = Start::near(&found, (OFF / size.sqrt()).min(OFF_MAX));
+        }
+    }
+    let found = search.stage(tiles, 1.0, &start, limits.tolerance * GAP)?;
+    search.settle(tiles, found)
+}
+
+/// What is asked of the level; none if the program is of another kind.
+fn level(tiles: &[Tile], linking: &Linking) -> Option<Level> {
+    let rows = linking.kinds.len();
+    let shared = linking.kinds.iter().zip(&linking.bounds);
+    let mut fits = (1..=ROWS_MAX).contains(&rows)
+        && shared.clone().all(|(kind, bound)| *kind == Kind::AtMost && *bound > 0.0)
+        && linking.coefficients.iter().all(|value| *value == 0.0);
+    fits &= tiles.iter().all(|tile| !tile.kinds.contains(&Kind::Logarithm));
+    let worth = match linking.cost[..] {
+        _ if !fits => return None,
+        [] => return Some(Level::Held(Vec::new())),
+        [worth] => worth,
+        _ => return None,
+    };
+    let tightens = |tile: &Tile| tile.level_values.iter().flat_map(|lane| lane.0).all(|value| value >= 0.0);
+    if !tiles.iter().all(tightens) {
+        return None;
+    }
+    if worth >= 0.0 {
+        return linking.lower[0].is_finite().then(|| Level::Held(linking.lower.clone()));
+    }
+    let limit = tiles.iter().map(Tile::level_limit).fold(linking.upper[0], f64::min);
+    let raised =
+        tiles.iter().all(Tile::scales) && linking.lower[0] <= 0.0 && limit > 0.0 && limit.is_finite();
+    raised.then_some(Level::Raised(limit))
+}
+
+impl Start {
+    /// Where to look if nothing is known of prices.
+    fn anywhere(room: &[f64]) -> Self {
+        let n = room.len() as f64;
+        let price: Vec<f64> = room.iter().map(|bound| 1.0 / (bound * n)).collect();
+        let high = price.iter().map(|price| price * WIDE * n).collect();
+        Self { low: vec![0.0; price.len()], price, high, level: None }
+    }
+
+    /// Prices about those found, which may be off by a part of themselves.
+    fn near(found: &Found, off: f64) -> Self {
+        let price = found.at.price.clone();
+        let most = price.iter().fold(1e-12_f64, |most, price| most.max(*price));
+        let by = |price: &f64| off * (price + PRICE_MIN * most);
+        let low = price.iter().map(|price| (price - by(price)).max(0.0)).collect();
+        let high = price.iter().map(|price| price + by(price)).collect();
+        Self { price, low, high, level: found.level.first().copied() }
+    }
+}
+
+impl Search<'_> {
+    /// The best prices and mixture of some blocks, a `part` of all.
+    fn stage(&self, tiles: &[Tile], part: f64, start: &Start, gap: f64) -> Option<Found> {
+        let room = self.linking.bounds.iter().map(|bound| part * bound).collect();
+        let n_chunks: usize = tiles.iter().map(|tile| tile.n_chunks).sum();
+        let groups = (n_chunks / GROUP_CHUNKS_MIN).clamp(1, GROUPS);
+        let stage = Stage { tiles, room, groups, start, gap };
+        match &self.level {
+            Level::Held(level) => self.hold(&stage, level, self.unit * part),
+            Level::Raised(most) => self.raise(&stage, *most),
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.limits.time.is_some_and(|time| self.clock.elapsed() > time)
+    }
+
+    /// The least cost at a level that stays what it is; costs below `unit` are judged absolutely.
+    fn hold(&self, stage: &Stage<'_>, level: &[f64], unit: f64) -> Option<Found> {
+        let Stage { tiles, room, groups, start, gap } = stage;
+        let mut master = Master::new(room.clone(), *groups, false, start.low.clone(), start.high.clone());
+        let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
+        let mut bound = (f64::NEG_INFINITY, 0);
+        let mut wider = WIDER;
+        for round in 0..ASKED_MAX {
+            if self.is_late() {
+                return None;
+            }
+            let replies = Replies::of(tiles, &asked[round], *groups)?;
+            let price = &asked[round].price;
+            let proven = replies.value(price) - worth(price, room);
+            if proven > bound.0 {
+                bound = (proven, round);
+            }
+            master.add(&replies);
+            let mixture = master.solve()?;
+            let met = mixture.objective - bound.0 <= gap * bound.0.abs().max(unit);
+            let held_back = master.widen(wider);
+            wider *= if held_back { WIDER_STILL } else { 1.0 };
+            if !held_back && met {
+                let at = asked[bound.1].clone();
+                return Some(found(&master, asked, at, (level.to_vec(), Some(0.0))));
+            }
+            asked.push(Place::exactly(mixture.price, level.to_vec()));
+        }
+        None
+    }
+
+    /// The highest level at which blocks fit, `most` being the highest at which each fits by itself.
+    fn raise(&self, stage: &Stage<'_>, most: f64) -> Option<Found> {
+        let Stage { tiles, room, groups, start, gap } = stage;
+        let unit = worth(&start.price, room).recip();
+        let scaled = |prices: &[f64]| -> Vec<f64> { prices.iter().map(|price| price * unit).collect() };
+        let mut master = Master::new(room.clone(), *groups, true, scaled(&start.low), scaled(&start.high));
+        let ask = |price: Vec<f64>, level: f64| {
+            let place = Place::exactly(price, vec![level]);
+            Replies::of(tiles, &place, *groups).map(|replies| (place, replies))
+        };
+        // what no level exceeds, going by what is asked for costs and how much more it would for more
+        let bound = |place: &Place, replies: &Replies| {
+            place.level[0] + (worth(&place.price, room) - replies.value(&place.price)) / replies.slope
+        };
+        let highest = most * (1.0 - BELOW);
+        let mut level = start.level.unwrap_or(highest).min(highest);
+        let (mut place, mut replies) = ask(scaled(&start.price), level)?;
+        let first = bound(&place, &replies);
+        if first > level && level < highest {
+            level = first.min(highest);
+            (place, replies) = ask(place.price, level)?;
+        }
+        let mut best = (f64::INFINITY, place.clone(), replies.slope);
+        let mut asked = Vec::new();
+        let mut wider = WIDER;
+        for _ in 0..ASKED_MAX {
+            let proven = bound(&place, &replies);
+            if proven < best.0 {
+                best = (proven, place.clone(), replies.slope);
+            }
+            master.add(&replies);
+            asked.push(place);
+            let lower = best.0.min(level);
+            if self.is_late() || lower.is_nan() || lower <= 0.0 {
+                return None;
+            }
+            master.scale(lower / level);
+            level = lower;
+            let mixture = master.solve()?;
+            let held_back = master.widen(wider);
+            wider *= if held_back { WIDER_STILL } else { 1.0 };
+            let alone = level >= highest && mixture.objective <= 1.0;
+            if !held_back && (alone || mixture.objective <= 1.0 + gap) {
+                let level = level / mixture.objective.max(1.0);
+                let (_, at, slope) = best;
+                return Some(found(&master, asked, at, (vec![level], (!alone).then_some(slope))));
+            }
+            (place, replies) = ask(mixture.price, level)?;
+        }
+        None
+    }
+
+    /// Puts all blocks where the mixture has them.
+    fn settle(&self, tiles: &mut [Tile], found: Found) -> Option<(Linking, u32)> {
+        let mut linking = self.linking.clone();
+        // prices in units in which the level is worth what it is
+        let unit = match (&self.level, found.slope) {
+            (Level::Held(_), _) => 1.0,
+            (Level::Raised(_), Some(slope)) => -linking.cost[0] / slope,
+            (Level::Raised(_), None) => 0.0,
+        };
+        let at = Place::exactly(found.at.price.iter().map(|price| price * unit).collect(), found.at.level);
+        let mut first = 0;
+        for tile in tiles.iter_mut() {
+            tile.open();
+            tile.primal.fill(Lane::ZERO);
+            for (place, weights) in &found.mixture {
+                tile.mix(place, first, weights);
+            }
+            if tile.set_duals(&at) > SIGN {
+                return None;
+            }
+            first += tile.n_chunks;
+        }
+        if let (Level::Raised(limit), None) = (&self.level, found.slope) {
+            let holder = tiles.iter_mut().find(|tile| tile.level_limit() <= *limit)?;
+            holder.hold_level(-linking.cost[0]);
+        }
+        linking.price = at.price;
+        linking.level = found.level;
+        for dual in linking.lower_dual.iter_mut().chain(&mut linking.upper_dual) {
+            *dual = 0.0;
+        }
+        unit.is_finite().then_some((linking, found.asked))
+    }
+}
+
+fn worth(price: &[f64], room: &[f64]) -> f64 {
+    price.iter().zip(room).map(|(price, room)| price * room).sum()
+}
+
+/// What a stage ends with.
+fn found(master: &Master, asked: Vec<Place>, at: Place, (level, slope): (Vec<f64>, Option<f64>)) -> Found {
+    let n_asked = asked.len();
+    let parts = master.parts();
+    let mut mixture = Vec::new();
+    for (round, place) in asked.into_iter().enumerate() {
+        // replies to a higher level count as what they are of this one
+        let scale = match (&level[..], &place.level[..]) {
+            ([level], [asked]) if level < asked => level / asked,
+            _ => 1.0,
+        };
+        let mut weights = vec![0.0; master.groups];
+        for (_, group, part) in parts.iter().filter(|(of, _, _)| *of == round) {
+            weights[*group] = part * scale;
+        }
+        if weights.iter().any(|weight| *weight != 0.0) {
+            mixture.push((place, weights));
+        }
+    }
+    Found { at, slope, level, mixture, asked: u32::try_from(n_asked).unwrap_or(u32::MAX) }
+}
