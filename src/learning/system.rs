@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn names_and_options_that_do_not_exist_are_refused() {
         let error = System::new("deepshaer", &Value::Null).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "unknown system `deepshaer`, expected one of `deepshare`, `dl2`, `gangs`, `dual_agent`"
+        assert!(
+            error.starts_with("unknown system `deepshaer`, expected one of `deepshare`, `dl2`, "),
+            "{error}"
         );
         let said = |world: Value| System::new("deepshare", &world).unwrap_err().to_string();
         assert!(said(json!({ "jobs": 0 })).contains("`jobs` is 0"));

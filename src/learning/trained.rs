@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use thiserror::Error;
 
 use super::actor::Actor;
@@ -103,6 +104,15 @@ impl Trained {
         Ok(Self::Own(Box::new(Checkpoint::from_bytes(bytes)?)))
     }
 
+    /// The specification of the training that made it; null of an ONNX model that says nothing of it.
+    pub fn spec(&self) -> &Value {
+        match self {
+            Self::Own(checkpoint) => &checkpoint.header.spec,
+            #[cfg(feature = "onnx")]
+            Self::Onnx(actor) => actor.spec(),
+        }
+    }
+
     /// The actor, with both ends of each agent's network.
     ///
     /// # Errors
@@ -131,7 +141,7 @@ impl Trained {
         }
     }
 
-    /// The actor of as many agents as there are `sizes`: numbers seen, and actions.
+    /// The actor of agents that see so many numbers and have so many actions, each.
     ///
     /// # Errors
     /// If it is of others.

@@ -154,6 +154,10 @@ mod onnx {
         file
     }
 
+    fn words(run: &[String]) -> Vec<&str> {
+        run.iter().map(String::as_str).collect()
+    }
+
     #[test]
     fn both_agents_come_from_one_file() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -178,9 +182,6 @@ mod onnx {
             .chain([weights])
             .collect::<Vec<_>>()
         };
-        fn words(run: &[String]) -> Vec<&str> {
-            run.iter().map(String::as_str).collect()
-        }
         let refused = |run: Vec<String>, expected: &str| assert_refused(&words(&run), expected);
         let output = apportion(&words(&run(&[order, placement], 0.0)));
         let table = String::from_utf8_lossy(&output.stdout);

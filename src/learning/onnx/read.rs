@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 
@@ -19,6 +20,7 @@ use crate::learning::actor::{Actor, ActorError, Scratch};
 #[derive(Clone)]
 pub struct OnnxActor {
     networks: Vec<Network>,
+    spec: Value,
 }
 
 /// The network of one agent.
@@ -48,9 +50,14 @@ impl OnnxActor {
             let model = model.map_err(|error| OnnxError::Damaged { reason: reason(&error) })?;
             let all = declared(&model)?;
             let networks = (0..all.len()).map(|agent| Network::new(&framework, &model, (agent, &all[agent])));
-            Ok(Self { networks: networks.collect::<Result<_, _>>()? })
+            Ok(Self { networks: networks.collect::<Result<_, _>>()?, spec: spec(&model) })
         };
         guarded(read).unwrap_or_else(|reason| Err(OnnxError::Failed { reason }))
+    }
+
+    /// The specification of the training, of a file that [`export`](crate::learning::export) wrote; of another null.
+    pub fn spec(&self) -> &Value {
+        &self.spec
     }
 
     /// Of each agent, name and length of the input and of the output.
@@ -112,6 +119,13 @@ fn plan(
     let shape = given.shape.as_concrete().map(<[usize]>::to_vec);
     let shape = shape.filter(|_| given.datum_type == f32::datum_type());
     Ok((graph.into_runnable()?, shape))
+}
+
+/// What the header in a model's metadata says of the training.
+fn spec(model: &ModelProto) -> Value {
+    let header = model.metadata_props.iter().find(|entry| entry.key == "apportion");
+    let header = header.and_then(|entry| serde_json::from_str::<Value>(&entry.value).ok());
+    header.and_then(|mut header| header.get_mut("spec").map(Value::take)).unwrap_or_default()
 }
 
 /// An error's causes, in one line.
