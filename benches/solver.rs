@@ -70,7 +70,8 @@ fn one_solve(c: &mut Criterion) {
         let program = program("max_min_fairness_perf", &drawn(&no_two_alike(), n_jobs));
         group.throughput(Throughput::Elements(n_jobs as u64));
         for entry in BACKENDS {
-            if entry.name == "good_lp-microlp" && n_jobs > JOBS_MAX_SLOW {
+            let slow = entry.name == "good_lp-microlp" && n_jobs > JOBS_MAX_SLOW;
+            if slow || entry.name == "separable" {
                 continue;
             }
             group.bench_function(BenchmarkId::new(entry.name, n_jobs), |bencher| {

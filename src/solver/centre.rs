@@ -9,20 +9,17 @@
 //! Method: infeasible primal-dual path following on v_i·z_i = μ·w_i, predictor and corrector (Mehrotra, SIAM J. Optim.
 //! 2, 1992), whose limit as μ → 0 is that centre (Roos, Terlaky and Vial, *Theory and algorithms for linear
 //! optimization*, 1997, on weighted paths), with centring steps at the end. Normal equations fall apart into blocks where
-//! few rows and columns link them (see `factor`), and are dense within a block: of some hundred rows, and any number of
+//! few rows and columns link them (see `normal`), and are dense within a block: of some hundred rows, and any number of
 //! columns.
 
-mod factor;
 mod lines;
-mod sums;
 
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
+use crate::solver::normal::{Factor, Matrix, Plan};
 use crate::solver::scaling::Scaled;
-use factor::{Factor, Layout};
 use lines::Lines;
-use sums::Plan;
 
 const NAME: &str = "centre";
 /// Part of the way to the boundary that a step may go.
@@ -111,16 +108,10 @@ impl Backend for Centre {
 /// minimize q·v subject to G v = b, v ≥ 0: columns from their lower bounds, then a slack for each row.
 struct Form {
     sign: f64,
-    n_rows: usize,
+    matrix: Matrix,
     /// Columns of the program by column here, and their lower bounds.
     columns: Vec<(usize, f64)>,
-    /// Where each column's terms begin: [columns + 1].
-    starts: Vec<usize>,
-    /// Row here of each term, rising within a column.
-    term_rows: Vec<usize>,
-    /// Coefficient of each term.
-    term_values: Vec<f64>,
-    /// The same, to be multiplied with: G's columns and G's rows, without slacks.
+    /// The matrix's columns and its rows, to be multiplied with, without slacks.
     by_column: Lines,
     by_row: Lines,
     cost: Vec<f64>,
@@ -129,7 +120,6 @@ struct Form {
     weights: Vec<f64>,
     /// Their sum.
     weight: f64,
-    layout: Layout,
     /// Of each row of the program: its row here, and the sign it was multiplied by.
     row_of: Vec<Option<(usize, f64)>>,
     /// The program's columns that are fixed, and at what.
@@ -182,42 +172,14 @@ impl Form {
         let cost = columns.iter().map(|(column, _)| -sign * program.cost[*column]).collect();
         let weights: Vec<f64> =
             columns.iter().map(|(column, _)| weights.columns[*column]).chain(row_weights).collect();
-        let layout = Layout::of(&terms, bounds.len());
+        let weight = weights.iter().sum();
         let (by_column, by_row) = (Lines::of(&terms), Lines::of(&transposed(&terms, bounds.len())));
-        let mut starts = vec![0];
-        starts.extend(terms.iter().scan(0, |end, terms| {
-            *end += terms.len();
-            Some(*end)
-        }));
-        let (term_rows, term_values) = terms.into_iter().flatten().unzip();
-        let (n_rows, weight) = (bounds.len(), weights.iter().sum());
-        Some(Self {
-            sign,
-            n_rows,
-            columns,
-            starts,
-            term_rows,
-            term_values,
-            by_column,
-            by_row,
-            cost,
-            bounds,
-            weights,
-            weight,
-            layout,
-            row_of,
-            fixed,
-        })
+        let matrix = Matrix::of(terms, bounds.len());
+        Some(Self { sign, matrix, columns, by_column, by_row, cost, bounds, weights, weight, row_of, fixed })
     }
 
     fn n(&self) -> usize {
         self.columns.len()
-    }
-
-    /// The terms of each column: rows and coefficients.
-    fn terms(&self) -> impl Iterator<Item = (&[usize], &[f64])> {
-        let ranges = self.starts.windows(2).map(|ends| ends[0]..ends[1]);
-        ranges.map(|range| (&self.term_rows[range.clone()], &self.term_values[range]))
     }
 
     /// G v.
@@ -238,7 +200,7 @@ impl Form {
 
     /// The costs of columns, then those of slacks, which are 0.
     fn costs(&self) -> impl Iterator<Item = f64> {
-        self.cost.iter().copied().chain(std::iter::repeat_n(0.0, self.n_rows))
+        self.cost.iter().copied().chain(std::iter::repeat_n(0.0, self.matrix.n_rows()))
     }
 
     fn read(&self, program: &Program, state: &State, steps: u32) -> Solution {
@@ -297,7 +259,7 @@ impl State {
         let (primal, dual) = (largest(&form.bounds), largest(&form.cost));
         let v = vec![primal; form.weights.len()];
         let z: Vec<f64> = form.weights.iter().map(|weight| dual * weight).collect();
-        let y = vec![0.0; form.n_rows];
+        let y = vec![0.0; form.matrix.n_rows()];
         let none = Vec::new;
         let mut state = Self { v, z, y, ratio: none(), primal: none(), dual: none(), plans: Vec::new() };
         state.look(form);
@@ -342,7 +304,7 @@ impl State {
     /// A predictor and a corrector step. False where rounding allows none.
     fn advance(&mut self, form: &Form) -> bool {
         let mu = self.mu(form);
-        let Some(factor) = Factor::of(form, &self.ratio, &mut self.plans) else { return false };
+        let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> = self.v.iter().zip(&self.z).map(|(v, z)| -v * z).collect();
         let predicted = self.step(form, &factor, &complementarity);
         let (primal, dual) = (reach(&self.v, &predicted.v), reach(&self.z, &predicted.z));
@@ -360,7 +322,7 @@ impl State {
 
     /// A step towards the point of the path at μ.
     fn centre(&mut self, form: &Form, mu: f64) -> bool {
-        let Some(factor) = Factor::of(form, &self.ratio, &mut self.plans) else { return false };
+        let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> =
             (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();
         let step = self.step(form, &factor, &complementarity);

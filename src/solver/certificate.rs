@@ -18,9 +18,6 @@ use propagation::boxes;
 /// What [`Certificate::optimal`] asks of both the violation and the gap, each relative as documented there.
 pub const TOLERANCE: f64 = 1e-6;
 
-/// What it asks of the gap of a program with cones: on the largest of them interior-point methods stall at 1e-6.
-pub const TOLERANCE_CONIC: f64 = 1e-5;
-
 /// An objective below this part of the largest term it can have is judged absolutely, by that part.
 const OBJECTIVE_FLOOR: f64 = 1e-3;
 
@@ -39,7 +36,7 @@ pub struct Certificate {
     /// |bound − primal| / max(|primal|, |bound|, 1e-3·S), where S is the largest |cost·x| that one column can
     /// have within its implied bounds; with exponential cones at least by the largest |cost|.
     pub gap_relative: f64,
-    /// Violation and gap are both within [`TOLERANCE`]; the gap of a conic program within [`TOLERANCE_CONIC`].
+    /// Violation and gap are both within [`TOLERANCE`].
     pub optimal: bool,
 }
 
@@ -70,8 +67,7 @@ impl Certificate {
         let primal = program.objective(&solution.columns);
         let violation_max = violation(program, &boxes, &solution.columns);
         let gap_relative = gap(program, &boxes, primal, bound);
-        let gap_max = if program.is_linear() { TOLERANCE } else { TOLERANCE_CONIC };
-        let optimal = violation_max <= TOLERANCE && gap_relative <= gap_max;
+        let optimal = violation_max <= TOLERANCE && gap_relative <= TOLERANCE;
         Self { violation_max, primal, bound, gap_relative, optimal }
     }
 }

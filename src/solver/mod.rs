@@ -9,7 +9,9 @@ mod intake;
 mod scaling;
 pub mod timing;
 pub mod certificate;
+mod normal;
 pub mod centre;
+pub mod separable;
 pub mod chain;
 #[cfg(feature = "highs")]
 pub mod highs;

@@ -6,6 +6,7 @@ use crate::solver::clarabel::Clarabel;
 use crate::solver::good_lp::{GoodLp, Inner};
 #[cfg(feature = "highs")]
 use crate::solver::highs::{Highs, Method};
+use crate::solver::separable::Separable;
 use crate::solver::structured::Structured;
 
 /// A backend of this build.
@@ -57,6 +58,12 @@ pub const BACKENDS: &[Entry] = &[
         make: || Box::new(Structured),
     },
     Entry {
+        name: "separable",
+        aliases: &[],
+        summary: "interior point over functions of one number, pure Rust: sums of logarithms, roots and inverses",
+        make: || Box::new(Separable),
+    },
+    Entry {
         name: "clarabel",
         aliases: &[],
         summary: "Clarabel interior point, pure Rust: linear and conic programs, central solutions",
@@ -106,7 +113,7 @@ pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
 
 /// What a program is solved by if nobody says: for linear ones simplex, then interior point with crossover, then
 /// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones structured,
-/// then Clarabel.
+/// then separable, then Clarabel.
 pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if !program.is_linear() {
         return conic_chain();
@@ -114,14 +121,15 @@ pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"])
 }
 
-/// What conic programs are solved by: structured, which declines those that pairs couple, then Clarabel.
+/// What conic programs are solved by: structured, which declines those that pairs couple, then separable, which declines
+/// cones that are no function of one number, then Clarabel.
 pub fn conic_chain() -> Vec<Box<dyn Backend>> {
-    made(&["structured", "clarabel"])
+    made(&["structured", "separable", "clarabel"])
 }
 
-/// What gives the analytic centre of the optimal face: Clarabel, then HiGHS without crossover.
+/// What gives the analytic centre of the optimal face: Clarabel, then HiGHS without crossover or, with cones, separable.
 pub fn interior_chain(program: &Program) -> Vec<Box<dyn Backend>> {
-    if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel"]) }
+    if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel", "separable"]) }
 }
 
 /// The named backend first, then the rest of the program's default chain.

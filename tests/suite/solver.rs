@@ -46,13 +46,15 @@ struct Seen {
 
 #[test]
 fn every_backend_finds_the_same_optimum_and_certifies_it() {
+    // `separable` takes conic programs only
+    let backends: Vec<_> = BACKENDS.iter().filter(|entry| entry.name != "separable").collect();
     let mut optimal = 0;
-    let mut seen: Vec<Seen> = BACKENDS.iter().map(|_| Seen::default()).collect();
+    let mut seen: Vec<Seen> = backends.iter().map(|_| Seen::default()).collect();
     for seed in 0..INSTANCES {
         let (name, program) = instance(seed);
         let mut reference: Option<Certificate> = None;
         let mut infeasible = Vec::new();
-        for (entry, seen) in BACKENDS.iter().zip(&mut seen) {
+        for (entry, seen) in backends.iter().zip(&mut seen) {
             let mut backend = entry.make();
             let solution = match backend.solve(&program, &Limits::default(), None) {
                 Err(SolveError::Declined { reason, .. }) => {
@@ -87,12 +89,12 @@ fn every_backend_finds_the_same_optimum_and_certifies_it() {
             reference.get_or_insert(certificate);
         }
         assert!(
-            infeasible.is_empty() || infeasible.len() == BACKENDS.len(),
+            infeasible.is_empty() || infeasible.len() == backends.len(),
             "{name}: {infeasible:?} disagree"
         );
         optimal += u64::from(infeasible.is_empty());
     }
-    for (entry, seen) in BACKENDS.iter().zip(&seen) {
+    for (entry, seen) in backends.iter().zip(&seen) {
         println!(
             "{:16} violation ≤ {:.0e}, own gap ≤ {:.0e}, apart from the first ≤ {:.0e}, inaccurate {}",
             entry.name, seen.violation, seen.gap, seen.disagreement, seen.uncertified

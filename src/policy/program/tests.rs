@@ -328,3 +328,40 @@ fn large_programs_have_the_value_that_the_chain_finds() {
         assert!((objective.value - value).abs() <= 1e-7 * value.abs(), "{text}: {} {value}", objective.value);
     }
 }
+
+#[test]
+fn sums_over_unlike_jobs_are_certified_and_agree_with_a_search() {
+    type OfTwo<'a> = &'a dyn Fn(f64, f64) -> f64;
+    // One type of 12 workers for 60 jobs whose work spreads over eight decades: shares are min(1, f(c/ν)).
+    let works: Vec<f64> = (0..60).map(|job| 10.0_f64.powf(f64::from(job * 7 % 60) / 7.5)).collect();
+    let jobs: Vec<_> = works.iter().map(|work| ([2.0, 0.0], 1, *work, None)).collect();
+    let problem = problem([12, 0], &jobs);
+    let inverse = |work: f64, price: f64| (work / price).sqrt().min(1.0);
+    let root = |work: f64, price: f64| (work.sqrt() / price).powi(-2).min(1.0);
+    let cases: [(Sense, &str, OfTwo<'_>, OfTwo<'_>); 2] = [
+        (Sense::Minimize, "sum_over_jobs(steps_remaining / throughput)", &inverse, &|work, x| {
+            work / (2.0 * x)
+        }),
+        (Sense::Maximize, "sum_over_jobs(sqrt(throughput / steps_remaining))", &root, &|work, x| {
+            (2.0 * x / work).sqrt()
+        }),
+    ];
+    for (sense, text, share, worth) in cases {
+        let mut policy = ProgramPolicy::try_new(options(sense, text)).unwrap();
+        let decision = policy.allocate(&problem).unwrap();
+        let report = decision.solve.as_ref().unwrap();
+        assert!(report.fallbacks.is_empty() && report.backend == "separable", "{report:?}");
+        let (mut low, mut high) = (-60.0_f64, 60.0_f64);
+        for _ in 0..200 {
+            let price = f64::midpoint(low, high);
+            // More is asked for as the price of a root's share, which is in the denominator, rises.
+            let total: f64 = works.iter().map(|work| share(*work, price.exp())).sum();
+            let above = (total > 12.0) == (sense == Sense::Minimize);
+            (low, high) = if above { (price, high) } else { (low, price) };
+        }
+        let price = low.exp();
+        let expected: f64 = works.iter().map(|work| worth(*work, share(*work, price))).sum();
+        let value = decision.objective.as_ref().unwrap().value;
+        assert!((value / expected - 1.0).abs() < 1e-7, "{text}: {value} {expected}");
+    }
+}

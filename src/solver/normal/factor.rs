@@ -1,16 +1,16 @@
-//! The normal equations of the method, G·(V/Z)·Gᵀ y = r, block by block.
+//! The factor of normal equations G·D·Gᵀ y = r, block by block.
 //!
 //! Rows that many columns have *link*, and columns that many rows have are *long*; without those two, the rows of an
 //! allocation whose jobs share nothing fall apart into blocks of a few rows a job, and those of one with pairs stay
-//! together. A long column g with ratio v/z adds (v/z)·g·gᵀ, which would couple all its rows; it becomes one more
-//! unknown s = (v/z)·gᵀy instead:
+//! together. A long column g with entry d of D adds d·g·gᵀ, which would couple all its rows; it becomes one more
+//! unknown s = d·gᵀy instead:
 //!
-//!   B y + E z = r (blocks),   Eᵀ y + S z = q (linking rows and long columns),   S = −z/v on a long column's diagonal
+//!   B y + E z = r (blocks),   Eᵀ y + S z = q (linking rows and long columns),   S = −1/d on a long column's diagonal
 //!
 //! Blocks are factored by Cholesky. What links them, positive where rows link and negative where columns are long, is
 //! factored with complete pivoting: at an optimum a level is what makes the rest regular.
 
-use super::Form;
+use super::Matrix;
 use super::sums::Plan;
 
 /// A row or column is as many times as long as half of them before it counts as linking or long.
@@ -136,8 +136,8 @@ pub(super) struct Block {
     pub(super) border: Vec<f64>,
 }
 
-/// The factor of the normal equations at one point.
-pub(super) struct Factor {
+/// The factor of the normal equations for one D.
+pub(in crate::solver) struct Factor {
     layout: Layout,
     blocks: Vec<Block>,
     /// What links the blocks, after their elimination.
@@ -148,16 +148,16 @@ impl Factor {
     /// None where numbers are not numbers any more. Rows with weak pivots in their blocks link them instead: with a
     /// level among the links they may be what determines it.
     ///
-    /// `ratio` is v/z; `plans` are those of layouts met before, in the order in which promotion leads to them.
-    pub(super) fn of(form: &Form, ratio: &[f64], plans: &mut Vec<Plan>) -> Option<Self> {
-        let mut layout = form.layout.clone();
+    /// `diagonal` is D; `plans` are those of layouts met before, in the order in which promotion leads to them.
+    pub(in crate::solver) fn of(matrix: &Matrix, diagonal: &[f64], plans: &mut Vec<Plan>) -> Option<Self> {
+        let mut layout = matrix.layout.clone();
         for round in 1.. {
             let m = layout.n_links;
             if plans.get(round - 1).is_none_or(|plan| plan.layout != layout) {
                 plans.truncate(round - 1);
-                plans.push(Plan::of(form, layout.clone()));
+                plans.push(Plan::of(matrix, layout.clone()));
             }
-            let (mut blocks, mut links) = plans[round - 1].sums(form, ratio);
+            let (mut blocks, mut links) = plans[round - 1].sums(matrix, diagonal);
             let before: Vec<f64> = (0..m).map(|at| links[at * m + at].abs()).collect();
             let weak: Vec<Vec<usize>> = blocks.iter_mut().map(Block::factor).collect::<Option<Vec<_>>>()?;
             if m > 0 && round < ROUNDS_MAX && weak.iter().any(|weak| !weak.is_empty()) {
@@ -174,7 +174,7 @@ impl Factor {
     }
 
     /// y of the right-hand side: [rows].
-    pub(super) fn solve(&self, right: &[f64]) -> Vec<f64> {
+    pub(in crate::solver) fn solve(&self, right: &[f64]) -> Vec<f64> {
         let m = self.layout.n_links;
         let mut own: Vec<Vec<f64>> = self.blocks.iter().map(|block| vec![0.0; block.n]).collect();
         let mut links = vec![0.0; m];

@@ -3,11 +3,11 @@
 //! Every pair of terms of a column adds to one entry, at every step of the method to the same one: which, is looked up
 //! once. Each entry is summed up in the order of columns.
 
-use super::Form;
+use super::Matrix;
 use super::factor::{Block, Layout, Place};
 
 /// Where every product of two terms goes.
-pub(super) struct Plan {
+pub(in crate::solver) struct Plan {
     pub(super) layout: Layout,
     /// Of each column that is not long, of each of its terms, of each term up to it: an entry.
     into: Vec<u32>,
@@ -16,7 +16,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(form: &Form, layout: Layout) -> Self {
+    pub(super) fn of(matrix: &Matrix, layout: Layout) -> Self {
         let m = layout.n_links;
         let mut starts = vec![0];
         starts.extend(layout.sizes.iter().scan(0, |end, n| {
@@ -25,7 +25,7 @@ impl Plan {
         }));
         let mut plan = Self { layout, into: Vec::new(), starts };
         let mut into = Vec::new();
-        for ((rows, _), long) in form.terms().zip(&plan.layout.long) {
+        for ((rows, _), long) in matrix.terms().zip(&plan.layout.long) {
             for (position, row) in rows.iter().enumerate().filter(|_| long.is_none()) {
                 let entry = |other: &usize| {
                     let entry = plan.entry(plan.layout.rows[*row], plan.layout.rows[*other]);
@@ -55,12 +55,12 @@ impl Plan {
         }
     }
 
-    /// The blocks and the links [links × links] where columns and slacks have this v/z: lower parts.
-    pub(super) fn sums(&self, form: &Form, ratio: &[f64]) -> (Vec<Block>, Vec<f64>) {
+    /// The blocks and the links [links × links] of this D: lower parts.
+    pub(super) fn sums(&self, matrix: &Matrix, diagonal: &[f64]) -> (Vec<Block>, Vec<f64>) {
         let m = self.layout.n_links;
         let mut sums = vec![0.0; self.starts[self.layout.sizes.len()] + m * m];
         let mut into = self.into.as_slice();
-        for (((rows, values), ratio), long) in form.terms().zip(ratio).zip(&self.layout.long) {
+        for (((rows, values), ratio), long) in matrix.terms().zip(diagonal).zip(&self.layout.long) {
             if let Some(at) = long {
                 let own = Place::Link { at: *at };
                 sums[self.entry(own, own)] -= ratio.recip();
@@ -78,7 +78,7 @@ impl Plan {
                 into = rest;
             }
         }
-        for (place, ratio) in self.layout.rows.iter().zip(&ratio[form.n()..]) {
+        for (place, ratio) in self.layout.rows.iter().zip(&diagonal[matrix.n_columns()..]) {
             sums[self.entry(*place, *place)] += ratio;
         }
         self.split(sums)

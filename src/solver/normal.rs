@@ -1,0 +1,102 @@
+//! Linear algebra of interior-point methods: columns and slacks, G = [columns | 1], and the normal equations
+//! G·D·Gᵀ y = r with a diagonal D.
+
+mod factor;
+mod sums;
+
+pub(super) use factor::Factor;
+use factor::Layout;
+pub(super) use sums::Plan;
+
+/// G: columns of a few terms each, then a slack for each row.
+#[derive(Clone, Debug)]
+pub(super) struct Matrix {
+    n_rows: usize,
+    /// Where each column's terms begin: [columns + 1].
+    starts: Vec<usize>,
+    /// Row of each term.
+    term_rows: Vec<usize>,
+    /// Coefficient of each term.
+    pub(super) term_values: Vec<f64>,
+    layout: Layout,
+}
+
+impl Matrix {
+    /// Of columns given as (row, coefficient) terms.
+    pub(super) fn of(columns: Vec<Vec<(usize, f64)>>, n_rows: usize) -> Self {
+        let layout = Layout::of(&columns, n_rows);
+        let mut starts = vec![0];
+        starts.extend(columns.iter().scan(0, |end, terms| {
+            *end += terms.len();
+            Some(*end)
+        }));
+        let (term_rows, term_values) = columns.into_iter().flatten().unzip();
+        Self { n_rows, starts, term_rows, term_values, layout }
+    }
+
+    /// Columns, slacks apart.
+    pub(super) fn n_columns(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Rows.
+    pub(super) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Where a column's terms begin.
+    pub(super) fn start(&self, column: usize) -> usize {
+        self.starts[column]
+    }
+
+    /// The terms of one column: rows and coefficients.
+    pub(super) fn column(&self, column: usize) -> (&[usize], &[f64]) {
+        let range = self.starts[column]..self.starts[column + 1];
+        (&self.term_rows[range.clone()], &self.term_values[range])
+    }
+
+    /// The terms of each column: rows and coefficients.
+    pub(super) fn terms(&self) -> impl Iterator<Item = (&[usize], &[f64])> {
+        let ranges = self.starts.windows(2).map(|ends| ends[0]..ends[1]);
+        ranges.map(|range| (&self.term_rows[range.clone()], &self.term_values[range]))
+    }
+
+    /// G v.
+    pub(super) fn times(&self, v: &[f64]) -> Vec<f64> {
+        let mut product = v[self.n_columns()..].to_vec();
+        for ((rows, coefficients), value) in self.terms().zip(v) {
+            for (row, coefficient) in rows.iter().zip(coefficients) {
+                product[*row] += coefficient * value;
+            }
+        }
+        product
+    }
+
+    /// Gᵀ y.
+    pub(super) fn transposed(&self, y: &[f64]) -> Vec<f64> {
+        let dot = |(rows, values): (&[usize], &[f64])| {
+            rows.iter().zip(values).map(|(row, value)| value * y[*row]).sum::<f64>()
+        };
+        let mut product = Vec::with_capacity(self.n_columns() + self.n_rows);
+        product.extend(self.terms().map(dot));
+        product.extend_from_slice(y);
+        product
+    }
+
+    /// Solves the normal equations for a right-hand side. Rows that nearly say the same leave a factor few digits: what
+    /// it misses is solved for once more.
+    pub(super) fn solve(&self, factor: &Factor, diagonal: &[f64], right: &[f64]) -> Vec<f64> {
+        let missed = |y: &[f64]| {
+            let mut scaled = self.transposed(y);
+            scaled.iter_mut().zip(diagonal).for_each(|(value, entry)| *value *= entry);
+            let mut missed = self.times(&scaled);
+            missed.iter_mut().zip(right).for_each(|(reached, right)| *reached = right - *reached);
+            missed
+        };
+        let size = |values: &[f64]| values.iter().map(|value| value.abs()).fold(0.0, f64::max);
+        let first = factor.solve(right);
+        let left = missed(&first);
+        let better: Vec<f64> = first.iter().zip(factor.solve(&left)).map(|(y, more)| y + more).collect();
+        if size(&missed(&better)) < size(&left) { better } else { first }
+    }
+}

@@ -1,0 +1,86 @@
+//! Separable: an interior-point method for sums of logarithms, roots and inverses of linear forms, however unlike their
+//! sizes.
+//!
+//! A cone that says y ≤ log u, y² ≤ u or y·u ≥ 1 is a function of one number u. As a cone it ties the sizes of its entries
+//! together: ‖(2, y − u)‖ ≤ y + u of a y = 1e4 and a u = 1e-4 says nothing in double precision. Here y is left out, and
+//! what remains is a program with a separable convex objective and rows (see `form`), for programs of any structure whose
+//! cones are such curves, each of a column of its own; others are declined.
+//!
+//! Method: infeasible primal-dual path following, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992), on v·z = μ·w
+//! for columns and slacks, w following what a column's jobs are worth, so that jobs unlike by orders of magnitude settle
+//! together. For the argument u of a function with slope ± κ·u^(−p) and multiplier λ the product is another one:
+//!
+//!   z·u^p = κ·λ        Newton on its logarithm:   Δz/z + p·Δu/u − Δλ/λ = log(κ·λ / (z·u^p))
+//!
+//! which no unit of u changes. Where y is in rows, λ belongs to s = |y − F(u)| with s·λ = μ, and F(u) is put in place of y.
+//! Steps solve normal equations (see `normal`) with p·z/u on the diagonal of u.
+//!
+//! Duals of cones follow from λ and z in closed form. Nothing here vouches for an answer: a certificate does.
+
+mod curve;
+mod form;
+mod path;
+
+use crate::program::Program;
+use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
+use crate::solver::intake::admit;
+use crate::solver::scaling::Scaled;
+use form::Form;
+use path::{End, Path};
+
+const NAME: &str = "separable";
+
+/// Residuals and relative gap within which a path that got stuck counts as inaccurate, not failed.
+const CLOSE: f64 = 1e-5;
+
+/// The separable backend.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Separable;
+
+impl Backend for Separable {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn supports(&self, feature: Feature) -> bool {
+        match feature {
+            Feature::ExponentialCones
+            | Feature::SecondOrderCones
+            | Feature::Duals
+            | Feature::InteriorSolutions => true,
+            Feature::VertexSolutions | Feature::WarmStart | Feature::AnyStructure => false,
+        }
+    }
+
+    fn solve(
+        &mut self,
+        program: &Program,
+        limits: &Limits,
+        _warm: Option<&WarmStart>,
+    ) -> Result<Solution, SolveError> {
+        if let Some(answer) = admit(self, program)? {
+            return Ok(answer);
+        }
+        let declined = |reason: &str| SolveError::Declined { backend: NAME, reason: reason.to_owned() };
+        if program.is_linear() {
+            return Err(declined("the program is linear"));
+        }
+        let scaled = Scaled::of(program);
+        let form = Form::of(&scaled.program).map_err(declined)?;
+        let mut path = Path::start(&form);
+        let end = path.follow(limits);
+        let mut answer = form.read(&scaled.program, path.columns(), path.prices());
+        answer.iterations = u64::from(path.steps());
+        answer.termination = match end {
+            End::TimeLimit => Termination::TimeLimit,
+            End::IterationLimit => Termination::IterationLimit,
+            End::Off(off) if off <= limits.tolerance => Termination::Optimal,
+            End::Off(off) if off <= CLOSE => Termination::Inaccurate,
+            End::Off(_) => Termination::Failed,
+        };
+        Ok(scaled.recover(program, answer))
+    }
+}
+
+#[cfg(test)]
+mod tests;

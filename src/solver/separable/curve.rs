@@ -1,0 +1,144 @@
+//! Cones that say that a column is below a concave function of a linear form, or above a convex one.
+//!
+//!   logarithm    α·y + β ≤ γ·log(u/γ)     (α·y + β, γ, u) in the exponential cone
+//!   root         α·y + β ≤ √(c·u)         a·b ≥ m² with a = c, b = u, m = α·y + β
+//!   inverse      α·y + β ≥ m²/u           a·b ≥ m² with a = α·y + β, b = u
+//!
+//! where (t, m, d) in the second-order cone is a·b ≥ m² with a = t + d and b = t − d. The slope of each is ± κ·u^(−p).
+
+use crate::program::{Affine, Cone, ConeKind};
+
+/// Rounding of sums of multipliers, relative to the larger.
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
+
+/// Which function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// γ·log(u/γ).
+    Logarithm { scale: f64 },
+    /// √(c·u); is u the sum t + d?
+    Root { factor: f64, is_sum: bool },
+    /// m²/u; is u the sum t + d?
+    Inverse { root: f64, is_sum: bool },
+}
+
+impl Shape {
+    /// The function's value.
+    pub(super) fn value(self, u: f64) -> f64 {
+        match self {
+            Self::Logarithm { scale } => scale * (u / scale).ln(),
+            Self::Root { factor, .. } => (factor * u).sqrt(),
+            Self::Inverse { root, .. } => root * root / u,
+        }
+    }
+
+    /// The size of its slope, κ·u^(−p).
+    pub(super) fn slope(self, u: f64) -> f64 {
+        match self {
+            Self::Logarithm { scale } => scale / u,
+            Self::Root { factor, .. } => 0.5 * (factor / u).sqrt(),
+            Self::Inverse { root, .. } => root / u * (root / u),
+        }
+    }
+
+    /// p.
+    pub(super) fn power(self) -> f64 {
+        match self {
+            Self::Logarithm { .. } => 1.0,
+            Self::Root { .. } => 0.5,
+            Self::Inverse { .. } => 2.0,
+        }
+    }
+
+    /// +1 if the column is above the function, which falls; −1 if it is below, and the function rises.
+    pub(super) fn side(self) -> f64 {
+        if matches!(self, Self::Inverse { .. }) { 1.0 } else { -1.0 }
+    }
+
+    /// The multipliers of the cone's entries that give its column's form the multiplier ∓λ and u the multiplier `w`, both
+    /// positive, of a maximization.
+    pub(super) fn duals(self, lambda: f64, w: f64) -> Vec<f64> {
+        let of_product =
+            |sum: f64, middle: f64, difference: f64| vec![sum + difference, middle, sum - difference];
+        match self {
+            Self::Logarithm { .. } => vec![-lambda, -lambda * (1.0 + (w / lambda).ln()), w],
+            Self::Root { is_sum, .. } => {
+                let other = lambda / (4.0 * w) * lambda;
+                let (sum, difference) = if is_sum { (w, other) } else { (other, w) };
+                of_product(sum, -lambda, difference)
+            }
+            Self::Inverse { root, is_sum } => {
+                // Their sum and difference are rounded to parts of the larger; what y has must not end above λ.
+                let lambda = (lambda - ROUNDING * (lambda + w)).max(lambda / 2.0);
+                let (sum, difference) = if is_sum { (w, lambda) } else { (lambda, w) };
+                of_product(sum, -2.0 * root.signum() * lambda.sqrt() * w.sqrt(), difference)
+            }
+        }
+    }
+}
+
+/// A cone as a curve.
+#[derive(Clone, Debug)]
+pub(super) struct Curve {
+    pub(super) shape: Shape,
+    /// The column y.
+    pub(super) column: usize,
+    /// α > 0.
+    pub(super) factor: f64,
+    /// β.
+    pub(super) constant: f64,
+    /// u.
+    pub(super) form: Affine,
+}
+
+impl Curve {
+    /// The curves that a cone may be; none for a cone of another form. Two where either of two columns may be y.
+    pub(super) fn of(cone: &Cone) -> Vec<Self> {
+        match (cone.kind, cone.entries.as_slice()) {
+            (ConeKind::Exponential, [y, scale, u]) if scale.terms.is_empty() && scale.constant > 0.0 => {
+                Self::with(Shape::Logarithm { scale: scale.constant }, y, u).into_iter().collect()
+            }
+            (ConeKind::SecondOrder, [t, middle, d]) => {
+                let (sum, difference) = (combined(t, d, 1.0), combined(t, d, -1.0));
+                let sides = [(&sum, &difference, true), (&difference, &sum, false)];
+                let curve = |(u, other, is_sum): (&Affine, &Affine, bool)| {
+                    if middle.terms.is_empty() && middle.constant != 0.0 {
+                        Self::with(Shape::Inverse { root: middle.constant, is_sum }, other, u)
+                    } else if other.terms.is_empty() && other.constant > 0.0 {
+                        Self::with(Shape::Root { factor: other.constant, is_sum }, middle, u)
+                    } else {
+                        None
+                    }
+                };
+                sides.into_iter().filter_map(curve).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn with(shape: Shape, y: &Affine, u: &Affine) -> Option<Self> {
+        let [(column, factor)] = y.terms[..] else { return None };
+        let separate = u.terms.iter().all(|(other, _)| *other != column);
+        (factor > 0.0 && separate && !u.terms.is_empty()).then(|| Self {
+            shape,
+            column,
+            factor,
+            constant: y.constant,
+            form: u.clone(),
+        })
+    }
+}
+
+/// one + sign · other, without what cancels.
+fn combined(one: &Affine, other: &Affine, sign: f64) -> Affine {
+    let mut terms = one.terms.clone();
+    terms.extend(other.terms.iter().map(|&(column, value)| (column, sign * value)));
+    terms.sort_by_key(|(column, _)| *column);
+    terms.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 += if same { next.1 } else { 0.0 };
+        same
+    });
+    terms.retain(|(_, value)| *value != 0.0);
+    Affine { constant: one.constant + sign * other.constant, terms }
+}
