@@ -12,6 +12,7 @@ use crate::cli::exit::Failure;
 #[command(after_help = "\
 Example:
   apportion train training.yaml --out trained/
+  apportion train training.yaml --set seed=2 --set actor_critic.critic=false --out without-critic/
 
 The folder gets curve.csv (one line an update), checkpoint.safetensors (to go on from; running the command again does)
 and best.safetensors (the weights that did best in validation, for use).")]
@@ -22,6 +23,9 @@ pub struct TrainArguments {
     /// Where to keep curve, checkpoint and weights
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
+    /// Put another value in place of the document's: FIELD is a path as in `ppo.n_steps`, VALUE is YAML
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<String>,
     /// Updates between checkpoints
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     checkpoint_every: u64,
@@ -46,6 +50,9 @@ mod training {
     use std::ops::ControlFlow;
     use std::path::PathBuf;
     use std::sync::Arc;
+
+    use serde::Deserialize as _;
+    use serde_json::Value;
 
     use super::{Failure, Session, TrainArguments};
     use crate::catalog::Catalog;
@@ -80,12 +87,44 @@ mod training {
     /// If the document or a checkpoint is at fault, the training diverges, or a file cannot be written.
     pub(in crate::cli) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
         let source = Source::load(&arguments.training)?;
-        let spec: TrainingSpec = source.parse_format(FORMAT)?;
+        let spec = changed(source.parse_format(FORMAT)?, &arguments.set)?;
         let system = System::new(&spec.system, &spec.world).map_err(|error| {
             let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
             source.error_at(place, error.to_string(), None)
         })?;
         Job { arguments, session, source, spec, system }.run()
+    }
+
+    /// The document with other values in place of some of its own.
+    fn changed(spec: TrainingSpec, changes: &[String]) -> Result<TrainingSpec, Failure> {
+        if changes.is_empty() {
+            return Ok(spec);
+        }
+        let bug = |error: serde_json::Error| Failure::Bug { message: error.to_string() };
+        let mut document = serde_json::to_value(&spec).map_err(bug)?;
+        for change in changes {
+            let fault = |message: String| Failure::usage(format!("`--set {change}`: {message}"), None);
+            let (field, text) = change
+                .split_once('=')
+                .filter(|(field, _)| !field.is_empty())
+                .ok_or_else(|| fault("expected FIELD=VALUE, as in `seed=2`".to_owned()))?;
+            let value: Value =
+                Source::new("value", text).parse().map_err(|error| fault(error.to_string()))?;
+            let mut at = &mut document;
+            for key in field.split('.') {
+                if at.is_null() {
+                    *at = Value::Object(serde_json::Map::new());
+                }
+                let Value::Object(fields) = at else {
+                    return Err(fault(format!("there is nothing above `{key}` that has fields")));
+                };
+                at = fields.entry(key).or_insert(Value::Null);
+            }
+            *at = value;
+            // One after another, so that the one at fault is named.
+            let _ = TrainingSpec::deserialize(&document).map_err(|error| fault(error.to_string()))?;
+        }
+        TrainingSpec::deserialize(document).map_err(bug)
     }
 
     impl Job<'_> {

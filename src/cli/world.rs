@@ -1,12 +1,20 @@
 //! `apportion world`: the worlds in which learned schedulers live, under their baselines and controls.
 
 mod dual_agent;
+mod learned;
+
+use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rayon::prelude::*;
 
 use crate::cli::Session;
 use crate::cli::exit::Failure;
+use crate::cli::world::learned::Learned;
+use crate::learning::deepshare::{DeepShareEnvironment, Workloads};
+use crate::learning::dl2::{Dl2Environment, Dl2EnvironmentOptions, Dl2World};
+use crate::learning::environment::Environment as _;
+use crate::learning::system::DeepShareWorld;
 use crate::report::{Cell, Table};
 use crate::spec::Source;
 use crate::spec::deepshare_trace::read_deepshare_trace;
@@ -14,7 +22,7 @@ use crate::throughput::elastic::{ElasticThroughputs, Extrapolation, SurfaceOptio
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{self, DeepSharePolicy, DeepShareSpeeds, Fidelity, Mix, PolicyName};
 use crate::world::dl2::{self, Dl2Options, Dl2Policy, Dl2Rule, Dl2Speeds, SpeedModel, SpeedOptions};
-use crate::world::{Summary, WorldError, WorldJob, run as run_world};
+use crate::world::{Summary, WorldJob, run as run_world};
 
 /// `apportion world`.
 #[derive(Args, Debug)]
@@ -23,6 +31,7 @@ Example:
   apportion world deepshare --policy las --policy greedy_gain_0.4 --traces 5
   apportion world deepshare traces/simulate/trace0 --fidelity corrected --format csv
   apportion world dl2 --traces 10 --arrivals poisson --fidelity released
+  apportion world dl2 --policy optimus --policy drf --weights dl2_world --weights trained/best.safetensors
   apportion world dual-agent --traces 30 --policy srtf/oracle --policy las/best_fit")]
 pub struct WorldArguments {
     #[command(subcommand)]
@@ -56,6 +65,9 @@ struct DeepShareArguments {
     /// Which policies; all by default
     #[arg(long, value_name = "NAME", value_parser = deepshare::parse_named)]
     policy: Vec<(&'static str, PolicyName)>,
+    /// Trained weights to add: a name that ships with the program, or a file; a row alone, a row as a hybrid
+    #[arg(long, value_name = "NAME|FILE")]
+    weights: Vec<String>,
     /// Which of the published simulator's ways to keep
     #[arg(long, value_enum, default_value = "released", value_name = "NAME")]
     fidelity: FidelityName,
@@ -101,6 +113,9 @@ struct Dl2Arguments {
     /// Which policies; all by default
     #[arg(long, value_name = "NAME", value_parser = dl2::parse_named)]
     policy: Vec<(&'static str, Dl2Rule)>,
+    /// Trained weights to add: a name that ships with the program, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    weights: Vec<String>,
     /// How many workloads to draw
     #[arg(long, value_name = "N", default_value_t = 1)]
     traces: u64,
@@ -154,6 +169,13 @@ pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), F
     }
 }
 
+/// What plays in DeepShare's world.
+#[derive(Debug)]
+enum DeepSharePlayer {
+    Rule(PolicyName),
+    Learned { learned: Learned, masked: bool, hybrid: bool },
+}
+
 fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<(), Failure> {
     let tables = SpreadThroughputs::deepshare();
     let fidelity = match arguments.fidelity {
@@ -161,29 +183,125 @@ fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<()
         FidelityName::Corrected => Fidelity::CORRECTED,
     };
     let workloads = deepshare_workloads(arguments, &tables)?;
+    let players = deepshare_players(arguments)?;
+    let in_use = |learned: &Learned, (masked, hybrid), jobs: &[WorldJob]| {
+        let options = DeepShareWorld::default().options().in_use(hybrid);
+        let options = deepshare::EpisodeOptions { fidelity, ..options };
+        let workloads = Workloads::Listed(vec![jobs.to_vec()]);
+        let made = DeepShareEnvironment::new(Arc::clone(&tables), workloads, options, masked, STEPS_MAX);
+        let made = made.map_err(|error| Failure::Bug { message: error.to_string() })?;
+        learned.check_fits(made.spaces(), "deepshare").map(|()| made)
+    };
+    for (_, player) in &players {
+        if let DeepSharePlayer::Learned { learned, masked, hybrid } = player {
+            in_use(learned, (*masked, *hybrid), &[])?;
+        }
+    }
+    let play = |player: &DeepSharePlayer, jobs: &[WorldJob], seed: u64| match player {
+        DeepSharePlayer::Rule(rule) => {
+            let mut world = deepshare::world(&tables, fidelity, rule.after_round());
+            let mut speeds = DeepShareSpeeds::new(&tables, fidelity);
+            let mut policy = DeepSharePolicy::new(*rule, speeds.clone(), fidelity, seed);
+            world.reset(jobs);
+            let summary = run_world(&mut world, &mut speeds, &mut policy, deepshare::LIMITS);
+            summary.map_err(|error| error.to_string())
+        }
+        DeepSharePlayer::Learned { learned, masked, hybrid } => {
+            let mut environment =
+                in_use(learned, (*masked, *hybrid), jobs).map_err(|failure| failure.to_string())?;
+            environment.play(&*learned.actor, learned.choice, seed)
+        }
+    };
+    let runs = play_all(&players, &workloads, arguments.seed, play)?;
+    let table = table_of(&players, &workloads, &runs, arguments.per_trace, DEEPSHARE_COLUMNS);
+    session.output.table(&table)
+}
+
+fn deepshare_players(arguments: &DeepShareArguments) -> Result<Vec<(String, DeepSharePlayer)>, Failure> {
     let policies =
         if arguments.policy.is_empty() { deepshare::all().collect() } else { arguments.policy.clone() };
-    let play = |policy: PolicyName, jobs: &[WorldJob], seed: u64| {
-        let mut world = deepshare::world(&tables, fidelity, policy.after_round());
-        let mut speeds = DeepShareSpeeds::new(&tables, fidelity);
-        let mut policy = DeepSharePolicy::new(policy, speeds.clone(), fidelity, seed);
-        world.reset(jobs);
-        run_world(&mut world, &mut speeds, &mut policy, deepshare::LIMITS)
-    };
-    let runs = play_all(&policies, &workloads, arguments.seed, play)?;
-    let table = table_of(&policies, &workloads, &runs, arguments.per_trace, DEEPSHARE_COLUMNS);
-    session.output.table(&table)
+    let rule = |(name, rule): (&str, PolicyName)| (name.to_owned(), DeepSharePlayer::Rule(rule));
+    let mut players: Vec<_> = policies.into_iter().map(rule).collect();
+    for weights in &arguments.weights {
+        let learned = Learned::load(weights, "deepshare")?;
+        let masked = learned.world::<DeepShareWorld>("deepshare")?.masked;
+        for (suffix, hybrid) in [("", false), ("/hybrid", true)] {
+            let name = format!("{}{suffix}", learned.name);
+            players.push((name, DeepSharePlayer::Learned { learned: learned.clone(), masked, hybrid }));
+        }
+    }
+    Ok(players)
+}
+
+/// What plays in DL2's world.
+#[derive(Debug)]
+enum Dl2Player {
+    Rule(Dl2Rule),
+    Learned { learned: Learned, environment: Box<Dl2Environment> },
 }
 
 fn run_dl2(arguments: &Dl2Arguments, session: &Session) -> Result<(), Failure> {
     let tables = ElasticThroughputs::dl2();
     let workloads = dl2_workloads(arguments, &tables)?;
+    let options = dl2_speeds(arguments);
+    let players = dl2_players(arguments, &tables, options)?;
+    let cluster = dl2_cluster(arguments);
+    let speeds = Dl2Speeds::new(&tables, options)
+        .map_err(|error| Failure::Bug { message: format!("the embedded speeds: {error}") })?;
+    let play = |player: &Dl2Player, jobs: &[WorldJob], seed: u64| match player {
+        Dl2Player::Rule(rule) => {
+            let mut world = dl2::world(&tables, cluster);
+            let mut policy = Dl2Policy::new(*rule, speeds.clone(), cluster.tasks_max, seed);
+            world.reset(jobs);
+            run_world(&mut world, &mut speeds.clone(), &mut policy, dl2::LIMITS)
+                .map_err(|error| error.to_string())
+        }
+        // The workload of the seed, as above: its environment draws it by the same options.
+        Dl2Player::Learned { learned, environment } => {
+            environment.clone().play(&*learned.actor, learned.choice, seed)
+        }
+    };
+    let runs = play_all(&players, &workloads, arguments.seed, play)?;
+    let table = table_of(&players, &workloads, &runs, arguments.per_trace, DL2_COLUMNS);
+    session.output.table(&table)
+}
+
+fn dl2_players(
+    arguments: &Dl2Arguments,
+    tables: &Arc<ElasticThroughputs>,
+    speeds: SpeedOptions,
+) -> Result<Vec<(String, Dl2Player)>, Failure> {
     let policies = if arguments.policy.is_empty() { dl2::all().collect() } else { arguments.policy.clone() };
-    let cluster = Dl2Options {
+    let rule = |(name, rule): (&str, Dl2Rule)| (name.to_owned(), Dl2Player::Rule(rule));
+    let mut players: Vec<_> = policies.into_iter().map(rule).collect();
+    for weights in &arguments.weights {
+        let learned = Learned::load(weights, "dl2")?;
+        let trained_in = learned.world::<Dl2World>("dl2")?.options();
+        let options = Dl2EnvironmentOptions {
+            episode: dl2::EpisodeOptions { cluster: dl2_cluster(arguments), ..trained_in.episode },
+            speeds,
+            workload: dl2_workload(arguments),
+            step_limit: STEPS_MAX,
+            ..trained_in
+        };
+        let environment = Dl2Environment::new(Arc::clone(tables), options)
+            .map_err(|error| Failure::Bug { message: error.to_string() })?;
+        learned.check_fits(environment.spaces(), "dl2")?;
+        let environment = Box::new(environment);
+        players.push((learned.name.clone(), Dl2Player::Learned { learned, environment }));
+    }
+    Ok(players)
+}
+
+fn dl2_cluster(arguments: &Dl2Arguments) -> Dl2Options {
+    Dl2Options {
         n_servers: usize::from(arguments.servers),
         tasks_max: arguments.tasks,
         parameter_server_slots: arguments.parameter_server_slots,
-    };
+    }
+}
+
+fn dl2_speeds(arguments: &Dl2Arguments) -> SpeedOptions {
     let mut surface = match arguments.fidelity {
         FidelityName::Released => SurfaceOptions::RELEASED,
         FidelityName::Corrected => SurfaceOptions::CORRECTED,
@@ -194,22 +312,11 @@ fn run_dl2(arguments: &Dl2Arguments, session: &Session) -> Result<(), Failure> {
         Some(ExtrapolationName::Rbf) => Extrapolation::Rbf,
     };
     let model = if arguments.analytic { SpeedModel::Analytic } else { SpeedModel::Measured(surface) };
-    let options = SpeedOptions { model, error: 0.0, seed: arguments.seed, tasks_max: arguments.tasks };
-    let speeds = Dl2Speeds::new(&tables, options)
-        .map_err(|error| Failure::Bug { message: format!("the embedded speeds: {error}") })?;
-    let play = |rule: Dl2Rule, jobs: &[WorldJob], seed: u64| {
-        let mut world = dl2::world(&tables, cluster);
-        let mut policy = Dl2Policy::new(rule, speeds.clone(), cluster.tasks_max, seed);
-        world.reset(jobs);
-        run_world(&mut world, &mut speeds.clone(), &mut policy, dl2::LIMITS)
-    };
-    let runs = play_all(&policies, &workloads, arguments.seed, play)?;
-    let table = table_of(&policies, &workloads, &runs, arguments.per_trace, DL2_COLUMNS);
-    session.output.table(&table)
+    SpeedOptions { model, error: 0.0, seed: arguments.seed, tasks_max: arguments.tasks }
 }
 
-fn dl2_workloads(arguments: &Dl2Arguments, tables: &ElasticThroughputs) -> Result<Vec<Workload>, Failure> {
-    let options = dl2::WorkloadOptions {
+fn dl2_workload(arguments: &Dl2Arguments) -> dl2::WorkloadOptions {
+    dl2::WorkloadOptions {
         n_jobs: arguments.jobs,
         arrivals: match arguments.arrivals {
             ArrivalsName::Google => dl2::Arrivals::Google,
@@ -219,7 +326,11 @@ fn dl2_workloads(arguments: &Dl2Arguments, tables: &ElasticThroughputs) -> Resul
         rate: arguments.rate,
         epochs_max: arguments.epochs,
         ..dl2::WorkloadOptions::default()
-    };
+    }
+}
+
+fn dl2_workloads(arguments: &Dl2Arguments, tables: &ElasticThroughputs) -> Result<Vec<Workload>, Failure> {
+    let options = dl2_workload(arguments);
     let seeds = (0..arguments.traces).map(|index| arguments.seed.wrapping_add(index));
     let drawn = seeds.map(|seed| {
         let jobs = dl2::generate(tables, &options, seed);
@@ -227,6 +338,9 @@ fn dl2_workloads(arguments: &Dl2Arguments, tables: &ElasticThroughputs) -> Resul
     });
     drawn.collect()
 }
+
+/// Decisions after which a learned policy is given up.
+const STEPS_MAX: u64 = 1_000_000;
 
 type Workload = (String, Vec<WorldJob>);
 
@@ -258,21 +372,21 @@ fn deepshare_workloads(
 }
 
 /// Plays every policy on every workload, on all cores: [policy × workload].
-fn play_all<P: Copy + Sync>(
-    policies: &[(&'static str, P)],
+fn play_all<P: Sync>(
+    players: &[(String, P)],
     workloads: &[Workload],
     seed: u64,
-    play: impl Fn(P, &[WorldJob], u64) -> Result<Summary, WorldError> + Sync,
+    play: impl Fn(&P, &[WorldJob], u64) -> Result<Summary, String> + Sync,
 ) -> Result<Vec<Vec<Summary>>, Failure> {
-    let pairs: Vec<(usize, usize)> = (0..policies.len())
-        .flat_map(|policy| (0..workloads.len()).map(move |workload| (policy, workload)))
+    let pairs: Vec<(usize, usize)> = (0..players.len())
+        .flat_map(|player| (0..workloads.len()).map(move |workload| (player, workload)))
         .collect();
     let played: Vec<Result<Summary, Failure>> = pairs
         .par_iter()
-        .map(|&(policy, workload)| {
-            let (name, rule) = policies[policy];
+        .map(|&(player, workload)| {
+            let (name, player) = &players[player];
             let (trace, jobs) = &workloads[workload];
-            play(rule, jobs, seed.wrapping_add(workload as u64))
+            play(player, jobs, seed.wrapping_add(workload as u64))
                 .map_err(|error| Failure::Limit { message: format!("{name} on {trace}: {error}") })
         })
         .collect();
@@ -284,7 +398,7 @@ fn play_all<P: Copy + Sync>(
 type Column = (&'static str, fn(&Summary) -> Cell);
 
 fn table_of<P>(
-    policies: &[(&'static str, P)],
+    players: &[(String, P)],
     workloads: &[Workload],
     runs: &[Vec<Summary>],
     per_trace: bool,
@@ -293,15 +407,15 @@ fn table_of<P>(
     let first = if per_trace { &["policy", "trace"][..] } else { &["policy"][..] };
     let mut table = Table::new(first.iter().copied().chain(columns.iter().map(|(name, _)| *name)));
     let cells = |summary: &Summary| columns.iter().map(|(_, cell)| cell(summary)).collect::<Vec<_>>();
-    for ((name, _), runs) in policies.iter().zip(runs) {
+    for ((name, _), runs) in players.iter().zip(runs) {
         if per_trace {
             for ((trace, _), summary) in workloads.iter().zip(runs) {
-                let mut row = vec![Cell::from(*name), Cell::from(trace.as_str())];
+                let mut row = vec![Cell::from(name.as_str()), Cell::from(trace.as_str())];
                 row.extend(cells(summary));
                 table.push(row);
             }
         } else {
-            let mut row = vec![Cell::from(*name)];
+            let mut row = vec![Cell::from(name.as_str())];
             row.extend(cells(&Summary::mean(runs)));
             table.push(row);
         }

@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
+use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Space, Status, Transition};
+use super::evaluation::play;
+use super::vectorized::Finished;
 use crate::throughput::spread::SpreadThroughputs;
-use crate::world::WorldJob;
 use crate::world::deepshare::{
     DeepShareEpisode, EpisodeOptions, Mix, N_ACTIONS, OBSERVATION_LEN, WorkloadError, generate, mask, observe,
 };
+use crate::world::{Summary, WorldJob};
 
 /// What episodes are of.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,9 +59,36 @@ impl DeepShareEnvironment {
         Ok(Self { tables, workloads, options, masks, step_limit, spaces, episode, n_steps: 0, status: None })
     }
 
+    /// The same as policies are used: see [`EpisodeOptions::in_use`].
+    #[must_use]
+    pub fn in_use(&self, hybrid: bool) -> Self {
+        let options = self.options.in_use(hybrid);
+        let episode = DeepShareEpisode::new(&self.tables, options);
+        Self { options, episode, status: None, ..self.clone() }
+    }
+
     /// The episode as it is.
     pub fn episode(&self) -> &DeepShareEpisode {
         &self.episode
+    }
+
+    /// Plays the episode of a seed. The return is the mean reward of a round: a sum would favour long episodes.
+    pub(super) fn judge(mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Finished, String> {
+        let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
+        let n_rounds = self.episode.world().round().max(1);
+        Ok(Finished { total_reward: played.total_reward / n_rounds as f64, ..played })
+    }
+
+    /// Plays the episode of a seed to its end: what became of its jobs.
+    ///
+    /// # Errors
+    /// If jobs are left over at the step limit.
+    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, String> {
+        let played = play(self, actor, choice, seed).map_err(|error| error.to_string())?;
+        match played.status {
+            Status::Terminated => Ok(self.episode.world().summary()),
+            _ => Err(format!("jobs were left over after {} decisions", played.n_steps)),
+        }
     }
 
     fn allowed(&self) -> [bool; N_ACTIONS] {
@@ -126,6 +156,7 @@ impl Environment for DeepShareEnvironment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learning::actor::UniformActor;
     use crate::learning::checker::{CheckOptions, check};
     use crate::world::deepshare::{DecisionsPerRound, Fidelity};
 
@@ -153,5 +184,36 @@ mod tests {
             assert_eq!(report.n_terminated, 3);
             check(|| make(20), CheckOptions { n_episodes: 1, ..CheckOptions::default() }).assert_passed();
         }
+    }
+
+    #[test]
+    fn an_actor_is_judged_by_its_rounds_and_used_until_nothing_is_valid() {
+        let options = EpisodeOptions {
+            fidelity: Fidelity::CORRECTED,
+            decisions: DecisionsPerRound::One,
+            hybrid: false,
+            preempts_first: true,
+            contention_weight: 0.0,
+            utilization_weight: 1.0,
+        };
+        let tables = SpreadThroughputs::deepshare();
+        let workloads = Workloads::Drawn(Mix::Equal, 12);
+        let mut trained_in = DeepShareEnvironment::new(tables, workloads, options, false, 5_000).unwrap();
+        let [base, hybrid] = [false, true].map(|hybrid| trained_in.in_use(hybrid));
+        let judged = base.clone().judge(&UniformActor, Choice::Sampled, 3).unwrap();
+        assert!(
+            judged.total_reward > 0.0 && judged.total_reward < 1.0,
+            "a part of the accelerators: {judged:?}"
+        );
+        let [alone, base, hybrid] = [&mut trained_in, &mut base.clone(), &mut hybrid.clone()]
+            .map(|environment| environment.play(&UniformActor, Choice::Sampled, 3).unwrap());
+        assert_eq!((alone.n_done, base.n_done, hybrid.n_done), (12, 12, 12));
+        assert!(alone.makespan_s > base.makespan_s && base.makespan_s > hybrid.makespan_s);
+        let cut = EpisodeOptions { ..options }.in_use(false);
+        let tables = SpreadThroughputs::deepshare();
+        let mut cut =
+            DeepShareEnvironment::new(tables, Workloads::Drawn(Mix::Equal, 12), cut, false, 9).unwrap();
+        let error = cut.play(&UniformActor, Choice::Sampled, 3).unwrap_err();
+        assert_eq!(error, "jobs were left over after 9 decisions");
     }
 }

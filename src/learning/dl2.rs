@@ -10,11 +10,13 @@ use super::evaluation::play;
 use super::vectorized::Finished;
 use crate::throughput::ThroughputsError;
 use crate::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
-use crate::world::WorldPolicy as _;
+use crate::workload::random::{SeedStreams, Stream};
 use crate::world::dl2::{
-    Arrivals, Dl2Episode, Dl2Options, Dl2Policy, Dl2Speeds, EpisodeOptions, ObservationKind, RewardKind,
-    SLOT_S, SpeedModel, SpeedOptions, Window, WorkloadError, WorkloadOptions, generate, parse_named, world,
+    Arrivals, Dl2Episode, Dl2Options, Dl2Policy, Dl2Rule, Dl2Speeds, EpisodeOptions, ObservationKind,
+    RewardKind, SLOT_S, SpeedModel, SpeedOptions, Window, WorkloadError, WorkloadOptions, generate,
+    parse_named, world,
 };
+use crate::world::{Summary, WorldPolicy as _};
 
 /// What an environment is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,6 +93,18 @@ impl Dl2Environment {
         let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
         let completion_s = self.episode.world().summary().completion_s;
         Ok(Finished { total_reward: -completion_s / SLOT_S, ..played })
+    }
+
+    /// Plays the episode of a seed to its end: what became of its jobs.
+    ///
+    /// # Errors
+    /// If jobs are left over at the step limit.
+    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, String> {
+        let played = play(self, actor, choice, seed).map_err(|error| error.to_string())?;
+        match played.status {
+            Status::Terminated => Ok(self.episode.world().summary()),
+            _ => Err(format!("jobs were left over after {} decisions", played.n_steps)),
+        }
     }
 }
 
@@ -207,9 +221,14 @@ impl Dl2World {
                 return Err(format!("`{field}` is 0, expected a whole number above 0"));
             }
         }
+        Dl2Environment::new(Arc::clone(tables), self.options()).map_err(|error| error.to_string())
+    }
+
+    /// The same as an environment takes it.
+    pub fn options(&self) -> Dl2EnvironmentOptions {
         let surface = if self.released { SurfaceOptions::RELEASED } else { SurfaceOptions::CORRECTED };
         let (tasks_max, n_window) = (self.tasks, self.window);
-        let options = Dl2EnvironmentOptions {
+        Dl2EnvironmentOptions {
             episode: EpisodeOptions {
                 cluster: Dl2Options { n_servers: self.servers, tasks_max, ..Dl2Options::default() },
                 starting_bundle: self.starting_bundle,
@@ -226,13 +245,13 @@ impl Dl2World {
             observation: self.observation,
             n_window,
             step_limit: self.step_limit,
-        };
-        Dl2Environment::new(Arc::clone(tables), options).map_err(|error| error.to_string())
+        }
     }
 }
 
 /// Plays the episode of a seed as a rule of the world decides, and shows what was seen, what was allowed and what was
-/// done. What the rule gives to jobs that are not seen is shown as nothing.
+/// done, as the published trainer records it: columns shuffled each time, and bundles of DRF, FIFO and SRTF as a worker,
+/// then a parameter server. What the rule gives to jobs that are not seen is shown as nothing.
 ///
 /// # Errors
 /// If there is no such rule.
@@ -243,24 +262,63 @@ pub fn demonstrate_rule(
     show: &mut Show<'_>,
 ) -> Result<(), String> {
     let (_, rule) = parse_named(rule)?;
+    let splits = matches!(rule, Dl2Rule::Drf(_) | Dl2Rule::Fifo | Dl2Rule::Srtf);
     let tasks_max = environment.options.episode.cluster.tasks_max;
     let speeds = Dl2Speeds::new(&environment.tables, environment.options.speeds);
     let mut policy = Dl2Policy::new(rule, speeds.map_err(|error| error.to_string())?, tasks_max, seed);
     let (length, n_actions) = (environment.spaces[0].observation_length(), environment.spaces[0].n_actions);
     let (mut seen, mut mask) = (vec![0.0; length], vec![false; n_actions]);
+    let mut columns = Columns::new(environment.options.n_window, seed);
     environment.reset(seed);
     policy.begin(environment.episode.world());
+    let mut other_half = None;
     loop {
         environment.observe(&mut seen, &mut mask);
-        let action = policy.next_action(environment.episode.world(), environment.episode.window());
-        let action = if mask[action] { action } else { n_actions - 1 };
-        show(0, &seen, &mask, action);
+        let action = other_half
+            .take()
+            .unwrap_or_else(|| policy.next_action(environment.episode.world(), environment.episode.window()));
+        let mut action = if mask[action] { action } else { n_actions - 1 };
+        if splits && action + 1 < n_actions && action % 3 == 2 {
+            // The job stays in its column, for it does not have the most of either role.
+            (action, other_half) = (action - 2, Some(action - 1));
+        }
+        columns.show(&seen, &mask, action, show);
         match environment.step(action) {
             Ok(transition) if transition.status != Status::Running => return Ok(()),
-            Ok(transition) if transition.rounds > 0 => policy.begin(environment.episode.world()),
+            Ok(transition) if transition.rounds > 0 => {
+                other_half = None;
+                policy.begin(environment.episode.world());
+            }
             Ok(_) => {}
             Err(refused) => return Err(refused.to_string()),
         }
+    }
+}
+
+/// Shows examples with the columns of the window in random order.
+struct Columns {
+    order: Vec<usize>,
+    draws: Stream,
+    seen: Vec<f32>,
+    mask: Vec<bool>,
+}
+
+impl Columns {
+    fn new(n_columns: usize, seed: u64) -> Self {
+        let draws = SeedStreams::new(seed).stream("columns of the teacher");
+        Self { order: (0..n_columns).collect(), draws, seen: Vec::new(), mask: Vec::new() }
+    }
+
+    fn show(&mut self, seen: &[f32], mask: &[bool], action: usize, show: &mut Show<'_>) {
+        let n = self.order.len();
+        self.draws.shuffle(&mut self.order);
+        self.seen.clear();
+        self.seen.extend((0..seen.len()).map(|at| seen[at / n * n + self.order[at % n]]));
+        self.mask.clear();
+        self.mask.extend((0..3 * n).map(|at| mask[3 * self.order[at / 3] + at % 3]));
+        self.mask.extend(&mask[3 * n..]);
+        let column = self.order.iter().position(|column| *column == action / 3);
+        show(0, &self.seen, &self.mask, column.map_or(action, |column| 3 * column + action % 3));
     }
 }
 
@@ -312,12 +370,31 @@ mod tests {
     fn a_rule_shows_what_it_does() {
         let small = Dl2World { servers: 4, jobs: 6, epochs: 300, window: 5, ..Dl2World::default() };
         let mut environment = small.environment(&ElasticThroughputs::dl2()).unwrap();
-        let mut kinds = [0; 4];
-        let mut show = |_: usize, seen: &[f32], mask: &[bool], action: usize| {
-            assert_eq!((seen.len(), mask.len(), mask[action]), (13 * 5, 16, true));
-            kinds[if action == 15 { 3 } else { action % 3 }] += 1;
+        let mut counted = |rule: &str| {
+            let (mut kinds, mut columns) = ([0; 4], [0; 5]);
+            let mut show = |_: usize, seen: &[f32], mask: &[bool], action: usize| {
+                assert_eq!((seen.len(), mask.len(), mask[action]), (13 * 5, 16, true));
+                for column in 0..5 {
+                    // What is seen and what is allowed have been moved together: only jobs may have anything.
+                    let is_there = (0..8).any(|row| seen[row * 5 + column] > 0.0);
+                    assert!(is_there || (0..3).all(|kind| !mask[3 * column + kind]));
+                }
+                kinds[if action == 15 { 3 } else { action % 3 }] += 1;
+                if action < 15 {
+                    columns[action / 3] += 1;
+                }
+            };
+            demonstrate_rule(&mut environment, rule, 1, &mut show).unwrap();
+            (kinds, columns)
         };
-        demonstrate_rule(&mut environment, "drf", 1, &mut show).unwrap();
+        let (kinds, columns) = counted("drf");
+        assert!(kinds[0] > 0 && kinds[1] > 0 && kinds[2] == 0, "no bundles: {kinds:?}");
+        assert!(
+            kinds[0] - kinds[1] <= kinds[3] + 1,
+            "a worker without the other half ends the slot: {kinds:?}"
+        );
+        assert!(columns.iter().all(|n| *n > 0), "all columns: {columns:?}");
+        let (kinds, _) = counted("tetris");
         assert!(kinds[2] > 0 && kinds[0] + kinds[1] == 0, "bundles alone: {kinds:?}");
         let unknown = demonstrate_rule(&mut environment, "drff", 1, &mut |_, _, _, _| {}).unwrap_err();
         assert!(unknown.contains("unknown policy `drff`"), "{unknown}");

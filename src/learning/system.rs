@@ -150,7 +150,15 @@ impl DeepShareWorld {
             "equal" => Mix::Equal,
             name => Mix::Named(name.to_owned()),
         };
-        let options = EpisodeOptions {
+        let workloads = Workloads::Drawn(mix, self.jobs);
+        let options = self.options();
+        DeepShareEnvironment::new(Arc::clone(tables), workloads, options, self.masked, self.step_limit)
+            .map_err(|error| error.to_string())
+    }
+
+    /// How its episodes are played.
+    pub fn options(&self) -> EpisodeOptions {
+        EpisodeOptions {
             fidelity: match self.fidelity {
                 FidelityName::Released => Fidelity::RELEASED,
                 FidelityName::Corrected => Fidelity::CORRECTED,
@@ -163,10 +171,7 @@ impl DeepShareWorld {
             preempts_first: self.preempts_first,
             contention_weight: self.contention_weight,
             utilization_weight: self.utilization_weight,
-        };
-        let workloads = Workloads::Drawn(mix, self.jobs);
-        DeepShareEnvironment::new(Arc::clone(tables), workloads, options, self.masked, self.step_limit)
-            .map_err(|error| error.to_string())
+        }
     }
 }
 
@@ -227,11 +232,12 @@ impl System {
         let tables = SpreadThroughputs::deepshare();
         let data_digest = sha256(format!("{tables:?}").as_bytes());
         let first = options.environment(&tables).map_err(fault)?;
+        let judged = first.in_use(options.round == RoundEnd::NothingFits);
         Ok(Self {
             name: "deepshare",
             data_digest,
             own_network: None,
-            play: None,
+            play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
             demonstrate: None,
             make: Arc::new(move || Box::new(first.clone())),
         })

@@ -283,6 +283,28 @@ validation: { seeds: [1, 2] }
     }
 
     #[test]
+    fn what_is_set_is_as_if_the_document_had_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "a"));
+        std::fs::write(&file, TRAINING).expect("written");
+        let set = ["--set", "seed=6", "--set", "ppo.n_epochs=2", "--set", "world.contention_weight=0.5"];
+        let output = apportion(&[&["train", &file, "--out", &out], &set[..]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let other = TRAINING.replace("seed: 5", "seed: 6").replace("n_epochs: 1", "n_epochs: 2");
+        std::fs::write(&file, other.replace("jobs: 8", "jobs: 8, contention_weight: 0.5")).expect("written");
+        // The same training: there is nothing left to do.
+        train(&file, &out);
+        let said = |set: &str, expected: &str| {
+            assert_refused(&["train", &file, "--out", &out, "--set", set], expected);
+        };
+        said("seed", "`--set seed`: expected FIELD=VALUE");
+        said("ppo.n_stepps=3", "unknown field `n_stepps`");
+        said("seed.of=3", "nothing above `of` that has fields");
+        said("seed=[", "`--set seed=[`");
+        said("world.jobs=0", "`jobs` is 0");
+    }
+
+    #[test]
     fn faults_are_shown_where_they_are() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));

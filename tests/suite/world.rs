@@ -195,3 +195,43 @@ fn what_is_no_rule_and_no_weights_is_refused() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+/// The table of a world of eight jobs, as rows of cells.
+fn rows_of(world: &str, arguments: &[&str]) -> Vec<Vec<String>> {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let small = ["world", world, "--jobs", "8", "--traces", "2", "--format", "csv"];
+    let output = command.args(small).args(arguments).output().expect("the command runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).expect("text");
+    table.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn trained_weights_are_rows_beside_rules() {
+    let dl2 = ["--policy", "drf", "--weights", "dl2_world"];
+    let rows = rows_of("dl2", &dl2);
+    let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["policy", "drf", "dl2_world"]);
+    assert_eq!(rows, rows_of("dl2", &dl2), "sampled by the seeds of the workloads");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/training/dl2_world.safetensors");
+    assert_eq!(rows, rows_of("dl2", &["--policy", "drf", "--weights", shipped]));
+    let seen =
+        |fidelity| rows_of("dl2", &["--policy", "drf", "--weights", "dl2_world", "--fidelity", fidelity]);
+    assert_eq!(seen("corrected"), rows);
+}
+
+#[test]
+fn weights_of_another_system_are_refused() {
+    for (world, weights, expected) in [
+        ("dl2", "dl2", "it is of `system: gangs`, expected `system: dl2`"),
+        ("dl2", "dl2_word", "did you mean `dl2_world`"),
+        ("deepshare", "dl2_world", "it is of `system: dl2`, expected `system: deepshare`"),
+        ("deepshare", "nowhere.safetensors", "nowhere.safetensors"),
+    ] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+        let output = command.args(["world", world, "--weights", weights]).output().expect("the command runs");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(expected), "{message}");
+    }
+}

@@ -39,6 +39,14 @@ pub struct EpisodeOptions {
     pub utilization_weight: f64,
 }
 
+impl EpisodeOptions {
+    /// As policies are used: rounds go on until an action is invalid, and crowded jobs are preempted after them.
+    #[must_use]
+    pub const fn in_use(self, hybrid: bool) -> Self {
+        Self { decisions: DecisionsPerRound::UntilInvalid, hybrid, preempts_first: false, ..self }
+    }
+}
+
 /// What an action came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOutcome {

@@ -1,0 +1,98 @@
+//! Trained weights as rows of a world's table.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::cli::exit::Failure;
+use crate::learning::actor::Choice;
+use crate::learning::checkpoint::Checkpoint;
+use crate::learning::environment::Space;
+use crate::learning::network::MlpActor;
+use crate::spec::SpecError;
+use crate::spec::policy::load_weights;
+
+/// Weights of dense layers.
+#[derive(Clone, Debug)]
+pub(super) struct Learned {
+    /// What was asked for.
+    source: String,
+    /// Its row.
+    pub(super) name: String,
+    pub(super) actor: Arc<MlpActor>,
+    /// How actions are chosen: as the training's test has it, or else its validation.
+    pub(super) choice: Choice,
+    /// The training's options of its world; null if it was trained elsewhere.
+    world: Value,
+}
+
+impl Learned {
+    /// The weights of this name that ship with the program, or in this file. Those that another program trained say of
+    /// no system what they are for, and are taken at their word.
+    pub(super) fn load(name_or_path: &str, system: &str) -> Result<Self, Failure> {
+        let bytes = load_weights(name_or_path)?;
+        let fault = |message: String| complaint(name_or_path, message, system);
+        let checkpoint = Checkpoint::from_bytes(&bytes).map_err(|error| fault(error.to_string()))?;
+        let spec = &checkpoint.header.spec;
+        match spec.get("system").and_then(Value::as_str) {
+            Some(other) if other != system => {
+                return Err(fault(format!("it is of `system: {other}`, expected `system: {system}`")));
+            }
+            _ => {}
+        }
+        let choice = ["test", "validation"]
+            .iter()
+            .find_map(|episodes| Choice::deserialize(spec.get(episodes)?.get("choice")?).ok());
+        Ok(Self {
+            source: name_or_path.to_owned(),
+            name: name_of(name_or_path),
+            choice: choice.unwrap_or_default(),
+            world: spec.get("world").cloned().unwrap_or_default(),
+            actor: Arc::new(checkpoint.actor().map_err(|error| fault(error.to_string()))?),
+        })
+    }
+
+    /// The options of the world that it was trained in; without any, the defaults.
+    pub(super) fn world<T: Default + for<'de> Deserialize<'de>>(&self, system: &str) -> Result<T, Failure> {
+        if self.world.is_null() {
+            return Ok(T::default());
+        }
+        T::deserialize(&self.world).map_err(|error| complaint(&self.source, error.to_string(), system))
+    }
+
+    /// Complains if its network does not see and do what there is to see and do.
+    pub(super) fn check_fits(&self, spaces: &[Space], system: &str) -> Result<(), Failure> {
+        if self.actor.fits(spaces) {
+            return Ok(());
+        }
+        let sizes: Vec<String> = self
+            .actor
+            .networks()
+            .iter()
+            .map(|network| format!("{} numbers and {} actions", network.n_inputs(), network.n_outputs()))
+            .collect();
+        let space = |space: &Space| format!("{} and {}", space.observation_length(), space.n_actions);
+        let expected: Vec<String> = spaces.iter().map(space).collect();
+        let message = format!("its network is for {}, expected {}", sizes.join(", "), expected.join(", "));
+        Err(complaint(&self.source, message, system))
+    }
+}
+
+fn complaint(source: &str, message: String, system: &str) -> Failure {
+    let help = format!("give weights of `system: {system}`, as `apportion train` keeps them");
+    SpecError::about(source, message, Some(help)).into()
+}
+
+/// A row's name: the file's, and its folder's if a training has named the file.
+fn name_of(name_or_path: &str) -> String {
+    let path = Path::new(name_or_path);
+    let text = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+    let stem = text(path.file_stem()).unwrap_or_else(|| name_or_path.to_owned());
+    let folder = text(path.parent().and_then(Path::file_name));
+    match folder {
+        Some(folder) if ["best", "checkpoint"].contains(&stem.as_str()) => format!("{folder}/{stem}"),
+        _ => stem,
+    }
+}
