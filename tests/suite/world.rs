@@ -215,9 +215,10 @@ fn trained_weights_are_rows_beside_rules() {
     assert_eq!(rows, rows_of("dl2", &dl2), "sampled by the seeds of the workloads");
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/training/dl2_world.safetensors");
     assert_eq!(rows, rows_of("dl2", &["--policy", "drf", "--weights", shipped]));
-    let seen =
-        |fidelity| rows_of("dl2", &["--policy", "drf", "--weights", "dl2_world", "--fidelity", fidelity]);
-    assert_eq!(seen("corrected"), rows);
+    let rows = rows_of("deepshare", &["--policy", "las", "--weights", "deepshare_e"]);
+    let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["policy", "las", "deepshare_e", "deepshare_e/hybrid"]);
+    assert_ne!(rows[2][1..], rows[3][1..]);
 }
 
 #[test]
