@@ -65,7 +65,7 @@ struct DeepShareArguments {
     /// Which policies; all by default
     #[arg(long, value_name = "NAME", value_parser = deepshare::parse_named)]
     policy: Vec<(&'static str, PolicyName)>,
-    /// Trained weights to add: a name that ships with the program, or a file; a row alone, a row as a hybrid
+    /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one; a row alone, a row as a hybrid
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
     /// Which of the published simulator's ways to keep
@@ -113,7 +113,7 @@ struct Dl2Arguments {
     /// Which policies; all by default
     #[arg(long, value_name = "NAME", value_parser = dl2::parse_named)]
     policy: Vec<(&'static str, Dl2Rule)>,
-    /// Trained weights to add: a name that ships with the program, or a file
+    /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
     /// How many workloads to draw

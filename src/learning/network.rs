@@ -3,7 +3,6 @@
 use thiserror::Error;
 
 use super::actor::{Actor, ActorError, Scratch};
-use super::environment::Space;
 use super::tensors::{Tensors, TensorsError};
 
 /// What follows a layer's sum.
@@ -180,14 +179,6 @@ impl MlpActor {
     ) -> Result<Self, NetworkError> {
         let network = |agent| Mlp::from_tensors(tensors, &format!("actor.{agent}"), activation);
         Ok(Self { networks: (0..n_agents).map(network).collect::<Result<_, _>>()? })
-    }
-
-    /// Whether these networks take what is seen in these spaces, and give a number for each action.
-    pub fn fits(&self, spaces: &[Space]) -> bool {
-        let alike = |(network, space): (&Mlp, &Space)| {
-            (network.n_inputs(), network.n_outputs()) == (space.observation_length(), space.n_actions)
-        };
-        self.networks.len() == spaces.len() && self.networks.iter().zip(spaces).all(alike)
     }
 
     /// The network of each agent.

@@ -154,6 +154,27 @@ mod onnx {
         file
     }
 
+    #[test]
+    fn worlds_take_the_shipped_networks_alike() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (world, weights) in [("dl2", "dl2_world"), ("deepshare", "deepshare_e")] {
+            let shipped = format!("{}/training/{weights}.safetensors", env!("CARGO_MANIFEST_DIR"));
+            let file = path(folder.path(), &format!("{weights}.onnx"));
+            assert!(apportion(&["policies", "export-onnx", &shipped, "--out", &file]).status.success());
+            let rows = |weights: &str| {
+                let small =
+                    ["world", world, "--jobs", "8", "--policy", if world == "dl2" { "drf" } else { "las" }];
+                let output = apportion(&[&small[..], &["--weights", weights, "--format", "csv"]].concat());
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                String::from_utf8(output.stdout).expect("text")
+            };
+            assert!(rows(&file).contains(weights), "{}", rows(&file));
+            assert_eq!(rows(&file), rows(weights));
+            let narrow = one_layer(folder.path(), &[(7, 4)], 0.0);
+            assert_refused(&["world", world, "--weights", &narrow], "its input `observation` has 7 numbers");
+        }
+    }
+
     fn words(run: &[String]) -> Vec<&str> {
         run.iter().map(String::as_str).collect()
     }

@@ -7,21 +7,21 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cli::exit::Failure;
-use crate::learning::actor::Choice;
-use crate::learning::checkpoint::Checkpoint;
+use crate::learning::actor::{Actor, Choice};
 use crate::learning::environment::Space;
-use crate::learning::network::MlpActor;
+use crate::learning::trained::Trained;
 use crate::spec::SpecError;
 use crate::spec::policy::load_weights;
 
-/// Weights of dense layers.
+/// Weights of dense layers, or an ONNX model.
 #[derive(Clone, Debug)]
 pub(super) struct Learned {
     /// What was asked for.
     source: String,
     /// Its row.
     pub(super) name: String,
-    pub(super) actor: Arc<MlpActor>,
+    trained: Arc<Trained>,
+    pub(super) actor: Arc<dyn Actor>,
     /// How actions are chosen: as the training's test has it, or else its validation.
     pub(super) choice: Choice,
     /// The training's options of its world; null if it was trained elsewhere.
@@ -34,8 +34,9 @@ impl Learned {
     pub(super) fn load(name_or_path: &str, system: &str) -> Result<Self, Failure> {
         let bytes = load_weights(name_or_path)?;
         let fault = |message: String| complaint(name_or_path, message, system);
-        let checkpoint = Checkpoint::from_bytes(&bytes).map_err(|error| fault(error.to_string()))?;
-        let spec = &checkpoint.header.spec;
+        let trained = Trained::read(name_or_path, &bytes).map_err(|error| fault(error.to_string()))?;
+        let (actor, _) = trained.actor().map_err(|error| fault(error.to_string()))?;
+        let spec = trained.spec();
         match spec.get("system").and_then(Value::as_str) {
             Some(other) if other != system => {
                 return Err(fault(format!("it is of `system: {other}`, expected `system: {system}`")));
@@ -50,7 +51,8 @@ impl Learned {
             name: name_of(name_or_path),
             choice: choice.unwrap_or_default(),
             world: spec.get("world").cloned().unwrap_or_default(),
-            actor: Arc::new(checkpoint.actor().map_err(|error| fault(error.to_string()))?),
+            actor,
+            trained: Arc::new(trained),
         })
     }
 
@@ -64,19 +66,10 @@ impl Learned {
 
     /// Complains if its network does not see and do what there is to see and do.
     pub(super) fn check_fits(&self, spaces: &[Space], system: &str) -> Result<(), Failure> {
-        if self.actor.fits(spaces) {
-            return Ok(());
-        }
-        let sizes: Vec<String> = self
-            .actor
-            .networks()
-            .iter()
-            .map(|network| format!("{} numbers and {} actions", network.n_inputs(), network.n_outputs()))
-            .collect();
-        let space = |space: &Space| format!("{} and {}", space.observation_length(), space.n_actions);
-        let expected: Vec<String> = spaces.iter().map(space).collect();
-        let message = format!("its network is for {}, expected {}", sizes.join(", "), expected.join(", "));
-        Err(complaint(&self.source, message, system))
+        let sizes: Vec<(usize, usize)> =
+            spaces.iter().map(|space| (space.observation_length(), space.n_actions)).collect();
+        let fits = self.trained.actor_of(&sizes);
+        fits.map(|_| ()).map_err(|error| complaint(&self.source, error.to_string(), system))
     }
 }
 
