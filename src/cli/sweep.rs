@@ -25,6 +25,7 @@ use crate::sweep::{
 use progress::{SweepProgress, label};
 use slurm::SlurmArguments;
 
+mod left;
 mod progress;
 mod slurm;
 
@@ -229,7 +230,7 @@ fn run_pending(
     };
     let executor = Executor::new(bounds, sweep.stop.saturated);
     let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
-    let progress = SweepProgress::new(session, axes, pending.len());
+    let progress = SweepProgress::new(session, axes, pending.iter().map(|task| &task.point));
     let runner = Runner { interrupt: &flag, n_threads: arguments.jobs, progress: &progress };
     let refused = RefCell::new(None);
     let summary = runner.run(

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::Session;
 use crate::cli::diagnostics;
 use crate::cli::progress::{Pace, Shown, event};
+use crate::cli::sweep::left::Left;
 use crate::solver::timing::Stopwatch;
 use crate::spec::sweep::value_text;
 use crate::sweep::outcome::metric;
@@ -29,18 +30,25 @@ pub(super) struct SweepProgress {
 struct State {
     n_done: u64,
     n_total: u64,
-    /// Label → its line, and when it was last spoken of.
-    running: BTreeMap<String, (Option<ProgressBar>, Pace)>,
+    /// Label → its line, when it was last spoken of, and how long it goes on.
+    running: BTreeMap<String, (Option<ProgressBar>, Pace, Stopwatch)>,
+    left: Left,
     /// Reasons that were told once.
     told: Vec<String>,
 }
 
 impl SweepProgress {
-    /// For so many runs of a sweep with these axes.
-    pub(super) fn new(session: &Session, axes: Vec<String>, n_total: usize) -> Self {
+    /// For these runs of a sweep with these axes.
+    pub(super) fn new<'a>(
+        session: &Session,
+        axes: Vec<String>,
+        points: impl ExactSizeIterator<Item = &'a Point>,
+    ) -> Self {
         let shown = Shown::of(session);
         let bars = MultiProgress::new();
-        let n_total = n_total as u64;
+        let n_total = points.len() as u64;
+        let mut left = Left::default();
+        points.for_each(|point| left.add(&point.spec.policy));
         let whole = if shown == Shown::Bars { ProgressBar::new(n_total) } else { ProgressBar::hidden() };
         let whole = if shown == Shown::Bars { bars.add(whole) } else { whole };
         if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {pos}/{len} runs, {elapsed} gone, {msg}")
@@ -50,13 +58,13 @@ impl SweepProgress {
         if shown == Shown::Bars {
             whole.enable_steady_tick(Duration::from_millis(500));
         }
-        let state = Mutex::new(State { n_total, ..State::default() });
+        let state = Mutex::new(State { n_total, left, ..State::default() });
         Self { shown, axes, bars, whole, state, stopwatch: Stopwatch::start() }
     }
 
     /// Removes all lines.
     pub(super) fn finish(&self) {
-        for (_, (line, _)) in std::mem::take(&mut self.state().running) {
+        for (_, (line, ..)) in std::mem::take(&mut self.state().running) {
             if let Some(line) = line {
                 line.finish_and_clear();
             }
@@ -74,8 +82,8 @@ impl SweepProgress {
 
     /// Time that the rest takes if runs go on at this pace.
     fn left(&self, state: &State) -> Option<Duration> {
-        let left = state.n_total.saturating_sub(state.n_done) as f64;
-        (state.n_done > 0).then(|| self.stopwatch.elapsed().mul_f64(left / state.n_done as f64))
+        let left = self.stopwatch.elapsed().as_secs_f64() * state.left.in_parts_of_done()?;
+        Duration::try_from_secs_f64(left).ok()
     }
 
     fn say(&self, line: &str) {
@@ -100,7 +108,7 @@ impl runner::Progress for SweepProgress {
             line.set_message("starting");
             line
         });
-        self.state().running.insert(label(point), (line, Pace::start()));
+        self.state().running.insert(label(point), (line, Pace::start(), Stopwatch::start()));
         if self.shown == Shown::Events {
             event(&json!({"event": "started", "run": self.run(point)}));
         }
@@ -109,7 +117,7 @@ impl runner::Progress for SweepProgress {
     fn went_on(&self, point: &Point, standing: &Standing) {
         let label = label(point);
         let mut state = self.state();
-        let Some((line, pace)) = state.running.get_mut(&label) else { return };
+        let Some((line, pace, _)) = state.running.get_mut(&label) else { return };
         match self.shown {
             Shown::Bars => line.iter().for_each(|line| line.set_message(so_far(standing))),
             Shown::Lines if pace.is_due() => diagnostics::print(&format!("  {label}: {}", so_far(standing))),
@@ -130,8 +138,9 @@ impl runner::Progress for SweepProgress {
     fn finished(&self, point: &Point, outcome: &Outcome) {
         let label = label(point);
         let mut state = self.state();
-        if let Some((Some(line), _)) = state.running.remove(&label) {
-            line.finish_and_clear();
+        if let Some((line, _, stopwatch)) = state.running.remove(&label) {
+            state.left.finish(&point.spec.policy, stopwatch.elapsed().as_secs_f64());
+            line.iter().for_each(ProgressBar::finish_and_clear);
         }
         state.n_done += 1;
         let left = self.left(&state);
@@ -182,8 +191,9 @@ impl runner::Progress for SweepProgress {
         }
     }
 
-    fn added(&self, _: &Point) {
+    fn added(&self, point: &Point) {
         let mut state = self.state();
+        state.left.add(&point.spec.policy);
         state.n_total += 1;
         self.whole.set_length(state.n_total);
     }
