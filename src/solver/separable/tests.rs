@@ -152,6 +152,28 @@ fn the_worst_of_inverses_and_their_sum_agree_with_a_search() {
 }
 
 #[test]
+fn functions_of_the_same_number_are_tied_and_have_their_closed_form() {
+    // c/x + d·(1/x) with the second cone's entries twice as large, in units of its own: as (c + d/2)/x.
+    let costs = unlike(20);
+    let mut program = shared(INVERSE, &costs);
+    for (job, cost) in costs.iter().enumerate() {
+        let y = program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, *cost);
+        let mut second = cone(INVERSE, 2 * job, y);
+        // y + 2x ≥ ‖(2, y − 2x)‖: y ≥ 1/(2x)
+        for entry in [0, 2] {
+            second.entries[entry].terms[0].1 *= 2.0;
+        }
+        program.cones.push(second);
+    }
+    let root: f64 = costs.iter().map(|cost| (1.5 * cost).sqrt()).sum();
+    let answer = Separable.solve(&program, &Limits::default(), None).unwrap();
+    let certificate = Certificate::of(&program, &answer);
+    assert_eq!(answer.termination, Termination::Optimal);
+    assert!(certificate.gap_relative < 1e-7 && certificate.violation_max < 1e-10, "{certificate:?}");
+    assert!((certificate.primal / (root * root) - 1.0).abs() < 1e-8, "{certificate:?}");
+}
+
+#[test]
 fn multipliers_of_a_curve_price_its_points_at_nothing_and_others_above() {
     let swapped = |mut cone: Cone| {
         let last = cone.entries.pop().unwrap();
