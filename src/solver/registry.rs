@@ -54,7 +54,7 @@ pub const BACKENDS: &[Entry] = &[
     Entry {
         name: "structured",
         aliases: &[],
-        summary: "sifting and interior point over blocks, pure Rust: programs coupled by few rows and columns",
+        summary: "prices, sifting and interior point over blocks, pure Rust: programs coupled by few rows and columns",
         make: || Box::new(Structured),
     },
     Entry {
@@ -132,14 +132,14 @@ pub fn interior_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel", "separable"]) }
 }
 
-/// The named backend first, then the rest of the program's default chain.
+/// The named backend first, then the others of `chain`: what it declines, cones for one, is solved all the
+/// same.
 ///
 /// # Errors
 /// As [`backend`].
-pub fn chain_from(name: &str, program: &Program) -> Result<Vec<Box<dyn Backend>>, SolveError> {
+pub fn led_by(name: &str, chain: Vec<Box<dyn Backend>>) -> Result<Vec<Box<dyn Backend>>, SolveError> {
     let first = backend(name)?;
-    let rest = default_chain(program).into_iter().filter(|backend| backend.name() != first.name());
-    let rest: Vec<_> = rest.collect();
+    let rest: Vec<_> = chain.into_iter().filter(|backend| backend.name() != first.name()).collect();
     Ok(std::iter::once(first).chain(rest).collect())
 }
 
@@ -185,7 +185,7 @@ mod tests {
     fn the_named_backend_goes_first_and_none_goes_twice() {
         let program = Program::new(Sense::Maximize);
         for entry in BACKENDS {
-            let chain = chain_from(entry.name, &program).unwrap();
+            let chain = led_by(entry.name, default_chain(&program)).unwrap();
             let mut names: Vec<&str> = chain.iter().map(|backend| backend.name()).collect();
             assert_eq!(names[0], entry.name);
             let all = names.len();

@@ -122,7 +122,8 @@ impl ProgramPolicy {
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let interior = options.refine == Refine::Interior;
         let large = (options.backend.is_none() && !interior).then(|| registry::backend("structured"));
-        let solving = Solving::new(chain(&options)?, registry::conic_chain()).with_large(large.transpose()?);
+        let (linear, conic) = chains(&options)?;
+        let solving = Solving::new(linear, conic).with_large(large.transpose()?);
         let pricing = PricingLimits::default();
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solving, isolated_time })
@@ -426,19 +427,23 @@ impl ProgramPolicy {
     }
 }
 
+type Chain = Vec<Box<dyn Backend>>;
+
 /// Is the answer the analytic centre of a linear program's optima, which classes of jobs have, too?
 fn centred(options: &ProgramOptions) -> bool {
     let linear = options.objective.route() != Route::Conic;
     options.refine == Refine::Interior && options.backend.is_none() && linear
 }
 
-fn chain(options: &ProgramOptions) -> Result<Vec<Box<dyn Backend>>, SolveError> {
-    let linear = Program::new(Sense::Maximize);
-    match (&options.backend, options.refine) {
-        (Some(name), _) => registry::chain_from(name, &linear),
-        (None, Refine::Interior) if !centred(options) => Ok(registry::interior_chain(&linear)),
-        (None, _) => Ok(registry::default_chain(&linear)),
-    }
+/// What linear programs are solved by, and what those with cones.
+fn chains(options: &ProgramOptions) -> Result<(Chain, Chain), SolveError> {
+    let (program, conic) = (Program::new(Sense::Maximize), registry::conic_chain());
+    let linear = registry::default_chain(&program);
+    Ok(match (&options.backend, options.refine) {
+        (Some(name), _) => (registry::led_by(name, linear)?, registry::led_by(name, conic)?),
+        (None, Refine::Interior) if !centred(options) => (registry::interior_chain(&program), conic),
+        (None, _) => (linear, conic),
+    })
 }
 
 impl Policy for ProgramPolicy {

@@ -330,6 +330,24 @@ fn large_programs_have_the_value_that_the_chain_finds() {
 }
 
 #[test]
+fn cones_go_to_the_backend_that_was_asked_for() {
+    let problem = problem([1, 1], &[([2.0, 1.0], 1, 10.0, None), ([5.0, 1.0], 1, 10.0, None)]);
+    let decide = |backend: Option<&str>| {
+        let backend = backend.map(str::to_owned);
+        let options =
+            ProgramOptions { backend, ..options(Sense::Maximize, "sum_over_jobs(log(throughput))") };
+        let decision = ProgramPolicy::try_new(options).unwrap().allocate(&problem).unwrap();
+        (decision.solve.unwrap(), decision.objective.unwrap().value)
+    };
+    let (_, expected) = decide(None);
+    for (asked, answering) in [("clarabel", "clarabel"), ("good_lp-microlp", "structured")] {
+        let (report, value) = decide(Some(asked));
+        assert_eq!(report.backend, answering);
+        assert!((value - expected).abs() < 1e-6, "{asked}: {value} {expected}");
+    }
+}
+
+#[test]
 fn sums_over_unlike_jobs_are_certified_and_agree_with_a_search() {
     type OfTwo<'a> = &'a dyn Fn(f64, f64) -> f64;
     // One type of 12 workers for 60 jobs whose work spreads over eight decades: shares are min(1, f(c/ν)).
