@@ -23,7 +23,7 @@ pub use sign::Sign;
 pub use vocabulary::{Datum, Subject, Vocabulary};
 
 /// The longest expression that is read, in bytes. It also bounds how deep a tree can be.
-pub const LENGTH_MAX: usize = 2000;
+pub const LENGTH_MAX: usize = 1000;
 
 /// The deepest nesting of parentheses that is read.
 pub const DEPTH_MAX: usize = 64;
