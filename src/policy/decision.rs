@@ -86,7 +86,8 @@ impl Decision {
 pub struct ObjectiveReport {
     /// Direction.
     pub sense: Sense,
-    /// Value of the allocation returned, recomputed from it.
+    /// Value of the allocation returned, recomputed from it, in the objective's unit; penalties of soft constraints
+    /// included.
     pub value: f64,
     /// What no allocation can beat, from dual values.
     pub bound: f64,

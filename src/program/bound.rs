@@ -7,7 +7,8 @@ use thiserror::Error;
 use super::expression::{Expr, Fold, Function, Node, Operator, Subject, TypeRef};
 use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
-use super::objective::Objective;
+use super::objective::{Constraint, Objective};
+use super::standard::Sense;
 
 /// Why an objective cannot be bound to an instance.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -282,15 +283,34 @@ impl<'a> BoundObjective<'a> {
         point
     }
 
-    /// The objective's value at a point, as the policy writes it; constraints, soft ones too, are left out.
+    /// The objective's value at a point, as the policy writes it, with what soft constraints cost there: that much less of
+    /// what is maximized, more of what is minimized.
     pub fn value(&self, point: &Point) -> f64 {
-        self.evaluate(self.objective.expression(), At::default(), Some(point))
+        let value = self.evaluate(self.objective.expression(), At::default(), Some(point));
+        match self.objective.sense() {
+            Sense::Maximize => value - self.penalties(point),
+            Sense::Minimize => value + self.penalties(point),
+        }
+    }
+
+    /// What soft constraints cost at a point: their penalty by how far each job or worker type exceeds them.
+    fn penalties(&self, point: &Point) -> f64 {
+        let cost = |constraint: &Constraint| {
+            let Some(penalty) = constraint.soft else { return 0.0 };
+            let exceeded = self.places(constraint.subject).map(|at| {
+                let excess = self.evaluate(&constraint.excess, at, Some(point));
+                let excess = if constraint.equality { excess.abs() } else { excess.max(0.0) };
+                self.count(constraint.subject, at) * excess
+            });
+            penalty * exceeded.sum::<f64>()
+        };
+        self.objective.constraints().iter().map(cost).sum()
     }
 
     /// How far each constraint is exceeded at a point, at its worst job or worker type: `[constraints]`; at most
     /// 0 where it holds.
     pub fn excesses(&self, point: &Point) -> Vec<f64> {
-        let excess = |constraint: &super::objective::Constraint| {
+        let excess = |constraint: &Constraint| {
             let values = self.places(constraint.subject).map(|at| {
                 let value = self.evaluate(&constraint.excess, at, Some(point));
                 if constraint.equality { value.abs() } else { value }

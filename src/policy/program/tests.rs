@@ -330,6 +330,24 @@ fn large_programs_have_the_value_that_the_chain_finds() {
 }
 
 #[test]
+fn what_soft_constraints_cost_is_in_value_and_bound() {
+    // The fast worker does 4 steps/s of job 0 or 2 of job 1, who is promised one: that would cost two.
+    let problem = problem([1, 0], &[([4.0, 0.0], 1, 100.0, None), ([2.0, 0.0], 1, 100.0, Some(100.0))]);
+    for (penalty, expected, kept) in [(0.5, 4.0 - 0.5, 0.0), (5.0, 2.0 + 1.0, 1.0)] {
+        let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
+        let promise = "throughput >= steps_remaining / slo_remaining".to_owned();
+        text.for_each_job = vec![ConstraintText::soft(promise, penalty)];
+        let objective = Objective::check(&text, Vocabulary::default()).unwrap();
+        let options = ProgramOptions { objective, ..options(Sense::Maximize, "sum_over_jobs(throughput)") };
+        let decision = ProgramPolicy::try_new(options).unwrap().allocate(&problem).unwrap();
+        let report = decision.objective.as_ref().unwrap();
+        assert!(report.optimal && (report.value - expected).abs() < 1e-7, "{report:?}");
+        let throughput = decision.allocation.effective_throughput().as_slice()[1];
+        assert!((throughput - kept).abs() < 1e-7, "{throughput}");
+    }
+}
+
+#[test]
 fn cones_go_to_the_backend_that_was_asked_for() {
     let problem = problem([1, 1], &[([2.0, 1.0], 1, 10.0, None), ([5.0, 1.0], 1, 10.0, None)]);
     let decide = |backend: Option<&str>| {
