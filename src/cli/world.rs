@@ -15,6 +15,7 @@ use crate::learning::deepshare::{DeepShareEnvironment, Workloads};
 use crate::learning::dl2::{Dl2Environment, Dl2EnvironmentOptions, Dl2World};
 use crate::learning::environment::Environment as _;
 use crate::learning::system::DeepShareWorld;
+use crate::learning::vectorized::PlayError;
 use crate::report::{Cell, Table};
 use crate::spec::Source;
 use crate::spec::deepshare_trace::read_deepshare_trace;
@@ -173,7 +174,7 @@ pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), F
 #[derive(Debug)]
 enum DeepSharePlayer {
     Rule(PolicyName),
-    Learned { learned: Learned, masked: bool, hybrid: bool },
+    Learned { learned: Learned, environment: Box<DeepShareEnvironment> },
 }
 
 fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<(), Failure> {
@@ -183,33 +184,17 @@ fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<()
         FidelityName::Corrected => Fidelity::CORRECTED,
     };
     let workloads = deepshare_workloads(arguments, &tables)?;
-    let players = deepshare_players(arguments)?;
-    let in_use = |learned: &Learned, (masked, hybrid), jobs: &[WorldJob]| {
-        let options = DeepShareWorld::default().options().in_use(hybrid);
-        let options = deepshare::EpisodeOptions { fidelity, ..options };
-        let workloads = Workloads::Listed(vec![jobs.to_vec()]);
-        let made = DeepShareEnvironment::new(Arc::clone(&tables), workloads, options, masked, STEPS_MAX);
-        let made = made.map_err(|error| Failure::Bug { message: error.to_string() })?;
-        learned.check_fits(made.spaces(), "deepshare").map(|()| made)
-    };
-    for (_, player) in &players {
-        if let DeepSharePlayer::Learned { learned, masked, hybrid } = player {
-            in_use(learned, (*masked, *hybrid), &[])?;
-        }
-    }
+    let players = deepshare_players(arguments, &tables, fidelity)?;
     let play = |player: &DeepSharePlayer, jobs: &[WorldJob], seed: u64| match player {
         DeepSharePlayer::Rule(rule) => {
             let mut world = deepshare::world(&tables, fidelity, rule.after_round());
             let mut speeds = DeepShareSpeeds::new(&tables, fidelity);
             let mut policy = DeepSharePolicy::new(*rule, speeds.clone(), fidelity, seed);
             world.reset(jobs);
-            let summary = run_world(&mut world, &mut speeds, &mut policy, deepshare::LIMITS);
-            summary.map_err(|error| error.to_string())
+            Ok(run_world(&mut world, &mut speeds, &mut policy, deepshare::LIMITS)?)
         }
-        DeepSharePlayer::Learned { learned, masked, hybrid } => {
-            let mut environment =
-                in_use(learned, (*masked, *hybrid), jobs).map_err(|failure| failure.to_string())?;
-            environment.play(&*learned.actor, learned.choice, seed)
+        DeepSharePlayer::Learned { learned, environment } => {
+            environment.with_jobs(jobs).play(&*learned.actor, learned.choice, seed)
         }
     };
     let runs = play_all(&players, &workloads, arguments.seed, play)?;
@@ -217,7 +202,11 @@ fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<()
     session.output.table(&table)
 }
 
-fn deepshare_players(arguments: &DeepShareArguments) -> Result<Vec<(String, DeepSharePlayer)>, Failure> {
+fn deepshare_players(
+    arguments: &DeepShareArguments,
+    tables: &Arc<SpreadThroughputs>,
+    fidelity: Fidelity,
+) -> Result<Vec<(String, DeepSharePlayer)>, Failure> {
     let policies =
         if arguments.policy.is_empty() { deepshare::all().collect() } else { arguments.policy.clone() };
     let rule = |(name, rule): (&str, PolicyName)| (name.to_owned(), DeepSharePlayer::Rule(rule));
@@ -226,8 +215,15 @@ fn deepshare_players(arguments: &DeepShareArguments) -> Result<Vec<(String, Deep
         let learned = Learned::load(weights, "deepshare")?;
         let masked = learned.world::<DeepShareWorld>("deepshare")?.masked;
         for (suffix, hybrid) in [("", false), ("/hybrid", true)] {
+            let options = DeepShareWorld::default().options().in_use(hybrid);
+            let options = deepshare::EpisodeOptions { fidelity, ..options };
+            let none = Workloads::Listed(Vec::new());
+            let environment = DeepShareEnvironment::new(Arc::clone(tables), none, options, masked, STEPS_MAX)
+                .map_err(|error| Failure::Bug { message: error.to_string() })?;
+            learned.check_fits(environment.spaces(), "deepshare")?;
+            let (learned, environment) = (learned.clone(), Box::new(environment));
             let name = format!("{}{suffix}", learned.name);
-            players.push((name, DeepSharePlayer::Learned { learned: learned.clone(), masked, hybrid }));
+            players.push((name, DeepSharePlayer::Learned { learned, environment }));
         }
     }
     Ok(players)
@@ -253,8 +249,7 @@ fn run_dl2(arguments: &Dl2Arguments, session: &Session) -> Result<(), Failure> {
             let mut world = dl2::world(&tables, cluster);
             let mut policy = Dl2Policy::new(*rule, speeds.clone(), cluster.tasks_max, seed);
             world.reset(jobs);
-            run_world(&mut world, &mut speeds.clone(), &mut policy, dl2::LIMITS)
-                .map_err(|error| error.to_string())
+            Ok(run_world(&mut world, &mut speeds.clone(), &mut policy, dl2::LIMITS)?)
         }
         // The workload of the seed, as above: its environment draws it by the same options.
         Dl2Player::Learned { learned, environment } => {
@@ -376,7 +371,7 @@ fn play_all<P: Sync>(
     players: &[(String, P)],
     workloads: &[Workload],
     seed: u64,
-    play: impl Fn(&P, &[WorldJob], u64) -> Result<Summary, String> + Sync,
+    play: impl Fn(&P, &[WorldJob], u64) -> Result<Summary, PlayError> + Sync,
 ) -> Result<Vec<Vec<Summary>>, Failure> {
     let pairs: Vec<(usize, usize)> = (0..players.len())
         .flat_map(|player| (0..workloads.len()).map(move |workload| (player, workload)))
@@ -387,11 +382,21 @@ fn play_all<P: Sync>(
             let (name, player) = &players[player];
             let (trace, jobs) = &workloads[workload];
             play(player, jobs, seed.wrapping_add(workload as u64))
-                .map_err(|error| Failure::Limit { message: format!("{name} on {trace}: {error}") })
+                .map_err(|error| not_played(&format!("{name} on {trace}"), &error))
         })
         .collect();
     let summaries: Vec<Summary> = played.into_iter().collect::<Result<_, _>>()?;
     Ok(summaries.chunks(workloads.len().max(1)).map(<[Summary]>::to_vec).collect())
+}
+
+/// Why `what` has no row.
+fn not_played(what: &str, error: &PlayError) -> Failure {
+    let message = format!("{what}: {error}");
+    match error {
+        PlayError::World(_) => Failure::Limit { message },
+        PlayError::Actor(_) => Failure::usage(message, None),
+        PlayError::Refused(_) => Failure::Bug { message },
+    }
 }
 
 /// One column: its name, and its cell of a run.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Space, Status, Transition};
 use super::evaluation::play;
-use super::vectorized::Finished;
+use super::vectorized::{Finished, PlayError};
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{
     DeepShareEpisode, EpisodeOptions, Mix, N_ACTIONS, OBSERVATION_LEN, WorkloadError, generate, mask, observe,
 };
-use crate::world::{Summary, WorldJob};
+use crate::world::{Summary, WorldError, WorldJob};
 
 /// What episodes are of.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,12 @@ impl DeepShareEnvironment {
         Self { options, episode, status: None, ..self.clone() }
     }
 
+    /// The same for these jobs, whatever the seed.
+    #[must_use]
+    pub fn with_jobs(&self, jobs: &[WorldJob]) -> Self {
+        Self { workloads: Workloads::Listed(vec![jobs.to_vec()]), ..self.clone() }
+    }
+
     /// The episode as it is.
     pub fn episode(&self) -> &DeepShareEpisode {
         &self.episode
@@ -82,13 +88,15 @@ impl DeepShareEnvironment {
     /// Plays the episode of a seed to its end: what became of its jobs.
     ///
     /// # Errors
-    /// If jobs are left over at the step limit.
-    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, String> {
-        let played = play(self, actor, choice, seed).map_err(|error| error.to_string())?;
-        match played.status {
-            Status::Terminated => Ok(self.episode.world().summary()),
-            _ => Err(format!("jobs were left over after {} decisions", played.n_steps)),
+    /// If the actor gives no probabilities, or jobs are left over at the step limit.
+    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, PlayError> {
+        let played = play(self, actor, choice, seed)?;
+        let world = self.episode.world();
+        if played.status == Status::Terminated {
+            return Ok(world.summary());
         }
+        let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
+        Err(WorldError::Decisions { n_done, n_jobs, decisions_max: played.n_steps as u64 }.into())
     }
 
     fn allowed(&self) -> [bool; N_ACTIONS] {
@@ -214,6 +222,6 @@ mod tests {
         let mut cut =
             DeepShareEnvironment::new(tables, Workloads::Drawn(Mix::Equal, 12), cut, false, 9).unwrap();
         let error = cut.play(&UniformActor, Choice::Sampled, 3).unwrap_err();
-        assert_eq!(error, "jobs were left over after 9 decisions");
+        assert!(error.to_string().ends_with(" of 12 jobs were done after 9 decisions"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Show, Space, Status, Transition};
 use super::evaluation::play;
-use super::vectorized::Finished;
+use super::vectorized::{Finished, PlayError};
 use crate::throughput::ThroughputsError;
 use crate::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use crate::workload::random::{SeedStreams, Stream};
@@ -16,7 +16,7 @@ use crate::world::dl2::{
     RewardKind, SLOT_S, SpeedModel, SpeedOptions, Window, WorkloadError, WorkloadOptions, generate,
     parse_named, world,
 };
-use crate::world::{Summary, WorldPolicy as _};
+use crate::world::{Summary, WorldError, WorldPolicy as _};
 
 /// What an environment is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,13 +98,15 @@ impl Dl2Environment {
     /// Plays the episode of a seed to its end: what became of its jobs.
     ///
     /// # Errors
-    /// If jobs are left over at the step limit.
-    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, String> {
-        let played = play(self, actor, choice, seed).map_err(|error| error.to_string())?;
-        match played.status {
-            Status::Terminated => Ok(self.episode.world().summary()),
-            _ => Err(format!("jobs were left over after {} decisions", played.n_steps)),
+    /// If the actor gives no probabilities, or jobs are left over at the step limit.
+    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, PlayError> {
+        let played = play(self, actor, choice, seed)?;
+        let world = self.episode.world();
+        if played.status == Status::Terminated {
+            return Ok(world.summary());
         }
+        let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
+        Err(WorldError::Decisions { n_done, n_jobs, decisions_max: played.n_steps as u64 }.into())
     }
 }
 

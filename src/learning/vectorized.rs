@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::actor::{Actor, ActorError, Scratch, draw, masked_softmax};
 use super::environment::{Environment, Refused, Space, Status, Transition};
 use crate::workload::random::{SeedStreams, Stream};
+use crate::world::WorldError;
 
 /// Copies of an environment, each in the middle of an episode.
 ///
@@ -150,6 +151,9 @@ pub enum PlayError {
     /// The actor gave no probabilities.
     #[error(transparent)]
     Actor(#[from] ActorError),
+    /// A limit was hit before all jobs were done.
+    #[error(transparent)]
+    World(#[from] WorldError),
 }
 
 impl<E: Environment> Vectorized<E> {

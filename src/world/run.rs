@@ -50,6 +50,16 @@ pub enum WorldError {
         /// The limit.
         rounds_max: u64,
     },
+    /// Jobs are left over by a policy that was given only so many decisions.
+    #[error("{n_done} of {n_jobs} jobs were done after {decisions_max} decisions")]
+    Decisions {
+        /// Jobs done.
+        n_done: usize,
+        /// Jobs in all.
+        n_jobs: usize,
+        /// The limit.
+        decisions_max: u64,
+    },
 }
 
 /// Runs a world from where it is until all its jobs are done.

@@ -9,9 +9,11 @@ use rayon::prelude::*;
 
 use crate::cli::Session;
 use crate::cli::exit::Failure;
+use crate::cli::world::not_played;
 use crate::learning::actor::Actor;
-use crate::learning::dual_agent::player::{PlayError, play, read_agents};
+use crate::learning::dual_agent::player::{play, read_agents};
 use crate::learning::trained::Trained;
+use crate::learning::vectorized::PlayError;
 use crate::metrics::statistics::Paired;
 use crate::report::{Cell, Table};
 use crate::spec::SpecError;
@@ -117,13 +119,8 @@ pub(super) fn run(arguments: &DualAgentArguments, session: &Session) -> Result<(
     let played = pairs.par_iter().map(|&(player, workload)| {
         let (seed, jobs) = &workloads[workload];
         let name = || format!("{} on seed {seed}", players[player].name());
-        players[player].play(first.clone(), jobs, *seed).map_err(|error| {
-            let message = format!("{}: {error}", name());
-            match error {
-                PlayError::World(_) => Failure::Limit { message },
-                PlayError::Actor(_) => Failure::usage(message, None),
-            }
-        })
+        let played = players[player].play(first.clone(), jobs, *seed);
+        played.map_err(|error| not_played(&name(), &error))
     });
     let played: Vec<DualAgentSummary> = played.collect::<Result<_, _>>()?;
     let runs: Vec<&[DualAgentSummary]> = played.chunks(workloads.len()).collect();

@@ -3,30 +3,19 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use thiserror::Error;
 
 use super::DualAgentWorld;
 use super::network::SetActor;
-use crate::learning::actor::{Actor, ActorError, Scratch, masked_softmax, most_probable};
+use crate::learning::actor::{Actor, Scratch, masked_softmax, most_probable};
 use crate::learning::checkpoint::CheckpointError;
 #[cfg(feature = "onnx")]
 use crate::learning::trained::Ports;
 use crate::learning::trained::{Trained, TrainedError};
+use crate::learning::vectorized::PlayError;
 use crate::world::dual_agent::observe::Window;
 use crate::world::dual_agent::rule::LIMITS;
 use crate::world::dual_agent::{Cloud, DualAgentEpisode, DualAgentSummary, EpisodeOptions};
 use crate::world::{WorldError, WorldJob};
-
-/// Why a workload is not played to its end.
-#[derive(Debug, Error)]
-pub enum PlayError {
-    /// A limit was hit.
-    #[error(transparent)]
-    World(#[from] WorldError),
-    /// The actor gave no probabilities.
-    #[error(transparent)]
-    Actor(#[from] ActorError),
-}
 
 /// The agents of a file, in the world that they were trained in as far as it says what they see. Of an ONNX model the
 /// sizes say how many jobs and servers that are.
