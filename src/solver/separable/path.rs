@@ -316,10 +316,9 @@ impl<'a> Path<'a> {
         let mut dz: Vec<f64> = (0..v.len())
             .map(|at| if self.weights[at] > 0.0 { (aims[at] - z[at] * dv[at]) / v[at] } else { 0.0 })
             .collect();
-        for (Placed { shape, u, s, .. }, bend) in self.form.curves.iter().zip(&self.bends) {
-            let (at, price) = (*u, z[*u]);
-            let raised = s.map_or(0.0, |s| shape.slope(v[at]) * dz[s]);
-            dz[at] = price * (bend - shape.power() * dv[at] / v[at]) + raised;
+        // (where the function is in rows, its argument's is set by λ and u after the step)
+        for (Placed { shape, u, .. }, bend) in self.form.curves.iter().zip(&self.bends) {
+            dz[*u] = z[*u] * (bend - shape.power() * dv[*u] / v[*u]);
         }
         Point { v: dv, z: dz, y: dy }
     }
