@@ -198,6 +198,9 @@ impl<'a> Builder<'a> {
                     // No limit: a side of +∞ that any allocation stays below.
                     continue;
                 }
+                if constraint.droppable {
+                    form.constant *= 1.0 - self.bound.instance.eased;
+                }
                 if let Some(penalty) = constraint.soft {
                     let count = self.bound.count(constraint.subject, at);
                     let role = AuxiliaryRole::Slack { constraint: position, position: place };

@@ -59,6 +59,8 @@ pub struct Instance {
     pub combinations: Vec<InstanceCombination>,
     /// Members let off the droppable constraints: `[members]`, or empty if none is.
     pub waived: Vec<bool>,
+    /// The part that the droppable constraints of the others ask for less than they say.
+    pub eased: f64,
 }
 
 impl Instance {

@@ -41,6 +41,7 @@ fn instance(capacity: &[f64], throughput: &[&[f64]], multiplicity: &[f64]) -> In
         worker_types: (0..capacity.len()).map(|j| format!("t{j}")).collect(),
         combinations: throughput.iter().enumerate().map(alone).collect(),
         waived: Vec::new(),
+        eased: 0.0,
     }
 }
 

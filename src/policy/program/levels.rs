@@ -16,7 +16,11 @@ const SLACK_MAX: f64 = 1e-6;
 /// The relative gap at which a parametric search stops.
 const GAP_MAX: f64 = 1e-9;
 /// Parts of what was reached that are given back, in turn, where it cannot be held exactly.
-const HELD: [f64; 5] = [0.0, 1e-9, 1e-8, 1e-7, 1e-6];
+pub(super) const HELD: [f64; 5] = [0.0, 1e-9, 1e-8, 1e-7, 1e-6];
+/// The width to which a cut is found, relative to it: what a job needs may hang on the last digits.
+const CUT_WIDTH: f64 = 4.0 * f64::EPSILON;
+/// The part of the gap that a step of Newton's method must close.
+const PROGRESS_MIN: f64 = 0.01;
 /// Steps of a parametric search; Newton's method takes a handful.
 const STEPS_MAX: u32 = 60;
 
@@ -236,7 +240,10 @@ pub(super) struct Parametric {
 /// give a bound that holds for every allocation, Σ y·leaf ≤ B, so the optimum ρ* satisfies
 /// Σ y·required(m, ρ*) ≤ B: the root of that one-dimensional equation is the next ρ, still no worse than the
 /// optimum. The allocation found bounds it from the other side by its own worst level. The two meet in a handful
-/// of steps.
+/// of steps, but where what one job needs hangs on the last digits of ρ (it is nearly done and long overdue): every
+/// job then gets the part τ of what it needs, which costs the others a part of their level, however close ρ is. So
+/// where Newton's method stops short, levels a little worse than ρ are tried, further off each time, until one can
+/// be reached by all.
 pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Result<Parametric, SolvingError> {
     let (levels, range) = {
         let bound = master.bound();
@@ -247,9 +254,10 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
     let better = |a: f64, b: f64| if sense == Sense::Minimize { a < b } else { a > b };
     let worst = |a: f64, b: f64| if sense == Sense::Minimize { a.max(b) } else { a.min(b) };
     let mut ideal = if sense == Sense::Minimize { range.lower } else { range.upper };
+    let (mut tried, mut off) = (ideal, GAP_MAX / 16.0);
     let mut best: Option<Parametric> = None;
     for _ in 0..STEPS_MAX {
-        let required = members.clone().map(|member| levels.required(member, ideal).value);
+        let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
         let raised = raise(solving, master, &demands)?;
         let value = members
@@ -258,42 +266,53 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
             .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
-        let next = cut(&levels, &raised, ideal, attained);
-        if best.as_ref().is_none_or(|best| better(value, best.value)) {
-            best =
-                Some(Parametric { class_time: raised.class_time.clone(), value, bound: ideal, last: raised });
+        let next = cut(&levels, &raised, tried, attained).map_or(ideal, |next| worst(ideal, next));
+        let class_time = raised.class_time.clone();
+        let found = Parametric { class_time, value, bound: ideal, last: raised };
+        let best = match &mut best {
+            Some(best) if !better(value, best.value) => best,
+            best => best.insert(found),
+        };
+        let stuck = (next - ideal).abs() <= PROGRESS_MIN * (best.value - ideal).abs();
+        ideal = next;
+        best.bound = if better(ideal, best.value) { ideal } else { best.value };
+        if (best.value - ideal).abs() <= GAP_MAX * best.value.abs().max(f64::MIN_POSITIVE) {
+            break;
         }
-        let stuck = !better(ideal, next);
-        ideal = if stuck { ideal } else { next };
-        if let Some(best) = &mut best {
-            best.bound = if better(ideal, best.value) { ideal } else { best.value };
-            if stuck || (best.value - ideal).abs() <= GAP_MAX * best.value.abs().max(f64::MIN_POSITIVE) {
-                break;
-            }
+        tried = ideal;
+        if stuck {
+            off *= 8.0;
+            let away = off * ideal.abs();
+            let away = if sense == Sense::Minimize { away } else { -away };
+            let middle = ideal + (best.value - ideal) / 2.0;
+            tried = if better(middle, ideal + away) { middle } else { ideal + away };
         }
     }
     best.ok_or(SolvingError::Empty)
 }
 
 /// The level at which what the duals ask for equals what they bound, by bisection between a level no allocation
-/// betters and an attained one.
-fn cut(levels: &Levels, raised: &Raised, ideal: f64, attained: f64) -> f64 {
+/// betters and an attained one; nothing if the duals do not exclude the level tried.
+fn cut(levels: &Levels, raised: &Raised, tried: f64, attained: f64) -> Option<f64> {
     let asks_too_much = |level: f64| {
         let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);
         priced.map(|(member, price)| price * levels.required(member, level).value).sum::<f64>() > raised.bound
     };
-    if !asks_too_much(ideal) || !attained.is_finite() {
-        return ideal;
+    if !asks_too_much(tried) {
+        return None;
     }
-    let (mut outside, mut inside) = (ideal, attained);
-    while (inside - outside).abs() > GAP_MAX * 0.01 * inside.abs() {
+    if !attained.is_finite() {
+        return Some(tried);
+    }
+    let (mut outside, mut inside) = (tried, attained);
+    while (inside - outside).abs() > CUT_WIDTH * inside.abs() {
         let middle = outside + (inside - outside) / 2.0;
         if !(middle - outside).is_normal() || !(inside - middle).is_normal() {
             break;
         }
         if asks_too_much(middle) { outside = middle } else { inside = middle }
     }
-    outside
+    Some(outside)
 }
 
 #[cfg(test)]

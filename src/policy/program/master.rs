@@ -91,6 +91,11 @@ impl<'a> Master<'a> {
         self.reduced.instance.waived = waived;
     }
 
+    /// Has all others' droppable constraints ask for this part less.
+    pub(super) fn ease(&mut self, eased: f64) {
+        self.reduced.instance.eased = eased;
+    }
+
     /// The members, with the pairs that became columns.
     pub(super) fn into_reduced(self) -> Reduced {
         self.reduced

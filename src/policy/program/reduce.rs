@@ -81,6 +81,7 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     let equal_share = (0..classes.len()).map(|class| view::equal_share(problem, row(class))).collect();
     let instance = Instance {
         waived,
+        eased: 0.0,
         capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
         multiplicity: classes.multiplicity(),
         data,

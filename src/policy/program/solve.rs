@@ -42,8 +42,22 @@ pub(super) struct Task<'a, 'o> {
 }
 
 impl Task<'_, '_> {
-    /// Finds the optimum that the policy asks for.
+    /// Finds the optimum that the policy asks for. Promises that can be kept to the last digits, and no further, ask
+    /// for the least part less that helps.
     pub(super) fn solve(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
+        let mut outcome = self.by_route(solving);
+        for eased in levels::HELD.into_iter().skip(1) {
+            let infeasible = outcome.as_ref().is_err_and(SolvingError::is_infeasible);
+            if !infeasible || !self.master.bound().has_promises() {
+                break;
+            }
+            self.master.ease(eased);
+            outcome = self.by_route(solving);
+        }
+        outcome
+    }
+
+    fn by_route(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
         let objective = self.master.objective();
         let levelled = objective.inversion().is_some_and(|inversion| inversion.form() != LevelForm::General);
         let lexicographic = objective.is_lexicographic() || self.refine == Refine::WaterFilling;
@@ -122,8 +136,13 @@ impl Task<'_, '_> {
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
-                let value = found.value;
-                self.refined(solving, |bound| bound.at_level(value), value, &found.class_time)?
+                // What was found is held, not what its level asks for, which rounding may put out of reach.
+                let found_leaves = levels::leaves(&self.master.bound(), &found.class_time);
+                let least = |member: usize| required(member, found.value).min(found_leaves[member]).max(0.0);
+                let demands: Vec<Demand> =
+                    (0..n).map(|member| Demand { slope: least(member), base: 0.0 }).collect();
+                let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
+                self.refined(solving, |bound| bound.with_demands(&demands), part, &found.class_time)?
             }
         };
         let level = found.value;

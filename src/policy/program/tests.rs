@@ -71,6 +71,47 @@ fn a_promise_that_cannot_be_kept_is_given_up_and_named() {
 }
 
 #[test]
+fn a_promise_that_takes_all_of_a_job_s_time_is_kept_to_the_last_digits() {
+    // As deadlines of as many digits as a file has make it: 2 parts in 10^9 beyond the fastest type's speed.
+    let (steps, deadline) = (41.75e3, 1e3 * (1.0 - 2e-9));
+    let jobs = [([41.75, 0.0], 1, steps, Some(deadline)), ([1.0, 1.0], 1, 50.0, None)];
+    let mut policy = ProgramPolicy::try_new(promising()).unwrap();
+    let decision = policy.allocate(&problem([1, 1], &jobs)).unwrap();
+    assert_eq!(decision.dropped, []);
+    let objective = decision.objective.unwrap();
+    assert!(objective.optimal && (objective.value - 42.75).abs() < 1e-6, "{objective:?}");
+}
+
+#[test]
+fn finish_time_fairness_is_exact_where_a_job_is_nearly_done_and_long_overdue() {
+    let text = "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))";
+    let overdue =
+        |elapsed: f64, isolated: f64, steps: f64, speed: [f64; 2]| (elapsed, isolated, steps, speed);
+    let jobs = [
+        overdue(18_184.8, 3_484.239, 0.000_254, [0.649, 0.0]),
+        overdue(9_151.3, 994.56, 13_373.291, [1.117, 0.0]),
+        overdue(19_117.4, 2_923.107, 1_184.949, [0.87, 0.591]),
+        overdue(12_700.5, 12_402.147, 0.001_209, [0.62, 1.667]),
+    ];
+    let cluster = crate::Cluster::try_new([("fast", 1), ("slow", 1)]).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for (index, (elapsed, isolated, steps, speed)) in jobs.iter().enumerate() {
+        let job = ActiveJob {
+            elapsed: Seconds::new(*elapsed),
+            isolated_elapsed: Seconds::new(*isolated),
+            steps_remaining: Steps::new(*steps),
+            ..ActiveJob::new(JobId::from_index(index))
+        };
+        builder.job(job, speed);
+    }
+    let mut policy = ProgramPolicy::try_new(options(Sense::Minimize, text)).unwrap();
+    let decision = policy.allocate(&builder.build().unwrap()).unwrap();
+    let objective = decision.objective.unwrap();
+    assert!(objective.optimal && objective.gap_relative <= 1e-8, "{objective:?}");
+    assert!(decision.solve.unwrap().fallbacks.is_empty());
+}
+
+#[test]
 fn a_job_alone_keeps_all_it_has_under_the_discount() {
     let problem = problem([1, 1], &[([2.0, 1.0], 1, 10.0, None)]);
     let text = options(Sense::Maximize, "sum_over_jobs(log(throughput / equal_share_throughput))");
