@@ -91,9 +91,10 @@ impl<'a> Master<'a> {
         self.reduced.instance.waived = waived;
     }
 
-    /// Has all others' droppable constraints ask for this part less.
+    /// Has all others' droppable constraints ask for this part less, at least.
     pub(super) fn ease(&mut self, eased: f64) {
-        self.reduced.instance.eased = eased;
+        let known = &mut self.reduced.instance.eased;
+        *known = known.max(eased);
     }
 
     /// The members, with the pairs that became columns.

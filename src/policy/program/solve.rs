@@ -9,6 +9,9 @@ use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
 use crate::solver::SolveError;
 
+/// Parts of an optimum, and of promises, that are given up, in turn, where they cannot be held while it is refined.
+const EASED: [f64; 3] = [0.0, 1e-8, 1e-7];
+
 /// A solved objective.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
@@ -177,10 +180,10 @@ impl Task<'_, '_> {
         let first = formulation.class_time(&answer.solution.columns).to_vec();
         let class_time = if !refinable {
             first
-        } else if self.master.is_priced() {
+        } else if self.master.is_priced() || self.master.bound().has_promises() {
             self.refined(solving, formulated, optimum, &first)?
         } else {
-            // the columns are what they were
+            // the program is what it was
             self.refined(solving, |_| formulation.clone(), optimum, &first)?
         };
         let bound = formulation.value(answer.bound);
@@ -213,8 +216,9 @@ impl Task<'_, '_> {
         Ok((formulation, answer))
     }
 
-    /// Among the optima of the program formulated, whose value is `optimum`, the one that uses the workers best. If the
-    /// optimum cannot be held in floating point it stands as it is: a fallback, counted like any other.
+    /// Among the optima of the program formulated, whose value is `optimum`, the one that uses the workers best. An
+    /// optimum that cannot be held in floating point is held up to the least part that helps; if none does it stands
+    /// as it is: a fallback, counted like any other.
     fn refined(
         &mut self,
         solving: &mut Solving,
@@ -223,22 +227,26 @@ impl Task<'_, '_> {
         first: &[f64],
     ) -> Result<Vec<f64>, SolvingError> {
         let equal_share = self.master.reduced().equal_share.clone();
-        let second_stage = |bound: &BoundObjective<'_>| {
+        let second_stage = |bound: &BoundObjective<'_>, eased: f64| {
             let first = formulate(bound);
             let held = first.program_objective(optimum);
-            bound.refine_utilization(first, held, &equal_share)
+            let given_up = if first.program.sense == Sense::Maximize { -eased } else { eased };
+            bound.refine_utilization(first, held + given_up * held.abs(), &equal_share)
         };
-        if self.master.is_priced() {
-            solving.hold_basis(second_stage(&self.master.bound()).program.n_rows());
-        }
-        match self.master.solve(solving, second_stage) {
-            Ok((next, answer)) => Ok(next.class_time(&answer.solution.columns).to_vec()),
-            Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
-                solving.report().fallbacks.push(format!("not refined: {attempts}"));
-                Ok(first.to_vec())
+        let mut attempts = String::new();
+        for eased in EASED {
+            self.master.ease(eased);
+            if self.master.is_priced() {
+                solving.hold_basis(second_stage(&self.master.bound(), eased).program.n_rows());
             }
-            Err(error) => Err(error),
+            match self.master.solve(solving, |bound| second_stage(bound, eased)) {
+                Ok((next, answer)) => return Ok(next.class_time(&answer.solution.columns).to_vec()),
+                Err(SolvingError::Solve(SolveError::NotOptimal { attempts: tried, .. })) => attempts = tried,
+                Err(error) => return Err(error),
+            }
         }
+        solving.report().fallbacks.push(format!("not refined: {attempts}"));
+        Ok(first.to_vec())
     }
 }
 
