@@ -77,7 +77,7 @@ pub struct SimulateArguments {
     /// Quirks of `--semantics gavel` to do without, by name, or `all`
     #[arg(long, value_name = "NAME,…", default_value = "none", hide_default_value = true)]
     correct: CorrectionsSpec,
-    /// Who draws jobs: us, or the published simulator's generator, bit for bit
+    /// Who draws jobs
     #[arg(long, value_enum, default_value = "native")]
     generator: GeneratorFlag,
     /// The seed of all random streams
@@ -146,8 +146,13 @@ enum SemanticsFlag {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum GeneratorFlag {
+    /// Ours: independent streams, any throughput matrix
     Native,
+    /// What the published simulator draws, bit for bit
     Gavel,
+    /// The same from its older job table, which the paper's recorded runs were drawn from
+    #[value(name = "gavel_osdi20")]
+    GavelOsdi20,
 }
 
 fn window(text: &str) -> Result<[u64; 2], String> {
@@ -218,6 +223,7 @@ fn spec(arguments: &SimulateArguments) -> RunSpec {
     spec.workload.generator = match arguments.generator {
         GeneratorFlag::Native => GeneratorName::Native,
         GeneratorFlag::Gavel => GeneratorName::Gavel,
+        GeneratorFlag::GavelOsdi20 => GeneratorName::GavelOsdi20,
     };
     spec.workload.rate = arguments.rate.map(JobsPerHour::new);
     spec.workload.jobs = arguments.jobs;

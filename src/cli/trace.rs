@@ -16,7 +16,7 @@ use crate::spec::{
 };
 use crate::throughput::Throughputs;
 use crate::units::{JobsPerHour, Seconds};
-use crate::workload::{Arrivals, Gavel, Native, WorkloadOptions};
+use crate::workload::{Arrivals, Gavel, JobTable, Native, WorkloadOptions};
 
 /// `apportion trace`.
 #[derive(Args, Debug)]
@@ -89,6 +89,9 @@ enum Generator {
     Native,
     /// What the published simulator draws, bit for bit.
     Gavel,
+    /// The same from its older job table, which the paper's recorded runs were drawn from.
+    #[value(name = "gavel_osdi20")]
+    GavelOsdi20,
 }
 
 #[derive(Args, Debug)]
@@ -223,12 +226,16 @@ fn arrivals(
     let Kinds { multi_worker, multi_priority, slos, duration } = arguments.kinds;
     let options =
         options.multi_worker(multi_worker).multi_priority(multi_priority).slos(slos).duration(duration);
+    let gavel = |table| {
+        Gavel::try_new(options, Arc::clone(throughputs), arguments.seed)
+            .map(|source| Box::new(source.with_job_table(table)) as _)
+    };
     let made: Result<Box<dyn Arrivals>, _> = match arguments.generator {
         Generator::Native => {
             Native::try_new(options, throughputs, arguments.seed).map(|source| Box::new(source) as _)
         }
-        Generator::Gavel => Gavel::try_new(options, Arc::clone(throughputs), arguments.seed)
-            .map(|source| Box::new(source) as _),
+        Generator::Gavel => gavel(JobTable::Released),
+        Generator::GavelOsdi20 => gavel(JobTable::Osdi20),
     };
     made.map_err(|error| Failure::usage(error.to_string(), None))
 }

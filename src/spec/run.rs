@@ -157,6 +157,8 @@ pub enum GeneratorName {
     Native,
     /// What the published simulator draws, bit for bit.
     Gavel,
+    /// The same from its older job table, which the paper's recorded runs were drawn from.
+    GavelOsdi20,
 }
 
 /// A matrix's name or path.

@@ -19,7 +19,9 @@ use crate::spec::{Source, SpecError};
 use crate::sweep::options;
 use crate::sweep::saturation::{self, Capacity};
 use crate::throughput::{Estimator, Throughputs};
-use crate::workload::{Arrivals, Gavel, GeneratorError, Job, Listed, MixShare, Native, WorkloadOptions};
+use crate::workload::{
+    Arrivals, Gavel, GeneratorError, Job, JobTable, Listed, MixShare, Native, WorkloadOptions,
+};
 
 /// Why a run cannot start, or go on.
 #[derive(Debug, Error)]
@@ -377,9 +379,11 @@ fn generator(spec: &RunSpec, throughputs: &Arc<Throughputs>) -> Result<Generator
     counts.sort_unstable();
     let backlog: Vec<u32> = counts.into_iter().filter(|_| workload.steady_state).map(|(_, n)| n).collect();
     Ok(match workload.generator {
-        GeneratorName::Gavel => {
+        GeneratorName::Gavel | GeneratorName::GavelOsdi20 => {
+            let older = workload.generator == GeneratorName::GavelOsdi20;
+            let table = if older { JobTable::Osdi20 } else { JobTable::Released };
             let jobs = Gavel::try_new(options, Arc::clone(throughputs), spec.seed).map_err(refused)?;
-            Generator::Gavel(Box::new(jobs.with_backlog(backlog)))
+            Generator::Gavel(Box::new(jobs.with_job_table(table).with_backlog(backlog)))
         }
         GeneratorName::Native => {
             let jobs = Native::try_new(options, throughputs, spec.seed).map_err(refused)?;

@@ -7,7 +7,7 @@ pub mod python_random;
 pub mod random;
 
 pub use combination::Combination;
-pub use generator::{Gavel, GeneratorError, MixShare, Native, WorkloadOptions};
+pub use generator::{Gavel, GeneratorError, JobTable, MixShare, Native, WorkloadOptions};
 pub use job::Job;
 
 use std::fmt;

@@ -123,7 +123,11 @@ const BAD: [(&str, &str, &str); 23] = [
         "4:12: `run.cluster` is `-4`, expected a whole number from 0 to 4294967295",
     ),
     ("{v100: 4, k80: 4}", "{v100: 0}", "4:12: the cluster has no workers"),
-    ("{generator: gavel}", "{generator: gavle}", "5:25: unknown name `gavle`, expected `native` or `gavel`"),
+    (
+        "{generator: gavel}",
+        "{generator: gavle}",
+        "5:25: unknown name `gavle`, expected one of `native`, `gavel`, `gavel_osdi20`",
+    ),
     (
         "{generator: gavel}",
         "{generatr: gavel}",

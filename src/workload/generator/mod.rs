@@ -24,7 +24,7 @@ pub mod gavel;
 pub mod mix;
 pub mod native;
 
-pub use gavel::Gavel;
+pub use gavel::{Gavel, JobTable};
 pub use mix::MixShare;
 pub use native::Native;
 

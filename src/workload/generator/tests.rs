@@ -12,8 +12,8 @@ fn throughputs() -> Arc<Throughputs> {
     Throughputs::embedded("osdi20").unwrap()
 }
 
-/// Options and seed of a fixture's heading: `# seed=0 mean_gap=1800.0 multi_worker=1 …`.
-fn heading(line: &str) -> (WorkloadOptions, u64) {
+/// Options, job table and seed of a fixture's heading: `# seed=0 mean_gap=1800.0 multi_worker=1 …`.
+fn heading(line: &str) -> (WorkloadOptions, JobTable, u64) {
     let value = |name: &str| {
         line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap()
     };
@@ -26,7 +26,8 @@ fn heading(line: &str) -> (WorkloadOptions, u64) {
     if mean_gap == 0.0 {
         options = WorkloadOptions { arrivals: ArrivalProcess::AtOnce, n_jobs: Some(usize::MAX), ..options };
     }
-    (options, value("seed").parse().unwrap())
+    let table = if line.ends_with("job_table=osdi20") { JobTable::Osdi20 } else { JobTable::Released };
+    (options, table, value("seed").parse().unwrap())
 }
 
 fn line(job: &Job) -> String {
@@ -42,8 +43,8 @@ fn jobs_are_those_that_the_published_simulator_drew() {
     let mut source: Option<Gavel> = None;
     for (number, recorded) in RECORDED.lines().enumerate() {
         if recorded.starts_with('#') {
-            let (options, seed) = heading(recorded);
-            source = Some(Gavel::try_new(options, throughputs(), seed).unwrap());
+            let (options, table, seed) = heading(recorded);
+            source = Some(Gavel::try_new(options, throughputs(), seed).unwrap().with_job_table(table));
         } else {
             let job = source.as_mut().unwrap().next_job().unwrap();
             assert_eq!(line(&job), recorded, "line {}", number + 1);
