@@ -1,6 +1,7 @@
 //! An objective bound to the numbers of one decision: checked data, throughputs as linear forms, values.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -69,9 +70,9 @@ pub struct Term {
 pub struct Point {
     /// Effective throughput: `[members]`, steps/s.
     pub throughput: Vec<f64>,
-    /// The part of it from each worker type: [members × K].
+    /// The part of it from each worker type: [members × K], or empty where the objective does not read it.
     pub throughput_on: Vec<f64>,
-    /// Share of time on each worker type: [members × K].
+    /// Share of time on each worker type: [members × K], or empty where the objective does not read it.
     pub time_on: Vec<f64>,
 }
 
@@ -87,12 +88,20 @@ pub(crate) struct At {
 pub struct BoundObjective<'a> {
     pub(crate) objective: &'a Objective,
     pub(crate) instance: &'a Instance,
-    pub(crate) columns: Vec<Column>,
-    terms: Vec<Term>,
-    term_starts: Vec<usize>,
+    pub(crate) layout: Layout,
     data: Vec<&'a [f64]>,
     named_types: BTreeMap<String, usize>,
-    levels: Option<Levels>,
+}
+
+/// What binding works out from an instance's combinations and data, shared by all that is made of it: to bind the same
+/// objective to the same instance again takes no time with it.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub(crate) columns: Arc<Vec<Column>>,
+    terms: Arc<Vec<Term>>,
+    /// Where each member's terms start: [members + 1].
+    term_starts: Arc<Vec<u32>>,
+    levels: Option<Arc<Levels>>,
 }
 
 impl Objective {
@@ -110,27 +119,37 @@ impl Objective {
         if let Some(member) = (0..instance.n_members()).find(|m| term_starts[*m] == term_starts[m + 1]) {
             return Err(BindError::RunsNowhere { member });
         }
-        let data = self.bind_data(instance)?;
-        let named_types = self.bind_types(instance)?;
-        let objective = self;
-        let mut bound = BoundObjective {
-            objective,
-            instance,
-            columns,
-            terms,
-            term_starts,
-            data,
-            named_types,
+        let layout = Layout {
+            columns: Arc::new(columns),
+            terms: Arc::new(terms),
+            term_starts: Arc::new(term_starts),
             levels: None,
         };
-        bound.levels = self.inversion().map(|inversion| {
+        let data = self.bind_data(instance, true)?;
+        let named_types = self.bind_types(instance)?;
+        let mut bound = BoundObjective { objective: self, instance, layout, data, named_types };
+        bound.layout.levels = self.inversion().map(|inversion| {
             let data = inversion.steps.iter().map(|step| step.datum.as_ref());
-            Levels::new(inversion, bound.step_data(&data.collect::<Vec<_>>()))
+            Arc::new(Levels::new(inversion, bound.step_data(&data.collect::<Vec<_>>())))
         });
         Ok(bound)
     }
 
-    fn bind_data<'a>(&self, instance: &'a Instance) -> Result<Vec<&'a [f64]>, BindError> {
+    /// Binds the objective to an instance that it was bound to before, `layout` being what that came to. Since then only
+    /// who is let off droppable constraints, and by how much, may have changed.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind), but for the values of data: those have been looked at.
+    pub fn bind_again<'a>(
+        &'a self,
+        instance: &'a Instance,
+        layout: &Layout,
+    ) -> Result<BoundObjective<'a>, BindError> {
+        let (data, named_types) = (self.bind_data(instance, false)?, self.bind_types(instance)?);
+        Ok(BoundObjective { objective: self, instance, layout: layout.clone(), data, named_types })
+    }
+
+    fn bind_data<'a>(&self, instance: &'a Instance, checked: bool) -> Result<Vec<&'a [f64]>, BindError> {
         let mut bound: Vec<&[f64]> = Vec::new();
         for slot in 0..self.vocabulary().len() {
             if !self.uses(slot) {
@@ -151,7 +170,8 @@ impl Objective {
             let accepted = |value: f64| {
                 datum.sign.admits(value) && (value.is_finite() || (datum.may_be_infinite && value > 0.0))
             };
-            if let Some(position) = values.iter().position(|value| !accepted(*value)) {
+            let wrong = || values.iter().position(|value| !accepted(*value));
+            if let Some(position) = if checked { wrong() } else { None } {
                 let (value, expected) = (values[position], datum.sign.to_string());
                 return Err(BindError::Value { name: name(), position, value, expected });
             }
@@ -196,26 +216,26 @@ fn collect_types(expression: &Expr, named: &mut BTreeMap<String, usize>) {
 }
 
 /// The terms of every member, one member after another, and where each begins.
-fn member_terms(instance: &Instance, columns: &[Column]) -> (Vec<Term>, Vec<usize>) {
-    let mut starts = vec![0; instance.n_members() + 1];
+fn member_terms(instance: &Instance, columns: &[Column]) -> (Vec<Term>, Vec<u32>) {
+    let mut starts = vec![0_u32; instance.n_members() + 1];
     for column in columns {
-        for part in &instance.combinations[column.combination].parts {
-            starts[part.member + 1] += 1;
+        for (member, _, _) in instance.parts(column.combination) {
+            starts[member + 1] += 1;
         }
     }
     for member in 0..instance.n_members() {
         starts[member + 1] += starts[member];
     }
     let empty = Term { column: 0, worker_type: 0, throughput: 0.0, time: 0.0 };
-    let mut terms = vec![empty; starts[instance.n_members()]];
+    let mut terms = vec![empty; starts[instance.n_members()] as usize];
     let mut next = starts.clone();
     for (position, column) in columns.iter().enumerate() {
-        for part in &instance.combinations[column.combination].parts {
-            let time = part.uses / instance.multiplicity[part.member];
-            let throughput = time * part.throughput[column.worker_type];
+        for (member, uses, throughput) in instance.parts(column.combination) {
+            let time = uses / instance.multiplicity[member];
+            let throughput = time * throughput[column.worker_type];
             let worker_type = column.worker_type;
-            terms[next[part.member]] = Term { column: position, worker_type, throughput, time };
-            next[part.member] += 1;
+            terms[next[member] as usize] = Term { column: position, worker_type, throughput, time };
+            next[member] += 1;
         }
     }
     (terms, starts)
@@ -234,27 +254,38 @@ impl<'a> BoundObjective<'a> {
 
     /// The columns of class time, first in every program made from this.
     pub fn columns(&self) -> &[Column] {
-        &self.columns
+        &self.layout.columns
+    }
+
+    /// What this came to, to bind the same again.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The columns that give time to a member, with what each gives one job of it.
     pub fn terms(&self, member: usize) -> &[Term] {
-        &self.terms[self.term_starts[member]..self.term_starts[member + 1]]
+        let Layout { terms, term_starts, .. } = &self.layout;
+        &terms[term_starts[member] as usize..term_starts[member + 1] as usize]
     }
 
     /// Levels of the members, where the objective has them.
     pub fn levels(&self) -> Option<&Levels> {
-        self.levels.as_ref()
+        self.layout.levels.as_deref()
+    }
+
+    /// Levels of the members, to keep.
+    pub fn levels_kept(&self) -> Option<Arc<Levels>> {
+        self.layout.levels.clone()
     }
 
     /// The level of one job of `member` at this leaf value (its throughput, as a rule).
     pub fn level(&self, member: usize, leaf: f64) -> Option<f64> {
-        self.levels.as_ref().map(|levels| levels.level(member, leaf))
+        self.levels().map(|levels| levels.level(member, leaf))
     }
 
     /// What the leaf of one job of `member` must be for the objective to reach a level.
     pub fn required(&self, member: usize, level: f64) -> Option<Required> {
-        self.levels.as_ref().map(|levels| levels.required(member, level))
+        self.levels().map(|levels| levels.required(member, level))
     }
 
     /// The value of every member's leaf at a point: `[members]`; its throughputs, as a rule.
@@ -270,14 +301,15 @@ impl<'a> BoundObjective<'a> {
     /// What the jobs get from class times of the columns: `[columns]`.
     pub fn point(&self, class_time: &[f64]) -> Point {
         let (n, k) = (self.instance.n_members(), self.instance.n_types());
-        let mut point =
-            Point { throughput: vec![0.0; n], throughput_on: vec![0.0; n * k], time_on: vec![0.0; n * k] };
+        let by_type = if self.objective.reads_throughput_only() { 0 } else { n * k };
+        let (throughput_on, time_on) = (vec![0.0; by_type], vec![0.0; by_type]);
+        let mut point = Point { throughput: Vec::with_capacity(n), throughput_on, time_on };
         for member in 0..n {
-            for term in self.terms(member) {
-                let time = class_time[term.column];
-                point.throughput[member] += term.throughput * time;
-                point.throughput_on[member * k + term.worker_type] += term.throughput * time;
-                point.time_on[member * k + term.worker_type] += term.time * time;
+            let given = |term: &Term| term.throughput * class_time[term.column];
+            point.throughput.push(self.terms(member).iter().map(given).sum());
+            for term in if by_type > 0 { self.terms(member) } else { &[] } {
+                point.throughput_on[member * k + term.worker_type] += given(term);
+                point.time_on[member * k + term.worker_type] += term.time * class_time[term.column];
             }
         }
         point

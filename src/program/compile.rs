@@ -3,9 +3,13 @@
 //! An affine expression becomes a linear form. A concave (convex) one becomes a linear form that the rows and
 //! cones added for it keep at most (at least) as large as the expression, and that an optimum makes equal.
 
+use std::sync::Arc;
+
 use super::bound::{At, BoundObjective, Term};
 use super::expression::{Expr, Fold, Function, Node, Operator, Reduction, Subject};
+use super::forms::{add, form_of, merge, scaled, shifted, unit};
 use super::formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
+use super::inversion::Inversion;
 use super::objective::Constraint;
 use super::range::Reach;
 use super::standard::{Affine, Cone, ConeKind, Program, Range, Sense};
@@ -36,17 +40,17 @@ enum Side {
 struct Wanted {
     at: At,
     side: Side,
-    /// It is the whole objective.
-    top: bool,
+    /// Where the value of every optimum lies, if it is the whole objective.
+    top: Option<Range>,
 }
 
 impl Wanted {
     fn part(self) -> Self {
-        Self { top: false, ..self }
+        Self { top: None, ..self }
     }
 
     fn flipped(self) -> Self {
-        Self { side: self.side.flipped(), top: false, ..self }
+        Self { side: self.side.flipped(), top: None, ..self }
     }
 }
 
@@ -68,8 +72,10 @@ impl Side {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(bound: &'a BoundObjective<'a>, reach: &'a Reach) -> Self {
-        Self {
+    /// Nothing yet, or, of another formulation of the same bound objective, its polytope. (Memory that is used again
+    /// costs a fraction of memory that is new.)
+    pub(crate) fn new(bound: &'a BoundObjective<'a>, reach: &'a Reach, old: Option<Formulation>) -> Self {
+        let mut builder = Self {
             bound,
             reach,
             program: Program::new(Sense::Maximize),
@@ -78,7 +84,61 @@ impl<'a> Builder<'a> {
             row_scales: Vec::new(),
             objective: Affine::default(),
             value_map: ValueMap::Scaled(1.0),
+        };
+        if let Some(mut old) = old {
+            let n_rows = bound.instance.n_members() + bound.instance.n_types();
+            old.program.truncate(bound.columns().len(), n_rows);
+            builder.program = old.program;
+            builder.rows = Arc::try_unwrap(old.rows).unwrap_or_else(|shared| shared.to_vec());
+            builder.rows.truncate(n_rows);
+            builder.row_scales = old.row_scales;
+            builder.row_scales.truncate(n_rows);
         }
+        builder
+    }
+
+    /// Adds a row `range` ∋ form, divided by its largest coefficient, of terms in the order of their columns.
+    pub(crate) fn row_in_order(
+        &mut self,
+        role: RowRole,
+        range: Range,
+        terms: impl Iterator<Item = (usize, f64)> + Clone,
+    ) {
+        let most = terms.clone().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
+        let scale = if most > 0.0 { most } else { 1.0 };
+        let range = Range { lower: range.lower / scale, upper: range.upper / scale };
+        let terms = terms.filter(|(_, value)| *value != 0.0);
+        self.program.push_row(range, terms.map(|(column, value)| (column, value / scale)));
+        self.rows.push(role);
+        self.row_scales.push(scale);
+    }
+
+    /// Adds the row `range` ∋ leaf + level, the leaf being the throughput as a rule; (column, coefficient) of the level.
+    pub(crate) fn leaf_row(
+        &mut self,
+        inversion: &Inversion,
+        at: At,
+        range: Range,
+        level: Option<(usize, f64)>,
+    ) {
+        let role = RowRole::Level { member: at.member };
+        if inversion.leaf_is_throughput() {
+            let leaf = self.bound.terms(at.member).iter().map(|term| (term.column, term.throughput));
+            return self.row_in_order(role, range, leaf.chain(level));
+        }
+        let mut form = self.affine(inversion.leaf(), at);
+        form.terms.extend(level);
+        self.row(role, range, form);
+    }
+
+    /// Makes room for what most programs have: a level, and two rows a member of its own terms, with the level in one.
+    pub(crate) fn reserve(&mut self) {
+        let (n_columns, n) = (self.bound.columns().len(), self.bound.instance.n_members());
+        let n_rows = 2 * n + self.bound.instance.n_types();
+        let n_terms = (0..n).map(|member| self.bound.terms(member).len()).sum::<usize>();
+        self.program.reserve(n_columns + 1, n_rows, 2 * n_terms + n_columns + n);
+        self.rows.reserve_exact(n_rows);
+        self.row_scales.reserve_exact(n_rows);
     }
 
     /// Adds a row `range` ∋ form, divided by its largest coefficient.
@@ -118,7 +178,7 @@ impl<'a> Builder<'a> {
 
     /// The unit of an auxiliary column.
     pub(crate) fn scale_of(&self, column: usize) -> f64 {
-        self.auxiliaries[column - self.bound.columns.len()].scale
+        self.auxiliaries[column - self.bound.columns().len()].scale
     }
 
     /// Says what is optimized.
@@ -142,29 +202,31 @@ impl<'a> Builder<'a> {
         };
         let mut formulation = Formulation {
             program: self.program,
-            columns: self.bound.columns.clone(),
-            auxiliaries: self.auxiliaries,
-            rows: self.rows,
+            columns: Arc::clone(&self.bound.layout().columns),
+            auxiliaries: Arc::new(self.auxiliaries),
+            rows: Arc::new(self.rows),
             row_scales: self.row_scales,
             value_map,
+            replaced: None,
         };
         formulation.name(self.bound.instance);
         formulation
     }
 
-    /// A linear form at most as large as a concave expression. `top`: it is the whole objective.
-    pub(crate) fn at_most(&mut self, expression: &Expr, at: At, top: bool) -> Affine {
+    /// A linear form at most as large as a concave expression. `top`: where the value of every optimum lies, if it is the
+    /// whole objective.
+    pub(crate) fn at_most(&mut self, expression: &Expr, at: At, top: Option<Range>) -> Affine {
         self.form(expression, Wanted { at, side: Side::Below, top })
     }
 
     /// A linear form at least as large as a convex expression.
-    pub(crate) fn at_least(&mut self, expression: &Expr, at: At, top: bool) -> Affine {
+    pub(crate) fn at_least(&mut self, expression: &Expr, at: At, top: Option<Range>) -> Affine {
         self.form(expression, Wanted { at, side: Side::Above, top })
     }
 
     /// The linear form of an affine expression.
     pub(crate) fn affine(&mut self, expression: &Expr, at: At) -> Affine {
-        self.form(expression, Wanted { at, side: Side::Below, top: false })
+        self.form(expression, Wanted { at, side: Side::Below, top: None })
     }
 
     /// Adds the policy's own constraints; soft ones with a slack that the objective pays for.
@@ -193,7 +255,7 @@ impl<'a> Builder<'a> {
                     self.row(role, range, form);
                     continue;
                 }
-                let mut form = self.at_least(&constraint.excess, at, false);
+                let mut form = self.at_least(&constraint.excess, at, None);
                 if !form.constant.is_finite() {
                     // No limit: a side of +∞ that any allocation stays below.
                     continue;
@@ -262,11 +324,8 @@ impl<'a> Builder<'a> {
                 self.call(*function, arguments, range, wanted.part())
             }
             Node::Reduce(reduction, inner) => {
-                let implied = if wanted.top {
-                    self.bound.level_range()
-                } else {
-                    self.bound.range(expression, at, self.reach)
-                };
+                let within = || self.bound.range(expression, at, self.reach);
+                let implied = wanted.top.unwrap_or_else(within);
                 self.reduce(*reduction, inner, implied, wanted)
             }
         }
@@ -274,8 +333,9 @@ impl<'a> Builder<'a> {
 
     fn linear(&self, at: At, coefficient: impl Fn(&Term) -> Option<f64>) -> Affine {
         let terms = self.bound.terms(at.member).iter();
-        let terms = terms.filter_map(|term| Some((term.column, coefficient(term)?)));
-        Affine { constant: 0.0, terms: terms.collect() }
+        let mut form = Affine { constant: 0.0, terms: Vec::with_capacity(terms.len() + 1) };
+        form.terms.extend(terms.filter_map(|term| Some((term.column, coefficient(term)?))));
+        form
     }
 
     fn binary(&mut self, operator: Operator, left: &Expr, right: &Expr, wanted: Wanted) -> Affine {
@@ -315,7 +375,7 @@ impl<'a> Builder<'a> {
             Function::Min | Function::Max => {
                 let role = AuxiliaryRole::Part { function: function.name(), member: at.member };
                 let column = self.column(role, Range::FREE, range);
-                let row = RowRole::Part { auxiliary: column - self.bound.columns.len() };
+                let row = RowRole::Part { auxiliary: column - self.bound.columns().len() };
                 for argument in arguments {
                     let form = self.form(argument, wanted);
                     self.beside(row, form, column, wanted.side);
@@ -339,7 +399,7 @@ impl<'a> Builder<'a> {
             }
             return sum;
         }
-        let level = wanted.top && reduction.over == Subject::Job;
+        let level = wanted.top.is_some() && reduction.over == Subject::Job;
         let function = if wanted.side == Side::Below { "min" } else { "max" };
         let role = if level {
             AuxiliaryRole::Level
@@ -347,7 +407,7 @@ impl<'a> Builder<'a> {
             AuxiliaryRole::Part { function, member: wanted.at.member }
         };
         let column = self.column(role, Range::FREE, implied);
-        let auxiliary = column - self.bound.columns.len();
+        let auxiliary = column - self.bound.columns().len();
         for at in places {
             let row = if level { RowRole::Level { member: at.member } } else { RowRole::Part { auxiliary } };
             let form = self.form(inner, Wanted { at, ..part });
@@ -410,54 +470,4 @@ impl<'a> Builder<'a> {
         self.program.cones.push(Cone { kind: ConeKind::SecondOrder, entries: vec![total, two, difference] });
         Affine { constant: 0.0, terms: vec![(y, unit.recip())] }
     }
-}
-
-/// A unit in which a value that lies in `range` is of order 1.
-fn unit(range: Range) -> f64 {
-    let (low, high) = (range.lower.abs(), range.upper.abs());
-    let same_side = range.lower * range.upper > 0.0 && low.is_finite() && high.is_finite();
-    let unit = match (low.is_finite(), high.is_finite()) {
-        // A range over many orders of magnitude says little of where the value lies, but its top is a size.
-        (true, true) if same_side && low.max(high) <= 1e4 * low.min(high) => (low.sqrt()) * (high.sqrt()),
-        (true, true) => low.max(high),
-        (true, false) => low,
-        (false, true) => high,
-        (false, false) => 1.0,
-    };
-    if unit.is_finite() && unit > 0.0 { unit } else { 1.0 }
-}
-
-fn form_of(column: usize) -> Affine {
-    Affine { constant: 0.0, terms: vec![(column, 1.0)] }
-}
-
-/// factor · form + constant.
-fn shifted(form: &Affine, factor: f64, constant: f64) -> Affine {
-    let mut shifted = scaled(form.clone(), factor);
-    shifted.constant += constant;
-    shifted
-}
-
-fn scaled(mut form: Affine, factor: f64) -> Affine {
-    form.constant *= factor;
-    form.terms.iter_mut().for_each(|(_, value)| *value *= factor);
-    form
-}
-
-fn add(sum: &mut Affine, other: Affine, factor: f64) {
-    sum.constant += factor * other.constant;
-    sum.terms.extend(other.terms.into_iter().map(|(column, value)| (column, factor * value)));
-}
-
-/// Sorts terms by column, adds up those of one column and drops zeros.
-fn merge(terms: &mut Vec<(usize, f64)>) {
-    terms.sort_by_key(|(column, _)| *column);
-    terms.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 += next.1;
-        }
-        same
-    });
-    terms.retain(|(_, value)| *value != 0.0);
 }

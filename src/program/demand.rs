@@ -7,7 +7,7 @@
 
 use super::bound::BoundObjective;
 use super::expression::Subject;
-use super::formulation::{AuxiliaryRole, Formulation, RowRole};
+use super::formulation::{AuxiliaryRole, Formulation};
 use super::range::Reach;
 use super::standard::{Affine, Range, Sense};
 
@@ -35,9 +35,17 @@ impl BoundObjective<'_> {
     /// # Panics
     /// If the objective has no levels.
     pub fn with_demands(&self, demands: &[Demand]) -> Formulation {
+        self.with_demands_again(demands, None)
+    }
+
+    /// The same, made of an old formulation over the same columns if that is what it is.
+    ///
+    /// # Panics
+    /// If the objective has no levels.
+    pub fn with_demands_again(&self, demands: &[Demand], old: Option<Formulation>) -> Formulation {
         let inversion = self.objective.inversion().expect("the objective has levels");
         let reach = Reach::of(self);
-        let mut builder = self.polytope(&reach);
+        let mut builder = self.polytope(&reach, old);
         let (mut most, mut least) = (f64::INFINITY, 0.0_f64);
         for (at, demand) in self.places(Subject::Job).zip(demands).filter(|(_, demand)| demand.slope > 0.0) {
             let upper = self.range(inversion.leaf(), at, &reach).upper;
@@ -52,16 +60,13 @@ impl BoundObjective<'_> {
         let scale = if most > 0.0 { most } else { 1.0 };
         let level = builder.auxiliary(AuxiliaryRole::Level, bounds, implied, scale);
         for (at, demand) in self.places(Subject::Job).zip(demands) {
-            let mut row = builder.affine(inversion.leaf(), at);
-            if demand.slope > 0.0 {
-                row.terms.push((level, -demand.slope * scale));
-            }
             let range = if demand.slope > 0.0 || demand.base > 0.0 {
                 Range::at_least(demand.base)
             } else {
                 Range::FREE
             };
-            builder.row(RowRole::Level { member: at.member }, range, row);
+            let slope = (demand.slope > 0.0).then_some((level, -demand.slope * scale));
+            builder.leaf_row(inversion, at, range, slope);
         }
         builder.constraints();
         builder.objective(Affine { constant: 0.0, terms: vec![(level, scale)] });

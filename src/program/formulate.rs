@@ -6,10 +6,13 @@
 //! piecewise linear parts, cones. Columns carry rigorous implied bounds, from interval arithmetic over all
 //! allocations and from the value of one feasible allocation (each member's isolated share).
 
+use std::sync::Arc;
+
 use super::bound::{At, BoundObjective};
 use super::compile::Builder;
 use super::expression::Subject;
-use super::formulation::{AuxiliaryRole, Formulation, RowRole, ValueMap};
+use super::formulation::{AuxiliaryRole, Formulation, Replaced, RowRole, ValueMap};
+use super::instance::{Column, Instance};
 use super::objective::Route;
 use super::range::Reach;
 use super::standard::{Affine, Program, Range, Sense};
@@ -22,19 +25,23 @@ impl BoundObjective<'_> {
     /// The program of a linear or conic objective; of a parametric one, the program at a level that can be
     /// reached.
     pub fn formulate(&self) -> Formulation {
+        let (reach, reference) = (Reach::of(self), self.reference_value());
+        let level = self.level_range_within(&reach, reference);
         if self.objective.route() == Route::Parametric {
-            return self.at_level(self.level_range().upper_or_lower(self.objective.sense()));
+            return self.at_level(level.upper_or_lower(self.objective.sense()));
         }
-        let reach = self.reach();
-        let mut builder = self.polytope(&reach);
+        let reach = match reference {
+            Some(reference) => reach.tightened(self, reference),
+            None => reach,
+        };
+        let mut builder = self.polytope(&reach, None);
         if self.objective.is_by_inverse() {
-            let level = self.level_range();
             self.inverse_level(&mut builder, level);
             return builder.finish(Sense::Maximize);
         }
         let affine = match self.objective.sense() {
-            Sense::Maximize => builder.at_most(self.objective.expression(), At::default(), true),
-            Sense::Minimize => builder.at_least(self.objective.expression(), At::default(), true),
+            Sense::Maximize => builder.at_most(self.objective.expression(), At::default(), Some(level)),
+            Sense::Minimize => builder.at_least(self.objective.expression(), At::default(), Some(level)),
         };
         builder.objective(affine);
         builder.constraints();
@@ -54,7 +61,7 @@ impl BoundObjective<'_> {
         let (inversion, levels) =
             self.objective.inversion().zip(self.levels()).expect("the objective has levels");
         let reach = Reach::of(self);
-        let mut builder = self.polytope(&reach);
+        let mut builder = self.polytope(&reach, None);
         let required: Vec<f64> =
             self.places(Subject::Job).map(|at| levels.required(at.member, level).value).collect();
         let never = required.iter().any(|value| value.is_infinite());
@@ -68,11 +75,8 @@ impl BoundObjective<'_> {
         let hard = Range { lower: 0.0, upper: if never { 0.0 } else { most } };
         let column = builder.auxiliary(AuxiliaryRole::Reached, hard, hard, 1.0);
         for (at, required) in self.places(Subject::Job).zip(required) {
-            let mut row = builder.affine(inversion.leaf(), at);
-            if required > 0.0 && required.is_finite() {
-                row.terms.push((column, -required));
-            }
-            builder.row(RowRole::Level { member: at.member }, Range::at_least(0.0), row);
+            let required = (required > 0.0 && required.is_finite()).then_some((column, -required));
+            builder.leaf_row(inversion, at, Range::at_least(0.0), required);
         }
         builder.constraints();
         builder.objective(Affine { constant: 0.0, terms: vec![(column, 1.0)] });
@@ -83,8 +87,12 @@ impl BoundObjective<'_> {
 
     /// Where the level (or the value) of every optimum lies.
     pub fn level_range(&self) -> Range {
-        let range = self.range(self.objective.expression(), At::default(), &Reach::of(self));
-        let Some(reference) = self.reference_value() else { return range };
+        self.level_range_within(&Reach::of(self), self.reference_value())
+    }
+
+    fn level_range_within(&self, reach: &Reach, reference: Option<f64>) -> Range {
+        let range = self.range(self.objective.expression(), At::default(), reach);
+        let Some(reference) = reference else { return range };
         match self.objective.sense() {
             Sense::Maximize => {
                 Range { lower: range.lower.max(reference).min(range.upper), upper: range.upper }
@@ -109,22 +117,21 @@ impl BoundObjective<'_> {
     pub fn isolated(&self) -> Vec<f64> {
         let instance = self.instance;
         let n_jobs: f64 = instance.multiplicity.iter().sum();
-        let singles = |c: usize| (c < instance.n_members()).then(|| &instance.combinations[c]);
+        let alone = |c: usize| instance.scale_factor.get(c).copied();
         let mut time = vec![0.0; instance.n_members()];
         let share = |j: usize, scale_factor: f64| instance.capacity[j] / (n_jobs * scale_factor);
-        for column in &self.columns {
-            if let Some(single) = singles(column.combination) {
-                time[column.combination] += share(column.worker_type, single.scale_factor);
+        for column in self.columns() {
+            if let Some(scale_factor) = alone(column.combination) {
+                time[column.combination] += share(column.worker_type, scale_factor);
             }
         }
-        let class_time = |column: &super::instance::Column| {
-            singles(column.combination).map_or(0.0, |single| {
+        let class_time = |column: &Column| {
+            alone(column.combination).map_or(0.0, |scale_factor| {
                 let row = time[column.combination].max(1.0);
-                share(column.worker_type, single.scale_factor) / row
-                    * instance.multiplicity[column.combination]
+                share(column.worker_type, scale_factor) / row * instance.multiplicity[column.combination]
             })
         };
-        self.columns.iter().map(class_time).collect()
+        self.columns().iter().map(class_time).collect()
     }
 
     /// The second stage of `refine: utilization`: among the optima, the one with the largest
@@ -138,47 +145,56 @@ impl BoundObjective<'_> {
         optimum: f64,
         equal_share: &[f64],
     ) -> Formulation {
-        let mut terms = Vec::new();
-        for (member, normal) in equal_share.iter().enumerate() {
-            let weight = self.instance.multiplicity[member] / normal;
-            terms.extend(self.terms(member).iter().map(|term| (term.column, weight * term.throughput)));
+        let gains = || {
+            let of = |(member, normal): (usize, &f64)| (member, self.instance.multiplicity[member] / normal);
+            let of_member = |(member, weight): (usize, f64)| {
+                self.terms(member).iter().map(move |term| (term.column, weight * term.throughput))
+            };
+            equal_share.iter().enumerate().map(of).flat_map(of_member)
+        };
+        let scale = gains().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
+        let scale = if scale > 0.0 { scale } else { 1.0 };
+        let mut cost = vec![0.0; formulation.program.n_columns()];
+        for (column, value) in gains() {
+            cost[column] += value / scale;
         }
-        formulation.second_stage(optimum, Affine { constant: 0.0, terms }, self.instance)
+        formulation.second_stage(optimum, cost, scale, self.instance)
     }
 
-    fn reach(&self) -> Reach {
-        let reach = Reach::of(self);
-        match self.reference_value() {
-            Some(reference) => reach.tightened(self, reference),
-            None => reach,
-        }
-    }
-
-    /// Class times with their time and capacity rows.
-    pub(super) fn polytope<'b>(&'b self, reach: &'b Reach) -> Builder<'b> {
+    /// Class times with their time and capacity rows, made of an old formulation over the same columns if there is one.
+    pub(super) fn polytope<'b>(&'b self, reach: &'b Reach, old: Option<Formulation>) -> Builder<'b> {
         let instance = self.instance;
-        let mut builder = Builder::new(self, reach);
-        for column in &self.columns {
-            let combination = &instance.combinations[column.combination];
-            let mut most = instance.capacity[column.worker_type] / combination.scale_factor;
-            for part in &combination.parts {
-                most = most.min(instance.multiplicity[part.member] / part.uses);
+        let old = old.filter(|old| Arc::ptr_eq(&old.columns, &self.layout().columns));
+        let is_new = old.is_none();
+        let mut builder = Builder::new(self, reach, old);
+        if !is_new {
+            return builder;
+        }
+        builder.reserve();
+        for column in self.columns() {
+            let scale_factor = instance.scale_factor_of(column.combination);
+            let mut most = instance.capacity[column.worker_type] / scale_factor;
+            for (member, uses, _) in instance.parts(column.combination) {
+                most = most.min(instance.multiplicity[member] / uses);
             }
             builder.program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: most }, 0.0);
         }
         for member in 0..instance.n_members() {
             let n = instance.multiplicity[member];
-            let terms = self.terms(member).iter().map(|term| (term.column, term.time * n)).collect();
-            builder.row(RowRole::Time { member }, Range::at_most(n), Affine { constant: 0.0, terms });
+            let terms = self.terms(member).iter().map(|term| (term.column, term.time * n));
+            builder.row_in_order(RowRole::Time { member }, Range::at_most(n), terms);
         }
-        let mut capacity = vec![Affine::default(); instance.n_types()];
-        for (position, column) in self.columns.iter().enumerate() {
-            let scale_factor = instance.combinations[column.combination].scale_factor;
-            capacity[column.worker_type].terms.push((position, scale_factor));
+        let mut of_type = vec![Vec::new(); instance.n_types()];
+        for (position, column) in (0_u32..).zip(self.columns()) {
+            of_type[column.worker_type].push(position);
         }
-        for (worker_type, terms) in capacity.into_iter().enumerate() {
+        for (worker_type, columns) in of_type.into_iter().enumerate() {
             let range = Range::at_most(instance.capacity[worker_type]);
-            builder.row(RowRole::Capacity { worker_type }, range, terms);
+            let scale_factor =
+                |position: usize| instance.scale_factor_of(self.columns()[position].combination);
+            let terms = columns.iter().map(|position| *position as usize);
+            let terms = terms.map(|position| (position, scale_factor(position)));
+            builder.row_in_order(RowRole::Capacity { worker_type }, range, terms);
         }
         builder
     }
@@ -193,13 +209,12 @@ impl BoundObjective<'_> {
         let column = builder.column(AuxiliaryRole::InverseLevel, bounds, implied);
         let scale = builder.scale_of(column);
         for at in self.places(Subject::Job) {
-            let mut row = builder.affine(inversion.leaf(), at);
             // No coefficients: a factor of 0, and with it a part that is 0 whatever the job gets.
-            if let Some((a, b)) = levels.coefficients(at.member) {
-                row.constant -= a;
-                row.terms.push((column, -b * scale));
-            }
-            builder.row(RowRole::Level { member: at.member }, Range::at_least(0.0), row);
+            let (least, level) = match levels.coefficients(at.member) {
+                Some((a, b)) => (a, Some((column, -b * scale))),
+                None => (0.0, None),
+            };
+            builder.leaf_row(inversion, at, Range::at_least(least), level);
         }
         builder.constraints();
         builder.objective(Affine { constant: 0.0, terms: vec![(column, 1.0)] });
@@ -219,15 +234,18 @@ impl Range {
 }
 
 impl Formulation {
-    /// Holds this stage's optimum, `optimum` in the program's own terms, and maximizes `objective` next.
-    pub(crate) fn second_stage(
-        self,
-        optimum: f64,
-        objective: Affine,
-        instance: &super::instance::Instance,
-    ) -> Self {
+    /// Holds this stage's optimum, `optimum` in the program's own terms, and maximizes `scale` times what is worth `cost`
+    /// next.
+    fn second_stage(self, optimum: f64, cost: Vec<f64>, scale: f64, instance: &Instance) -> Self {
         let mut next = self;
         let program: &mut Program = &mut next.program;
+        let mut replaced = Replaced {
+            sense: program.sense,
+            offset: program.offset,
+            cost: Vec::new(),
+            value_map: next.value_map,
+            column: None,
+        };
         let slack = HOLD_SLACK * optimum.abs().max(1e-12);
         let held: Vec<(usize, f64)> =
             program.cost.iter().copied().enumerate().filter(|(_, cost)| *cost != 0.0).collect();
@@ -238,6 +256,7 @@ impl Formulation {
         if let [(column, cost)] = held[..] {
             // A bound on the level's column does the work of a row.
             let limit = value / cost;
+            replaced.column = Some((column, program.columns[column], program.implied[column]));
             let range = &mut program.columns[column];
             if better == (cost > 0.0) {
                 range.lower = range.lower.max(limit);
@@ -253,20 +272,35 @@ impl Formulation {
         } else {
             let range = if better { Range::at_least(value) } else { Range::at_most(value) };
             program.push_row(range, held);
-            next.rows.push(RowRole::Hold);
+            program.forget_names();
+            Arc::make_mut(&mut next.rows).push(RowRole::Hold);
             next.row_scales.push(1.0);
             next.name(instance);
         }
         let program = &mut next.program;
-        let scale = objective.terms.iter().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
-        let scale = if scale > 0.0 { scale } else { 1.0 };
         program.sense = Sense::Maximize;
-        program.offset = objective.constant / scale;
-        program.cost.fill(0.0);
-        for (column, value) in objective.terms {
-            program.cost[column] += value / scale;
-        }
+        program.offset = 0.0;
+        replaced.cost = std::mem::replace(&mut program.cost, cost);
         next.value_map = ValueMap::Scaled(scale);
+        next.replaced = Some(Box::new(replaced));
         next
+    }
+
+    /// The formulation whose optimum this one holds; itself if it holds none.
+    pub(crate) fn first_stage(mut self, instance: &Instance) -> Self {
+        let Some(replaced) = self.replaced.take() else { return self };
+        let program = &mut self.program;
+        (program.sense, program.offset, program.cost) = (replaced.sense, replaced.offset, replaced.cost);
+        self.value_map = replaced.value_map;
+        if let Some((column, range, implied)) = replaced.column {
+            (program.columns[column], program.implied[column]) = (range, implied);
+            return self;
+        }
+        program.pop_row();
+        program.forget_names();
+        Arc::make_mut(&mut self.rows).pop();
+        self.row_scales.pop();
+        self.name(instance);
+        self
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Range as Span;
 use std::sync::Arc;
 
-use super::instance::{Column, Instance};
-use super::standard::{Namer, Program};
+use super::instance::{Column, Instance, InstancePair};
+use super::standard::{Namer, Program, Range, Sense};
 
 /// What a row says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,15 +96,28 @@ pub struct Formulation {
     /// The program, well scaled: every row divided by its largest coefficient, its objective of order 1.
     pub program: Program,
     /// What the first columns give time to.
-    pub columns: Vec<Column>,
+    pub columns: Arc<Vec<Column>>,
     /// What the columns after them stand for.
-    pub auxiliaries: Vec<Auxiliary>,
+    pub auxiliaries: Arc<Vec<Auxiliary>>,
     /// What each row says.
-    pub rows: Vec<RowRole>,
+    pub rows: Arc<Vec<RowRole>>,
     /// What each row was divided by.
     pub row_scales: Vec<f64>,
     /// How the policy's objective follows from the program's.
     pub value_map: ValueMap,
+    /// What a second stage put in the place of the first one's.
+    pub(super) replaced: Option<Box<Replaced>>,
+}
+
+/// What holding an optimum and optimizing something else changes of a formulation.
+#[derive(Clone, Debug)]
+pub(super) struct Replaced {
+    pub(super) sense: Sense,
+    pub(super) offset: f64,
+    pub(super) cost: Vec<f64>,
+    pub(super) value_map: ValueMap,
+    /// The column that holds the optimum, its bounds and implied bounds; a row holds it if none does.
+    pub(super) column: Option<(usize, Range, Range)>,
 }
 
 impl Formulation {
@@ -153,24 +166,21 @@ impl Formulation {
     /// Gives the program's columns and rows their names, made when they are asked for.
     pub(crate) fn name(&mut self, instance: &Instance) {
         let types = Arc::new(instance.worker_types.clone());
-        let columns = self.columns.clone();
-        let members: Vec<[Option<usize>; 2]> = instance
-            .combinations
-            .iter()
-            .map(|c| [c.parts.first().map(|part| part.member), c.parts.get(1).map(|part| part.member)])
-            .collect();
-        let auxiliaries = self.auxiliaries.clone();
+        let columns = Arc::clone(&self.columns);
+        let n_members = instance.n_members();
+        let members = |pair: &InstancePair| pair.parts.iter().map(|part| part.member.to_string()).collect();
+        let pairs: Vec<Vec<String>> = instance.pairs.iter().map(members).collect();
+        let auxiliaries = Arc::clone(&self.auxiliaries);
         let column_types = Arc::clone(&types);
         let of_column: Namer = Arc::new(move |position| match columns.get(position) {
             Some(Column { combination, worker_type }) => {
-                let members = members[*combination].iter().flatten();
-                let members: Vec<String> = members.map(usize::to_string).collect();
-                let name = type_name(&column_types, *worker_type);
-                format!("time[job class {}, {name}]", members.join("+"))
+                let pair = combination.checked_sub(n_members);
+                let members = pair.map_or_else(|| combination.to_string(), |pair| pairs[pair].join("+"));
+                format!("time[job class {members}, {}]", type_name(&column_types, *worker_type))
             }
             None => auxiliary_name(auxiliaries.get(position - columns.len()), position),
         });
-        let rows = self.rows.clone();
+        let rows = Arc::clone(&self.rows);
         let of_row: Namer = Arc::new(move |position| match rows.get(position) {
             Some(role) => row_name(*role, &types),
             None => format!("row[{position}]"),

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-/// A member's part in a combination.
+/// A member's part in a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// Which member class.
@@ -24,10 +24,10 @@ pub struct Part {
     pub throughput: Vec<f64>,
 }
 
-/// What a group of columns, one per worker type, gives time to.
+/// Two jobs that share workers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InstanceCombination {
-    /// One part, or two of different members.
+pub struct InstancePair {
+    /// Two parts of different members, or one of a member paired with its own kind.
     pub parts: Vec<Part>,
     /// Workers it holds while it runs.
     pub scale_factor: f64,
@@ -36,7 +36,7 @@ pub struct InstanceCombination {
 /// A column of the program: a combination on a worker type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Position among the combinations.
+    /// Position among the combinations: every member alone, in member order, then the pairs.
     pub combination: usize,
     /// Position among the worker types.
     pub worker_type: usize,
@@ -55,8 +55,12 @@ pub struct Instance {
     pub type_data: BTreeMap<String, Vec<f64>>,
     /// Worker types by name, for `time_on(…)`: `[K]`.
     pub worker_types: Vec<String>,
-    /// Combinations: singles of every member first, in member order, then pairs.
-    pub combinations: Vec<InstanceCombination>,
+    /// Workers that a job of each member needs at once: `[members]`.
+    pub scale_factor: Vec<f64>,
+    /// Throughput of a job of each member alone, as the policy's view has it: [members × K]; 0 where it cannot run.
+    pub throughput: Vec<f64>,
+    /// Pairs of members.
+    pub pairs: Vec<InstancePair>,
     /// Members let off the droppable constraints: `[members]`, or empty if none is.
     pub waived: Vec<bool>,
     /// The part that the droppable constraints of the others ask for less than they say.
@@ -74,13 +78,38 @@ impl Instance {
         self.capacity.len()
     }
 
+    /// Combinations: members alone and pairs.
+    pub fn n_combinations(&self) -> usize {
+        self.n_members() + self.pairs.len()
+    }
+
+    /// Throughput of a job of a member alone: `[K]`.
+    pub fn alone(&self, member: usize) -> &[f64] {
+        &self.throughput[member * self.n_types()..(member + 1) * self.n_types()]
+    }
+
+    /// Workers that a combination holds while it runs.
+    pub fn scale_factor_of(&self, combination: usize) -> f64 {
+        let pair = combination.checked_sub(self.n_members());
+        pair.map_or_else(|| self.scale_factor[combination], |pair| self.pairs[pair].scale_factor)
+    }
+
+    /// The parts of a combination: (member, units of its time that a unit of the combination's spends, throughputs).
+    pub fn parts(&self, combination: usize) -> impl Iterator<Item = (usize, f64, &[f64])> {
+        let pair = combination.checked_sub(self.n_members());
+        let alone = pair.is_none().then(|| (combination, 1.0, self.alone(combination)));
+        let pair = pair.map_or(&[][..], |pair| &self.pairs[pair].parts);
+        alone.into_iter().chain(pair.iter().map(|part| (part.member, part.uses, &part.throughput[..])))
+    }
+
     /// The columns that exist: where every part of the combination runs and the type has workers enough.
     pub fn columns(&self) -> Vec<Column> {
-        let mut columns = Vec::new();
-        for (combination, c) in self.combinations.iter().enumerate() {
+        let mut columns = Vec::with_capacity(self.n_combinations() * self.n_types());
+        for combination in 0..self.n_combinations() {
+            let scale_factor = self.scale_factor_of(combination);
             for worker_type in 0..self.n_types() {
-                let runs = c.parts.iter().all(|part| part.throughput[worker_type] > 0.0);
-                if runs && c.scale_factor <= self.capacity[worker_type] {
+                let runs = self.parts(combination).all(|(_, _, throughput)| throughput[worker_type] > 0.0);
+                if runs && scale_factor <= self.capacity[worker_type] {
                     columns.push(Column { combination, worker_type });
                 }
             }

@@ -22,7 +22,7 @@ impl BoundObjective<'_> {
     /// for: (range within [0, 1], weight of one job), `[members]`.
     pub fn promises(&self, asked: &[(Range, f64)]) -> Formulation {
         let reach = Reach::of(self);
-        let mut builder = self.polytope(&reach);
+        let mut builder = self.polytope(&reach, None);
         builder.constraints_but(|constraint, _| constraint.droppable);
         let mut count = Affine::default();
         for at in self.places(Subject::Job) {

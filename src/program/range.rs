@@ -9,9 +9,9 @@ use super::standard::{Range, Sense};
 pub(crate) struct Reach {
     /// Effective throughput: [members].
     throughput: Vec<Range>,
-    /// Most from each worker type: [members × K].
+    /// Most from each worker type: [members × K], or empty where nobody asks.
     throughput_on: Vec<f64>,
-    /// Most time on each worker type: [members × K].
+    /// Most time on each worker type: [members × K], or empty where nobody asks.
     time_on: Vec<f64>,
 }
 
@@ -20,28 +20,35 @@ impl Reach {
     pub(crate) fn of(bound: &BoundObjective<'_>) -> Self {
         let instance = bound.instance;
         let (n, k) = (instance.n_members(), instance.n_types());
-        let mut reach =
-            Self { throughput: Vec::new(), throughput_on: vec![0.0; n * k], time_on: vec![0.0; n * k] };
+        let by_type = if bound.objective.reads_throughput_only() { 0 } else { n * k };
+        let (throughput_on, time_on) = (Vec::with_capacity(by_type), Vec::with_capacity(by_type));
+        let mut reach = Self { throughput: Vec::with_capacity(n), throughput_on, time_on };
+        let (mut best, mut times, mut order) = (vec![0.0_f64; k], vec![0.0_f64; k], Vec::with_capacity(k));
         for member in 0..n {
-            let mut best = vec![0.0_f64; k];
+            best.fill(0.0);
+            times.fill(0.0);
             for term in bound.terms(member) {
-                let (j, place) = (term.worker_type, member * k + term.worker_type);
-                let scale_factor = instance.combinations[bound.columns[term.column].combination].scale_factor;
-                let time = (term.time * instance.capacity[j] / scale_factor).min(1.0);
-                reach.time_on[place] = reach.time_on[place].max(time);
+                let j = term.worker_type;
+                let combination = bound.layout.columns[term.column].combination;
+                let scale_factor = instance.scale_factor_of(combination);
+                times[j] = times[j].max((term.time * instance.capacity[j] / scale_factor).min(1.0));
                 best[j] = best[j].max(term.throughput / term.time);
-                reach.throughput_on[place] = best[j] * reach.time_on[place];
             }
             // All of its time, on the fastest types first.
-            let mut order: Vec<usize> = (0..k).collect();
+            order.clear();
+            order.extend(0..k);
             order.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
             let (mut left, mut most) = (1.0, 0.0);
-            for j in order {
-                let time = reach.time_on[member * k + j].min(left);
+            for &j in &order {
+                let time = times[j].min(left);
                 most += best[j] * time;
                 left -= time;
             }
             reach.throughput.push(Range { lower: 0.0, upper: most });
+            if by_type > 0 {
+                reach.throughput_on.extend(best.iter().zip(&times).map(|(speed, time)| speed * time));
+                reach.time_on.extend_from_slice(&times);
+            }
         }
         reach
     }

@@ -185,6 +185,36 @@ impl Program {
         self.names = Some((columns, rows));
     }
 
+    /// Makes room for so many columns, rows and terms in all.
+    pub(crate) fn reserve(&mut self, n_columns: usize, n_rows: usize, n_terms: usize) {
+        self.cost.reserve_exact(n_columns);
+        self.columns.reserve_exact(n_columns);
+        self.implied.reserve_exact(n_columns);
+        self.rows.reserve_exact(n_rows);
+        self.row_starts.reserve_exact(n_rows + 1);
+        self.term_columns.reserve_exact(n_terms);
+        self.term_values.reserve_exact(n_terms);
+    }
+
+    /// Leaves the first columns and the first rows, whose terms are in no other columns, without costs or names.
+    pub(crate) fn truncate(&mut self, n_columns: usize, n_rows: usize) {
+        self.cost.clear();
+        self.cost.resize(n_columns, 0.0);
+        self.columns.truncate(n_columns);
+        self.implied.truncate(n_columns);
+        self.rows.truncate(n_rows);
+        self.row_starts.truncate(n_rows + 1);
+        self.term_columns.truncate(self.row_starts[n_rows]);
+        self.term_values.truncate(self.row_starts[n_rows]);
+        self.cones.clear();
+        (self.offset, self.names) = (0.0, None);
+    }
+
+    /// Takes the names away, and with them what they are made from.
+    pub(crate) fn forget_names(&mut self) {
+        self.names = None;
+    }
+
     /// Adds a row behind the others and returns its position.
     pub fn push_row(&mut self, range: Range, terms: impl IntoIterator<Item = (usize, f64)>) -> usize {
         for (column, value) in terms {
@@ -194,6 +224,15 @@ impl Program {
         self.row_starts.push(self.term_values.len());
         self.rows.push(range);
         self.rows.len() - 1
+    }
+
+    /// Takes the last row away.
+    pub(crate) fn pop_row(&mut self) {
+        self.rows.pop();
+        self.row_starts.truncate(self.rows.len() + 1);
+        let n_terms = self.row_starts[self.rows.len()];
+        self.term_columns.truncate(n_terms);
+        self.term_values.truncate(n_terms);
     }
 
     /// Adds a column behind the others and returns its position.

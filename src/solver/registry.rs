@@ -55,7 +55,7 @@ pub const BACKENDS: &[Entry] = &[
         name: "structured",
         aliases: &[],
         summary: "prices, sifting and interior point over blocks, pure Rust: programs coupled by few rows and columns",
-        make: || Box::new(Structured),
+        make: || Box::new(Structured::default()),
     },
     Entry {
         name: "separable",

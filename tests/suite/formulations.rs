@@ -6,18 +6,14 @@ use std::collections::BTreeMap;
 
 use apportion::program::expression::Vocabulary;
 use apportion::program::{
-    BoundObjective, ConstraintText, Formulation, Instance, InstanceCombination, LevelForm, Objective,
-    ObjectiveText, Part, Point, Route, Sense,
+    BoundObjective, ConstraintText, Formulation, Instance, LevelForm, Objective, ObjectiveText, Point, Route,
+    Sense,
 };
 use apportion::solver::{Limits, Solution, registry, solve_certified};
 use proptest::prelude::*;
 
 /// Jobs alone: one member per row of throughputs, `n` jobs each.
 fn instance(capacity: &[f64], throughput: &[&[f64]], multiplicity: &[f64]) -> Instance {
-    let alone = |(member, row): (usize, &&[f64])| InstanceCombination {
-        parts: vec![Part { member, uses: 1.0, throughput: row.to_vec() }],
-        scale_factor: 1.0,
-    };
     let total: f64 = capacity.iter().sum();
     let n: f64 = multiplicity.iter().sum();
     let equal = throughput.iter().map(|row| row.iter().zip(capacity).map(|(t, w)| t * w / total).sum());
@@ -39,7 +35,9 @@ fn instance(capacity: &[f64], throughput: &[&[f64]], multiplicity: &[f64]) -> In
         data,
         type_data: BTreeMap::new(),
         worker_types: (0..capacity.len()).map(|j| format!("t{j}")).collect(),
-        combinations: throughput.iter().enumerate().map(alone).collect(),
+        scale_factor: ones,
+        throughput: throughput.concat(),
+        pairs: Vec::new(),
         waived: Vec::new(),
         eased: 0.0,
     }

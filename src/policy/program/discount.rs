@@ -10,7 +10,7 @@
 use crate::allocation::Allocation;
 use crate::index::{CombinationId, Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
-use crate::program::{Classes, Instance, InstanceCombination};
+use crate::program::{Classes, Instance};
 use crate::workload::Combination;
 
 /// The members without one job of member `left_out`; nothing if nobody is left. (Its classes are still those of all
@@ -36,12 +36,9 @@ fn remove(instance: &mut Instance, member: usize) {
     if !instance.waived.is_empty() {
         instance.waived.remove(member);
     }
-    let others =
-        |combination: &InstanceCombination| combination.parts.iter().all(|part| part.member != member);
-    instance.combinations.retain(others);
-    for part in instance.combinations.iter_mut().flat_map(|combination| &mut combination.parts) {
-        part.member -= usize::from(part.member > member);
-    }
+    let k = instance.n_types();
+    instance.throughput.drain(member * k..(member + 1) * k);
+    instance.scale_factor.remove(member);
 }
 
 /// The discount of a job of member `left_out`: throughputs of one job of each member with it, [members], and without

@@ -28,7 +28,7 @@ struct Shared {
 pub(super) fn expand(reduced: &Reduced, columns: &[Column], time: &[f64], keep_all: bool) -> Rows {
     let n_types = reduced.instance.n_types();
     let n_members = reduced.instance.n_members();
-    let mut class_time = vec![0.0; reduced.instance.combinations.len() * n_types];
+    let mut class_time = vec![0.0; reduced.instance.n_combinations() * n_types];
     for (column, time) in columns.iter().zip(time) {
         class_time[column.combination * n_types + column.worker_type] = *time;
     }

@@ -5,7 +5,7 @@ use crate::policy::explain::{Binding, Explanation, Fixed, JobExplanation};
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Solved;
 use crate::problem::Problem;
-use crate::program::{Objective, RowRole};
+use crate::program::{BoundObjective, RowRole};
 
 /// Prices below this share of the largest count as none.
 const PRICE_MIN: f64 = 1e-6;
@@ -16,24 +16,23 @@ const DISCOUNT_MIN: f64 = 1e-6;
 /// Adds prices to what the shares say.
 pub(super) fn explain(
     problem: &Problem,
-    objective: &Objective,
+    bound: &BoundObjective<'_>,
     reduced: &Reduced,
     solved: &Solved,
     decision: Decision,
 ) -> Explanation {
+    let (objective, formulation) = (bound.objective(), solved.explaining.clone().formulation(bound));
     let mut reason = format!("{}: {}", objective.route().name(), objective.reason());
     if !solved.discounts.is_empty() {
         reason.push_str("; the objective and its prices are those before the discount");
     }
     let mut explanation = Explanation::of_shares(problem, decision, reason);
-    let program = &solved.formulation.program;
-    explanation.program = Some(program.clone());
-    let at = program.objective(&solved.answer.solution.columns);
+    let at = formulation.program.objective(&solved.answer.solution.columns);
     let n = reduced.instance.n_members();
     let (mut leaf, mut time) = (vec![0.0; n], vec![0.0; n]);
-    for (row, role) in solved.formulation.rows.iter().enumerate() {
+    for (row, role) in formulation.rows.iter().enumerate() {
         let dual = solved.answer.solution.row_duals.get(row).copied().unwrap_or(0.0);
-        let price = solved.formulation.shadow_price(row, dual, at) * solved.price_factor;
+        let price = formulation.shadow_price(row, dual, at) * solved.price_factor;
         match role {
             RowRole::Capacity { worker_type } => explanation.types[*worker_type].one_more = Some(price),
             RowRole::Time { member } => time[*member] = price,
@@ -41,6 +40,7 @@ pub(super) fn explain(
             RowRole::Constraint { .. } | RowRole::Part { .. } | RowRole::Hold => {}
         }
     }
+    explanation.program = Some(formulation.program);
     let largest = leaf.iter().fold(0.0_f64, |most, price| most.max(price.abs()));
     for (job, explained) in explanation.jobs.iter_mut().enumerate() {
         let member = reduced.classes.class_of(job);

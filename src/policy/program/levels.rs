@@ -43,13 +43,16 @@ pub(super) struct Raised {
     pub(super) answer: Answer,
 }
 
-/// Raises the common level of `demands` as far as the polytope allows.
+/// Raises the common level of `demands` as far as the polytope allows. An `old` formulation over the same columns is
+/// used again.
 pub(super) fn raise(
     solving: &mut Solving,
     master: &mut Master<'_>,
     demands: &[Demand],
+    mut old: Option<Formulation>,
 ) -> Result<Raised, SolvingError> {
-    let (formulation, answer) = master.solve(solving, |bound| bound.with_demands(demands))?;
+    let (formulation, answer) =
+        master.solve(solving, |bound| bound.with_demands_again(demands, old.take()))?;
     let class_time = formulation.class_time(&answer.solution.columns).to_vec();
     let objective = formulation.program.objective(&answer.solution.columns);
     let price = |row: usize| {
@@ -213,7 +216,7 @@ fn raise_held(
     for eased in HELD {
         let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
         let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
-        outcome = raise(solving, master, &demands).map(|raised| (raised, demands));
+        outcome = raise(solving, master, &demands, None).map(|raised| (raised, demands));
         if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
             break;
         }
@@ -230,8 +233,14 @@ pub(super) struct Parametric {
     pub(super) value: f64,
     /// What no allocation can better.
     pub(super) bound: f64,
-    /// The last program solved.
-    pub(super) last: Raised,
+    /// The demands of the program that found it,
+    pub(super) demands: Vec<Demand>,
+    /// the answer to that,
+    pub(super) answer: Answer,
+    /// and how much its level fell per unit of leaf asked for: ≥ 0, [members].
+    pub(super) demand_price: Vec<f64>,
+    /// The last program solved, to make others of.
+    pub(super) formulation: Option<Formulation>,
 }
 
 /// Betters the worst level by Newton's method on duals.
@@ -247,7 +256,7 @@ pub(super) struct Parametric {
 pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Result<Parametric, SolvingError> {
     let (levels, range) = {
         let bound = master.bound();
-        (bound.levels().cloned().ok_or(SolvingError::Empty)?, bound.level_range())
+        (bound.levels_kept().ok_or(SolvingError::Empty)?, bound.level_range())
     };
     let sense = master.objective().sense();
     let members = 0..master.reduced().instance.n_members();
@@ -256,10 +265,11 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
     let mut ideal = if sense == Sense::Minimize { range.lower } else { range.upper };
     let (mut tried, mut off) = (ideal, GAP_MAX / 16.0);
     let mut best: Option<Parametric> = None;
+    let mut old = None;
     for _ in 0..STEPS_MAX {
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
-        let raised = raise(solving, master, &demands)?;
+        let raised = raise(solving, master, &demands, old.take())?;
         let value = members
             .clone()
             .map(|member| levels.level(member, raised.leaves[member]))
@@ -267,8 +277,10 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
         let next = cut(&levels, &raised, tried, attained).map_or(ideal, |next| worst(ideal, next));
-        let class_time = raised.class_time.clone();
-        let found = Parametric { class_time, value, bound: ideal, last: raised };
+        let Raised { class_time, answer, demand_price, formulation, .. } = raised;
+        old = Some(formulation);
+        let bound = ideal;
+        let found = Parametric { class_time, value, bound, demands, answer, demand_price, formulation: None };
         let best = match &mut best {
             Some(best) if !better(value, best.value) => best,
             best => best.insert(found),
@@ -288,7 +300,8 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
             tried = if better(middle, ideal + away) { middle } else { ideal + away };
         }
     }
-    best.ok_or(SolvingError::Empty)
+    let found = best.ok_or(SolvingError::Empty)?;
+    Ok(Parametric { formulation: old, ..found })
 }
 
 /// The level at which what the duals ask for equals what they bound, by bisection between a level no allocation

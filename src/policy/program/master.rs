@@ -4,7 +4,9 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::pricing::Pricing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
-use crate::program::{Auxiliary, AuxiliaryRole, BoundObjective, Formulation, Objective, RowRole, Sense};
+use crate::program::{
+    Auxiliary, AuxiliaryRole, BoundObjective, Formulation, Layout, Objective, RowRole, Sense,
+};
 
 /// When pairs are priced, and how long.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,8 @@ impl Default for PricingLimits {
 pub(super) struct Master<'a> {
     objective: &'a Objective,
     reduced: Reduced,
+    /// What binding the objective to the columns so far came to.
+    layout: Layout,
     /// The pairs that may become columns; none where all are.
     pricing: Option<Pricing>,
     limits: PricingLimits,
@@ -38,14 +42,15 @@ pub(super) struct Master<'a> {
 
 impl<'a> Master<'a> {
     /// With every combination of `reduced` a column, and, of the pairs of `pairing`, all if they are few.
-    /// The objective must have been bound to the instance before: pairs change nothing that could be refused.
+    /// `layout`: of the objective bound to the instance without pairs, which change nothing that could be refused.
     pub(super) fn new(
         objective: &'a Objective,
         reduced: Reduced,
+        layout: Layout,
         pairing: Option<Pairing>,
         limits: PricingLimits,
     ) -> Self {
-        let mut master = Self { objective, reduced, pricing: pairing.map(Pricing::new), limits };
+        let mut master = Self { objective, reduced, layout, pricing: pairing.map(Pricing::new), limits };
         if let Some(pricing) = &master.pricing {
             if pricing.pairing().all().nth(limits.from).is_some() {
                 let needed = pricing.faster_together(&master.reduced.instance);
@@ -62,13 +67,14 @@ impl<'a> Master<'a> {
     pub(super) fn of_instance(objective: &'a Objective, instance: crate::program::Instance) -> Self {
         let classes = crate::program::Classes::singletons(instance.n_members());
         let reduced = Reduced { instance, classes, pairs: Vec::new(), equal_share: Vec::new() };
-        Self::new(objective, reduced, None, PricingLimits::NEVER)
+        let layout = objective.bind(&reduced.instance).unwrap().layout().clone();
+        Self::new(objective, reduced, layout, None, PricingLimits::NEVER)
     }
 
     /// The objective bound to the columns so far. Columns never change place: more come behind.
     pub(super) fn bound(&self) -> BoundObjective<'_> {
-        let bound = self.objective.bind(&self.reduced.instance);
-        bound.unwrap_or_else(|error| unreachable!("bound before with fewer columns: {error}"))
+        let bound = self.objective.bind_again(&self.reduced.instance, &self.layout);
+        bound.unwrap_or_else(|error| unreachable!("bound before: {error}"))
     }
 
     /// What is optimized.
@@ -102,11 +108,27 @@ impl<'a> Master<'a> {
         self.reduced
     }
 
-    /// Solves a program over all pairs: the answer's bound holds for every one of them.
+    /// Solves a program over the columns so far, which are all there are.
+    pub(super) fn solve_all(
+        &self,
+        solving: &mut Solving,
+        formulation: &Formulation,
+    ) -> Result<Answer, SolvingError> {
+        // (Pairs couple what would be blocks without them.)
+        let blocks = self.reduced.pairs.is_empty();
+        if self.pricing.is_none() && blocks && !wants_vertex(formulation) {
+            solving.solve(&formulation.program)
+        } else {
+            solving.solve_by_chain(&formulation.program)
+        }
+    }
+
+    /// Solves a program over all pairs: the answer's bound holds for every one of them. `formulate` is asked again when
+    /// there are more columns.
     pub(super) fn solve(
         &mut self,
         solving: &mut Solving,
-        formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
+        mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
     ) -> Result<(Formulation, Answer), SolvingError> {
         let mut n_columns = None;
         loop {
@@ -115,13 +137,7 @@ impl<'a> Master<'a> {
                 solving.grow_basis(before, formulation.columns.len());
             }
             n_columns = Some(formulation.columns.len());
-            // (Pairs couple what would be blocks without them.)
-            let blocks = self.reduced.pairs.is_empty();
-            let outcome = if self.pricing.is_none() && blocks && !wants_vertex(&formulation) {
-                solving.solve(&formulation.program)
-            } else {
-                solving.solve_by_chain(&formulation.program)
-            };
+            let outcome = self.solve_all(solving, &formulation);
             let Some(pricing) = &self.pricing else { return outcome.map(|answer| (formulation, answer)) };
             let mut answer = match outcome {
                 Ok(answer) if !answer.solution.row_duals.is_empty() => answer,
@@ -150,17 +166,22 @@ impl<'a> Master<'a> {
     fn admit(&mut self, pairs: Vec<(usize, usize)>) {
         let Some(pricing) = &mut self.pricing else { return };
         for (a, b) in pricing.admit(pairs) {
-            if let Some(combination) = pricing.pairing().combination(a, b) {
-                self.reduced.instance.combinations.push(combination);
+            if let Some(pair) = pricing.pairing().pair(a, b) {
+                self.reduced.instance.pairs.push(pair);
                 self.reduced.pairs.push((a, b));
             }
         }
+        let bound = self.objective.bind(&self.reduced.instance);
+        let bound = bound.unwrap_or_else(|error| unreachable!("bound before with fewer columns: {error}"));
+        let layout = bound.layout().clone();
+        self.layout = layout;
     }
 
     /// Makes every pair a column.
     pub(super) fn admit_all(&mut self) {
-        let all = self.pricing.as_ref().map(|pricing| pricing.pairing().all().collect());
-        self.admit(all.unwrap_or_default());
+        let Some(pricing) = &self.pricing else { return };
+        let all = pricing.pairing().all().collect();
+        self.admit(all);
         self.pricing = None;
     }
 }

@@ -6,7 +6,7 @@
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::view::ThroughputView;
 use crate::problem::{Colocation, Problem};
-use crate::program::{Classes, InstanceCombination, Part};
+use crate::program::{Classes, InstancePair, Part};
 use crate::workload::Combination;
 
 /// The pairs of a problem's members.
@@ -76,15 +76,15 @@ impl Pairing {
         shared && (a != b || self.n_jobs[a] > 1)
     }
 
-    /// The combination of two members that may share workers.
-    pub(super) fn combination(&self, a: usize, b: usize) -> Option<InstanceCombination> {
+    /// The pair of two members that may share workers.
+    pub(super) fn pair(&self, a: usize, b: usize) -> Option<InstancePair> {
         let (g, h) = (self.kinds.class_of(a), self.kinds.class_of(b));
         let part = |member, kind, other, uses| {
             Some(Part { member, uses, throughput: self.beside(kind, other)?.to_vec() })
         };
         let parts =
             if a == b { vec![part(a, g, h, 2.0)?] } else { vec![part(a, g, h, 1.0)?, part(b, h, g, 1.0)?] };
-        Some(InstanceCombination { parts, scale_factor: self.scale_factors[a] })
+        Some(InstancePair { parts, scale_factor: self.scale_factors[a] })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Problem};
-use crate::program::{BindError, LevelForm, Objective, Program, Route, Sense};
+use crate::program::{BindError, Layout, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, Termination, registry};
@@ -257,14 +257,20 @@ impl ProgramPolicy {
         selection: &Selection<'_>,
     ) -> Result<Master<'o>, PolicyError> {
         let reduced = reduce(problem, selection);
-        objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
+        let layout = self.layout(objective, &reduced)?;
         let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
         let pairing = self.options.pairs.then(pairing);
         // Cones have no basis to go on from; an interior answer has time for every column.
         let interior = self.options.refine == Refine::Interior && !self.centred;
         let every = interior || objective.route() == Route::Conic;
         let pricing = if every || objective.reads_time() { PricingLimits::NEVER } else { self.pricing };
-        Ok(Master::new(objective, reduced, pairing, pricing))
+        Ok(Master::new(objective, reduced, layout, pairing, pricing))
+    }
+
+    /// What binding the objective comes to.
+    fn layout(&self, objective: &Objective, reduced: &Reduced) -> Result<Layout, PolicyError> {
+        let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, reduced))?;
+        Ok(bound.layout().clone())
     }
 
     fn selection<'a>(
@@ -307,7 +313,9 @@ impl ProgramPolicy {
             let discount = match discount::without(reduced, member) {
                 None => 1.0,
                 Some(rest) => {
-                    let mut master = Master::new(&objective, rest.clone(), None, PricingLimits::NEVER);
+                    let layout = self.layout(&objective, &rest)?;
+                    let mut master =
+                        Master::new(&objective, rest.clone(), layout, None, PricingLimits::NEVER);
                     let without = self.optimum(&mut master, None)?;
                     let without =
                         throughput(&rest, &without).map_err(|error| self.bind_error(&error, &rest))?;
@@ -466,7 +474,9 @@ impl Policy for ProgramPolicy {
         let state = self.state();
         let (reduced, solved, decision) = self.solve(problem)?;
         self.restore(&state)?;
-        Ok(explain(problem, &self.options.objective, &reduced, &solved, decision))
+        let objective = &self.options.objective;
+        let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
+        Ok(explain(problem, &bound, &reduced, &solved, decision))
     }
 
     fn state(&self) -> serde_json::Value {

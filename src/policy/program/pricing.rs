@@ -80,7 +80,7 @@ impl Pricing {
         let kinds = &self.pairing.kinds;
         let mut pairs = Vec::new();
         for member in 0..instance.n_members() {
-            let alone = &instance.combinations[member].parts[0].throughput;
+            let alone = instance.alone(member);
             let of = |other| self.pairing.beside(kinds.class_of(member), other);
             for j in 0..alone.len() {
                 let best = (0..kinds.len())
@@ -172,7 +172,7 @@ impl Pricing {
         for (column, reduced) in formulation.columns.iter().zip(reduced) {
             if column.combination < n {
                 let (member, j) = (column.combination, column.worker_type);
-                let speed = instance.combinations[member].parts[0].throughput[j];
+                let speed = instance.alone(member)[j];
                 let spent = prices.time[member] + self.pairing.scale_factor(member) * prices.capacity[j];
                 prices.throughput[member * k + j] = (sign * reduced + spent) / speed;
             }

@@ -6,7 +6,7 @@ use crate::index::{Id, JobIndex};
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, Seen, ThroughputView};
 use crate::problem::{Colocation, Problem};
-use crate::program::{Classes, Instance, InstanceCombination, Part};
+use crate::program::{Classes, Instance};
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
 /// What to take from a problem.
@@ -59,12 +59,6 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     };
     let data: BTreeMap<String, Vec<f64>> =
         selection.data.iter().cloned().zip(columns.iter().map(values)).collect();
-    let mut combinations = Vec::with_capacity(classes.len());
-    for class in 0..classes.len() {
-        let part = Part { member: class, uses: 1.0, throughput: row(class).to_vec() };
-        let scale_factor = scale_factor(problem, first(class).index());
-        combinations.push(InstanceCombination { parts: vec![part], scale_factor });
-    }
     let types = problem.cluster().types();
     let mut type_data = BTreeMap::new();
     if types.iter().all(|kind| kind.price.is_some()) {
@@ -87,13 +81,15 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
         data,
         type_data,
         worker_types: types.iter().map(|kind| kind.name.clone()).collect(),
-        combinations,
+        scale_factor: (0..classes.len()).map(|class| scale_factor(problem, first(class))).collect(),
+        throughput,
+        pairs: Vec::new(),
     };
     Reduced { instance, classes, pairs: Vec::new(), equal_share }
 }
 
-fn scale_factor(problem: &Problem, job: usize) -> f64 {
-    f64::from(problem.jobs()[JobIndex::from_index(job)].scale_factor)
+fn scale_factor(problem: &Problem, job: JobIndex) -> f64 {
+    f64::from(problem.jobs()[job].scale_factor)
 }
 
 /// Per-job data, by name.

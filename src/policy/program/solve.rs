@@ -7,7 +7,7 @@ use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
-use crate::solver::SolveError;
+use crate::solver::{Pair, SolveError};
 
 /// Parts of an optimum, and of promises, that are given up, in turn, where they cannot be held while it is refined.
 const EASED: [f64; 3] = [0.0, 1e-8, 1e-7];
@@ -23,7 +23,7 @@ pub(super) struct Solved {
     /// with weights reach together.
     pub(super) reached: Option<f64>,
     /// The program whose duals explain the optimum, with its answer.
-    pub(super) formulation: Formulation,
+    pub(super) explaining: Explaining,
     /// That answer.
     pub(super) answer: Answer,
     /// Change of the policy's objective per unit of the program's: 1 but on the parametric route.
@@ -32,6 +32,24 @@ pub(super) struct Solved {
     pub(super) fixing: Option<Fixing>,
     /// The part of its time that a job of each member keeps, where time is discounted: [members], or empty.
     pub(super) discounts: Vec<f64>,
+}
+
+/// A program, kept or to be written again when someone asks.
+#[derive(Clone, Debug)]
+pub(super) enum Explaining {
+    /// This one.
+    Kept(Box<Formulation>),
+    /// That of these demands.
+    Demands(Vec<Demand>),
+}
+
+impl Explaining {
+    pub(super) fn formulation(self, bound: &BoundObjective<'_>) -> Formulation {
+        match self {
+            Self::Kept(formulation) => *formulation,
+            Self::Demands(demands) => bound.with_demands(&demands),
+        }
+    }
 }
 
 /// What to solve.
@@ -76,7 +94,7 @@ impl Task<'_, '_> {
 
     /// The lexicographic optimum, with weights that fall through entities if there are any.
     fn fill(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let levels = self.master.bound().levels().cloned().ok_or(SolvingError::Empty)?;
+        let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let instance = &self.master.reduced().instance;
         let n = instance.n_members();
         let coefficients: Vec<(f64, f64)> =
@@ -109,7 +127,7 @@ impl Task<'_, '_> {
             class_time: filled.class_time,
             bound,
             reached,
-            formulation,
+            explaining: Explaining::Kept(Box::new(formulation)),
             answer,
             price_factor,
             fixing: Some(filled.fixing),
@@ -119,7 +137,7 @@ impl Task<'_, '_> {
 
     fn parametric(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
         let found = levels::best_worst(solving, self.master)?;
-        let levels = self.master.bound().levels().cloned().ok_or(SolvingError::Empty)?;
+        let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let n = self.master.reduced().instance.n_members();
         let required = |member, level| levels.required(member, level).value;
         let class_time = match self.refine {
@@ -145,20 +163,21 @@ impl Task<'_, '_> {
                 let demands: Vec<Demand> =
                     (0..n).map(|member| Demand { slope: least(member), base: 0.0 }).collect();
                 let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
-                self.refined(solving, |bound| bound.with_demands(&demands), part, &found.class_time)?
+                let mut old = found.formulation;
+                let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
+                self.refined(solving, held, part, &found.class_time)?
             }
         };
         let level = found.value;
         let steepness: f64 =
-            (0..n).map(|member| found.last.demand_price[member] * levels.required(member, level).slope).sum();
-        let Raised { formulation, answer, .. } = found.last;
+            (0..n).map(|member| found.demand_price[member] * levels.required(member, level).slope).sum();
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
         Ok(Solved {
             class_time,
             bound: found.bound,
             reached: None,
-            formulation,
-            answer,
+            explaining: Explaining::Demands(found.demands),
+            answer: found.answer,
             price_factor,
             fixing: None,
             discounts: Vec::new(),
@@ -173,7 +192,12 @@ impl Task<'_, '_> {
     }
 
     fn direct(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let (formulation, answer) = self.central(solving, formulated)?;
+        // A level's column holds the optimum, so that the second program has the rows of the first.
+        let same_rows = self.master.objective().inversion().is_some() && !self.master.is_priced();
+        if same_rows && matches!(self.refine, Refine::Utilization) {
+            solving.pair(Pair::First);
+        }
+        let (mut formulation, answer) = self.central(solving, formulated)?;
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
@@ -184,14 +208,16 @@ impl Task<'_, '_> {
             self.refined(solving, formulated, optimum, &first)?
         } else {
             // the program is what it was
-            self.refined(solving, |_| formulation.clone(), optimum, &first)?
+            let refined = self.refined_in_place(solving, formulation, optimum, same_rows)?;
+            formulation = refined.1;
+            refined.0.unwrap_or(first)
         };
         let bound = formulation.value(answer.bound);
         Ok(Solved {
             class_time,
             bound,
             reached: None,
-            formulation,
+            explaining: Explaining::Kept(Box::new(formulation)),
             answer,
             price_factor: 1.0,
             fixing: None,
@@ -216,18 +242,49 @@ impl Task<'_, '_> {
         Ok((formulation, answer))
     }
 
+    /// Refines an optimum as [`refined`](Self::refined) does, of a program over all columns there are, which is given back:
+    /// the class time, if the optimum could be held. `same_rows`: a column holds it.
+    fn refined_in_place(
+        &self,
+        solving: &mut Solving,
+        formulation: Formulation,
+        optimum: f64,
+        same_rows: bool,
+    ) -> Result<(Option<Vec<f64>>, Formulation), SolvingError> {
+        let (bound, reduced) = (self.master.bound(), self.master.reduced());
+        let (n_rows, held) = (formulation.program.n_rows(), formulation.program_objective(optimum));
+        let worse = if formulation.program.sense == Sense::Maximize { -held.abs() } else { held.abs() };
+        let (mut first, mut attempts) = (formulation, String::new());
+        for (tried, eased) in EASED.into_iter().enumerate() {
+            let next = bound.refine_utilization(first, held + eased * worse, &reduced.equal_share);
+            if same_rows && tried == 0 && next.program.n_rows() == n_rows {
+                solving.pair(Pair::Second);
+            }
+            let outcome = self.master.solve_all(solving, &next);
+            let time = outcome.map(|answer| next.class_time(&answer.solution.columns).to_vec());
+            first = next.first_stage(&reduced.instance);
+            match time {
+                Ok(time) => return Ok((Some(time), first)),
+                Err(SolvingError::Solve(SolveError::NotOptimal { attempts: tried, .. })) => attempts = tried,
+                Err(error) => return Err(error),
+            }
+        }
+        solving.report().fallbacks.push(format!("not refined: {attempts}"));
+        Ok((None, first))
+    }
+
     /// Among the optima of the program formulated, whose value is `optimum`, the one that uses the workers best. An
     /// optimum that cannot be held in floating point is held up to the least part that helps; if none does it stands
     /// as it is: a fallback, counted like any other.
     fn refined(
         &mut self,
         solving: &mut Solving,
-        formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
+        mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
         optimum: f64,
         first: &[f64],
     ) -> Result<Vec<f64>, SolvingError> {
         let equal_share = self.master.reduced().equal_share.clone();
-        let second_stage = |bound: &BoundObjective<'_>, eased: f64| {
+        let mut second_stage = |bound: &BoundObjective<'_>, eased: f64| {
             let first = formulate(bound);
             let held = first.program_objective(optimum);
             let given_up = if first.program.sense == Sense::Maximize { -eased } else { eased };

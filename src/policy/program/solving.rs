@@ -8,7 +8,7 @@ use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
-    Backend, Basis, BasisStatus, Limits, Solution, SolveError, Termination, WarmStart, solve_certified,
+    Backend, Basis, BasisStatus, Limits, Pair, Solution, SolveError, Termination, WarmStart, solve_certified,
 };
 
 /// Why a decision's programs were not solved.
@@ -56,6 +56,8 @@ pub(super) struct Solving {
     basis: Option<Basis>,
     /// Is that basis feasible for the next program, but far from optimal?
     grown: bool,
+    /// Is the next program one of a pair?
+    pair: Pair,
     report: SolveReport,
     /// Every program as it is solved, where someone wants them.
     recorded: Option<Vec<Program>>,
@@ -70,6 +72,7 @@ impl Solving {
             limits: Limits::default(),
             basis: None,
             grown: false,
+            pair: Pair::No,
             report: SolveReport::default(),
             recorded: None,
         }
@@ -123,6 +126,11 @@ impl Solving {
             basis.rows.resize(n_rows.max(basis.rows.len()), BasisStatus::Basic);
             self.grown = true;
         }
+    }
+
+    /// Says that the next program is one of a pair.
+    pub(super) fn pair(&mut self, pair: Pair) {
+        self.pair = pair;
     }
 
     /// What the decision took so far.
@@ -200,12 +208,12 @@ impl Solving {
             size.terms = program.term_values.len();
         }
         let grown = std::mem::take(&mut self.grown);
-        let warm = WarmStart { basis: self.basis.take().filter(fits), feasible: grown, columns: None };
+        let (basis, pair) = (self.basis.take().filter(fits), std::mem::take(&mut self.pair));
+        let warm = WarmStart { basis, feasible: grown, columns: None, pair };
         let own = if program.is_linear() { &mut self.linear } else { &mut self.conic };
         let chain = chain.unwrap_or(own);
         let clock = Stopwatch::start();
-        let outcome =
-            solve_certified(program, chain, &self.limits, Some(&warm).filter(|warm| warm.basis.is_some()));
+        let outcome = solve_certified(program, chain, &self.limits, Some(&warm));
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         self.report.solves += 1;
         let certified = outcome?;

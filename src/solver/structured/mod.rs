@@ -72,14 +72,16 @@ mod prices;
 mod recover;
 
 use crate::program::{Program, Range};
-use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
+use crate::solver::backend::{Backend, Feature, Limits, Pair, Solution, SolveError, Termination, WarmStart};
 use crate::solver::certificate::dual_bound;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::timing::Stopwatch;
 use interior::{End, Interior};
-use scale::Scaled;
+use linking::Linking;
+use scale::{Frame, Scaled};
 use sift::{Sizes, sift};
 use structure::Structure;
+use tile::Tile;
 
 const NAME: &str = "structured";
 
@@ -93,8 +95,18 @@ const RAY_SIZE: f64 = 1e8;
 const RAY_SLACK: f64 = 1e-6;
 
 /// The structured backend.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Structured;
+#[derive(Debug, Default)]
+pub struct Structured {
+    /// What the first program of a pair came to.
+    kept: Option<Box<Kept>>,
+}
+
+/// What follows from the rows of a program, blocks laid out.
+#[derive(Debug)]
+struct Kept {
+    frame: Frame,
+    tiles: Vec<Tile>,
+}
 
 impl Backend for Structured {
     fn name(&self) -> &'static str {
@@ -117,45 +129,75 @@ impl Backend for Structured {
         &mut self,
         program: &Program,
         limits: &Limits,
-        _warm: Option<&WarmStart>,
+        warm: Option<&WarmStart>,
     ) -> Result<Solution, SolveError> {
-        self.solve_sifting(program, limits, Sizes::USUAL).map(|(answer, _)| answer)
+        let pair = warm.map_or(Pair::No, |warm| warm.pair);
+        self.solve_sifting(program, limits, Sizes::USUAL, pair).map(|(answer, _)| answer)
+    }
+}
+
+/// The optimum by prices or by sifting, if either settles.
+fn few(
+    tiles: &mut [Tile],
+    linking: &Linking,
+    unit: f64,
+    limits: &Limits,
+    sizes: Sizes,
+) -> Option<(Linking, u32)> {
+    let found = prices::search(tiles, linking, unit, limits, sizes);
+    found.or_else(|| sift(tiles, linking, unit, limits, sizes))
+}
+
+impl Kept {
+    /// Solves another program of these rows, if prices or sifting are enough.
+    fn solve(mut self, program: &Program, limits: &Limits, sizes: Sizes) -> Option<Solution> {
+        let of_these = self.frame.structure.origin.len() == program.n_columns() && program.is_linear();
+        let scaled = of_these.then(|| Scaled::of(program, &self.frame))?;
+        let linking = scaled.linking_system()?;
+        self.tiles.iter_mut().for_each(|tile| tile.set_costs(&scaled));
+        let (linking, iterations) = few(&mut self.tiles, &linking, build::unit(&scaled), limits, sizes)?;
+        let interior = Interior::ended(self.tiles, linking, iterations);
+        Some(recover::solution(&scaled, &interior, Termination::Optimal))
     }
 }
 
 impl Structured {
     /// Solves a program; says too whether prices or sifting were enough.
     fn solve_sifting(
-        self,
+        &mut self,
         program: &Program,
         limits: &Limits,
         sizes: Sizes,
+        pair: Pair,
     ) -> Result<(Solution, bool), SolveError> {
         let whole = |answer| Ok((answer, false));
-        if let Some(answer) = admit(&self, program)? {
+        let kept = self.kept.take().filter(|_| pair == Pair::Second);
+        if let Some(answer) = admit(self, program)? {
             return whole(answer);
+        }
+        if let Some(answer) = kept.and_then(|kept| kept.solve(program, limits, sizes)) {
+            return Ok((answer, true));
         }
         let declined = |reason| SolveError::Declined { backend: NAME, reason };
         let structure = Structure::of(program).map_err(declined)?;
         if structure.n_blocks() == 0 {
             return Err(declined("no column is in a block".to_owned()));
         }
-        let scaled = Scaled::of(program, &structure);
+        let frame = Frame::of(program, structure);
+        let (structure, scaled) = (&frame.structure, Scaled::of(program, &frame));
         let Some(linking) = scaled.linking_system() else {
             return whole(without_columns(Termination::Infeasible));
         };
         let clock = Stopwatch::start();
         let (mut tiles, dense) = build::blocks(&scaled);
         let unit = build::unit(&scaled);
-        let mut few = || {
-            let found = prices::search(&mut tiles, &linking, unit, limits, sizes);
-            found.or_else(|| sift(&mut tiles, &linking, unit, limits, sizes))
-        };
         if dense.is_empty()
-            && let Some((linking, iterations)) = few()
+            && let Some((linking, iterations)) = few(&mut tiles, &linking, unit, limits, sizes)
         {
             let interior = Interior::ended(tiles, linking, iterations);
-            return Ok((recover::solution(&scaled, &interior, Termination::Optimal), true));
+            let answer = recover::solution(&scaled, &interior, Termination::Optimal);
+            self.kept = (pair == Pair::First).then(|| Box::new(Kept { frame, tiles: interior.tiles }));
+            return Ok((answer, true));
         }
         let threads = if structure.n_blocks() >= PARALLEL_BLOCKS_MIN { limits.threads as usize } else { 1 };
         let pool = (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build());

@@ -19,21 +19,31 @@ pub(super) struct LinkingRow {
     pub(super) bound: f64,
 }
 
-/// The program's numbers in these units, seen through the structure.
+/// What follows from the rows alone.
 #[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) structure: Structure,
+    units: Vec<f64>,
+    linking_position: Vec<u32>,
+    linking: Vec<LinkingRow>,
+    factors: Vec<f64>,
+}
+
+/// The program's numbers in these units, seen through the structure.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Scaled<'a> {
     pub(super) program: &'a Program,
     pub(super) structure: &'a Structure,
     /// The objective is divided by this, and minimized: cost′ = objective · cost.
     pub(super) objective: f64,
     /// Linking column: t = unit · t′: [linking columns].
-    pub(super) units: Vec<f64>,
+    pub(super) units: &'a [f64],
     /// Position of each linking column among them: [columns], or `u32::MAX`.
-    pub(super) linking_position: Vec<u32>,
+    pub(super) linking_position: &'a [u32],
     /// Linking rows, two for one with two different bounds.
-    pub(super) linking: Vec<LinkingRow>,
+    pub(super) linking: &'a [LinkingRow],
     /// What each side of a block is multiplied by: [sides].
-    pub(super) factors: Vec<f64>,
+    pub(super) factors: &'a [f64],
 }
 
 /// A coefficient of a side: of a column of its block, or of a linking one.
@@ -43,25 +53,40 @@ pub(super) enum Coefficient {
     Linking(u32, f64),
 }
 
-impl<'a> Scaled<'a> {
-    pub(super) fn of(program: &'a Program, structure: &'a Structure) -> Self {
+impl Frame {
+    pub(super) fn of(program: &Program, structure: Structure) -> Self {
         let mut linking_position = vec![u32::MAX; program.n_columns()];
         for (position, column) in structure.linking_columns.iter().enumerate() {
             linking_position[*column as usize] = index(position);
         }
-        let mut scaled = Self {
+        let units = vec![1.0; structure.linking_columns.len()];
+        let mut frame = Self { structure, units, linking_position, linking: Vec::new(), factors: Vec::new() };
+        let unscaled = frame.seen(program);
+        let (units, factors) = unscaled.measured_linking_columns();
+        let linking = unscaled.linking_rows();
+        (frame.units, frame.factors, frame.linking) = (units, factors, linking);
+        frame
+    }
+
+    /// A program of these rows, its objective as it is.
+    fn seen<'a>(&'a self, program: &'a Program) -> Scaled<'a> {
+        Scaled {
             program,
-            structure,
+            structure: &self.structure,
             objective: 1.0,
-            units: vec![1.0; structure.linking_columns.len()],
-            linking_position,
-            linking: Vec::new(),
-            factors: Vec::with_capacity(structure.sides.len()),
-        };
-        scaled.measure_linking_columns();
-        scaled.gather_linking_rows();
-        scaled.measure_objective();
-        scaled
+            units: &self.units,
+            linking_position: &self.linking_position,
+            linking: &self.linking,
+            factors: &self.factors,
+        }
+    }
+}
+
+impl<'a> Scaled<'a> {
+    /// A program of these rows.
+    pub(super) fn of(program: &'a Program, frame: &'a Frame) -> Self {
+        let seen = frame.seen(program);
+        Self { objective: seen.measured_objective(), ..seen }
     }
 
     /// Position of a column among the linking ones.
@@ -119,13 +144,15 @@ impl<'a> Scaled<'a> {
         if largest > 0.0 { 1.0 / largest } else { 1.0 }
     }
 
-    fn measure_linking_columns(&mut self) {
+    /// The unit of each linking column, and what each side of a block is multiplied by.
+    fn measured_linking_columns(&self) -> (Vec<f64>, Vec<f64>) {
+        let mut factors = Vec::with_capacity(self.structure.sides.len());
         let mut largest = vec![0.0_f64; self.units.len()];
         let mut coefficients = Vec::new();
         for side in &self.structure.sides {
             self.side(side, &mut coefficients);
             let factor = Self::row_factor(&coefficients);
-            self.factors.push(factor);
+            factors.push(factor);
             for coefficient in &coefficients {
                 if let Coefficient::Linking(position, value) = coefficient {
                     let most = &mut largest[*position as usize];
@@ -133,14 +160,12 @@ impl<'a> Scaled<'a> {
                 }
             }
         }
-        for (position, unit) in self.units.iter_mut().enumerate() {
-            if largest[position] > 0.0 {
-                *unit = 1.0 / largest[position];
-            }
-        }
+        let unit = |largest: f64| if largest > 0.0 { 1.0 / largest } else { 1.0 };
+        (largest.into_iter().map(unit).collect(), factors)
     }
 
-    fn gather_linking_rows(&mut self) {
+    fn linking_rows(&self) -> Vec<LinkingRow> {
+        let mut linking = Vec::new();
         for row in &self.structure.linking_rows {
             let range = self.program.rows[*row as usize];
             for side in sides_of(Source::Row(*row), range) {
@@ -155,12 +180,13 @@ impl<'a> Scaled<'a> {
                 let size = bound.abs().max(largest);
                 let factor = if size > 0.0 { side.sign / size } else { side.sign };
                 let bound = bound * factor.abs();
-                self.linking.push(LinkingRow { row: *row, kind: side.kind, factor, bound });
+                linking.push(LinkingRow { row: *row, kind: side.kind, factor, bound });
             }
         }
+        linking
     }
 
-    fn measure_objective(&mut self) {
+    fn measured_objective(&self) -> f64 {
         let (program, structure) = (self.program, self.structure);
         let mut total = 0.0;
         for block in 0..structure.n_blocks() {
@@ -173,7 +199,7 @@ impl<'a> Scaled<'a> {
         for cone in 0..program.cones.len() {
             total += self.weight(cone).0.abs();
         }
-        self.objective = if total > 0.0 { sign(program) / total } else { sign(program) };
+        if total > 0.0 { sign(program) / total } else { sign(program) }
     }
 
     /// The cost of a column, minimized: of x′ or t′.

@@ -122,7 +122,8 @@ fn program(kind: Kind, seed: u64, levelled: bool, held: Option<f64>) -> Program 
 
 /// The answer and whether it was sifted, checked: an answer that claims to be optimal is.
 fn checked(program: &Program, sizes: Sizes) -> (Solution, bool) {
-    let (answer, sifted) = Structured.solve_sifting(program, &Limits::default(), sizes).unwrap();
+    let (answer, sifted) =
+        Structured::default().solve_sifting(program, &Limits::default(), sizes, Pair::No).unwrap();
     if answer.termination == Termination::Optimal {
         let certificate = Certificate::of(program, &answer);
         assert!(certificate.optimal && certificate.gap_relative < 1e-8, "{certificate:?}");

@@ -57,7 +57,7 @@ impl Links {
         let n = scaled.program.n_columns();
         let mut starts = vec![0_u32; n + 1];
         let in_block = |column: usize| scaled.structure.block_of[column] != u32::MAX;
-        for linking in &scaled.linking {
+        for linking in scaled.linking {
             for (column, value) in scaled.program.row(linking.row as usize) {
                 starts[column + 1] += u32::from(value != 0.0 && in_block(column));
             }
@@ -68,7 +68,7 @@ impl Links {
         let mut next = starts.clone();
         let total = starts[n] as usize;
         let (mut rows, mut values) = (vec![0; total], vec![0.0; total]);
-        for (position, linking) in (0..).zip(&scaled.linking) {
+        for (position, linking) in (0..).zip(scaled.linking) {
             for (column, value) in scaled.program.row(linking.row as usize) {
                 if value == 0.0 || !in_block(column) {
                     continue;
@@ -274,6 +274,20 @@ impl Tile {
         self.shares.resize(self.n_chunks, Lane::ONE);
         self.primal_step.resize(pairs, Lane::ZERO);
         self.dual_step.resize(pairs, Lane::ZERO);
+    }
+
+    /// Forgets where the blocks stand, and what they cost for what they cost in another program of the same rows.
+    pub(super) fn set_costs(&mut self, scaled: &Scaled<'_>) {
+        self.primal.clear();
+        self.dual.clear();
+        let k = self.shape.k;
+        for (position, block) in self.blocks.iter().enumerate() {
+            let (chunk, lane) = (position / LANES, position % LANES);
+            let columns = scaled.structure.columns_of(*block as usize);
+            for (cost, column) in self.cost[chunk * k..].iter_mut().zip(columns) {
+                cost.0[lane] = scaled.cost(*column as usize);
+            }
+        }
     }
 
     /// A tile for blocks like those of `other`.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::program::{Instance, InstanceCombination, Objective, ObjectiveText, Part, Program};
+use crate::program::{Instance, InstancePair, Objective, ObjectiveText, Part, Program};
 use crate::solver::registry;
 
 fn solving() -> Solving {
@@ -18,30 +18,27 @@ fn instances() -> impl Strategy<Value = Instance> {
     (prop::collection::vec(job, 1..7), prop::collection::vec(1.0_f64..6.0, 3), any::<bool>()).prop_map(
         |(jobs, capacity, paired)| {
             let capacity: Vec<f64> = capacity.into_iter().map(|w| w.round() + 3.0).collect();
-            let mut combinations = Vec::new();
-            for (member, (speeds, scale_factor, _)) in jobs.iter().enumerate() {
-                let mut throughput = speeds.clone();
-                throughput[0] = throughput[0].max(0.1);
-                let part = Part { member, uses: 1.0, throughput };
-                combinations.push(InstanceCombination { parts: vec![part], scale_factor: *scale_factor });
+            let (mut throughput, mut pairs) = (Vec::new(), Vec::new());
+            for (speeds, _, _) in &jobs {
+                throughput.extend_from_slice(&[speeds[0].max(0.1), speeds[1], speeds[2]]);
             }
-            if paired {
-                let singles = combinations.clone();
-                for (a, one) in singles.iter().enumerate() {
-                    for other in singles.iter().skip(a + 1).filter(|c| c.scale_factor == one.scale_factor) {
-                        let mut parts = vec![one.parts[0].clone(), other.parts[0].clone()];
-                        for part in &mut parts {
-                            part.throughput.iter_mut().for_each(|speed| *speed *= 0.7);
-                        }
-                        combinations.push(InstanceCombination { parts, scale_factor: one.scale_factor });
-                    }
+            let part = |member: usize| {
+                let beside = throughput[member * 3..(member + 1) * 3].iter().map(|speed| speed * 0.7);
+                Part { member, uses: 1.0, throughput: beside.collect() }
+            };
+            for (a, (_, scale_factor, _)) in jobs.iter().enumerate().filter(|_| paired) {
+                let others = jobs.iter().enumerate().skip(a + 1);
+                for (b, _) in others.filter(|(_, (_, other, _))| other == scale_factor) {
+                    pairs.push(InstancePair { parts: vec![part(a), part(b)], scale_factor: *scale_factor });
                 }
             }
             Instance {
                 multiplicity: jobs.iter().map(|(_, _, n_jobs)| f64::from(*n_jobs)).collect(),
                 worker_types: (0..3).map(|kind| format!("t{kind}")).collect(),
                 capacity,
-                combinations,
+                scale_factor: jobs.iter().map(|(_, scale_factor, _)| *scale_factor).collect(),
+                throughput,
+                pairs,
                 ..Instance::default()
             }
         },
@@ -62,7 +59,7 @@ fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
-        let level = raise(&mut solving, master, &demands).unwrap().level;
+        let level = raise(&mut solving, master, &demands, None).unwrap().level;
         let mut found = Vec::new();
         for member in (0..n).filter(|member| frozen[*member].is_none()) {
             let alone: Vec<Demand> = (0..n)
@@ -72,7 +69,7 @@ fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
                     (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
-            let gain = raise(&mut solving, master, &alone).unwrap().level - level;
+            let gain = raise(&mut solving, master, &alone, None).unwrap().level - level;
             if gain <= 1e-6 * level.max(1e-9) {
                 found.push(member);
             }
@@ -128,7 +125,7 @@ proptest! {
         let required = |member| master.bound().required(member, below).unwrap().value;
         let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
         if demands.iter().all(|demand| demand.slope.is_finite()) {
-            let raised = raise(&mut solving(), &mut master, &demands).unwrap();
+            let raised = raise(&mut solving(), &mut master, &demands, None).unwrap();
             prop_assert!(raised.bound < 1.0);
         }
     }
