@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::{Environment, Refused, Show, Space, Status, Transition};
 use crate::world::dual_agent::observe::{FEATURE_MAX, Knowledge, STATE_LEN, Window};
 use crate::world::dual_agent::placement::Placement;
-use crate::world::dual_agent::rule::{Order, Rule};
+use crate::world::dual_agent::rule::{Order, PATIENCE, Rule, patience_of};
 use crate::world::dual_agent::{
     Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
 };
@@ -30,9 +30,9 @@ pub struct DualAgentWorld {
     pub seen_jobs: usize,
     /// Servers that are seen.
     pub seen_servers: usize,
-    /// What is known of servers: `posterior`, `mean`, `none` or `oracle`.
+    /// What is known of servers: `posterior`, `mean`, `last`, `none` or `oracle`.
     pub knowledge: Knowledge,
-    /// An order in place of the ordering agent.
+    /// An order in place of the ordering agent, as ORDER, ORDER/patient or ORDER/patient=NUMBER.
     pub order: Option<String>,
     /// A placement in place of the placement agent.
     pub placement: Option<String>,
@@ -111,9 +111,12 @@ impl DualAgentWorld {
         within(fee.is_finite() && fee >= 0.0, "fee_weight", fee, "a finite number, at least 0")?;
         // Rules are read as a pair; the other half does not matter.
         let half = |text: String| text.parse::<Rule>().map_err(|error| error.to_string());
-        let order: Option<Order> = match &self.order {
-            Some(name) => Some(half(format!("{name}/first_fit"))?.order),
-            None => None,
+        let (order, patience): (Option<Order>, f64) = match &self.order {
+            Some(name) => {
+                let (before, patience) = patience_of(name).unwrap_or((name, 0.0));
+                (Some(half(format!("{before}/first_fit"))?.order), patience)
+            }
+            None => (None, 0.0),
         };
         let placement: Option<Placement> = match &self.placement {
             Some(name) => Some(half(format!("fifo/{name}"))?.placement),
@@ -123,7 +126,7 @@ impl DualAgentWorld {
             return Err("`placement` is given beside `order`: nothing is left to learn".to_owned());
         }
         let window = Window { n_jobs: seen_jobs, n_servers: seen_servers };
-        Ok(EpisodeOptions { window, knowledge: self.knowledge, order, placement, fee_weight: fee })
+        Ok(EpisodeOptions { window, knowledge: self.knowledge, order, patience, placement, fee_weight: fee })
     }
 
     /// An environment of these options, still to be reset.
@@ -174,15 +177,18 @@ impl DualAgentEnvironment {
     }
 
     /// Plays the episode of a seed by a rule, and shows each action: by `srtf`, or by `srtf_patient`, which stops where no
-    /// job fits where it is fast enough.
+    /// job fits where it is fast enough; `srtf/patient=NUMBER` says how fast that is.
     ///
     /// # Errors
     /// If there is no such rule.
     pub fn demonstrate(&mut self, teacher: &str, seed: u64, show: &mut Show<'_>) -> Result<(), String> {
-        let patient = match teacher {
-            "srtf" => false,
-            "srtf_patient" => true,
-            _ => return Err(format!("unknown teacher `{teacher}`, expected one of `srtf`, `srtf_patient`")),
+        let patience = match (teacher, patience_of(teacher)) {
+            ("srtf_patient", _) => PATIENCE,
+            (_, Some(("srtf", patience))) => patience,
+            _ => {
+                let known = "`srtf`, `srtf_patient`, `srtf/patient=NUMBER`";
+                return Err(format!("unknown teacher `{teacher}`, expected one of {known}"));
+            }
         };
         self.reset(seed);
         let (mut seen, mut mask) = (Vec::new(), Vec::new());
@@ -192,7 +198,7 @@ impl DualAgentEnvironment {
             seen.resize(self.spaces[agent].observation_length(), 0.0);
             mask.resize(n_actions, false);
             self.observe(&mut seen, &mut mask);
-            let advice = self.episode.advice(patient).filter(|action| mask[*action]);
+            let advice = self.episode.advice(patience).filter(|action| mask[*action]);
             let action = advice.or_else(|| mask.iter().position(|allowed| *allowed)).unwrap_or(0);
             show(agent, &seen, &mask, action);
             self.step(action).map_err(|refused| refused.to_string())?;

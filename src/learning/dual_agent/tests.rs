@@ -54,15 +54,47 @@ fn the_teacher_plays_as_its_rule_does() {
     }
     assert_eq!(environment.status, Some(Status::Terminated));
     assert!(environment.demonstrate("drf", 5, &mut |_, _, _, _| {}).unwrap_err().contains("`srtf_patient`"));
+    let by_rule = by_rule("srtf_estimated/posterior");
+    assert_eq!(environment.episode().cloud().summary().run.completion_s, by_rule);
+    // Jobs are seen from the round after they come.
+    let hours = by_rule / 3600.0;
+    assert!((-reward - hours).abs() < 300.0 / 3600.0, "{reward} {hours}");
+}
+
+/// Mean completion time of the jobs of seed 5, in seconds.
+fn by_rule(text: &str) -> f64 {
+    let tables = tables();
     let jobs = generate(&tables, &world().workload(0.0), 5).unwrap();
     let mut cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.01, ..CloudOptions::default() });
     cloud.reset(&jobs, 5);
-    let rule: Rule = "srtf_estimated/posterior".parse().unwrap();
-    let by_rule = crate::world::dual_agent::RulePlayer::new(rule, 0).run(&mut cloud).unwrap();
-    assert_eq!(environment.episode().cloud().summary().run.completion_s, by_rule.run.completion_s);
-    // Jobs are seen from the round after they come.
-    let hours = by_rule.run.completion_s / 3600.0;
-    assert!((-reward - hours).abs() < 300.0 / 3600.0, "{reward} {hours}");
+    let rule: Rule = text.parse().unwrap();
+    crate::world::dual_agent::RulePlayer::new(rule, 0).run(&mut cloud).unwrap().run.completion_s
+}
+
+/// A teacher's half beside the rule of the other half plays as the whole rule does, whatever is known of servers.
+#[test]
+fn one_agent_and_a_rule_play_as_the_pair_of_rules_does() {
+    let knowledge = [
+        (Knowledge::Posterior, "posterior"),
+        (Knowledge::Last, "last_measured"),
+        (Knowledge::Oracle, "oracle"),
+    ];
+    let mut found = Vec::new();
+    for (knowledge, placement) in knowledge {
+        let expected = by_rule(&format!("srtf_estimated/{placement}/patient"));
+        found.push(expected);
+        let halves = [(None, Some(placement)), (Some("srtf_estimated/patient"), None), (None, None)];
+        for (order, placement) in halves {
+            let name = |rule: Option<&str>| rule.map(str::to_owned);
+            let (order, placement) = (name(order), name(placement));
+            let world = DualAgentWorld { knowledge, order, placement, ..world() };
+            let mut environment = world.environment(&tables()).unwrap();
+            environment.demonstrate("srtf_patient", 5, &mut |_, _, _, _| {}).unwrap();
+            let completion_s = environment.episode().cloud().summary().run.completion_s;
+            assert_eq!(completion_s, expected, "{world:?}");
+        }
+    }
+    assert!(found[0] != found[1] && found[1] != found[2] && found[0] != by_rule("srtf_estimated/posterior"));
 }
 
 fn random_actor(width: usize, summary: usize) -> SetActor {

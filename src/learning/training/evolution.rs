@@ -29,11 +29,20 @@ pub struct EvolutionOptions {
     pub deviation: f64,
     /// The length of a step, in disturbances.
     pub learning_rate: Schedule,
+    /// Beginnings of the names of tensors that are disturbed, as `actor.score.1`; all of the actors' if there are none.
+    /// Where networks know from a warm-up what matters, it may do to weigh that anew.
+    pub only: Vec<String>,
 }
 
 impl Default for EvolutionOptions {
     fn default() -> Self {
-        Self { pairs: 8, episodes: 2, deviation: 0.1, learning_rate: Schedule::Constant(1.0) }
+        Self {
+            pairs: 8,
+            episodes: 2,
+            deviation: 0.1,
+            learning_rate: Schedule::Constant(1.0),
+            only: Vec::new(),
+        }
     }
 }
 
@@ -97,6 +106,11 @@ impl Evolution {
         streams: SeedStreams,
     ) -> Result<Self, TrainingError> {
         options.check()?;
+        let named =
+            |part: &String| model.parameters().iter().any(|(name, _)| name.starts_with(part.as_str()));
+        let lost = options.only.iter().find(|part| !named(part));
+        let value = lost.cloned().unwrap_or_default();
+        within(lost.is_none(), "only", value, "beginnings of names of the network's tensors")?;
         let (noise, seeds) = (streams.stream("disturbances"), streams.stream("episodes"));
         Ok(Self { options, budget, model, play, noise, seeds, n_updates: 0, n_decisions: 0 })
     }
@@ -106,7 +120,7 @@ impl Evolution {
         let mut moved = Tensors::default();
         let mut along = direction.iter();
         for (name, shape, numbers) in from.iter() {
-            let numbers = if is_actors(name) {
+            let numbers = if self.moves(name) {
                 let steps = along.by_ref().take(numbers.len());
                 numbers.iter().zip(steps).map(|(number, step)| number + (by * step) as f32).collect()
             } else {
@@ -117,15 +131,17 @@ impl Evolution {
         self.model.parameters().set(&moved)
     }
 
+    fn moves(&self, name: &str) -> bool {
+        let only = &self.options.only;
+        name.starts_with("actor.")
+            && (only.is_empty() || only.iter().any(|part| name.starts_with(part.as_str())))
+    }
+
     fn judge(&self, seeds: &[u64]) -> Result<(f64, Vec<Finished>), TrainingError> {
         let played = (self.play)(self.model.actor()?.into(), seeds)?;
         let sum: f64 = played.iter().map(|episode| episode.total_reward).sum();
         Ok((sum / played.len().max(1) as f64, played))
     }
-}
-
-fn is_actors(name: &str) -> bool {
-    name.starts_with("actor.")
 }
 
 /// Ranks of these returns, from −½ to ½; equals share theirs.
@@ -143,7 +159,7 @@ impl Learner for Evolution {
     fn update(&mut self) -> Result<Progress, TrainingError> {
         let present = self.model.parameters().to_tensors()?;
         let n: usize =
-            present.iter().filter(|(name, ..)| is_actors(name)).map(|(_, _, numbers)| numbers.len()).sum();
+            present.iter().filter(|(name, ..)| self.moves(name)).map(|(_, _, numbers)| numbers.len()).sum();
         let seeds: Vec<u64> = (0..self.options.episodes).map(|_| self.seeds.next_u64()).collect();
         let (mut returns, mut finished, mut disturbances) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..self.options.pairs {
@@ -219,6 +235,11 @@ mod tests {
 
     /// Two numbers of two; the return is less the squared distance of the logits for (1, 1) to (2, −1).
     fn plane() -> Evolution {
+        plane_of(&[]).unwrap()
+    }
+
+    /// The same where only these tensors are disturbed.
+    fn plane_of(only: &[&str]) -> Result<Evolution, TrainingError> {
         let play: Play = Arc::new(|actor: Arc<dyn Actor>, seeds: &[u64]| {
             let mut logits = [0.0; 2];
             actor.logits(0, &[1.0, 1.0], &mut Scratch::default(), &mut logits).unwrap();
@@ -227,9 +248,12 @@ mod tests {
         });
         let layers = MlpOptions { hidden: vec![], ..MlpOptions::default() };
         let model = MlpModel::new(&[Space::uniform(2, (0.0, 1.0), 2)], 0, &layers, SeedStreams::new(1));
-        let options =
-            EvolutionOptions { learning_rate: Schedule::Constant(0.5), ..EvolutionOptions::default() };
-        Evolution::new(Box::new(model.unwrap()), play, options, 1000, SeedStreams::new(2)).unwrap()
+        let options = EvolutionOptions {
+            learning_rate: Schedule::Constant(0.5),
+            only: only.iter().map(|part| (*part).to_owned()).collect(),
+            ..EvolutionOptions::default()
+        };
+        Evolution::new(Box::new(model?), play, options, 1000, SeedStreams::new(2))
     }
 
     fn mean(progress: &Progress) -> f64 {
@@ -242,6 +266,20 @@ mod tests {
         let first = mean(&evolution.update().unwrap());
         let last = (0..60).map(|_| mean(&evolution.update().unwrap())).last().unwrap();
         assert!(first < -4.0 && last > -0.1, "{first} {last}");
+    }
+
+    /// The biases alone reach the top as well: logits are what counts.
+    #[test]
+    fn only_what_is_named_is_moved() {
+        let mut evolution = plane_of(&["actor.0.0.bias"]).unwrap();
+        let weights = |evolution: &Evolution| evolution.model().parameters().to_tensors().unwrap();
+        let before = weights(&evolution);
+        let last = (0..60).map(|_| mean(&evolution.update().unwrap())).last().unwrap();
+        assert!(last > -0.1, "{last}");
+        let changed = |name: &str| before.get(name).unwrap() != weights(&evolution).get(name).unwrap();
+        assert!(changed("actor.0.0.bias") && !changed("actor.0.0.weight"));
+        let error = plane_of(&["actor.0.bias"]).unwrap_err().to_string();
+        assert_eq!(error, "`only` is actor.0.bias, expected beginnings of names of the network's tensors");
     }
 
     #[test]

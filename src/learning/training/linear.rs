@@ -4,7 +4,7 @@
 //! time, as much as a small layer takes) and may spread over threads. This one does neither, so that the same
 //! training gives the same bits however many threads there are, and it adds the bias on the way.
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp1, CustomOp3, Layout, Result, Shape, Tensor};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ShapeBuilder};
 
@@ -50,9 +50,10 @@ impl CustomOp3 for MultiplyAdd {
         if left.ncols() != right.nrows() || bias.dim() != (1, n) {
             candle_core::bail!("{:?} × {:?} + {:?} do not fit", left.dim(), right.dim(), bias.dim());
         }
+        let bias: Vec<f32> = bias.iter().copied().collect();
         let mut output = Vec::with_capacity(m * n);
         for _ in 0..m {
-            output.extend(bias.iter());
+            output.extend_from_slice(&bias);
         }
         let mut output = Array2::from_shape_vec((m, n), output).map_err(candle_core::Error::wrap)?;
         general_mat_mul(1.0, &left, &right, 1.0, &mut output);
@@ -75,7 +76,28 @@ impl CustomOp3 for MultiplyAdd {
         let left_gradient = if left.track_op() { Some(product(gradient, &right.t()?)?) } else { None };
         // (Aᵀ G) as (Gᵀ A)ᵀ, whose memory then lies as the transposed weight's does.
         let right_gradient = product(&gradient.t()?, left)?.t()?;
-        Ok((left_gradient, Some(right_gradient), Some(gradient.sum_keepdim(0)?)))
+        Ok((left_gradient, Some(right_gradient), Some(gradient.apply_op1_no_bwd(&SumOfRows)?)))
+    }
+}
+
+/// Σ of the rows of [m × n], row after row: [1 × n]. The library's own sum goes through indices one by one.
+struct SumOfRows;
+
+impl CustomOp1 for SumOfRows {
+    fn name(&self) -> &'static str {
+        "sum-of-rows"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let rows = view(storage, layout)?;
+        let mut sums = vec![0.0_f32; rows.ncols()];
+        for row in rows.rows() {
+            for (sum, number) in sums.iter_mut().zip(row) {
+                *sum += number;
+            }
+        }
+        let shape = (1, sums.len());
+        Ok((CpuStorage::F32(sums), shape.into()))
     }
 }
 

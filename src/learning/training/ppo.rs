@@ -53,6 +53,11 @@ pub struct PpoOptions {
     pub entropy_weight: Schedule,
     /// Largest norm of a gradient.
     pub gradient_norm_max: f64,
+    /// Updates at first in which only the critic learns, so that warmed-up actors are not moved by a critic that knows
+    /// nothing yet.
+    pub critic_first: u64,
+    /// Mean divergence from the actors of the time, in nats, at which an update stops going over its decisions.
+    pub divergence_max: Option<f64>,
     /// Whether the advantages of each minibatch are brought to mean 0 and deviation 1.
     pub normalize_advantages: bool,
 }
@@ -74,6 +79,8 @@ impl Default for PpoOptions {
             value_weight: 0.5,
             entropy_weight: Schedule::Constant(0.0),
             gradient_norm_max: 0.5,
+            critic_first: 0,
+            divergence_max: None,
             normalize_advantages: true,
         }
     }
@@ -106,6 +113,9 @@ impl PpoOptions {
             self.gradient_norm_max,
             "a number above 0",
         )?;
+        let fine = self.divergence_max.is_none_or(|most| most.is_finite() && most > 0.0);
+        let most = self.divergence_max.unwrap_or_default();
+        within(fine, "divergence_max", most, "a finite number above 0")?;
         let line = |schedule: Schedule| format!("{schedule:?}");
         within(self.learning_rate.is_fine(), "learning_rate", line(self.learning_rate), expected)?;
         within(self.entropy_weight.is_fine(), "entropy_weight", line(self.entropy_weight), expected)
@@ -158,6 +168,8 @@ struct Sums {
     entropy: f64,
     clipped: f64,
     n: f64,
+    /// Σ (ρ − 1 − ln ρ) over the decisions of an epoch, and how many those are.
+    divergence: (f64, f64),
 }
 
 impl<E: Environment> Ppo<E> {
@@ -233,7 +245,8 @@ impl<E: Environment> Ppo<E> {
         let mut loss = self.value_loss(batch)?;
         sums.value_loss += f64::from(loss.to_scalar::<f32>()?);
         loss = (loss * self.options.value_weight)?;
-        for agent in 0..self.environments.spaces().len() {
+        let acts = self.n_updates >= self.options.critic_first;
+        for agent in (0..self.environments.spaces().len()).filter(|_| acts) {
             let of_agent = |sample: &&Sample| self.decision(sample).agent == agent;
             let group: Vec<Sample> = batch.iter().filter(of_agent).copied().collect();
             if group.is_empty() {
@@ -300,11 +313,21 @@ impl<E: Environment> Ppo<E> {
         let ratio = (of_actions(logs, &actions)? - before)?.exp()?;
         let clip = self.options.clip;
         let outside = |ratio: &f32| (f64::from(*ratio) - 1.0).abs() > clip;
-        let n_outside = ratio.to_vec1::<f32>()?.iter().filter(|ratio| outside(ratio)).count();
-        sums.clipped += n_outside as f64 / group.len() as f64;
+        let ratios = ratio.to_vec1::<f32>()?;
+        sums.clipped += ratios.iter().filter(|ratio| outside(ratio)).count() as f64 / group.len() as f64;
+        let apart = |ratio: &f32| f64::from(*ratio) - 1.0 - f64::from(*ratio).ln();
+        sums.divergence.0 += ratios.iter().map(apart).sum::<f64>();
+        sums.divergence.1 += group.len() as f64;
         let clipped = ratio.clamp((1.0 - clip) as f32, (1.0 + clip) as f32)?;
         let followed = (ratio * &advantages)?.minimum(&(clipped * &advantages)?)?;
         Ok(followed.sum_all()?.neg()?)
+    }
+}
+
+impl Sums {
+    fn mean_divergence(&self) -> f64 {
+        let (sum, n) = self.divergence;
+        sum / n.max(1.0)
     }
 }
 
@@ -330,8 +353,12 @@ impl<E: Environment> Learner for Ppo<E> {
         let mut sums = Sums::default();
         for _ in 0..self.options.n_epochs {
             self.orders.shuffle(&mut samples);
+            sums.divergence = (0.0, 0.0);
             for batch in samples.chunks(self.options.minibatch) {
                 self.learn(batch, &mut sums)?;
+            }
+            if self.options.divergence_max.is_some_and(|most| sums.mean_divergence() > most) {
+                break;
             }
         }
         self.n_updates += 1;
@@ -341,6 +368,7 @@ impl<E: Environment> Learner for Ppo<E> {
             ("value_loss", sums.value_loss / sums.n),
             ("entropy", sums.entropy / sums.n),
             ("clipped", sums.clipped / sums.n),
+            ("divergence", sums.mean_divergence()),
         ];
         Ok(Progress { n_updates: self.n_updates, n_decisions: self.n_decisions, finished, figures })
     }

@@ -118,6 +118,30 @@ fn a_team_with_one_critic_pairs_almost_as_well_as_can_be() {
 }
 
 #[test]
+fn the_critic_may_learn_first_and_an_update_may_end_early() {
+    let weights = |learner: &Ppo<Grid>| learner.model().parameters().to_tensors().unwrap();
+    let begin = |options| ppo(|_| Grid::new((4, 3), Walls::Masked, 40), options, vec![16], 7);
+    let mut learner = begin(PpoOptions { critic_first: 2, ..quick() });
+    let mut changed = Vec::new();
+    for _ in 0..3 {
+        let before = weights(&learner);
+        learner.update().unwrap();
+        let after = weights(&learner);
+        changed.push(["actor.", "critic."].map(|part| before.below(part) != after.below(part)));
+    }
+    assert_eq!(changed, [[false, true], [false, true], [true, true]]);
+    let steps = |divergence_max| {
+        let mut learner = begin(PpoOptions { divergence_max, ..quick() });
+        learner.update().unwrap();
+        learner.adam.n_steps()
+    };
+    // Four epochs of 256 decisions in minibatches of 64.
+    assert_eq!([steps(None), steps(Some(1e9)), steps(Some(1e-9))], [16, 16, 4]);
+    let error = PpoOptions { divergence_max: Some(0.0), ..quick() }.check().unwrap_err().to_string();
+    assert_eq!(error, "`divergence_max` is 0, expected a finite number above 0");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_weights_on_any_number_of_threads() {
     let weights = |n_threads, seed| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();

@@ -8,7 +8,7 @@ use crate::world::apply::{Decision, Rejected};
 use crate::world::dual_agent::cluster::{N_TYPES, TYPES, servers, type_of};
 use crate::world::dual_agent::drift::{Drift, DriftOptions};
 use crate::world::dual_agent::performance::{FilterOptions, PerformanceFilter};
-use crate::world::dual_agent::speeds::CloudSpeeds;
+use crate::world::dual_agent::speeds::{CloudSpeeds, Newcomer};
 use crate::world::dual_agent::tables::{SIZES, Tables};
 use crate::world::dual_agent::workload::N_OWNERS;
 use crate::world::job::{JobKind, Part, WorldJob};
@@ -17,6 +17,9 @@ use crate::world::state::{Status, World};
 
 /// Servers that a job may be on.
 pub const PARTS_MAX: usize = 16;
+
+/// Seconds after which the last measurement of a server says nothing: stragglers do on average for so long.
+pub const FORGOTTEN_S: f64 = 3600.0;
 
 /// The rules of the cloud.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,6 +88,8 @@ pub struct Cloud {
     ran: Vec<(JobId, f64)>,
     ended: Vec<JobId>,
     measured: Vec<(ServerId, f64)>,
+    /// What was measured last, 0 before that: [server].
+    last_measured: Vec<f64>,
 }
 
 impl Cloud {
@@ -101,6 +106,7 @@ impl Cloud {
         };
         let drift = Drift::new(&servers, options.drift, options.round_s, 0);
         let filter = PerformanceFilter::new(&servers, options.filter);
+        let last_measured = vec![0.0; servers.len()];
         Self {
             world: World::new(servers, kinds, rules),
             tables,
@@ -116,6 +122,7 @@ impl Cloud {
             ran: Vec::new(),
             ended: Vec::new(),
             measured: Vec::new(),
+            last_measured,
         }
     }
 
@@ -124,6 +131,7 @@ impl Cloud {
         self.world.reset(jobs);
         self.drift = Drift::new(self.world.servers(), self.options.drift, self.options.round_s, seed);
         self.filter.reset();
+        self.last_measured.fill(0.0);
         let n = jobs.len();
         self.sensitivity = (0..n).map(|job| self.drift.sensitivity(JobId::from_index(job))).collect();
         self.last_parts = (0..n).map(|_| Vec::with_capacity(PARTS_MAX)).collect();
@@ -193,6 +201,7 @@ impl Cloud {
         self.filter.predict(self.options.round_s);
         for &(server, log_speed) in &self.measured {
             self.filter.observe(server, log_speed);
+            self.last_measured[server.index()] = log_speed;
         }
         self.drift.step();
         outcome
@@ -245,6 +254,12 @@ impl Cloud {
         &self.measured
     }
 
+    /// Log speed of a server as it was measured last; 0 before that, and after [`FORGOTTEN_S`]: what nobody uses nobody
+    /// measures, and a straggler would pass for one for ever.
+    pub fn last_measured(&self, server: ServerId) -> f64 {
+        if self.filter.since_s(server) <= FORGOTTEN_S { self.last_measured[server.index()] } else { 0.0 }
+    }
+
     /// Dollars so far.
     pub fn fee(&self) -> f64 {
         self.fee
@@ -282,6 +297,27 @@ impl Cloud {
         let WorldJob { job_type, workers, .. } = *self.world.job(job);
         (0..N_TYPES)
             .any(|kind| free[kind] >= u32::from(workers) && self.tables.speed_there(job_type, kind) > 0.0)
+    }
+
+    /// Seconds until a placed job is done if its servers stay as fast as they are, which nobody knows, until its lease
+    /// ends, and it is on its fastest type, undisturbed, from then on. By its owner's estimate of the work.
+    pub fn until_done_s(&self, job: JobId) -> f64 {
+        let parts = self.last_parts(job);
+        let Some(first) = parts.first() else { return 0.0 };
+        let WorldJob { job_type, .. } = *self.world.job(job);
+        let (spread, sensitivity) = (parts.len() > 1, self.sensitivity[job.index()]);
+        let (mut slowest, mut retained): (f64, f64) = (f64::INFINITY, 1.0);
+        for part in parts {
+            let here = Newcomer { job, job_type, spread, workers: 0 };
+            slowest = slowest.min(self.drift.log_speed(part.server, sensitivity));
+            retained = retained.min(here.retention_on(&self.world, &self.tables, part.server));
+        }
+        let kind = type_of(self.world.servers(), first.server);
+        let alone = self.tables.speed(job_type, kind, spread) / self.tables.best_speed(job_type);
+        let relative = alone * slowest.exp() * retained;
+        let rounds = self.lease_end[job.index()].saturating_sub(self.world.round());
+        let (left_s, lease_s) = (self.remaining_s(job, true), rounds as f64 * self.options.round_s);
+        if left_s <= relative * lease_s { left_s / relative } else { lease_s + left_s - relative * lease_s }
     }
 
     /// Seconds that the rest of a job takes on its fastest type, undisturbed: as it is, or as its owner estimates.

@@ -4,11 +4,11 @@ use crate::index::{Id, JobId, ServerId};
 use crate::world::dual_agent::cloud::{Cloud, PARTS_MAX, RoundOutcome};
 use crate::world::dual_agent::cluster::{N_TYPES, type_of};
 use crate::world::dual_agent::observe::{
-    CANDIDATE_FEATURES, GLOBAL_FEATURES, Gang, JOB_FEATURES, Knowledge, SERVER_FEATURES, STATE_LEN, Window,
-    candidate_row, global_row, job_row, running_row, server_row, stay_row,
+    CANDIDATE_FEATURES, GLOBAL_FEATURES, Gang, JOB_FEATURES, Knowledge, Prospects, SERVER_FEATURES,
+    STATE_LEN, Window, candidate_row, global_row, job_row, running_row, server_row, stay_row,
 };
 use crate::world::dual_agent::placement::{Placement, Placer};
-use crate::world::dual_agent::rule::{Order, PATIENCE, Rule, RulePlayer};
+use crate::world::dual_agent::rule::{Order, Rule, RulePlayer, least_speed};
 use crate::world::job::{Part, WorldJob};
 use crate::world::servers::ACCELERATOR;
 
@@ -27,6 +27,8 @@ pub struct EpisodeOptions {
     pub knowledge: Knowledge,
     /// A rule in place of the ordering agent.
     pub order: Option<Order>,
+    /// That rule's [`Rule::patience`].
+    pub patience: f64,
     /// A rule in place of the placement agent.
     pub placement: Option<Placement>,
     /// λ: hours of completion time that a dollar is worth.
@@ -36,7 +38,14 @@ pub struct EpisodeOptions {
 impl Default for EpisodeOptions {
     fn default() -> Self {
         let window = Window { n_jobs: 48, n_servers: 64 };
-        Self { window, knowledge: Knowledge::Posterior, order: None, placement: None, fee_weight: 0.0 }
+        Self {
+            window,
+            knowledge: Knowledge::Posterior,
+            order: None,
+            patience: 0.0,
+            placement: None,
+            fee_weight: 0.0,
+        }
     }
 }
 
@@ -81,20 +90,22 @@ pub struct DualAgentEpisode {
     /// Where the teacher would put the chosen job.
     advised: Vec<Part>,
     sorted: Vec<(f64, u32)>,
+    prospects: Prospects,
 }
 
 impl DualAgentEpisode {
     /// In a cloud, still to be reset.
     pub fn new(cloud: Cloud, options: EpisodeOptions) -> Self {
-        let rule = Rule {
-            order: options.order.unwrap_or(Order::SrtfEstimated),
-            placement: options.placement.unwrap_or(Placement::Posterior),
-            patient: false,
-        };
         let teacher = match options.knowledge {
             Knowledge::Posterior | Knowledge::Mean => Placement::Posterior,
+            Knowledge::Last => Placement::LastMeasured,
             Knowledge::None => Placement::FastestType,
             Knowledge::Oracle => Placement::Oracle,
+        };
+        let rule = Rule {
+            order: options.order.unwrap_or(Order::SrtfEstimated),
+            placement: options.placement.unwrap_or(teacher),
+            patience: options.patience,
         };
         Self {
             cloud,
@@ -111,6 +122,7 @@ impl DualAgentEpisode {
             placer: Placer::new(teacher, 0),
             advised: Vec::new(),
             sorted: Vec::new(),
+            prospects: Prospects::default(),
         }
     }
 
@@ -160,7 +172,8 @@ impl DualAgentEpisode {
                     self.look_at_jobs();
                     if self.options.order.is_some() {
                         match self.rule.next_job(&self.cloud) {
-                            Some(job) => self.choose(job),
+                            Some(job) if self.rule.is_worth(&self.cloud, job) => self.choose(job),
+                            Some(job) => self.rule.pass(job),
                             None => self.end_round(&mut step),
                         }
                     } else if self.jobs.iter().any(|job| self.cloud.fits(*job, &self.free)) {
@@ -210,6 +223,7 @@ impl DualAgentEpisode {
     }
 
     fn look_at_servers(&mut self) {
+        self.prospects.look(&self.cloud, self.options.knowledge, &mut self.sorted);
         self.sorted.clear();
         let world = self.cloud.world();
         for server in world.servers().ids() {
@@ -324,15 +338,16 @@ impl DualAgentEpisode {
 
     /// What a teacher would do: the job of least estimated time left, where it is expected to be fastest; a patient one
     /// passes over those that would be too slow there, and else stops. None once others have chosen otherwise.
-    pub fn advice(&self, patient: bool) -> Option<usize> {
+    pub fn advice(&self, patience: f64) -> Option<usize> {
         match self.turn {
             Turn::Over => None,
             Turn::Order => {
                 let (mut placer, mut parts) = (self.placer.clone(), Vec::new());
+                let least = least_speed(patience, &self.cloud);
                 let found = self.jobs.iter().position(|job| {
                     let fits = self.cloud.fits(*job, &self.free);
                     let mut relative = || placer.place(&self.cloud, *job, &mut parts);
-                    fits && (!patient || relative().is_some_and(|relative| relative >= PATIENCE))
+                    fits && (least == 0.0 || relative().is_some_and(|relative| relative >= least))
                 });
                 Some(found.unwrap_or(self.options.window.n_jobs))
             }
@@ -357,7 +372,7 @@ impl DualAgentEpisode {
         global_row(&self.cloud, &self.free, &mut head[2..]);
         let (jobs, rest) = rest.split_at_mut(n_jobs * JOB_FEATURES);
         for (row, job) in jobs.chunks_exact_mut(JOB_FEATURES).zip(&self.jobs) {
-            job_row(&self.cloud, *job, &self.free, row);
+            job_row(&self.cloud, (self.options.knowledge, &self.prospects), *job, &self.free, row);
         }
         let (servers, rest) = rest.split_at_mut(self.options.window.n_servers * SERVER_FEATURES);
         for (row, server) in servers.chunks_exact_mut(SERVER_FEATURES).zip(&self.servers) {
@@ -385,7 +400,7 @@ impl DualAgentEpisode {
         let (jobs, rest) = rest.split_at_mut(2 * JOB_FEATURES);
         let mut row = [0.0; JOB_FEATURES];
         for job in &self.jobs {
-            job_row(&self.cloud, *job, &self.free, &mut row);
+            job_row(&self.cloud, (self.options.knowledge, &self.prospects), *job, &self.free, &mut row);
             pool(jobs, &row, self.jobs.len());
         }
         let (servers, rest) = rest.split_at_mut(2 * SERVER_FEATURES);
@@ -396,7 +411,7 @@ impl DualAgentEpisode {
         }
         let (chosen, rest) = rest.split_at_mut(JOB_FEATURES);
         if let Turn::Place { job, .. } = self.turn {
-            job_row(&self.cloud, job, &self.free, chosen);
+            job_row(&self.cloud, (self.options.knowledge, &self.prospects), job, &self.free, chosen);
             rest[0] = 1.0;
         }
         running_row(&self.cloud, &mut rest[1..]);

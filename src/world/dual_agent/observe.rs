@@ -7,13 +7,15 @@ use crate::index::{Id, JobId, ServerId};
 use crate::world::dual_agent::cloud::Cloud;
 use crate::world::dual_agent::cluster::{N_TYPES, TYPES, type_of, workers_by_type};
 use crate::world::dual_agent::speeds::Newcomer;
+use crate::world::dual_agent::tables::SIZES;
 use crate::world::job::{Part, WorldJob};
 use crate::world::servers::ACCELERATOR;
 
 /// Numbers about a waiting job: log waiting time; log estimated time left; workers; log worker-hours had; part left;
 /// whether it may go on where it was; log estimated fee left; log of what its owner's jobs took; its speed on each type
-/// as a part of its best; whether it fits now.
-pub const JOB_FEATURES: usize = 9 + N_TYPES;
+/// as a part of its best; whether it fits now; the expected log speed, against its best, where that is highest now, and
+/// the speed of the type there.
+pub const JOB_FEATURES: usize = 11 + N_TYPES;
 
 /// Numbers about a server with free workers: free part; speed of its type; expected log speed and its deviation; load;
 /// log price; time since it was measured; size.
@@ -21,16 +23,19 @@ pub const SERVER_FEATURES: usize = 8;
 
 /// Numbers about a server on which the chosen job may go: free part; speed of its type for the job; expected log speed
 /// and its deviation; log of what the job would retain; load; log price; whether in the rack of those chosen; part
-/// of the gang that is placed; part of the rest that fits here; time since it was measured; whether the job ran here.
-pub const CANDIDATE_FEATURES: usize = 12;
+/// of the gang that is placed; part of the rest that fits here; time since it was measured; whether the job ran here;
+/// its expected log speed here, against its best.
+pub const CANDIDATE_FEATURES: usize = 13;
 
 /// Numbers about the whole: free part of each type; log of jobs waiting and placed; workers wanted; utilization; log
 /// of the mean time left of those waiting.
 pub const GLOBAL_FEATURES: usize = 5 + N_TYPES;
 
 /// Numbers that a critic judges: those about the whole; means and maxima of jobs and servers; the chosen job; whose turn
-/// it is; running jobs' number, worker-weighted and plain time left; parts of all jobs that came, are there, are done.
-pub const STATE_LEN: usize = GLOBAL_FEATURES + 3 * JOB_FEATURES + 2 * SERVER_FEATURES + 7;
+/// it is; running jobs' number, worker-weighted and plain time left; parts of all jobs that came, are there, are done;
+/// running jobs' time left with their servers as fast as they are, which agents do not know; waiting jobs' plain and
+/// worker-weighted time left.
+pub const STATE_LEN: usize = GLOBAL_FEATURES + 3 * JOB_FEATURES + 2 * SERVER_FEATURES + 10;
 
 /// What is known of servers beside their types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -41,6 +46,8 @@ pub enum Knowledge {
     Posterior,
     /// The mean alone.
     Mean,
+    /// What was measured last, and when.
+    Last,
     /// Nothing.
     None,
     /// The truth.
@@ -86,8 +93,83 @@ fn put(row: &mut [f32], numbers: &[f64]) {
     }
 }
 
+/// The best that is expected of free servers of each type for gangs of each size: log speed against the type, on one
+/// server and over several; −∞ where they do not fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prospects {
+    /// [type][size][on one, over several].
+    log_speed: [[[f64; 2]; SIZES.len()]; N_TYPES],
+}
+
+impl Default for Prospects {
+    fn default() -> Self {
+        Self { log_speed: [[[f64::NEG_INFINITY; 2]; SIZES.len()]; N_TYPES] }
+    }
+}
+
+impl Prospects {
+    /// Of what is free now. `sorted` is room to work in.
+    pub fn look(&mut self, cloud: &Cloud, knowledge: Knowledge, sorted: &mut Vec<(f64, u32)>) {
+        *self = Self::default();
+        let world = cloud.world();
+        for (kind, of_type) in self.log_speed.iter_mut().enumerate() {
+            sorted.clear();
+            for server in world.servers().ids().filter(|server| type_of(world.servers(), *server) == kind) {
+                let free = u32::from(world.free(server)[ACCELERATOR]);
+                if free > 0 {
+                    sorted.push((known(cloud, knowledge, server, None)[0], free));
+                }
+            }
+            sorted.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.cmp(&one.1)));
+            for (size, best) in SIZES.iter().zip(of_type) {
+                let needed = u32::from(*size);
+                best[0] = sorted.iter().find(|(_, free)| *free >= needed).map_or(best[0], |(mean, _)| *mean);
+                let mut so_far = 0;
+                let last = sorted.iter().find(|(_, free)| {
+                    so_far += free;
+                    so_far >= needed
+                });
+                best[1] = last.map_or(best[1], |(mean, _)| *mean);
+            }
+        }
+    }
+
+    /// The highest expected log speed of a job, and the speed of the type there, both against its best; contention left
+    /// out.
+    pub fn of(&self, cloud: &Cloud, knowledge: Knowledge, job: JobId) -> Option<(f64, f64)> {
+        let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
+        let size = SIZES.iter().position(|size| *size == workers)?;
+        let best_speed = cloud.tables().best_speed(job_type);
+        let mut best: Option<(f64, f64)> = None;
+        let mut offer = |kind: usize, spread: bool, log_speed: f64| {
+            let relative = cloud.tables().speed(job_type, kind, spread) / best_speed;
+            let expected = relative.ln() + log_speed;
+            if expected > best.map_or(f64::NEG_INFINITY, |(most, _)| most) {
+                best = Some((expected, relative));
+            }
+        };
+        for kind in 0..N_TYPES {
+            offer(kind, false, self.log_speed[kind][size][0]);
+            offer(kind, true, self.log_speed[kind][size][1]);
+        }
+        if cloud.may_stay(job) {
+            let parts = cloud.last_parts(job);
+            let speeds = parts.iter().map(|part| known(cloud, knowledge, part.server, Some(job))[0]);
+            let kind = parts.first().map_or(0, |part| type_of(cloud.world().servers(), part.server));
+            offer(kind, parts.len() > 1, speeds.fold(f64::INFINITY, f64::min));
+        }
+        best
+    }
+}
+
 /// Writes what is known of a job.
-pub fn job_row(cloud: &Cloud, job: JobId, free: &[u32; N_TYPES], row: &mut [f32]) {
+pub fn job_row(
+    cloud: &Cloud,
+    (knowledge, prospects): (Knowledge, &Prospects),
+    job: JobId,
+    free: &[u32; N_TYPES],
+    row: &mut [f32],
+) {
     let world = cloud.world();
     let WorldJob { job_type, workers, arrival_s, owner, .. } = *world.job(job);
     let gang = f64::from(workers);
@@ -113,7 +195,8 @@ pub fn job_row(cloud: &Cloud, job: JobId, free: &[u32; N_TYPES], row: &mut [f32]
     for (kind, place) in row[8..8 + N_TYPES].iter_mut().enumerate() {
         put(std::slice::from_mut(place), &[relative(kind)]);
     }
-    put(&mut row[8 + N_TYPES..], &[f64::from(cloud.fits(job, free))]);
+    let (expected, relative) = prospects.of(cloud, knowledge, job).unwrap_or((-3.0, 0.0));
+    put(&mut row[8 + N_TYPES..], &[f64::from(cloud.fits(job, free)), expected.max(-3.0), relative]);
 }
 
 /// Expected log speed of a server, its deviation, and how long ago it was measured, from 0 to 1.
@@ -123,6 +206,7 @@ fn known(cloud: &Cloud, knowledge: Knowledge, server: ServerId, job: Option<JobI
     match knowledge {
         Knowledge::Posterior => [filter.mean(server), filter.variance(server).sqrt(), age],
         Knowledge::Mean => [filter.mean(server), 0.0, 0.0],
+        Knowledge::Last => [cloud.last_measured(server), 0.0, age],
         Knowledge::None => [0.0; 3],
         Knowledge::Oracle => {
             let sensitivity = job.map_or(1.0, |job| cloud.sensitivity[job.index()]);
@@ -167,14 +251,16 @@ pub fn candidate_row(cloud: &Cloud, knowledge: Knowledge, gang: &Gang, server: S
     let [mean, deviation, age] = known(cloud, knowledge, server, Some(gang.job));
     let beside = gang.parts.iter().any(|part| servers.rack(part.server) == servers.rack(server));
     let was = cloud.may_stay(gang.job) && cloud.last_parts(gang.job).iter().any(|part| part.server == server);
+    let relative = cloud.tables().speed(job_type, kind, spread) / cloud.tables().best_speed(job_type);
+    let retained = there.retention_on(world, cloud.tables(), server).ln();
     put(
         row,
         &[
             f64::from(free) / capacity,
-            cloud.tables().speed(job_type, kind, spread) / cloud.tables().best_speed(job_type),
+            relative,
             mean,
             deviation,
-            there.retention_on(world, cloud.tables(), server).ln(),
+            retained,
             1.0 - f64::from(free) / capacity,
             TYPES[kind].price.ln() / 2.0,
             f64::from(beside),
@@ -182,6 +268,7 @@ pub fn candidate_row(cloud: &Cloud, knowledge: Knowledge, gang: &Gang, server: S
             f64::from(free.min(gang.needed)) / f64::from(gang.needed.max(1)),
             age,
             f64::from(was),
+            (relative.ln() + mean + retained).max(-3.0),
         ],
     );
 }
@@ -208,7 +295,9 @@ pub fn stay_row(cloud: &Cloud, knowledge: Knowledge, job: JobId, row: &mut [f32]
     let speed = cloud.tables().speed(job_type, kind, spread) / cloud.tables().best_speed(job_type);
     let [mean, deviation, age] = slowest;
     let price = TYPES[kind].price.ln() / 2.0;
-    put(row, &[free, speed, mean, deviation, retained.ln(), 1.0 - free, price, 1.0, 0.0, 1.0, age, 1.0]);
+    let expected = (speed.ln() + mean + retained.ln()).max(-3.0);
+    let retained = retained.ln();
+    put(row, &[free, speed, mean, deviation, retained, 1.0 - free, price, 1.0, 0.0, 1.0, age, 1.0, expected]);
 }
 
 /// Writes numbers about the whole.
@@ -243,6 +332,8 @@ pub fn running_row(cloud: &Cloud, row: &mut [f32]) {
     let workers = |job: &JobId| f64::from(world.job(*job).workers);
     let total = f64::from(workers_by_type(world.servers()).iter().sum::<u32>().max(1));
     let here = world.active().len() as f64;
+    let waiting = world.waiting();
+    let until_done: f64 = placed.iter().map(|job| cloud.until_done_s(*job) / 3600.0).sum();
     put(
         row,
         &[
@@ -252,6 +343,9 @@ pub fn running_row(cloud: &Cloud, row: &mut [f32]) {
             (here + world.n_done() as f64) / n,
             here / n,
             world.n_done() as f64 / n,
+            until_done / n,
+            waiting.iter().map(left_h).sum::<f64>() / n,
+            waiting.iter().map(|job| left_h(job) * workers(job)).sum::<f64>() / total,
         ],
     );
 }

@@ -23,10 +23,19 @@ pub enum Placement {
     FastestType,
     /// Where it is expected to be fastest: by type, contention and the mean of what is known of servers.
     Posterior,
+    /// The same with what was measured last of servers in place of that.
+    LastMeasured,
     /// Where it is fastest now: by type, contention and what nobody knows of servers.
     Oracle,
     /// Anywhere.
     Random,
+}
+
+impl Placement {
+    /// Whether it tells servers of one type apart.
+    fn knows_servers(self) -> bool {
+        matches!(self, Self::Posterior | Self::LastMeasured | Self::Oracle)
+    }
 }
 
 /// Servers whose log speeds differ by less are about as fast.
@@ -57,7 +66,7 @@ impl Placer {
     pub fn place(&mut self, cloud: &Cloud, job: JobId, parts: &mut Vec<Part>) -> Option<f64> {
         let rule = self.rule;
         parts.clear();
-        let knows = matches!(rule, Placement::FastestType | Placement::Posterior | Placement::Oracle);
+        let knows = rule == Placement::FastestType || rule.knows_servers();
         let stays = cloud.may_stay(job);
         if stays {
             parts.extend_from_slice(cloud.last_parts(job));
@@ -115,7 +124,7 @@ impl Placer {
                 // One server: the fullest. Several: the emptiest, for fewest are needed then.
                 Placement::BestFit | Placement::FastestType if !spread => f64::from(free),
                 Placement::BestFit | Placement::FastestType | Placement::LoadBalancing => -f64::from(free),
-                Placement::Posterior | Placement::Oracle => {
+                Placement::Posterior | Placement::LastMeasured | Placement::Oracle => {
                     let there = newcomer(cloud, job, spread, free.min(needed));
                     let retained = there.retention_on(world, cloud.tables(), server);
                     // Of servers about as fast, the same as above.
@@ -148,6 +157,7 @@ fn newcomer(cloud: &Cloud, job: JobId, spread: bool, workers: u16) -> Newcomer {
 fn log_speed(rule: Placement, cloud: &Cloud, job: JobId, server: ServerId) -> f64 {
     match rule {
         Placement::Posterior => cloud.filter().mean(server),
+        Placement::LastMeasured => cloud.last_measured(server),
         Placement::Oracle => cloud.drift().log_speed(server, cloud.sensitivity[job.index()]),
         _ => 0.0,
     }
@@ -160,7 +170,7 @@ fn predicted(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 
     let spread = parts.len() > 1;
     let job_type = cloud.world().job(job).job_type;
     let (mut slowest, mut retained) = (0.0, 1.0);
-    if matches!(rule, Placement::Posterior | Placement::Oracle) {
+    if rule.knows_servers() {
         slowest = f64::INFINITY;
         for part in parts {
             let there = newcomer(cloud, job, spread, part.count);

@@ -21,6 +21,8 @@ pub enum Order {
     Srtf,
     /// Least time left, as owners estimate it.
     SrtfEstimated,
+    /// Least worker-seconds left, as owners estimate it (Tiresias, where it is known).
+    SrsfEstimated,
     /// Least worker-seconds had so far (Tiresias).
     Las,
     /// Best fit to what is free, less the worker-seconds left (Tetris).
@@ -36,31 +38,51 @@ pub struct Rule {
     pub order: Order,
     /// Where it goes.
     pub placement: Placement,
-    /// Whether a job rather waits than run on a type, or spread, at less than [`PATIENCE`] of its best speed.
-    pub patient: bool,
+    /// The least part of its best speed at which a job runs on a type, or spread, rather than wait, while others run;
+    /// 0 = it runs wherever it can.
+    pub patience: f64,
 }
 
-/// The least part of its best speed for which a job of a patient rule runs.
+/// The patience of a rule that is `/patient` and no more.
 pub const PATIENCE: f64 = 0.3;
+
+/// The part of its best speed below which a job waits: none while nothing runs, for then nothing is measured and nothing
+/// would ever seem faster.
+pub fn least_speed(patience: f64, cloud: &Cloud) -> f64 {
+    if cloud.world().placed().is_empty() { 0.0 } else { patience }
+}
+
+/// What comes before `/patient` or `/patient=NUMBER`, and the number; [`PATIENCE`] without one, 0 without either. None if
+/// it is no number from 0 to 1.
+pub fn patience_of(text: &str) -> Option<(&str, f64)> {
+    let Some((before, after)) = text.split_once("/patient") else { return Some((text, 0.0)) };
+    if after.is_empty() {
+        return Some((before, PATIENCE));
+    }
+    let number: f64 = after.strip_prefix('=')?.parse().ok()?;
+    (0.0..=1.0).contains(&number).then_some((before, number))
+}
 
 /// A run is given up after so many rounds.
 pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 50_000 };
 
-const ORDERS: [(&str, Order); 6] = [
+const ORDERS: [(&str, Order); 7] = [
     ("fifo", Order::Fifo),
     ("srtf", Order::Srtf),
     ("srtf_estimated", Order::SrtfEstimated),
+    ("srsf_estimated", Order::SrsfEstimated),
     ("las", Order::Las),
     ("tetris", Order::Tetris),
     ("random", Order::Random),
 ];
 
-const PLACEMENTS: [(&str, Placement); 7] = [
+const PLACEMENTS: [(&str, Placement); 8] = [
     ("first_fit", Placement::FirstFit),
     ("best_fit", Placement::BestFit),
     ("load_balancing", Placement::LoadBalancing),
     ("fastest_type", Placement::FastestType),
     ("posterior", Placement::Posterior),
+    ("last_measured", Placement::LastMeasured),
     ("oracle", Placement::Oracle),
     ("random", Placement::Random),
 ];
@@ -71,16 +93,17 @@ impl Rule {
         let orders = ORDERS.into_iter().filter(|(_, order)| *order != Order::Random);
         let pairs = orders.flat_map(|(_, order)| {
             let placements = PLACEMENTS.into_iter().filter(|(_, placement)| *placement != Placement::Random);
-            placements.map(move |(_, placement)| Self { order, placement, patient: false })
+            placements.map(move |(_, placement)| Self { order, placement, patience: 0.0 })
         });
         let patient = [
             (Order::Srtf, Placement::FastestType),
             (Order::Srtf, Placement::Posterior),
+            (Order::SrtfEstimated, Placement::LastMeasured),
             (Order::SrtfEstimated, Placement::Posterior),
             (Order::Srtf, Placement::Oracle),
         ];
-        let patient = patient.map(|(order, placement)| Self { order, placement, patient: true });
-        let random = Self { order: Order::Random, placement: Placement::Random, patient: false };
+        let patient = patient.map(|(order, placement)| Self { order, placement, patience: PATIENCE });
+        let random = Self { order: Order::Random, placement: Placement::Random, patience: 0.0 };
         pairs.chain(patient).chain([random])
     }
 }
@@ -92,14 +115,19 @@ impl fmt::Display for Rule {
             .iter()
             .find(|(_, placement)| *placement == self.placement)
             .map_or("", |(name, _)| name);
-        write!(f, "{order}/{placement}{}", if self.patient { "/patient" } else { "" })
+        write!(f, "{order}/{placement}")?;
+        match self.patience {
+            0.0 => Ok(()),
+            PATIENCE => write!(f, "/patient"),
+            other => write!(f, "/patient={other}"),
+        }
     }
 }
 
 /// No such rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown rule `{text}`, expected ORDER/PLACEMENT or ORDER/PLACEMENT/patient with an order of {orders} and a placement of {placements}"
+    "unknown rule `{text}`, expected ORDER/PLACEMENT, ORDER/PLACEMENT/patient or, with a number from 0 to 1, ORDER/PLACEMENT/patient=NUMBER with an order of {orders} and a placement of {placements}"
 )]
 pub struct UnknownRule {
     text: String,
@@ -116,11 +144,11 @@ impl FromStr for Rule {
             orders: name_list(ORDERS.iter().map(|(name, _)| *name)),
             placements: name_list(PLACEMENTS.iter().map(|(name, _)| *name)),
         };
-        let (pair, patient) = text.strip_suffix("/patient").map_or((text, false), |pair| (pair, true));
+        let (pair, patience) = patience_of(text).ok_or_else(unknown)?;
         let (order, placement) = pair.split_once('/').ok_or_else(unknown)?;
         let order = ORDERS.iter().find(|(name, _)| *name == order).ok_or_else(unknown)?.1;
         let placement = PLACEMENTS.iter().find(|(name, _)| *name == placement).ok_or_else(unknown)?.1;
-        Ok(Self { order, placement, patient })
+        Ok(Self { order, placement, patience })
     }
 }
 
@@ -165,6 +193,7 @@ impl RulePlayer {
             Order::Fifo => world.job(job).arrival_s,
             Order::Srtf => cloud.remaining_s(job, false),
             Order::SrtfEstimated => cloud.remaining_s(job, true),
+            Order::SrsfEstimated => cloud.remaining_s(job, true) * workers,
             Order::Las => world.service_s(job) * workers,
             Order::Tetris => {
                 let most = free.iter().copied().max().unwrap_or(1).max(1);
@@ -177,10 +206,17 @@ impl RulePlayer {
         }
     }
 
+    /// Whether a job, if it goes where a rule puts it, is as fast there as a patient rule asks.
+    pub fn is_worth(&mut self, cloud: &Cloud, job: JobId) -> bool {
+        let least = least_speed(self.rule.patience, cloud);
+        least == 0.0
+            || self.placer.place(cloud, job, &mut self.parts).is_some_and(|relative| relative >= least)
+    }
+
     /// Where a job goes, if anywhere.
     pub fn placement(&mut self, cloud: &Cloud, job: JobId) -> Option<&[Part]> {
         let relative = self.placer.place(cloud, job, &mut self.parts)?;
-        (!self.rule.patient || relative >= PATIENCE).then_some(self.parts.as_slice())
+        (relative >= least_speed(self.rule.patience, cloud)).then_some(self.parts.as_slice())
     }
 
     /// A job is not to be tried again in this round.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::cluster::{N_TYPES, servers, type_of, workers_by_type};
+use super::observe::{Knowledge, Prospects};
 use super::placement::Placement;
 use super::rule::Order;
 use super::*;
@@ -218,12 +219,18 @@ fn crowded_servers_slow_their_jobs() {
 #[test]
 fn names_of_rules_are_read_as_they_are_written() {
     let all: Vec<Rule> = Rule::all().collect();
-    assert_eq!(all.len(), 35);
+    assert_eq!(all.len(), 48);
     for rule in all {
         assert_eq!(rule.to_string().parse(), Ok(rule));
     }
-    let patient = Rule { order: Order::Srtf, placement: Placement::Posterior, patient: true };
+    let patient = Rule { order: Order::Srtf, placement: Placement::Posterior, patience: 0.3 };
     assert_eq!("srtf/posterior/patient".parse(), Ok(patient));
+    let more = Rule { patience: 0.5, ..patient };
+    assert_eq!("srtf/posterior/patient=0.5".parse(), Ok(more));
+    assert_eq!(more.to_string(), "srtf/posterior/patient=0.5");
+    for wrong in ["srtf/posterior/patient=2", "srtf/posterior/patient0.5", "srtf/posterior/patient=nan"] {
+        assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+    }
     let error = "srft/posterior".parse::<Rule>().unwrap_err().to_string();
     assert!(error.contains("unknown rule `srft/posterior`") && error.contains("`srtf`"), "{error}");
 }
@@ -273,4 +280,77 @@ fn every_rule_finishes_and_knowing_more_is_better() {
     let (oracle, posterior, blind) = (mean("srtf/oracle"), mean("srtf/posterior"), mean("srtf/fastest_type"));
     assert!(oracle < blind && posterior < blind, "{oracle} {posterior} {blind}");
     assert!(mean("srtf/fastest_type") < mean("random/random"));
+}
+
+/// What is expected of the free servers, against a slow look at every one of them, and the last measurements.
+#[test]
+fn prospects_and_last_measurements_are_what_a_slow_look_finds() {
+    let tables = tables();
+    let jobs =
+        generate(&tables, &WorkloadOptions { n_jobs: 30, gap_s: 60.0, ..WorkloadOptions::default() }, 4);
+    let mut cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.02, ..CloudOptions::default() });
+    cloud.reset(&jobs.unwrap(), 9);
+    let mut player = RulePlayer::new("srtf/posterior".parse().unwrap(), 1);
+    // Round and number of each server's last measurement; twelve rounds later it is forgotten.
+    let mut measured = vec![(0, 0.0); cloud.world().servers().len()];
+    let (mut prospects, mut sorted) = (Prospects::default(), Vec::new());
+    let (mut n_found, mut n_forgotten) = (0, 0);
+    for round in 0..40 {
+        player.begin();
+        prospects.look(&cloud, Knowledge::Posterior, &mut sorted);
+        for &job in cloud.world().waiting() {
+            let found = prospects.of(&cloud, Knowledge::Posterior, job);
+            n_found += usize::from(found.is_some());
+            let slow = slow_prospect(&cloud, job);
+            let close = |one: (f64, f64), other: f64| (one.0 - other).abs() < 1e-12;
+            assert!(found.map_or(slow == f64::NEG_INFINITY, |found| close(found, slow)), "{found:?} {slow}");
+        }
+        // The last few stay out, so that some wait.
+        while let Some(job) = player.next_job(&cloud).filter(|_| cloud.world().placed().len() < 12) {
+            player.pass(job);
+            if let Some(parts) = player.placement(&cloud, job).map(<[Part]>::to_vec) {
+                cloud.place(job, &parts).unwrap();
+            }
+        }
+        cloud.end_round();
+        cloud.measured().iter().for_each(|(server, found)| measured[server.index()] = (round, *found));
+        for server in cloud.world().servers().ids() {
+            let (when, found) = measured[server.index()];
+            let forgotten = round - when > 12 || found == 0.0;
+            n_forgotten += usize::from(found != 0.0 && forgotten);
+            assert_eq!(cloud.last_measured(server), if forgotten { 0.0 } else { found });
+        }
+        cloud.begin_round();
+    }
+    assert!(n_found > 50 && n_forgotten > 10, "{n_found} {n_forgotten}");
+}
+
+/// The highest log speed against its best that servers of one type, all expected to be at least so fast, give a job.
+fn slow_prospect(cloud: &Cloud, job: JobId) -> f64 {
+    let (world, tables) = (cloud.world(), cloud.tables());
+    let WorldJob { job_type, workers, .. } = *world.job(job);
+    let mut best = f64::NEG_INFINITY;
+    for least in world.servers().ids() {
+        let kind = type_of(world.servers(), least);
+        let expected = cloud.filter().mean(least);
+        let fine = |server: &ServerId| {
+            type_of(world.servers(), *server) == kind && cloud.filter().mean(*server) >= expected
+        };
+        let free = |server: ServerId| world.free(server)[ACCELERATOR];
+        let together: u16 = world.servers().ids().filter(fine).map(free).sum();
+        for (spread, fits) in [(false, free(least) >= workers), (true, together >= workers)] {
+            if fits && free(least) > 0 {
+                let speed = tables.speed(job_type, kind, spread) / tables.best_speed(job_type);
+                best = best.max(speed.ln() + expected);
+            }
+        }
+    }
+    if cloud.may_stay(job) {
+        let parts = cloud.last_parts(job);
+        let kind = type_of(world.servers(), parts[0].server);
+        let speed = tables.speed(job_type, kind, parts.len() > 1) / tables.best_speed(job_type);
+        let slowest = parts.iter().map(|part| cloud.filter().mean(part.server)).fold(f64::INFINITY, f64::min);
+        best = best.max(speed.ln() + slowest);
+    }
+    best
 }
