@@ -209,12 +209,12 @@ impl Search<'_> {
         let mut master = Master::new(room.clone(), *groups, false, start.low.clone(), start.high.clone());
         let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
         let mut bound = (f64::NEG_INFINITY, 0);
-        let mut wider = WIDER;
+        let (mut wider, mut before) = (WIDER, Vec::new());
         for round in 0..ASKED_MAX {
             if self.is_late() {
                 return None;
             }
-            let replies = Replies::of(tiles, &asked[round], *groups)?;
+            let replies = Replies::of(tiles, &asked[round], *groups, &mut before)?;
             let price = &asked[round].price;
             let proven = replies.value(price) - worth(price, room);
             if proven > bound.0 {
@@ -240,9 +240,10 @@ impl Search<'_> {
         let unit = worth(&start.price, room).recip();
         let scaled = |prices: &[f64]| -> Vec<f64> { prices.iter().map(|price| price * unit).collect() };
         let mut master = Master::new(room.clone(), *groups, true, scaled(&start.low), scaled(&start.high));
-        let ask = |price: Vec<f64>, level: f64| {
+        let mut before = Vec::new();
+        let mut ask = |price: Vec<f64>, level: f64| {
             let place = Place::exactly(price, vec![level]);
-            Replies::of(tiles, &place, *groups).map(|replies| (place, replies))
+            Replies::of(tiles, &place, *groups, &mut before).map(|replies| (place, replies))
         };
         // what no level exceeds, going by what is asked for costs and how much more it would for more
         let bound = |place: &Place, replies: &Replies| {

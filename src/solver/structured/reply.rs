@@ -5,7 +5,7 @@
 use crate::solver::structured::lane::{LANES, Lane};
 use crate::solver::structured::side::Kind;
 use crate::solver::structured::tile::Tile;
-use crate::solver::structured::vertex::Place;
+use crate::solver::structured::vertex::{Place, Positions, UNKNOWN};
 
 /// What groups of blocks do.
 #[derive(Clone, Debug)]
@@ -19,13 +19,21 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    /// The replies of all blocks; none if one has no feasible vertex.
-    pub(super) fn of(tiles: &[Tile], place: &Place, groups: usize) -> Option<Self> {
+    /// The replies of all blocks; none if one has no feasible vertex. `before`: where they were the last time, chunk by
+    /// chunk; nothing at first.
+    pub(super) fn of(
+        tiles: &[Tile],
+        place: &Place,
+        groups: usize,
+        before: &mut Vec<Positions>,
+    ) -> Option<Self> {
+        before.resize(tiles.iter().map(|tile| tile.n_chunks).sum(), UNKNOWN);
         let rows = place.price.len();
         let mut all = Self { cost: vec![0.0; groups], usage: vec![0.0; groups * rows], slope: 0.0 };
         let mut first = 0;
         for tile in tiles {
-            by_columns!(tile, reply_of(place, first, &mut all))?;
+            let before = &mut before[first..first + tile.n_chunks];
+            by_columns!(tile, reply_of(place, first, &mut all, before))?;
             first += tile.n_chunks;
         }
         Some(all)
@@ -39,11 +47,17 @@ impl Replies {
 }
 
 impl Tile {
-    fn reply_of<const K: usize>(&self, place: &Place, first: usize, all: &mut Replies) -> Option<()> {
+    fn reply_of<const K: usize>(
+        &self,
+        place: &Place,
+        first: usize,
+        all: &mut Replies,
+        before: &mut [Positions],
+    ) -> Option<()> {
         let (groups, rows) = (all.cost.len(), place.price.len());
         let entries = self.shape.entries.len();
-        for chunk in 0..self.n_chunks {
-            let reply = self.reply::<K>(chunk, place);
+        for (chunk, before) in before.iter_mut().enumerate() {
+            let reply = self.reply::<K>(chunk, place, before);
             if !reply.exists.iter().all(|exists| *exists) {
                 return None;
             }
@@ -81,7 +95,7 @@ impl Tile {
             if weight == 0.0 {
                 continue;
             }
-            let reply = self.reply::<K>(chunk, place);
+            let reply = self.reply::<K>(chunk, place, &mut { UNKNOWN });
             let start = chunk * (K + 2);
             for (sum, x) in self.primal[start..start + K].iter_mut().zip(reply.x) {
                 *sum += x * weight;
@@ -98,7 +112,7 @@ impl Tile {
     fn set_duals_of<const K: usize>(&mut self, place: &Place) -> f64 {
         let mut worst = Lane::ZERO;
         for chunk in 0..self.n_chunks {
-            let reply = self.reply::<K>(chunk, place);
+            let reply = self.reply::<K>(chunk, place, &mut { UNKNOWN });
             let of = |row: usize, j: usize| self.coefficients[chunk * 2 * K + row * K + j] * reply.y[row];
             for (j, q) in reply.q.into_iter().enumerate() {
                 let (first, second) = (of(0, j), of(1, j));

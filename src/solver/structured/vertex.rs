@@ -15,6 +15,8 @@ use crate::solver::structured::tile::Tile;
 const SINGULAR: f64 = 1e-12;
 /// A column may be negative by this much: rows of a block are in units near one.
 const FEASIBLE: f64 = 1e-13;
+/// A reduced cost above this part of what it is made of is positive, whatever was rounded.
+const SURE: f64 = 1e-9;
 
 /// Where vertices are wanted, and the half widths of the box around it.
 #[derive(Clone, Debug)]
@@ -168,6 +170,13 @@ struct Candidate {
     change: Lane,
 }
 
+/// The slacks of the two rows.
+const SLACKS: [Candidate; 2] = [slack(Lane::ONE, Lane::ZERO), slack(Lane::ZERO, Lane::ONE)];
+
+const fn slack(a: Lane, v: Lane) -> Candidate {
+    Candidate { a, v, cost: Lane::ZERO, change: Lane::ZERO }
+}
+
 /// The best pair so far of each lane: its value, and positions among the candidates.
 #[derive(Clone, Copy, Debug)]
 struct Best {
@@ -175,11 +184,19 @@ struct Best {
     position: [Lane; 2],
 }
 
+/// Positions among the candidates, block by block: columns, then the slacks of the rows.
+pub(super) type Positions = [[u8; LANES]; 2];
+
+/// No positions yet.
+pub(super) const UNKNOWN: Positions = [[u8::MAX; LANES]; 2];
+
 /// A pair of candidates, and where it puts a block.
 #[derive(Clone, Copy, Debug)]
 struct Basis {
     of: [Candidate; 2],
-    position: [Lane; 2],
+    position: Positions,
+    /// Is it a feasible vertex?
+    exists: [bool; LANES],
     /// 1 / determinant.
     inverse: Lane,
     x: [Lane; 2],
@@ -191,8 +208,8 @@ fn select(mask: [bool; LANES], yes: Lane, no: Lane) -> Lane {
 }
 
 #[inline]
-fn is(position: Lane, at: f64) -> [bool; LANES] {
-    position.0.map(|position| position.total_cmp(&at).is_eq())
+fn is(position: [u8; LANES], at: usize) -> [bool; LANES] {
+    position.map(|position| usize::from(position) == at)
 }
 
 /// How many times `change` leaves a value non-negative.
@@ -230,29 +247,52 @@ impl Best {
 }
 
 impl Basis {
-    /// The best pair; the slacks where there is none.
+    /// The candidates at these positions.
     #[inline]
     fn of<const K: usize>(
-        best: &Best,
+        position: Positions,
+        exists: [bool; LANES],
         columns: &[Candidate; K],
-        slacks: &[Candidate; 2],
         r: [Lane; 2],
     ) -> Self {
-        let mut of = *slacks;
-        for (at, candidate) in columns.iter().chain(slacks).enumerate() {
-            for (kept, position) in of.iter_mut().zip(best.position) {
-                let here = is(position, at as f64);
-                kept.a = select(here, candidate.a, kept.a);
-                kept.v = select(here, candidate.v, kept.v);
-                kept.cost = select(here, candidate.cost, kept.cost);
-                kept.change = select(here, candidate.change, kept.change);
-            }
-        }
+        let of = position.map(|position| {
+            let lanes: [[f64; 4]; LANES] = std::array::from_fn(|i| {
+                let at = usize::from(position[i]);
+                let candidate = if at < K { &columns[at] } else { &SLACKS[(at - K) & 1] };
+                [candidate.a, candidate.v, candidate.cost, candidate.change].map(|lane| lane.0[i])
+            });
+            let field = |field: usize| Lane(lanes.map(|lane| lane[field]));
+            Candidate { a: field(0), v: field(1), cost: field(2), change: field(3) }
+        });
         let [one, other] = &of;
         let inverse = Lane::ONE / (one.a * other.v - other.a * one.v);
         let x = (r[0] * other.v - r[1] * other.a) * inverse;
         let w = (one.a * r[1] - one.v * r[0]) * inverse;
-        Self { of, position: best.position, inverse, x: [x, w] }
+        Self { of, position, exists, inverse, x: [x, w] }
+    }
+
+    /// Does each block's pair cost less than any other, beyond doubt?
+    #[inline]
+    fn is_best<const K: usize>(&self, kinds: [Kind; 2], columns: &[Candidate; K]) -> bool {
+        let y = self.duals();
+        let mut best = [true; LANES];
+        #[expect(clippy::needless_bitwise_bool, reason = "lazy operators would branch lane by lane")]
+        let mut asked = |at: usize, cost: Lane, size: Lane| {
+            let [one, other] = self.position.map(|position| is(position, at));
+            for (i, best) in best.iter_mut().enumerate() {
+                *best &= one[i] | other[i] | (cost.0[i] > SURE * size.0[i]);
+            }
+        };
+        for (at, column) in columns.iter().enumerate() {
+            let (first, second) = (column.a * y[0], column.v * y[1]);
+            let size = column.cost.abs() + first.abs() + second.abs();
+            asked(at, column.cost + first + second, size);
+        }
+        for (row, _) in kinds.iter().enumerate().filter(|(_, kind)| **kind != Kind::Equal) {
+            asked(K + row, y[row], y[0].abs() + y[1].abs());
+        }
+        let feasible = |x: Lane| x.0.iter().all(|x| *x >= -FEASIBLE);
+        best == [true; LANES] && self.x.into_iter().all(feasible)
     }
 
     /// Duals of the rows.
@@ -317,24 +357,24 @@ impl Tile {
 
     /// The best pair of columns and slacks.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positions are small")]
     fn best<const K: usize>(&self, columns: &[Candidate; K], r: [Lane; 2]) -> Basis {
-        let zero = Lane::ZERO;
-        let slack = |a: Lane, v: Lane| Candidate { a, v, cost: zero, change: zero };
-        let slacks = [slack(Lane::ONE, zero), slack(zero, Lane::ONE)];
         let has_slack = self.kinds.map(|kind| kind != Kind::Equal);
-        let mut best = Best { value: Lane::all(f64::INFINITY), position: [Lane::all(-1.0); 2] };
+        let none = [Lane::all(K as f64), Lane::all(K as f64 + 1.0)];
+        let mut best = Best { value: Lane::all(f64::INFINITY), position: none };
         for (p, one) in columns.iter().enumerate() {
             for (q, other) in columns.iter().enumerate().skip(p + 1) {
                 best.attempt((p, q), (one, other), r);
             }
-            for (row, other) in slacks.iter().enumerate().filter(|(row, _)| has_slack[*row]) {
+            for (row, other) in SLACKS.iter().enumerate().filter(|(row, _)| has_slack[*row]) {
                 best.attempt((p, K + row), (one, other), r);
             }
         }
         if has_slack == [true; 2] {
-            best.attempt((K, K + 1), (&slacks[0], &slacks[1]), r);
+            best.attempt((K, K + 1), (&SLACKS[0], &SLACKS[1]), r);
         }
-        Basis::of(&best, columns, &slacks, r)
+        let position = best.position.map(|position| position.0.map(|position| position as u8));
+        Basis::of(position, best.value.0.map(f64::is_finite), columns, r)
     }
 
     /// The best vertices of a chunk's blocks.
@@ -345,18 +385,29 @@ impl Tile {
         self.described(&columns, &self.best(&columns, r), r_change)
     }
 
-    /// The same without how far they stay the best.
+    /// The same without how far they stay the best. What is best is tried first where it was best `before`: as prices
+    /// settle most blocks stay where they are.
     #[inline]
-    pub(super) fn reply<const K: usize>(&self, chunk: usize, place: &Place) -> Reply<K> {
+    pub(super) fn reply<const K: usize>(
+        &self,
+        chunk: usize,
+        place: &Place,
+        before: &mut Positions,
+    ) -> Reply<K> {
         let columns = self.candidates::<K>(chunk, place);
-        let basis = self.best(&columns, self.rest(chunk, place).0);
-        let of = |j: usize| {
-            let at = |side: usize| is(basis.position[side], j as f64);
-            select(at(0), basis.x[0], select(at(1), basis.x[1], Lane::ZERO))
-        };
-        let exists = basis.position[0].0.map(|position| position >= 0.0);
+        let r = self.rest(chunk, place).0;
+        let again = (*before != UNKNOWN).then(|| Basis::of(*before, [true; LANES], &columns, r));
+        let again = again.filter(|basis| basis.is_best(self.kinds, &columns));
+        let basis = again.unwrap_or_else(|| self.best(&columns, r));
+        *before = if basis.exists == [true; LANES] { basis.position } else { UNKNOWN };
+        let mut x = [Lane::ZERO; K];
+        for (position, value) in basis.position.iter().zip(basis.x) {
+            for (lane, at) in position.iter().enumerate().filter(|(_, at)| usize::from(**at) < K) {
+                x[usize::from(*at)].0[lane] = value.0[lane];
+            }
+        }
         let q = std::array::from_fn(|j| columns[j].cost);
-        Reply { x: std::array::from_fn(of), q, y: basis.duals(), exists }
+        Reply { x, q, y: basis.duals(), exists: basis.exists }
     }
 
     #[inline]
@@ -386,10 +437,10 @@ impl Tile {
             basic: basis.x,
             basic_by_bound: rows,
             distance,
-            exists: basis.position[0].0.map(|position| position >= 0.0),
+            exists: basis.exists,
         };
         for (j, column) in columns.iter().enumerate() {
-            let (first, second) = (is(basis.position[0], j as f64), is(basis.position[1], j as f64));
+            let (first, second) = (is(basis.position[0], j), is(basis.position[1], j));
             let pick = |of: [Lane; 2]| select(first, of[0], select(second, of[1], Lane::ZERO));
             let cost = column.cost + column.a * y[0] + column.v * y[1];
             let away = ratio(cost, change(column.change, basis.coordinates(column.a, column.v)));
@@ -399,7 +450,7 @@ impl Tile {
             found.by_bound[j] = [pick(rows[0]), pick(rows[1])];
         }
         for row in (0..2).filter(|row| self.kinds[*row] != Kind::Equal) {
-            let at = (K + row) as f64;
+            let at = K + row;
             let (first, second) = (is(basis.position[0], at), is(basis.position[1], at));
             let away = ratio(y[row], change(Lane::ZERO, rows[row]));
             let away = select(first, infinite, select(second, infinite, away));
