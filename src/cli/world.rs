@@ -1,6 +1,7 @@
 //! `apportion world`: the worlds in which learned schedulers live, under their baselines and controls.
 
 mod dual_agent;
+mod elastic;
 mod learned;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ Example:
   apportion world deepshare traces/simulate/trace0 --fidelity corrected --format csv
   apportion world dl2 --traces 10 --arrivals poisson --fidelity released
   apportion world dl2 --policy optimus --policy drf --weights dl2_world --weights trained/best.safetensors
+  apportion world elastic --traces 10 --policy drf_2 --policy optimus --policy shortest_optimus
   apportion world dual-agent --traces 30 --policy srtf/oracle --policy las/best_fit")]
 pub struct WorldArguments {
     #[command(subcommand)]
@@ -45,6 +47,8 @@ enum World {
     Deepshare(DeepShareArguments),
     /// Elastic jobs of workers and parameter servers, decided from nothing in every slot
     Dl2(Dl2Arguments),
+    /// Elastic jobs at the speeds of a throughput matrix, decided from nothing in every slot
+    Elastic(elastic::ElasticArguments),
     /// Gangs on servers of several types that drift; a reconstruction, no published world
     DualAgent(dual_agent::DualAgentArguments),
 }
@@ -166,6 +170,7 @@ pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), F
     match &arguments.world {
         World::Deepshare(arguments) => run_deepshare(arguments, session),
         World::Dl2(arguments) => run_dl2(arguments, session),
+        World::Elastic(arguments) => elastic::run(arguments, session),
         World::DualAgent(arguments) => dual_agent::run(arguments, session),
     }
 }

@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::actor::{Actor, Choice};
-use super::environment::{Environment, Refused, Show, Space, Status, Transition};
-use super::evaluation::play;
-use super::vectorized::{Finished, PlayError};
+use super::environment::{Environment, Show, Space, Status};
+use super::slots::{SlotEnvironment, Slots};
 use crate::throughput::ThroughputsError;
 use crate::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use crate::workload::random::{SeedStreams, Stream};
 use crate::world::dl2::{
     Arrivals, Dl2Episode, Dl2Options, Dl2Policy, Dl2Rule, Dl2Speeds, EpisodeOptions, ObservationKind,
-    RewardKind, SLOT_S, SpeedModel, SpeedOptions, Window, WorkloadError, WorkloadOptions, generate,
-    parse_named, world,
+    RewardKind, SLOT_S, SpeedModel, SpeedOptions, StepOutcome, Window, WorkloadError, WorkloadOptions,
+    generate, parse_named, world,
 };
-use crate::world::{Summary, WorldError, WorldPolicy as _};
+use crate::world::{World, WorldPolicy as _};
 
 /// What an environment is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,17 +33,16 @@ pub struct Dl2EnvironmentOptions {
     pub step_limit: u64,
 }
 
-/// Episodes of DL2's world.
+/// DL2's world, workload after workload.
 #[derive(Clone, Debug)]
-pub struct Dl2Environment {
+pub struct Dl2Slots {
     tables: Arc<ElasticThroughputs>,
     options: Dl2EnvironmentOptions,
-    spaces: [Space; 1],
     episode: Dl2Episode,
-    mask: Vec<bool>,
-    n_steps: u64,
-    status: Option<Status>,
 }
+
+/// Episodes of DL2's world.
+pub type Dl2Environment = SlotEnvironment<Dl2Slots>;
 
 /// Why an environment cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -73,52 +70,23 @@ impl Dl2Environment {
         let window = Window::new(options.observation, options.n_window, tasks_max, epochs);
         // Slots since arrival are at most the steps; of epochs there are at most the longest job's.
         let most = (options.step_limit as f32).max(options.workload.epochs_max as f32).max(100.0);
-        let n_actions = window.n_actions();
-        let spaces = [Space::uniform(window.n_rows() * window.n_jobs(), (-most, most), n_actions)];
+        let space = Space::uniform(window.n_rows() * window.n_jobs(), (-most, most), window.n_actions());
         let speeds = Dl2Speeds::new(&tables, options.speeds)?;
         let episode =
             Dl2Episode::new(world(&tables, options.episode.cluster), speeds, window, options.episode);
-        let mask = vec![false; n_actions];
-        Ok(Self { tables, options, spaces, episode, mask, n_steps: 0, status: None })
-    }
-
-    /// The episode as it is.
-    pub fn episode(&self) -> &Dl2Episode {
-        &self.episode
-    }
-
-    /// Plays the episode of a seed. The return is less the mean completion time in slots, whatever a slot is worth in
-    /// training: parts of work done add up to the number of jobs whoever decides.
-    pub(super) fn judge(mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Finished, String> {
-        let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
-        let completion_s = self.episode.world().summary().completion_s;
-        Ok(Finished { total_reward: -completion_s / SLOT_S, ..played })
-    }
-
-    /// Plays the episode of a seed to its end: what became of its jobs.
-    ///
-    /// # Errors
-    /// If the actor gives no probabilities, or jobs are left over at the step limit.
-    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, PlayError> {
-        let played = play(self, actor, choice, seed)?;
-        let world = self.episode.world();
-        if played.status == Status::Terminated {
-            return Ok(world.summary());
-        }
-        let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
-        Err(WorldError::Decisions { n_done, n_jobs, decisions_max: played.n_steps as u64 }.into())
+        let slots = Dl2Slots { tables, options, episode };
+        Ok(Self::of_slots(slots, space, (SLOT_S, options.step_limit)))
     }
 }
 
-impl Environment for Dl2Environment {
-    fn spaces(&self) -> &[Space] {
-        &self.spaces
-    }
-
-    fn reset(&mut self, seed: u64) {
+impl Slots for Dl2Slots {
+    fn begin(&mut self, seed: u64) {
         let jobs = generate(&self.tables, &self.options.workload, seed);
         self.episode.reset(&jobs.unwrap_or_default(), seed);
-        (self.n_steps, self.status) = (0, Some(Status::Running));
+    }
+
+    fn world(&self) -> &World {
+        self.episode.world()
     }
 
     fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
@@ -127,34 +95,8 @@ impl Environment for Dl2Environment {
         window.mask(self.episode.world(), mask);
     }
 
-    fn step(&mut self, action: usize) -> Result<Transition, Refused> {
-        if self.status != Some(Status::Running) {
-            return Err(Refused::Over);
-        }
-        self.episode.window().mask(self.episode.world(), &mut self.mask);
-        match self.mask.get(action) {
-            None => return Err(Refused::Unknown { action, n_actions: self.mask.len() }),
-            Some(false) => return Err(Refused::Masked { action }),
-            Some(true) => {}
-        }
-        let outcome = self.episode.step(action);
-        self.n_steps += 1;
-        let status = match outcome.done {
-            true => Status::Terminated,
-            false if self.n_steps >= self.options.step_limit => Status::Truncated,
-            false => Status::Running,
-        };
-        self.status = Some(status);
-        Ok(Transition {
-            reward: outcome.reward as f32,
-            rounds: u32::from(outcome.slot_ended),
-            counts: outcome.valid,
-            status,
-        })
-    }
-
-    fn step_limit(&self) -> Option<u64> {
-        Some(self.options.step_limit)
+    fn step(&mut self, action: usize) -> StepOutcome {
+        self.episode.step(action)
     }
 }
 
@@ -265,20 +207,22 @@ pub fn demonstrate_rule(
 ) -> Result<(), String> {
     let (_, rule) = parse_named(rule)?;
     let splits = matches!(rule, Dl2Rule::Drf(_) | Dl2Rule::Fifo | Dl2Rule::Srtf);
-    let tasks_max = environment.options.episode.cluster.tasks_max;
-    let speeds = Dl2Speeds::new(&environment.tables, environment.options.speeds);
+    let Dl2EnvironmentOptions { episode, speeds, n_window, .. } = environment.slots().options;
+    let tasks_max = episode.cluster.tasks_max;
+    let speeds = Dl2Speeds::new(&environment.slots().tables, speeds);
     let mut policy = Dl2Policy::new(rule, speeds.map_err(|error| error.to_string())?, tasks_max, seed);
-    let (length, n_actions) = (environment.spaces[0].observation_length(), environment.spaces[0].n_actions);
+    let space = &environment.spaces()[0];
+    let (length, n_actions) = (space.observation_length(), space.n_actions);
     let (mut seen, mut mask) = (vec![0.0; length], vec![false; n_actions]);
-    let mut columns = Columns::new(environment.options.n_window, seed);
+    let mut columns = Columns::new(n_window, seed);
     environment.reset(seed);
-    policy.begin(environment.episode.world());
+    policy.begin(environment.slots().world());
     let mut other_half = None;
     loop {
         environment.observe(&mut seen, &mut mask);
-        let action = other_half
-            .take()
-            .unwrap_or_else(|| policy.next_action(environment.episode.world(), environment.episode.window()));
+        let action = other_half.take().unwrap_or_else(|| {
+            policy.next_action(environment.slots().world(), environment.slots().episode.window())
+        });
         let mut action = if mask[action] { action } else { n_actions - 1 };
         if splits && action + 1 < n_actions && action % 3 == 2 {
             // The job stays in its column, for it does not have the most of either role.
@@ -289,7 +233,7 @@ pub fn demonstrate_rule(
             Ok(transition) if transition.status != Status::Running => return Ok(()),
             Ok(transition) if transition.rounds > 0 => {
                 other_half = None;
-                policy.begin(environment.episode.world());
+                policy.begin(environment.slots().world());
             }
             Ok(_) => {}
             Err(refused) => return Err(refused.to_string()),
@@ -327,8 +271,9 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learning::actor::UniformActor;
+    use crate::learning::actor::{Choice, UniformActor};
     use crate::learning::checker::{CheckOptions, check};
+    use crate::learning::evaluation::play;
 
     #[test]
     fn it_passes_the_check() {

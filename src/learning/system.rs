@@ -11,6 +11,7 @@ use super::actor::{Actor, Choice};
 use super::deepshare::{DeepShareEnvironment, Workloads};
 use super::dl2::{Dl2World, demonstrate_rule};
 use super::dual_agent::{DualAgentWorld, network};
+use super::elastic::{self, ElasticWorld};
 use super::environment::{Environment, Show};
 use super::gangs::{GangsWorld, SCORER, demonstrate};
 use super::vectorized::Finished;
@@ -21,6 +22,7 @@ use crate::throughput::elastic::ElasticThroughputs;
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{DecisionsPerRound, EpisodeOptions, Fidelity, Mix};
 use crate::world::dual_agent::Tables;
+use crate::world::elastic::Sight;
 
 /// Something that can be learned: environments of one world.
 #[derive(Clone)]
@@ -195,12 +197,16 @@ pub enum SystemError {
 }
 
 /// Names and one line about each.
-pub const SYSTEMS: [(&str, &str); 4] = [
+pub const SYSTEMS: [(&str, &str); 5] = [
     (
         "deepshare",
         "which queued job starts on which servers, where jobs that share a server slow each other down",
     ),
     ("dl2", "how many workers and parameter servers each job gets, slot by slot"),
+    (
+        "elastic",
+        "how many workers of which type each job gets, slot by slot, at the speeds of a throughput matrix",
+    ),
     (
         "gangs",
         "which job gets all its workers of which type, in the simulator that every policy is compared in",
@@ -217,6 +223,7 @@ impl System {
         match name {
             "deepshare" => Self::deepshare(world),
             "dl2" => Self::dl2(world),
+            "elastic" => Self::elastic(world),
             "gangs" => Self::gangs(world),
             "dual_agent" => Self::dual_agent(world),
             _ => Err(SystemError::Unknown {
@@ -256,6 +263,22 @@ impl System {
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
+            })),
+            make: Arc::new(move || Box::new(first.clone())),
+        })
+    }
+
+    fn elastic(world: &Value) -> Result<Self, SystemError> {
+        let options: ElasticWorld = options(world)?;
+        let first = options.environment().map_err(|reason| SystemError::World { reason })?;
+        let (again, judged) = (first.clone(), first.clone());
+        Ok(Self {
+            name: "elastic",
+            data_digest: sha256(format!("{:?}", first.slots().ladders()).as_bytes()),
+            own_network: (options.sight == Sight::Pairs).then_some(SCORER),
+            play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
+            demonstrate: Some(Arc::new(move |teacher, seed, show| {
+                elastic::demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
             })),
             make: Arc::new(move || Box::new(first.clone())),
         })
@@ -325,7 +348,8 @@ mod tests {
     fn every_system_passes_the_check() {
         for (name, _) in SYSTEMS {
             // Where episodes are long, short ones: the check looks at every action.
-            let world = if name == "dual_agent" { json!({ "jobs": 12 }) } else { Value::Null };
+            let long = ["dual_agent", "elastic"].contains(&name);
+            let world = if long { json!({ "jobs": 12 }) } else { Value::Null };
             assert!(System::new(name, &Value::Null).is_ok());
             let system = System::new(name, &world).unwrap();
             assert_eq!(system.data_digest.len(), 64);

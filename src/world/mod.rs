@@ -6,7 +6,8 @@
 //!
 //! In: [`Servers`], jobs, a [`Speeds`] and a [`WorldPolicy`]. Out: a [`Summary`]. Everything is dense: integer ids,
 //! a vector per field, and nothing is allocated, hashed or named while a round is decided, so that a policy in training
-//! can be asked often. Two published worlds are here, [`deepshare`] and [`dl2`], and one rebuilt, [`dual_agent`].
+//! can be asked often. Two published worlds are here, [`deepshare`] and [`dl2`], one rebuilt, [`dual_agent`],
+//! and one in which `dl2` is put on Gavel's measurements, [`elastic`].
 //!
 //! *Invariant: no server is ever over-committed, whatever a policy asks for.*
 
@@ -15,6 +16,7 @@ mod apply;
 pub mod deepshare;
 pub mod dl2;
 pub mod dual_agent;
+pub mod elastic;
 mod job;
 mod run;
 mod servers;

@@ -222,12 +222,29 @@ fn trained_weights_are_rows_beside_rules() {
 }
 
 #[test]
+fn elastic_jobs_grow_where_workers_are_free() {
+    let small = ["--policy", "drf_1", "--policy", "drf", "--policy", "optimus", "--rate", "0.5"];
+    let rows = rows_of("elastic", &small);
+    let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["policy", "drf_1", "drf", "optimus"]);
+    assert_eq!(rows, rows_of("elastic", &small));
+    let completion_h: Vec<f64> = rows[1..].iter().map(|row| row[1].parse().expect("a number")).collect();
+    assert!(completion_h[0] > completion_h[1], "one worker each is slower: {completion_h:?}");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.args(["world", "elastic", "--rate", "0"]).output().expect("the command runs");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("the rate is 0, expected a number of jobs a slot above 0"), "{message}");
+}
+
+#[test]
 fn weights_of_another_system_are_refused() {
     for (world, weights, expected) in [
         ("dl2", "dl2", "it is of `system: gangs`, expected `system: dl2`"),
         ("dl2", "dl2_word", "did you mean `dl2_world`"),
         ("deepshare", "dl2_world", "it is of `system: dl2`, expected `system: deepshare`"),
         ("deepshare", "nowhere.safetensors", "nowhere.safetensors"),
+        ("elastic", "dl2_world", "it is of `system: dl2`, expected `system: elastic`"),
     ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
         let output = command.args(["world", world, "--weights", weights]).output().expect("the command runs");

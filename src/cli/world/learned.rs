@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::cli::exit::Failure;
 use crate::learning::actor::{Actor, Choice};
 use crate::learning::environment::Space;
+use crate::learning::gangs::{N_FEATURES, read_scorer};
 use crate::learning::trained::Trained;
 use crate::spec::SpecError;
 use crate::spec::policy::load_weights;
 
-/// Weights of dense layers, or an ONNX model.
+/// Weights of dense layers or of a scorer, or an ONNX model.
 #[derive(Clone, Debug)]
 pub(super) struct Learned {
     /// What was asked for.
@@ -22,6 +23,8 @@ pub(super) struct Learned {
     pub(super) name: String,
     trained: Arc<Trained>,
     pub(super) actor: Arc<dyn Actor>,
+    /// Whether it scores one row of numbers at a time, an action each.
+    pub(super) scores_rows: bool,
     /// How actions are chosen: as the training's test has it, or else its validation.
     pub(super) choice: Choice,
     /// The training's options of its world; null if it was trained elsewhere.
@@ -35,7 +38,10 @@ impl Learned {
         let bytes = load_weights(name_or_path)?;
         let fault = |message: String| complaint(name_or_path, message, system);
         let trained = Trained::read(name_or_path, &bytes).map_err(|error| fault(error.to_string()))?;
-        let (actor, _) = trained.actor().map_err(|error| fault(error.to_string()))?;
+        let (actor, scores_rows) = match read_scorer(&trained) {
+            Ok(scorer) => (scorer, true),
+            Err(_) => (trained.actor().map_err(|error| fault(error.to_string()))?.0, false),
+        };
         let spec = trained.spec();
         match spec.get("system").and_then(Value::as_str) {
             Some(other) if other != system => {
@@ -52,6 +58,7 @@ impl Learned {
             choice: choice.unwrap_or_default(),
             world: spec.get("world").cloned().unwrap_or_default(),
             actor,
+            scores_rows,
             trained: Arc::new(trained),
         })
     }
@@ -66,6 +73,10 @@ impl Learned {
 
     /// Complains if its network does not see and do what there is to see and do.
     pub(super) fn check_fits(&self, spaces: &[Space], system: &str) -> Result<(), Failure> {
+        let in_rows = |space: &Space| space.observation_length() == space.n_actions * N_FEATURES;
+        if self.scores_rows && spaces.iter().all(in_rows) {
+            return Ok(());
+        }
         let sizes: Vec<(usize, usize)> =
             spaces.iter().map(|space| (space.observation_length(), space.n_actions)).collect();
         let fits = self.trained.actor_of(&sizes);

@@ -1,0 +1,119 @@
+//! Worlds decided slot by slot as environments: an action adds to what a job holds in this slot, or ends the slot.
+
+use std::fmt;
+
+use super::actor::{Actor, Choice};
+use super::environment::{Environment, Refused, Space, Status, Transition};
+use super::evaluation::play;
+use super::vectorized::{Finished, PlayError};
+use crate::world::dl2::StepOutcome;
+use crate::world::{Summary, World, WorldError};
+
+/// A world that is played slot by slot.
+pub trait Slots: Clone + fmt::Debug + Send {
+    /// Begins the workload of a seed.
+    fn begin(&mut self, seed: u64);
+
+    /// The world as it is.
+    fn world(&self) -> &World;
+
+    /// Writes what is seen, and which actions may be chosen.
+    fn observe(&self, observation: &mut [f32], mask: &mut [bool]);
+
+    /// Plays an action that may be chosen.
+    fn step(&mut self, action: usize) -> StepOutcome;
+}
+
+/// Episodes of such a world, a workload each.
+#[derive(Clone, Debug)]
+pub struct SlotEnvironment<W> {
+    slots: W,
+    spaces: [Space; 1],
+    slot_s: f64,
+    step_limit: u64,
+    /// What may be chosen; and what is seen, which nobody reads.
+    mask: Vec<bool>,
+    seen: Vec<f32>,
+    n_steps: u64,
+    status: Option<Status>,
+}
+
+impl<W: Slots> SlotEnvironment<W> {
+    /// Episodes of this world, whose slots have `slot_s` seconds and which are cut off after `step_limit` steps.
+    pub(super) fn of_slots(slots: W, space: Space, (slot_s, step_limit): (f64, u64)) -> Self {
+        let (mask, seen) = (vec![false; space.n_actions], vec![0.0; space.observation_length()]);
+        Self { slots, spaces: [space], slot_s, step_limit, mask, seen, n_steps: 0, status: None }
+    }
+
+    /// The world that is played.
+    pub fn slots(&self) -> &W {
+        &self.slots
+    }
+
+    /// Plays the episode of a seed. The return is less the mean completion time in slots, whatever a slot is worth in
+    /// training: parts of work done add up to the number of jobs whoever decides.
+    pub(super) fn judge(mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Finished, String> {
+        let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
+        let completion_s = self.slots.world().summary().completion_s;
+        Ok(Finished { total_reward: -completion_s / self.slot_s, ..played })
+    }
+
+    /// Plays the episode of a seed to its end: what became of its jobs.
+    ///
+    /// # Errors
+    /// If the actor gives no probabilities, or jobs are left over at the step limit.
+    pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, PlayError> {
+        let played = play(self, actor, choice, seed)?;
+        let world = self.slots.world();
+        if played.status == Status::Terminated {
+            return Ok(world.summary());
+        }
+        let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
+        Err(WorldError::Decisions { n_done, n_jobs, decisions_max: played.n_steps as u64 }.into())
+    }
+}
+
+impl<W: Slots> Environment for SlotEnvironment<W> {
+    fn spaces(&self) -> &[Space] {
+        &self.spaces
+    }
+
+    fn reset(&mut self, seed: u64) {
+        self.slots.begin(seed);
+        (self.n_steps, self.status) = (0, Some(Status::Running));
+    }
+
+    fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
+        self.slots.observe(observation, mask);
+    }
+
+    fn step(&mut self, action: usize) -> Result<Transition, Refused> {
+        if self.status != Some(Status::Running) {
+            return Err(Refused::Over);
+        }
+        self.slots.observe(&mut self.seen, &mut self.mask);
+        match self.mask.get(action) {
+            None => return Err(Refused::Unknown { action, n_actions: self.mask.len() }),
+            Some(false) => return Err(Refused::Masked { action }),
+            Some(true) => {}
+        }
+        let outcome = self.slots.step(action);
+        self.n_steps += 1;
+        let status = match outcome.done {
+            true => Status::Terminated,
+            false if self.n_steps >= self.step_limit => Status::Truncated,
+            false => Status::Running,
+        };
+        self.status = Some(status);
+        Ok(Transition {
+            reward: outcome.reward as f32,
+            rounds: u32::from(outcome.slot_ended),
+            counts: outcome.valid,
+            status,
+        })
+    }
+
+    fn step_limit(&self) -> Option<u64> {
+        Some(self.step_limit)
+    }
+}

@@ -1,0 +1,171 @@
+#![expect(clippy::float_cmp, reason = "what is looked up is compared to the bit")]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::index::{JobTypeId, ServerId};
+use crate::throughput::Throughputs;
+use crate::world::job::{Role, WorldJob};
+use crate::world::run::{WorldPolicy as _, run};
+use crate::world::state::Status;
+
+fn ladders() -> Ladders {
+    Ladders::new(&Throughputs::embedded("osdi20").unwrap())
+}
+
+fn of_type(ladders: &Ladders, name: &str) -> JobTypeId {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let alone = throughputs.rows().iter().filter(|row| row.scale_factor == 1);
+    let names: Vec<&str> = alone.map(|row| row.job_type.as_str()).collect();
+    assert_eq!(names.len(), ladders.n_job_types());
+    JobTypeId::from_index(names.iter().position(|other| *other == name).unwrap())
+}
+
+fn job(job_type: JobTypeId, work: f64) -> WorldJob {
+    WorldJob { job_type, workers: 0, work, work_estimated: work, arrival_s: 0.0, owner: 0 }
+}
+
+/// What each job holds at the end of the first slot: (worker type, workers), or nothing.
+fn first_slot(rule: ElasticRule, jobs: &[WorldJob], workers_per_type: u16) -> Vec<Option<(usize, u16)>> {
+    let ladders = ladders();
+    let mut world = world(&ladders, workers_per_type);
+    world.reset(jobs);
+    world.begin_round();
+    let mut policy = ElasticPolicy::new(rule, ladders, 1);
+    loop {
+        let decision = policy.next(&world);
+        if decision == crate::world::Decision::EndRound {
+            break;
+        }
+        world.apply(decision).unwrap();
+    }
+    let held = |job: usize| {
+        let part = world.parts(JobId::from_index(job)).first()?;
+        Some((part.server.index(), part.count))
+    };
+    (0..jobs.len()).map(held).collect()
+}
+
+#[test]
+fn speeds_are_those_measured_for_that_many_workers() {
+    let ladders = ladders();
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let v100 = throughputs.find_worker_type("v100").unwrap();
+    let transformer = of_type(&ladders, "Transformer (batch size 256)");
+    for (workers, row) in
+        RUNGS.map(|n| (n, throughputs.find("Transformer (batch size 256)", u32::from(n)).unwrap()))
+    {
+        assert!(ladders.steps_per_s(transformer, v100, workers) == throughputs.alone(row, v100));
+    }
+    assert!(ladders.steps_per_s(transformer, v100, 3) == 0.0, "not a rung");
+    assert!(ladders.steps_per_s(of_type(&ladders, "A3C"), v100, 2) == 0.0, "not measured");
+}
+
+#[test]
+fn equal_jobs_share_by_drf_up_to_its_cap() {
+    let ladders = ladders();
+    let transformer = of_type(&ladders, "Transformer (batch size 256)");
+    // On one worker it is fastest on the second type, p100; when none is free there, on the first, v100.
+    let jobs = [job(transformer, 1e6); 3];
+    let p100 = Some((1, 1));
+    assert_eq!(first_slot(ElasticRule::Drf(1), &jobs, 2), [p100, p100, Some((0, 1))]);
+    assert_eq!(first_slot(ElasticRule::Drf(8), &jobs, 2), [p100, p100, Some((0, 2))]);
+    assert_eq!(first_slot(ElasticRule::Drf(8), &jobs[..1], 16), [Some((1, 8))]);
+}
+
+#[test]
+fn the_first_in_order_climbs_while_it_gets_faster() {
+    let ladders = ladders();
+    let (transformer, model) =
+        (of_type(&ladders, "Transformer (batch size 256)"), of_type(&ladders, "LM (batch size 10)"));
+    let jobs = [job(transformer, 1e6), job(transformer, 1e3)];
+    assert_eq!(first_slot(ElasticRule::Fifo, &jobs, 8), [Some((1, 8)), Some((0, 8))]);
+    assert_eq!(first_slot(ElasticRule::Srtf, &jobs, 8), [Some((0, 8)), Some((1, 8))]);
+    // With four workers the language model is slower than with two, on v100, where it is fastest with one.
+    assert_eq!(first_slot(ElasticRule::Fifo, &[job(model, 1e6)], 8), [Some((0, 2))]);
+}
+
+#[test]
+fn optimus_gives_workers_where_they_shorten_most() {
+    let ladders = ladders();
+    let transformer = of_type(&ladders, "Transformer (batch size 256)");
+    let jobs = [job(transformer, 1e4), job(transformer, 1e6)];
+    // Both have one of the two fast workers; then the longer one gains nothing more there, and has no other type.
+    assert_eq!(first_slot(ElasticRule::Optimus, &jobs, 2), [Some((1, 1)), Some((1, 1))]);
+    // Of four, two are left after the first two workers: a hundred times as much is left of the longer job.
+    assert_eq!(first_slot(ElasticRule::Optimus, &jobs, 3), [Some((1, 1)), Some((1, 2))]);
+    let contended =
+        [job(transformer, 1e6), job(transformer, 1e6), job(transformer, 1e3), job(transformer, 1e6)];
+    let first = first_slot(ElasticRule::ShortestOptimus, &contended, 1);
+    assert_eq!(first, [Some((0, 1)), Some((2, 1)), Some((1, 1)), None], "the shortest has the fastest");
+}
+
+#[test]
+fn a_climb_needs_room_and_its_own_type() {
+    let ladders = ladders();
+    let transformer = of_type(&ladders, "Transformer (batch size 256)");
+    let mut world = world(&ladders, 3);
+    world.reset(&[job(transformer, 1e6)]);
+    world.begin_round();
+    let (one, kinds) = (JobId::from_index(0), [0, 1].map(WorkerTypeId::from_index));
+    let mut part = [Part::workers(ServerId::from_index(0), 1)];
+    for workers in [1, 2] {
+        let climb = Climb::find(&world, &ladders, one, kinds[0]).unwrap();
+        assert_eq!(climb.workers, workers);
+        world.apply(climb.decision(&world.clone(), &mut part)).unwrap();
+    }
+    assert_eq!(world.tasks(one, Role::Worker), 2);
+    assert_eq!(Climb::find(&world, &ladders, one, kinds[0]), None, "four would not fit on three");
+    assert_eq!(Climb::find(&world, &ladders, one, kinds[1]), None, "it is on another type");
+}
+
+#[test]
+fn workloads_are_of_the_asked_size_and_rate() {
+    let ladders = ladders();
+    let options = WorkloadOptions { n_jobs: 4000, rate_per_slot: 2.5, ..WorkloadOptions::default() };
+    let jobs = generate(&ladders, &options, 7).unwrap();
+    assert_eq!(jobs, generate(&ladders, &options, 7).unwrap());
+    let slots = jobs.last().unwrap().arrival_s / SLOT_S;
+    assert!((jobs.len() as f64 / slots / 2.5 - 1.0).abs() < 0.06, "{slots}");
+    let minutes = |job: &WorldJob| job.work / ladders.fastest_alone(job.job_type) / 60.0;
+    let mean_log10 = jobs.iter().map(|job| minutes(job).log10()).sum::<f64>() / jobs.len() as f64;
+    assert!((mean_log10 - 2.25).abs() < 0.03, "{mean_log10}");
+    for (options, expected) in [
+        (WorkloadOptions { rate_per_slot: 0.0, ..options }, "the rate is 0"),
+        (WorkloadOptions { rate_per_slot: f64::NAN, ..options }, "the rate is NaN"),
+        (WorkloadOptions { minutes_log10: (3.0, 1.0), ..options }, "the range of minutes is 10^3 to 10^1"),
+    ] {
+        let error = generate(&ladders, &options, 1).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_rule_does_all_jobs_within_the_cluster(seed in 0_u64..1000, workers in 1_u16..12, rule in 0..ALL_RULES) {
+        let ladders = ladders();
+        let options = WorkloadOptions { n_jobs: 12, ..WorkloadOptions::default() };
+        let jobs = generate(&ladders, &options, seed).unwrap();
+        let (_, rule) = all().nth(rule).unwrap();
+        let mut world = world(&ladders, workers);
+        world.reset(&jobs);
+        let mut policy = ElasticPolicy::new(rule, ladders.clone(), seed);
+        let summary = run(&mut world, &mut &ladders, &mut policy, LIMITS).unwrap();
+        prop_assert_eq!(summary.n_done, 12);
+        prop_assert_eq!(summary.rejections, 0);
+        prop_assert!(summary.utilization <= 1.0);
+        for outcome in world.outcomes() {
+            prop_assert_eq!(world.status(outcome.job), Status::Done);
+            // Nothing makes a job faster than eight workers where they are most.
+            let most = (0..3).flat_map(|kind| RUNGS.map(|n| {
+                ladders.steps_per_s(jobs[outcome.job.index()].job_type, WorkerTypeId::from_index(kind), n)
+            }));
+            let least_s = jobs[outcome.job.index()].work / most.fold(0.0, f64::max);
+            prop_assert!(outcome.service_s >= least_s * (1.0 - 1e-9));
+        }
+    }
+}
+
+const ALL_RULES: usize = 9;
