@@ -223,13 +223,15 @@ fn trained_weights_are_rows_beside_rules() {
 
 #[test]
 fn elastic_jobs_grow_where_workers_are_free() {
-    let small = ["--policy", "drf_1", "--policy", "drf", "--policy", "optimus", "--rate", "0.5"];
+    let small = "--policy drf_1 --policy drf --policy optimus --weights elastic --rate 0.5";
+    let small: Vec<&str> = small.split(' ').collect();
     let rows = rows_of("elastic", &small);
     let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
-    assert_eq!(names, ["policy", "drf_1", "drf", "optimus"]);
+    assert_eq!(names, ["policy", "drf_1", "drf", "optimus", "elastic"]);
     assert_eq!(rows, rows_of("elastic", &small));
     let completion_h: Vec<f64> = rows[1..].iter().map(|row| row[1].parse().expect("a number")).collect();
     assert!(completion_h[0] > completion_h[1], "one worker each is slower: {completion_h:?}");
+    assert!(completion_h[3] < completion_h[0], "what was learned grows them: {completion_h:?}");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
     let output = command.args(["world", "elastic", "--rate", "0"]).output().expect("the command runs");
     let message = String::from_utf8_lossy(&output.stderr);
@@ -245,6 +247,7 @@ fn weights_of_another_system_are_refused() {
         ("deepshare", "dl2_world", "it is of `system: dl2`, expected `system: deepshare`"),
         ("deepshare", "nowhere.safetensors", "nowhere.safetensors"),
         ("elastic", "dl2_world", "it is of `system: dl2`, expected `system: elastic`"),
+        ("dl2", "elastic", "it is of `system: elastic`, expected `system: dl2`"),
     ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
         let output = command.args(["world", world, "--weights", weights]).output().expect("the command runs");

@@ -99,10 +99,11 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
 }
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
-pub const WEIGHTS: [(&str, &[u8]); 4] = [
+pub const WEIGHTS: [(&str, &[u8]); 5] = [
     ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
     ("dl2", include_bytes!("../../../training/dl2.safetensors")),
     ("dl2_world", include_bytes!("../../../training/dl2_world.safetensors")),
+    ("elastic", include_bytes!("../../../training/elastic.safetensors")),
     ("learned_pairs", include_bytes!("../../../training/learned_pairs.safetensors")),
 ];
 
