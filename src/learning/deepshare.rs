@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Space, Status, Transition};
-use super::evaluation::play;
+use super::evaluation::{play, summary_of};
 use super::vectorized::{Finished, PlayError};
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{
     DeepShareEpisode, EpisodeOptions, Mix, N_ACTIONS, OBSERVATION_LEN, WorkloadError, generate, mask, observe,
 };
-use crate::world::{Summary, WorldError, WorldJob};
+use crate::world::{Summary, WorldJob};
 
 /// What episodes are of.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,12 +91,7 @@ impl DeepShareEnvironment {
     /// If the actor gives no probabilities, or jobs are left over at the step limit.
     pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, PlayError> {
         let played = play(self, actor, choice, seed)?;
-        let world = self.episode.world();
-        if played.status == Status::Terminated {
-            return Ok(world.summary());
-        }
-        let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
-        Err(WorldError::Decisions { n_done, n_jobs, decisions_max: played.n_steps as u64 }.into())
+        summary_of(played, self.episode.world())
     }
 
     fn allowed(&self) -> [bool; N_ACTIONS] {

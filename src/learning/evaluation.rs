@@ -6,6 +6,7 @@ use super::actor::{Actor, Choice, Scratch, draw, masked_softmax, most_probable};
 use super::environment::{Environment, Status};
 use super::vectorized::{Finished, PlayError};
 use crate::workload::random::SeedStreams;
+use crate::world::{Summary, World, WorldError};
 
 /// Steps after which an episode without a limit of its own is given up, as truncated.
 const STEPS_MAX: usize = 10_000_000;
@@ -59,6 +60,18 @@ pub fn play<E: Environment>(
         }
     }
     Ok(Finished { total_reward, n_steps: STEPS_MAX, status: Status::Truncated })
+}
+
+/// What became of the jobs of a world that was played so far.
+///
+/// # Errors
+/// If jobs are left over at the step limit.
+pub(super) fn summary_of(played: Finished, world: &World) -> Result<Summary, PlayError> {
+    if played.status == Status::Terminated {
+        return Ok(world.summary());
+    }
+    let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
+    Err(WorldError::Decisions { n_done, n_jobs, decisions_max: played.n_steps as u64 }.into())
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Space, Status, Transition};
-use super::evaluation::play;
+use super::evaluation::{play, summary_of};
 use super::vectorized::{Finished, PlayError};
 use crate::world::dl2::StepOutcome;
-use crate::world::{Summary, World, WorldError};
+use crate::world::{Summary, World};
 
 /// A world that is played slot by slot.
 pub trait Slots: Clone + fmt::Debug + Send {
@@ -64,12 +64,7 @@ impl<W: Slots> SlotEnvironment<W> {
     /// If the actor gives no probabilities, or jobs are left over at the step limit.
     pub fn play(&mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Summary, PlayError> {
         let played = play(self, actor, choice, seed)?;
-        let world = self.slots.world();
-        if played.status == Status::Terminated {
-            return Ok(world.summary());
-        }
-        let (n_done, n_jobs) = (world.n_done(), world.n_jobs());
-        Err(WorldError::Decisions { n_done, n_jobs, decisions_max: played.n_steps as u64 }.into())
+        summary_of(played, self.slots.world())
     }
 }
 

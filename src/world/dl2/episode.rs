@@ -20,6 +20,16 @@ pub enum RewardKind {
     ActiveJobs,
 }
 
+impl RewardKind {
+    /// Of a slot in which jobs did these parts of their work, added up, and at whose start so many jobs were there.
+    pub(in crate::world) fn of_slot(self, progress: f64, n_active: usize) -> f64 {
+        match self {
+            Self::Progress => progress,
+            Self::ActiveJobs => -(n_active as f64),
+        }
+    }
+}
+
 /// How an episode is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpisodeOptions {
@@ -92,10 +102,7 @@ impl Dl2Episode {
         }
         let n_active = self.world.active().len();
         let progress = self.world.advance(&mut self.speeds);
-        let reward = match self.options.reward {
-            RewardKind::Progress => progress,
-            RewardKind::ActiveJobs => -(n_active as f64),
-        };
+        let reward = self.options.reward.of_slot(progress, n_active);
         self.begin_slot();
         StepOutcome { reward, valid: void, slot_ended: true, done: self.world.is_done() }
     }

@@ -41,8 +41,8 @@ pub enum Sight {
 
 /// The jobs that a policy sees: those that have come and can climb, by (arrival, id).
 ///
-/// With [`Sight::Pairs`] an observation is [action × number], see `of_pair`. With [`Sight::Window`] it is [number ×
-/// column], row-major, zeros for columns without a job, and then the free part of each worker type:
+/// With [`Sight::Window`] an observation is [number × column], row-major, zeros for columns without a job, and then the
+/// free part of each worker type:
 ///
 /// | number | what |
 /// |---|---|
@@ -52,6 +52,23 @@ pub enum Sight {
 /// | 4 + 3t | whether it holds workers of type t |
 /// | 5 + 3t | speed with one worker of type t over that with one of its fastest |
 /// | 6 + 3t | speed that it would gain by climbing on type t, for each worker more, over the same; 0 if it cannot |
+///
+/// With [`Sight::Pairs`] it is [action × number], zeros for climbs that there are not:
+///
+/// | number | what |
+/// |---|---|
+/// | 0 | ln of 1 + hours since the job arrived; / 4 |
+/// | 1 | ln of 1 + hours that remain with one worker of its fastest type; / 4 |
+/// | 2 | ln of 1 + hours that remain after the climb; / 4 |
+/// | 3 | speed with one worker of the type over that with one of its fastest |
+/// | 4 | speed that it gains, for each worker more, over the same |
+/// | 5, 6 | log₂ of 1 + the workers that it holds, and will hold; / 3 |
+/// | 7 | ln of the speed after over the speed before, for each worker more; 0 if it holds none |
+/// | 8 | dominant share |
+/// | 9 | free part of the type |
+/// | 10 | ln of jobs without workers over free workers, 1 added to both; / 2 |
+/// | 11 | part of the other jobs that have less left with one worker of their fastest type |
+/// | 12 | 1 for *nothing*, which has 0 for all else but number 10 |
 #[derive(Clone, Debug)]
 pub struct Window {
     sight: Sight,
@@ -176,22 +193,7 @@ fn crowding(world: &World) -> f32 {
     bounded(((world.waiting().len() as f64 + 1.0) / (f64::from(free) + 1.0)).ln() / 2.0)
 }
 
-/// Writes what is known of a climb:
-///
-/// | number | what |
-/// |---|---|
-/// | 0 | ln of 1 + hours since the job arrived; / 4 |
-/// | 1 | ln of 1 + hours that remain with one worker of its fastest type; / 4 |
-/// | 2 | ln of 1 + hours that remain after the climb; / 4 |
-/// | 3 | speed with one worker of the type over that with one of its fastest |
-/// | 4 | speed that it gains, for each worker more, over the same |
-/// | 5, 6 | log₂ of 1 + the workers that it holds, and will hold; / 3 |
-/// | 7 | ln of the speed after over the speed before, for each worker more; 0 if it holds none |
-/// | 8 | dominant share |
-/// | 9 | free part of the type |
-/// | 10 | ln of jobs without workers over free workers, 1 added to both; / 2 |
-/// | 11 | part of the other jobs that have less left with one worker of their fastest type |
-/// | 12 | 1 for *nothing*, which has 0 for all else but number 10 |
+/// Writes what is known of a climb, as [`Window`] lists it.
 fn of_pair(world: &World, ladders: &Ladders, climb: Climb, row: &mut [f32]) {
     let Climb { job, worker_type, workers } = climb;
     let held = world.tasks(job, Role::Worker);
@@ -287,10 +289,7 @@ impl ElasticEpisode {
         }
         let n_active = self.world.active().len();
         let progress = self.world.advance(&mut &*self.ladders);
-        let reward = match self.reward {
-            RewardKind::Progress => progress,
-            RewardKind::ActiveJobs => -(n_active as f64),
-        };
+        let reward = self.reward.of_slot(progress, n_active);
         self.begin_slot();
         StepOutcome { reward, valid: true, slot_ended: true, done: self.world.is_done() }
     }

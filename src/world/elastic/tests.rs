@@ -169,3 +169,91 @@ proptest! {
 }
 
 const ALL_RULES: usize = 9;
+
+/// After a first climb of job 0 on the second type: what is seen of it, of a job of one rung, and of nothing.
+#[test]
+fn what_is_seen_is_what_the_tables_say() {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let speed = |name: &str, workers: u32, kind: usize| {
+        let row = throughputs.find(name, workers).unwrap();
+        throughputs.alone(row, WorkerTypeId::from_index(kind))
+    };
+    let (grows, stays) = ("Transformer (batch size 256)", "A3C");
+    let ladders = std::sync::Arc::new(ladders());
+    let hour_of = |name: &str, kind: usize| 3600.0 * speed(name, 1, kind);
+    // Two hours of the one on p100, and three of the other on v100, where each is fastest.
+    let jobs = [
+        job(of_type(&ladders, grows), 2.0 * hour_of(grows, 1)),
+        job(of_type(&ladders, stays), 3.0 * hour_of(stays, 0)),
+    ];
+    let seen = |sight: Sight| {
+        let empty = world(&ladders, 4);
+        let reward = crate::world::dl2::RewardKind::Progress;
+        let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 3), reward);
+        episode.reset(&jobs);
+        episode.step(1);
+        let mut observation = vec![0.0; episode.window().length()];
+        let mut mask = vec![false; episode.window().n_actions()];
+        episode.observe(&mut observation);
+        episode.mask(&mut mask);
+        assert_eq!(mask, [false, true, false, true, true, true, false, false, false, true]);
+        observation
+    };
+    let close = |found: &[f32], expected: &[f64]| {
+        let same = |(found, expected): (&f32, &f64)| (f64::from(*found) - expected).abs() < 1e-5;
+        found.len() == expected.len() && found.iter().zip(expected).all(same)
+    };
+    let ratio = |workers: u32, kind: usize| speed(grows, workers, kind) / speed(grows, 1, 1);
+    let gain = ratio(2, 1) - 1.0;
+
+    let pairs = seen(Sight::Pairs);
+    let rows: Vec<&[f32]> = pairs.chunks(N_OF_PAIR).collect();
+    // One job waits, 11 of 12 workers are free.
+    let crowding = (2.0_f64 / 12.0).ln() / 2.0;
+    let two = [
+        0.0,
+        3.0_f64.ln() / 4.0,
+        (2.0 / ratio(2, 1)).ln_1p() / 4.0,
+        1.0,
+        gain,
+        1.0 / 3.0,
+        3.0_f64.log2() / 3.0,
+        ratio(2, 1).ln(),
+        0.25,
+        0.75,
+        crowding,
+        0.0,
+        0.0,
+    ];
+    assert!(close(rows[1], &two), "{:?} {two:?}", rows[1]);
+    let slower = speed(stays, 1, 2) / speed(stays, 1, 0);
+    let first = [
+        0.0,
+        4.0_f64.ln() / 4.0,
+        (3.0 / slower).ln_1p() / 4.0,
+        slower,
+        slower,
+        0.0,
+        1.0 / 3.0,
+        0.0,
+        0.0,
+        1.0,
+        crowding,
+        1.0,
+        0.0,
+    ];
+    assert!(close(rows[5], &first), "{:?} {first:?}", rows[5]);
+    let nothing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, crowding, 0.0, 1.0];
+    assert!(close(rows[9], &nothing) && close(rows[0], &[0.0; N_OF_PAIR]), "{:?}", rows[9]);
+
+    let window = seen(Sight::Window);
+    let column = |at: usize| window[..13 * 3].iter().skip(at).step_by(3).copied().collect::<Vec<_>>();
+    let holds = [0.0, 3.0_f64.ln() / 4.0, 0.25, 0.125];
+    let types = [0.0, ratio(1, 0), 0.0, 1.0, 1.0, gain, 0.0, ratio(1, 2), 0.0];
+    assert!(close(&column(0), &[&holds[..], &types].concat()), "{:?}", column(0));
+    let waits = [0.0, 4.0_f64.ln() / 4.0, 0.0, 0.0];
+    let other = |kind: usize| speed(stays, 1, kind) / speed(stays, 1, 0);
+    let types = [0.0, 1.0, 1.0, 0.0, other(1), other(1), 0.0, other(2), other(2)];
+    assert!(close(&column(1), &[&waits[..], &types].concat()), "{:?}", column(1));
+    assert!(close(&column(2), &[0.0; 13]) && close(&window[13 * 3..], &[1.0, 0.75, 1.0]));
+}
