@@ -36,8 +36,8 @@ use crate::spec::{PolicyDocument, PolicyKind, Source, SpecError, load_policy};
 /// What a run may ask of a policy beyond its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyOptions {
-    /// As published, or as meant: decides the behaviour of rules, and whether an agnostic policy gives time where
-    /// a job cannot run.
+    /// As published, or as meant: decides the behaviour of rules, whether a program gives time where a job cannot
+    /// run, and what else [`ProgramOptions::behaviour`] says.
     pub behaviour: Behaviour,
     /// Seed of the rules that draw.
     pub seed: u64,
@@ -173,6 +173,7 @@ fn program_policy(
         refine: options.refine.unwrap_or_else(|| refine(program.refine)),
         hierarchical: program.hierarchical,
         discounted: program.discounted,
+        behaviour: options.behaviour,
         backend: options.backend.clone(),
     });
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
@@ -239,11 +240,12 @@ pub fn refine(written: file::Refine) -> Refine {
 }
 
 fn view(written: &file::View, behaviour: Behaviour) -> ThroughputView {
+    let everywhere = behaviour == Behaviour::Published;
     match written {
         file::View::Measured => ThroughputView::Measured,
-        file::View::Unit => ThroughputView::Unit { everywhere: behaviour == Behaviour::Published },
+        file::View::Unit => ThroughputView::Unit { everywhere },
         file::View::Reference { types, or_fastest } => {
-            ThroughputView::Reference { worker_types: types.clone(), or_fastest: *or_fastest }
+            ThroughputView::Reference { worker_types: types.clone(), or_fastest: *or_fastest, everywhere }
         }
     }
 }

@@ -20,6 +20,8 @@ mod sweep;
 mod slurm;
 #[path = "suite/fidelity.rs"]
 mod fidelity;
+#[path = "suite/published_programs.rs"]
+mod published_programs;
 #[path = "suite/conditions.rs"]
 mod conditions;
 #[path = "suite/profiling.rs"]

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::catalog::{Catalog, PolicyOptions};
 use crate::cli::exit::Failure;
 use crate::index::{Id, JobIndex};
+use crate::policy::heuristic::Behaviour;
 use crate::policy::{Policy, PolicyError, Refine};
 use crate::problem::Problem;
 use crate::spec::snapshot::Label;
@@ -29,6 +30,18 @@ pub struct DecisionArguments {
     /// Which of several optima, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     pub refine: Option<Refinement>,
+    /// The policy as described, or as published, quirks included (then an interior optimum unless `--refine` says another)
+    #[arg(long, value_enum, default_value = "corrected")]
+    pub semantics: SemanticsFlag,
+}
+
+/// Whose quirks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SemanticsFlag {
+    /// Without them
+    Corrected,
+    /// With those of the published system
+    Gavel,
 }
 
 /// Which of several optima to return.
@@ -73,14 +86,16 @@ impl Question {
     /// # Errors
     /// If a document is at fault, or there is no such policy.
     pub fn read(arguments: &DecisionArguments) -> Result<Self, Failure> {
+        let gavel = arguments.semantics == SemanticsFlag::Gavel;
         let options = PolicyOptions {
             backend: arguments.backend.clone(),
-            refine: arguments.refine.map(Refine::from),
+            refine: arguments.refine.map(Refine::from).or_else(|| gavel.then_some(Refine::Interior)),
+            behaviour: if gavel { Behaviour::Published } else { Behaviour::Corrected },
             ..PolicyOptions::default()
         };
         let catalog = Catalog::embedded();
         let document = catalog.document(&arguments.policy)?;
-        let given = [("--backend", options.backend.is_some()), ("--refine", options.refine.is_some())];
+        let given = [("--backend", options.backend.is_some()), ("--refine", arguments.refine.is_some())];
         for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
             if !matches!(document.kind, PolicyKind::Program(_)) {
                 let message = format!("policy `{}` is not a program: it has no `{flag}`", document.name);

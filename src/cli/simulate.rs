@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::Session;
 use crate::cli::conditions::{ConditionArguments, time};
+use crate::cli::decide::SemanticsFlag;
 use crate::cli::exit::Failure;
 use crate::cli::output::{Cell, OutputFormat, Table};
 use crate::cli::progress::Progress;
@@ -136,12 +137,6 @@ pub struct SimulateArguments {
     events: Option<PathBuf>,
     #[command(flatten)]
     conditions: ConditionArguments,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum SemanticsFlag {
-    Corrected,
-    Gavel,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

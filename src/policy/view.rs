@@ -29,13 +29,15 @@ pub enum ThroughputView {
         worker_types: Vec<String>,
         /// Where it has none of them: its first worker type, the fastest in the order of the matrix.
         or_fastest: bool,
+        /// At that speed also where the job cannot run, as the published system has it.
+        everywhere: bool,
     },
 }
 
 impl ThroughputView {
     /// The reference type on this cluster; `None` for views that have none, or that find none.
     pub fn reference(&self, cluster: &Cluster) -> Option<WorkerTypeId> {
-        let Self::Reference { worker_types, or_fastest } = self else { return None };
+        let Self::Reference { worker_types, or_fastest, .. } = self else { return None };
         let fastest = || or_fastest.then(|| WorkerTypeId::from_index(0));
         worker_types.iter().find_map(|name| cluster.find(name)).or_else(fastest)
     }
@@ -82,11 +84,11 @@ impl Seen<'_> {
                     *seen = if *everywhere || *value > 0.0 { 1.0 } else { 0.0 };
                 }
             }
-            ThroughputView::Reference { .. } => {
+            ThroughputView::Reference { everywhere, .. } => {
                 let at = self.reference.map_or(0.0, |found| measured[found.index()]);
                 let speed = if at > 0.0 { at } else { measured.iter().copied().fold(0.0, f64::max) };
                 for (seen, value) in row.iter_mut().zip(measured) {
-                    *seen = if *value > 0.0 { speed } else { 0.0 };
+                    *seen = if (*everywhere && at > 0.0) || *value > 0.0 { speed } else { 0.0 };
                 }
             }
         }
@@ -155,11 +157,19 @@ mod tests {
         let mut row = [9.0; 2];
         ThroughputView::Unit { everywhere: false }.row(&problem, JobIndex::from_index(1), &mut row);
         assert_eq!(row, [0.0, 1.0]);
-        let reference =
-            ThroughputView::Reference { worker_types: vec!["new".into(), "fast".into()], or_fastest: false };
-        reference.row(&problem, JobIndex::from_index(0), &mut row);
+        let reference = |first: &str, everywhere| ThroughputView::Reference {
+            worker_types: vec!["new".into(), first.into()],
+            or_fastest: false,
+            everywhere,
+        };
+        reference("fast", false).row(&problem, JobIndex::from_index(0), &mut row);
         assert_eq!(row, [4.0, 4.0]);
-        reference.row(&problem, JobIndex::from_index(1), &mut row);
+        reference("fast", false).row(&problem, JobIndex::from_index(1), &mut row);
+        assert_eq!(row, [0.0, 3.0]);
+        // As published, everywhere; but at what speed, where the reference has none?
+        reference("slow", true).row(&problem, JobIndex::from_index(1), &mut row);
+        assert_eq!(row, [3.0, 3.0]);
+        reference("fast", true).row(&problem, JobIndex::from_index(1), &mut row);
         assert_eq!(row, [0.0, 3.0]);
     }
 }

@@ -65,6 +65,8 @@ pub struct Instance {
     pub waived: Vec<bool>,
     /// The part that the droppable constraints of the others ask for less than they say.
     pub eased: f64,
+    /// May a gang have time on a type with fewer workers than it needs? It cannot run there.
+    pub oversized: bool,
 }
 
 impl Instance {
@@ -102,14 +104,19 @@ impl Instance {
         alone.into_iter().chain(pair.iter().map(|part| (part.member, part.uses, &part.throughput[..])))
     }
 
-    /// The columns that exist: where every part of the combination runs and the type has workers enough.
+    /// Has the type workers enough for a gang, or is that not asked?
+    pub fn has_room(&self, scale_factor: f64, worker_type: usize) -> bool {
+        self.oversized || scale_factor <= self.capacity[worker_type]
+    }
+
+    /// The columns that exist: where every part of the combination runs and the type has room for it.
     pub fn columns(&self) -> Vec<Column> {
         let mut columns = Vec::with_capacity(self.n_combinations() * self.n_types());
         for combination in 0..self.n_combinations() {
             let scale_factor = self.scale_factor_of(combination);
             for worker_type in 0..self.n_types() {
                 let runs = self.parts(combination).all(|(_, _, throughput)| throughput[worker_type] > 0.0);
-                if runs && scale_factor <= self.capacity[worker_type] {
+                if runs && self.has_room(scale_factor, worker_type) {
                     columns.push(Column { combination, worker_type });
                 }
             }

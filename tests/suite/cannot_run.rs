@@ -16,10 +16,12 @@ use apportion::{Catalog, Cluster, DollarsPerWorkerHour, Problem, Seconds, Steps}
 use proptest::prelude::*;
 
 /// What gives time everywhere as published: policies blind to worker types, and equal shares.
-const EVERYWHERE: [&str; 6] = [
+const EVERYWHERE: [&str; 8] = [
+    "finish_time_fairness",
     "max_min_fairness",
     "max_min_fairness_water_filling",
     "max_min_fairness_hierarchical",
+    "min_total_duration",
     "isolated",
     "proportional",
     "gandiva",

@@ -40,6 +40,7 @@ fn instance(capacity: &[f64], throughput: &[&[f64]], multiplicity: &[f64]) -> In
         pairs: Vec::new(),
         waived: Vec::new(),
         eased: 0.0,
+        oversized: false,
     }
 }
 

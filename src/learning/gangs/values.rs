@@ -21,6 +21,7 @@ use super::features::{N_FEATURES, of_pair};
 use crate::Allocation;
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::learning::actor::{Actor, ActorError, Scratch};
+use crate::policy::heuristic::Behaviour;
 use crate::policy::program::ProgramPolicyError;
 use crate::policy::{
     Decision, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine, ThroughputView,
@@ -66,6 +67,7 @@ impl ByValues {
             refine: Refine::None,
             hierarchical: false,
             discounted: false,
+            behaviour: Behaviour::Corrected,
             backend,
         })?;
         Ok(Self { scorer, program, scratch: Scratch::default() })

@@ -51,8 +51,9 @@ pub(super) fn interchangeable(problem: &Problem, entity: Option<EntityId>) -> bo
 }
 
 impl Hierarchy {
-    /// The tree of `problem`'s entities with `classes` of its jobs as leaves.
-    pub(super) fn new(problem: &Problem, classes: &Classes) -> Self {
+    /// The tree of `problem`'s entities with `classes` of its jobs as leaves. `as_listed`: who comes first is earlier,
+    /// not who has waited longest.
+    pub(super) fn new(problem: &Problem, classes: &Classes, as_listed: bool) -> Self {
         let entities = problem.entities();
         let mut nodes: Vec<Node> = entities
             .iter()
@@ -62,7 +63,8 @@ impl Hierarchy {
             .map(|member| {
                 let jobs =
                     classes.members(member).iter().map(|job| &problem.jobs()[Id::from_index(*job as usize)]);
-                (jobs.map(|job| job.elapsed.get()).fold(0.0, f64::max), member)
+                let longest = jobs.map(|job| job.elapsed.get()).fold(0.0, f64::max);
+                (if as_listed { 0.0 } else { longest }, member)
             })
             .collect();
         members.sort_by(|(one, a), (other, b)| {
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn weight_falls_through_the_tree_to_unsaturated_jobs() {
-        let hierarchy = Hierarchy::new(&problem(), &Classes::singletons(5));
+        let hierarchy = Hierarchy::new(&problem(), &Classes::singletons(5), false);
         assert_eq!(hierarchy.weights(&[false; 5]), [1.0, 2.0, 3.0, 0.0, 5.0]);
         assert_eq!(hierarchy.weights(&[false, true, true, false, false]), [4.0, 0.0, 0.0, 2.0, 5.0]);
         assert_eq!(hierarchy.weights(&[true, true, true, false, true]), [0.0, 0.0, 0.0, 6.0, 0.0]);
@@ -188,7 +190,11 @@ mod tests {
             let job = ActiveJob { entity: Some(owner), elapsed: Seconds::new(waited), ..ActiveJob::new(id) };
             builder.job(job, &[1.0]);
         }
-        let hierarchy = Hierarchy::new(&builder.build().unwrap(), &Classes::singletons(5));
+        let problem = builder.build().unwrap();
+        // As published, the first listed: whose owner shares between its two.
+        let hierarchy = Hierarchy::new(&problem, &Classes::singletons(5), true);
+        assert_eq!(hierarchy.weights(&[false; 5]), [3.0, 0.0, 0.0, 3.0, 0.0]);
+        let hierarchy = Hierarchy::new(&problem, &Classes::singletons(5), false);
         assert_eq!(hierarchy.weights(&[false; 5]), [0.0, 0.0, 6.0, 0.0, 0.0]);
         assert_eq!(hierarchy.weights(&[false, false, true, false, false]), [0.0, 0.0, 0.0, 0.0, 6.0]);
         assert_eq!(hierarchy.weights(&[false, false, true, false, true]), [0.0, 6.0, 0.0, 0.0, 0.0]);

@@ -5,6 +5,11 @@
 //! member whose demand has a positive dual cannot be raised by any allocation without lowering another of the
 //! same level, so no integer program and no tolerance-based search is needed to find who is saturated.
 
+mod face;
+
+use std::iter::once;
+
+use self::face::Face;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
@@ -17,6 +22,8 @@ const SLACK_MAX: f64 = 1e-6;
 const GAP_MAX: f64 = 1e-9;
 /// Parts of what was reached that are given back, in turn, where it cannot be held exactly.
 pub(super) const HELD: [f64; 5] = [0.0, 1e-9, 1e-8, 1e-7, 1e-6];
+/// The part of what a job has from which on it is told that so much was gained by giving back.
+const TOLD: f64 = 1e-6;
 /// The width to which a cut is found, relative to it: what a job needs may hang on the last digits.
 const CUT_WIDTH: f64 = 4.0 * f64::EPSILON;
 /// The part of the gap that a step of Newton's method must close.
@@ -51,8 +58,16 @@ pub(super) fn raise(
     demands: &[Demand],
     mut old: Option<Formulation>,
 ) -> Result<Raised, SolvingError> {
-    let (formulation, answer) =
-        master.solve(solving, |bound| bound.with_demands_again(demands, old.take()))?;
+    raise_by(solving, master, |bound| bound.with_demands_again(demands, old.take()))
+}
+
+/// The same with a level program that is given.
+fn raise_by(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
+) -> Result<Raised, SolvingError> {
+    let (formulation, answer) = master.solve(solving, formulate)?;
     let class_time = formulation.class_time(&answer.solution.columns).to_vec();
     let objective = formulation.program.objective(&answer.solution.columns);
     let price = |row: usize| {
@@ -174,6 +189,7 @@ pub(super) fn fill(
     let mut first = None;
     let n_types = master.reduced().instance.n_types();
     let mut fixing = Fixing::new(n);
+    let mut face = Face::default();
     loop {
         let mut slope = slopes(&frozen);
         for (slope, frozen) in slope.iter_mut().zip(&frozen) {
@@ -183,7 +199,8 @@ pub(super) fn fill(
             // where the last program ended, at a level of zero above it, this one begins
             solving.hold_basis(0);
         }
-        let (raised, demands) = raise_held(solving, master, &slope, &reached)?;
+        let (raised, demands) = raise_held(solving, master, (&slope, &reached), &face)?;
+        face.note(&raised);
         let rise = raised.level.max(0.0);
         let fixed = saturated(&raised, &demands);
         fixing.note(&raised, n_types, &fixed);
@@ -205,18 +222,41 @@ pub(super) fn fill(
 
 /// Raises the level above what was reached. Reached is what a solver found, feasible within its tolerance only,
 /// and leaves no room for an interior-point method: where the next program is not solved, the least part of what
-/// was reached that helps is given back.
+/// was reached that helps is given back, on the face of what was optimal so far if that can be. Should the level gain
+/// by it, the decision says so.
 fn raise_held(
     solving: &mut Solving,
     master: &mut Master<'_>,
-    slope: &[f64],
-    reached: &[f64],
+    (slope, reached): (&[f64], &[f64]),
+    face: &Face,
 ) -> Result<(Raised, Vec<Demand>), SolvingError> {
     let mut outcome = Err(SolvingError::Empty);
-    for eased in HELD {
+    let on_face = [1e-11, 1e-10].iter().chain(&HELD[1..]).map(|eased| (*eased, true));
+    let without = HELD[1..].iter().map(|eased| (*eased, false));
+    for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
         let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
         let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
-        outcome = raise(solving, master, &demands, None).map(|raised| (raised, demands));
+        let raised = raise_by(solving, master, |bound| {
+            let mut formulation = bound.with_demands(&demands);
+            if on_face {
+                face.hold(&mut formulation);
+            }
+            formulation
+        });
+        if let Ok(raised) = &raised {
+            // The level is concave in what is asked for: so much it gained at least.
+            let given_back = reached.iter().map(|base| base * eased);
+            let gained: f64 =
+                raised.demand_price.iter().zip(given_back).map(|(price, part)| price * part).sum();
+            let part = slope.iter().zip(&raised.leaves).map(|(slope, leaf)| gained * slope / leaf);
+            let part = part.filter(|part| part.is_finite()).fold(0.0, f64::max);
+            if part > TOLD {
+                let told =
+                    format!("levels reached are held up to {eased:.0e}: the next gains {part:.1e} of itself");
+                solving.report().fallbacks.push(told);
+            }
+        }
+        outcome = raised.map(|raised| (raised, demands));
         if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
             break;
         }

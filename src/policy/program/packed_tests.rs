@@ -54,6 +54,7 @@ fn policy((sense, text, promises): (Sense, &str, bool), priced: bool) -> Program
         refine: Refine::Utilization,
         hierarchical: false,
         discounted: false,
+        behaviour: crate::policy::heuristic::Behaviour::Corrected,
         backend: None,
     })
     .unwrap();

@@ -6,6 +6,7 @@ use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
+use crate::policy::heuristic::Behaviour;
 use crate::policy::program::discount;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
@@ -56,6 +57,8 @@ pub struct ProgramOptions {
     pub hierarchical: bool,
     /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
     pub discounted: bool,
+    /// `published`: gangs have time where they do not fit, entities serve jobs as listed, one broken promise lets all off.
+    pub behaviour: Behaviour,
     /// A backend to try first; the default chain if none.
     pub backend: Option<String>,
 }
@@ -219,7 +222,11 @@ impl ProgramPolicy {
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
-        if self.promises && !self.settle(&mut master)? {
+        let published = self.options.behaviour == Behaviour::Published;
+        let told_apart = !self.promises || self.settle(&mut master)?;
+        if published && (!told_apart || master.reduced().instance.waived.contains(&true)) {
+            master.waive(vec![true; master.reduced().instance.n_members()]);
+        } else if !told_apart {
             // Not all jobs of a class are let off: find out which, and group the rest anew.
             let mut apart =
                 self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
@@ -228,15 +235,17 @@ impl ProgramPolicy {
             master = self.master(problem, &objective, &self.selection(isolated_elapsed, waived, classes))?;
             self.settle(&mut master)?;
         }
-        let hierarchy = self.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes));
+        let hierarchy = |classes| Hierarchy::new(problem, classes, published);
+        let hierarchy = self.options.hierarchical.then(|| hierarchy(&master.reduced().classes));
         let solved = self.optimum(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
         let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
         let let_off = |(index, job): (JobIndex, &ActiveJob)| {
-            let waived = &master.reduced().instance.waived;
-            let waived = waived.get(master.reduced().classes.class_of(index.index())).copied();
-            (waived.unwrap_or(false) || past(job)).then_some(index)
+            let class = master.reduced().classes.class_of(index.index());
+            let waived = master.reduced().instance.waived.get(class) == Some(&true);
+            let waived = waived && (!published || job.slo_remaining.is_some());
+            (waived || past(job)).then_some(index)
         };
         if self.promises {
             decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
@@ -285,6 +294,7 @@ impl ProgramPolicy {
             classes,
             hierarchical: self.options.hierarchical,
             waived,
+            behaviour: self.options.behaviour,
             data: &self.data,
             isolated_elapsed,
         }
@@ -402,9 +412,8 @@ impl ProgramPolicy {
     /// # Errors
     /// As [`allocate`](Policy::allocate).
     pub fn programs(&mut self, problem: &Problem) -> Result<Vec<Program>, PolicyError> {
-        let state = self.state();
+        let (state, pricing) = (self.state(), std::mem::replace(&mut self.pricing, PricingLimits::NEVER));
         self.solving.record();
-        let pricing = std::mem::replace(&mut self.pricing, PricingLimits::NEVER);
         let decided = self.allocate(problem);
         self.pricing = pricing;
         let programs = self.solving.recorded();
@@ -474,8 +483,8 @@ impl Policy for ProgramPolicy {
         let state = self.state();
         let (reduced, solved, decision) = self.solve(problem)?;
         self.restore(&state)?;
-        let objective = &self.options.objective;
-        let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, &reduced))?;
+        let bound = self.options.objective.bind(&reduced.instance);
+        let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
         Ok(explain(problem, &bound, &reduced, &solved, decision))
     }
 

@@ -114,7 +114,7 @@ impl Pricing {
                     continue;
                 };
                 let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
-                for j in (0..k).filter(|j| mine[*j] > 0.0 && scale_factor <= instance.capacity[*j]) {
+                for j in (0..k).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
                     let pays = |member: usize, speed: f64| {
                         prices.throughput[member * k + j].mul_add(speed, -prices.time[member])
                     };

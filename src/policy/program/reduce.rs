@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::index::{Id, JobIndex};
+use crate::policy::heuristic::Behaviour;
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, Seen, ThroughputView};
 use crate::problem::{Colocation, Problem};
@@ -22,6 +23,8 @@ pub(super) struct Selection<'a> {
     pub(super) hierarchical: bool,
     /// Jobs let off their droppable constraints: [n], or empty if none is.
     pub(super) waived: &'a [bool],
+    /// `published`: gangs may have time where there are too few workers for them.
+    pub(super) behaviour: Behaviour,
     /// Per-job data to carry, by name.
     pub(super) data: &'a [String],
     /// Isolated time as the policy keeps account of it, in place of the problem's: [n], or empty.
@@ -76,6 +79,7 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     let instance = Instance {
         waived,
         eased: 0.0,
+        oversized: selection.behaviour == Behaviour::Published,
         capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
         multiplicity: classes.multiplicity(),
         data,

@@ -22,6 +22,7 @@ fn options(sense: Sense, text: &str) -> ProgramOptions {
         refine: Refine::Utilization,
         hierarchical: false,
         discounted: false,
+        behaviour: crate::policy::heuristic::Behaviour::Corrected,
         backend: None,
     }
 }
