@@ -157,13 +157,14 @@ mod onnx {
     #[test]
     fn worlds_take_the_shipped_networks_alike() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (world, weights) in [("dl2", "dl2_world"), ("deepshare", "deepshare_e")] {
+        for (world, weights, policy) in
+            [("dl2", "dl2_world", "drf"), ("deepshare", "deepshare_e", "las"), ("elastic", "elastic", "drf")]
+        {
             let shipped = format!("{}/training/{weights}.safetensors", env!("CARGO_MANIFEST_DIR"));
             let file = path(folder.path(), &format!("{weights}.onnx"));
             assert!(apportion(&["policies", "export-onnx", &shipped, "--out", &file]).status.success());
             let rows = |weights: &str| {
-                let small =
-                    ["world", world, "--jobs", "8", "--policy", if world == "dl2" { "drf" } else { "las" }];
+                let small = ["world", world, "--jobs", "8", "--policy", policy];
                 let output = apportion(&[&small[..], &["--weights", weights, "--format", "csv"]].concat());
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
                 String::from_utf8(output.stdout).expect("text")
@@ -173,6 +174,9 @@ mod onnx {
             let narrow = one_layer(folder.path(), &[(7, 4)], 0.0);
             assert_refused(&["world", world, "--weights", &narrow], "its input `observation` has 7 numbers");
         }
+        let scores_nothing = one_layer(folder.path(), &[(13, 1)], f32::NAN);
+        let run = ["world", "elastic", "--jobs", "8", "--weights", &scores_nothing];
+        assert_refused(&run, "layer on seed 0: the logit of action 0 is NaN");
     }
 
     fn words(run: &[String]) -> Vec<&str> {
