@@ -79,13 +79,20 @@ fn players(arguments: &ElasticArguments) -> Result<Vec<(String, Player)>, Failur
     let mut players: Vec<_> = policies.into_iter().map(rule).collect();
     for weights in &arguments.weights {
         let learned = Learned::load(weights, "elastic")?;
+        // What scores climb by climb can see all jobs; a network with a column for each, as many as it was trained with.
+        let (sight, window) = if learned.scores_rows {
+            (Sight::Pairs, arguments.jobs)
+        } else {
+            (Sight::Window, learned.world::<ElasticWorld>("elastic")?.window)
+        };
         let world = ElasticWorld {
             workers: arguments.workers,
             jobs: arguments.jobs,
             rate: arguments.rate,
-            sight: if learned.scores_rows { Sight::Pairs } else { Sight::Window },
+            sight,
+            window,
             step_limit: STEPS_MAX,
-            ..learned.world::<ElasticWorld>("elastic")?
+            ..ElasticWorld::default()
         };
         let environment = world.environment().map_err(|message| Failure::usage(message, None))?;
         learned.check_fits(environment.spaces(), "elastic")?;
