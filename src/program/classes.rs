@@ -160,19 +160,30 @@ impl Table {
 
     /// The place of each class in the order of keys.
     fn ranks(&self) -> Vec<u32> {
-        // Two words decide almost every comparison, without a look at the keys themselves.
-        let head = |class: u32| {
-            let key = self.key(class);
-            [key.first().copied().unwrap_or(0), key.get(1).copied().unwrap_or(0)]
-        };
-        let mut order: Vec<([u64; 2], u32)> =
-            (0..).take(self.n_classes).map(|class| (head(class), class)).collect();
-        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(self.key(b.1))));
+        let word = |class: u32| self.key(class).first().copied().unwrap_or(0);
+        let mut order: Vec<(u64, u32)> =
+            (0..).take(self.n_classes).map(|class| (word(class), class)).collect();
+        self.sort(&mut order, 0);
         let mut ranks = vec![0; self.n_classes];
         for (rank, (_, class)) in (0..).zip(&order) {
             ranks[*class as usize] = rank;
         }
         ranks
+    }
+
+    /// Puts classes in the order of their keys from a word on, which is beside each. Words that many have in common are
+    /// looked at once, not in every comparison.
+    fn sort(&self, order: &mut [(u64, u32)], word: usize) {
+        order.sort_unstable_by_key(|(word, _)| *word);
+        if word + 1 >= self.width {
+            return;
+        }
+        for same in order.chunk_by_mut(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
+            for (next, class) in same.iter_mut() {
+                *next = self.key(*class)[word + 1];
+            }
+            self.sort(same, word + 1);
+        }
     }
 }
 

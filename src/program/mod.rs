@@ -16,6 +16,7 @@ mod compile;
 pub mod formulation;
 pub mod formulate;
 pub mod demand;
+pub mod sharing;
 pub mod promise;
 pub mod classes;
 
@@ -27,4 +28,5 @@ pub use formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use instance::{Column, Instance, InstancePair, Part};
 pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
+pub use sharing::{Sharing, Wanted};
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};

@@ -6,6 +6,7 @@
 
 mod bound;
 mod propagation;
+mod sharing;
 
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ use crate::solver::backend::Solution;
 
 pub use bound::dual_bound;
 use propagation::boxes;
+pub use sharing::Shares;
 
 /// What [`Certificate::optimal`] asks of both the violation and the gap, each relative as documented there.
 pub const TOLERANCE: f64 = 1e-6;

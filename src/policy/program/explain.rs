@@ -27,11 +27,12 @@ pub(super) fn explain(
         reason.push_str("; the objective and its prices are those before the discount");
     }
     let mut explanation = Explanation::of_shares(problem, decision, reason);
-    let at = formulation.program.objective(&solved.answer.solution.columns);
+    let solution = solved.answer.as_ref().map(|answer| &answer.solution);
+    let at = solution.map_or(f64::NAN, |solution| formulation.program.objective(&solution.columns));
     let n = reduced.instance.n_members();
     let (mut leaf, mut time) = (vec![0.0; n], vec![0.0; n]);
     for (row, role) in formulation.rows.iter().enumerate() {
-        let dual = solved.answer.solution.row_duals.get(row).copied().unwrap_or(0.0);
+        let dual = solution.and_then(|solution| solution.row_duals.get(row)).copied().unwrap_or(0.0);
         let price = formulation.shadow_price(row, dual, at) * solved.price_factor;
         match role {
             RowRole::Capacity { worker_type } => explanation.types[*worker_type].one_more = Some(price),

@@ -11,6 +11,7 @@ use std::iter::once;
 
 use self::face::Face;
 use crate::policy::program::master::Master;
+use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
 
@@ -275,8 +276,8 @@ pub(super) struct Parametric {
     pub(super) bound: f64,
     /// The demands of the program that found it,
     pub(super) demands: Vec<Demand>,
-    /// the answer to that,
-    pub(super) answer: Answer,
+    /// the answer to that, if it was written,
+    pub(super) answer: Option<Answer>,
     /// and how much its level fell per unit of leaf asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
     /// The last program solved, to make others of.
@@ -309,16 +310,16 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
     for _ in 0..STEPS_MAX {
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
-        let raised = raise(solving, master, &demands, old.take())?;
+        let (reached, answer) = tried_at(solving, master, &demands, &mut old)?;
+        let leaves = leaves(&master.bound(), &reached.class_time);
         let value = members
             .clone()
-            .map(|member| levels.level(member, raised.leaves[member]))
+            .map(|member| levels.level(member, leaves[member]))
             .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
-        let next = cut(&levels, &raised, tried, attained).map_or(ideal, |next| worst(ideal, next));
-        let Raised { class_time, answer, demand_price, formulation, .. } = raised;
-        old = Some(formulation);
+        let next = cut(&levels, &reached, tried, attained).map_or(ideal, |next| worst(ideal, next));
+        let Reached { class_time, demand_price, .. } = reached;
         let bound = ideal;
         let found = Parametric { class_time, value, bound, demands, answer, demand_price, formulation: None };
         let best = match &mut best {
@@ -344,9 +345,25 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
     Ok(Parametric { formulation: old, ..found })
 }
 
+/// The level of demands raised, by a program only where one must be written; `old` is made one of it.
+fn tried_at(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    demands: &[Demand],
+    old: &mut Option<Formulation>,
+) -> Result<(Reached, Option<Answer>), SolvingError> {
+    if let Some(reached) = sharing::raise(solving, master, demands) {
+        return Ok((reached, None));
+    }
+    let Raised { class_time, bound, demand_price, answer, formulation, .. } =
+        raise(solving, master, demands, old.take())?;
+    *old = Some(formulation);
+    Ok((Reached { class_time, bound, demand_price }, Some(answer)))
+}
+
 /// The level at which what the duals ask for equals what they bound, by bisection between a level no allocation
 /// betters and an attained one; nothing if the duals do not exclude the level tried.
-fn cut(levels: &Levels, raised: &Raised, tried: f64, attained: f64) -> Option<f64> {
+fn cut(levels: &Levels, raised: &Reached, tried: f64, attained: f64) -> Option<f64> {
     let asks_too_much = |level: f64| {
         let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);
         priced.map(|(member, price)| price * levels.required(member, level).value).sum::<f64>() > raised.bound

@@ -14,6 +14,7 @@ mod policy;
 mod pricing;
 mod promises;
 mod reduce;
+mod sharing;
 mod solve;
 mod solving;
 mod worth;

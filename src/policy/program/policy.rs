@@ -95,7 +95,7 @@ pub struct ProgramPolicy {
     pub(super) pricing: PricingLimits,
     /// Is the analytic centre over jobs found over classes of them?
     pub(super) centred: bool,
-    solving: Solving,
+    pub(super) solving: Solving,
     isolated_time: Option<IsolatedTime>,
 }
 
@@ -194,7 +194,7 @@ impl ProgramPolicy {
         }
     }
 
-    fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Solved, Decision), PolicyError> {
+    pub(super) fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Solved, Decision), PolicyError> {
         self.check_data(problem)?;
         self.solving.begin(self.options.objective.route().name());
         let isolated_elapsed = self
@@ -481,7 +481,7 @@ impl Policy for ProgramPolicy {
             return Ok(Explanation::of_shares(problem, decision, "there are no jobs".to_owned()));
         }
         let state = self.state();
-        let (reduced, solved, decision) = self.solve(problem)?;
+        let (reduced, solved, decision) = self.solve_to_explain(problem)?;
         self.restore(&state)?;
         let bound = self.options.objective.bind(&reduced.instance);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;

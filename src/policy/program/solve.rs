@@ -5,6 +5,7 @@ use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::levels::{self, Fixing, Raised};
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
+use crate::policy::program::sharing;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
 use crate::solver::{Pair, SolveError};
@@ -24,8 +25,8 @@ pub(super) struct Solved {
     pub(super) reached: Option<f64>,
     /// The program whose duals explain the optimum, with its answer.
     pub(super) explaining: Explaining,
-    /// That answer.
-    pub(super) answer: Answer,
+    /// That answer; none if no program was written.
+    pub(super) answer: Option<Answer>,
     /// Change of the policy's objective per unit of the program's: 1 but on the parametric route.
     pub(super) price_factor: f64,
     /// Where water filling fixed each member, and by what.
@@ -41,6 +42,8 @@ pub(super) enum Explaining {
     Kept(Box<Formulation>),
     /// That of these demands.
     Demands(Vec<Demand>),
+    /// The objective's own, which was not needed.
+    Unwritten,
 }
 
 impl Explaining {
@@ -48,6 +51,7 @@ impl Explaining {
         match self {
             Self::Kept(formulation) => *formulation,
             Self::Demands(demands) => bound.with_demands(&demands),
+            Self::Unwritten => bound.formulate(),
         }
     }
 }
@@ -128,7 +132,7 @@ impl Task<'_, '_> {
             bound,
             reached,
             explaining: Explaining::Kept(Box::new(formulation)),
-            answer,
+            answer: Some(answer),
             price_factor,
             fixing: Some(filled.fixing),
             discounts: Vec::new(),
@@ -163,9 +167,14 @@ impl Task<'_, '_> {
                 let demands: Vec<Demand> =
                     (0..n).map(|member| Demand { slope: least(member), base: 0.0 }).collect();
                 let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
-                let mut old = found.formulation;
-                let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
-                self.refined(solving, held, part, &found.class_time)?
+                let slopes = || demands.iter().map(|demand| demand.slope).collect();
+                if let Some(refined) = sharing::refine(solving, self.master, slopes(), part) {
+                    refined
+                } else {
+                    let mut old = found.formulation;
+                    let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
+                    self.refined(solving, held, part, &found.class_time)?
+                }
             }
         };
         let level = found.value;
@@ -192,6 +201,9 @@ impl Task<'_, '_> {
     }
 
     fn direct(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
+        if let Some(solved) = self.shared(solving) {
+            return Ok(solved);
+        }
         // A level's column holds the optimum, so that the second program has the rows of the first.
         let same_rows = self.master.objective().inversion().is_some() && !self.master.is_priced();
         if same_rows && matches!(self.refine, Refine::Utilization) {
@@ -218,7 +230,7 @@ impl Task<'_, '_> {
             bound,
             reached: None,
             explaining: Explaining::Kept(Box::new(formulation)),
-            answer,
+            answer: Some(answer),
             price_factor: 1.0,
             fixing: None,
             discounts: Vec::new(),

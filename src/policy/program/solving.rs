@@ -3,9 +3,11 @@
 use thiserror::Error;
 
 use crate::policy::decision::SolveReport;
-use crate::program::Program;
+use crate::program::{Program, Sharing, Wanted};
 use crate::solver::centre::{BarrierWeights, Centre};
+use crate::solver::certificate::{Certificate, Shares};
 use crate::solver::registry;
+use crate::solver::structured;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
     Backend, Basis, BasisStatus, Limits, Pair, Solution, SolveError, Termination, WarmStart, solve_certified,
@@ -61,6 +63,8 @@ pub(super) struct Solving {
     report: SolveReport,
     /// Every program as it is solved, where someone wants them.
     recorded: Option<Vec<Program>>,
+    /// Is every program written, however large it is?
+    written: bool,
 }
 
 impl Solving {
@@ -75,6 +79,7 @@ impl Solving {
             pair: Pair::No,
             report: SolveReport::default(),
             recorded: None,
+            written: false,
         }
     }
 
@@ -126,6 +131,44 @@ impl Solving {
             basis.rows.resize(n_rows.max(basis.rows.len()), BasisStatus::Basic);
             self.grown = true;
         }
+    }
+
+    /// Writes every program from now on, or leaves it where it is not needed.
+    pub(super) fn write(&mut self, written: bool) {
+        self.written = written;
+    }
+
+    /// Are decisions of so many columns taken without programs, where they may?
+    pub(super) fn shares(&self, n_columns: usize) -> bool {
+        self.large.is_some() && self.recorded.is_none() && !self.written && n_columns >= COLUMNS_LARGE
+    }
+
+    /// What members share, without a program; the answer is certified. Nothing if prices do not settle, which is no
+    /// fallback.
+    pub(super) fn share(
+        &mut self,
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        n_columns: usize,
+    ) -> Option<(Shares, Certificate)> {
+        let clock = Stopwatch::start();
+        let shares = structured::share(sharing, wanted, &self.limits);
+        self.report.seconds.solve += clock.elapsed().as_secs_f64();
+        let shares = shares?;
+        let clock = Stopwatch::start();
+        let certificate = Certificate::of_shares(sharing, wanted, &shares);
+        self.report.seconds.certify += clock.elapsed().as_secs_f64();
+        if !certificate.optimal {
+            return None;
+        }
+        // (of the program that would have been written)
+        let (n, size) = (sharing.instance().n_members(), &mut self.report.size);
+        (size.columns, size.rows) = (n_columns + 1, 2 * n + sharing.instance().n_types());
+        size.terms = 3 * n_columns + n;
+        self.report.solves += 1;
+        self.report.iterations += u64::from(shares.asked);
+        "structured".clone_into(&mut self.report.backend);
+        Some((shares, certificate))
     }
 
     /// Says that the next program is one of a pair.

@@ -69,6 +69,7 @@ mod sift;
 mod reply;
 mod master;
 mod prices;
+mod crowd;
 mod recover;
 
 use crate::program::{Program, Range};
@@ -76,6 +77,7 @@ use crate::solver::backend::{Backend, Feature, Limits, Pair, Solution, SolveErro
 use crate::solver::certificate::dual_bound;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::timing::Stopwatch;
+pub use crowd::share;
 use interior::{End, Interior};
 use linking::Linking;
 use scale::{Frame, Scaled};
@@ -271,3 +273,5 @@ fn is_ray(program: &Program, columns: &[f64]) -> bool {
 mod sift_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod crowd_tests;

@@ -64,7 +64,7 @@ enum Level {
 
 /// Where prices are looked for.
 #[derive(Clone, Debug)]
-struct Start {
+pub(super) struct Start {
     price: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
@@ -72,34 +72,47 @@ struct Start {
 }
 
 /// Blocks whose prices are looked for.
-struct Stage<'a> {
-    tiles: &'a [Tile],
+pub(super) struct Stage<'a> {
+    /// What they do at a place; none if one of them can do nothing there.
+    pub(super) ask: &'a mut dyn FnMut(&Place) -> Option<Replies>,
     /// Of the shared rows, their part: [L]
-    room: Vec<f64>,
-    groups: usize,
-    start: &'a Start,
+    pub(super) room: Vec<f64>,
+    pub(super) groups: usize,
+    pub(super) start: &'a Start,
     /// Where to stop, relative.
-    gap: f64,
+    pub(super) gap: f64,
+    /// Is the time up?
+    pub(super) late: &'a dyn Fn() -> bool,
 }
 
 /// The end of a search.
-struct Found {
+pub(super) struct Found {
     /// The prices and the level that proved the bound.
-    at: Place,
+    pub(super) at: Place,
     /// What a unit of the level costs there; none if one block alone holds it, whatever the prices.
-    slope: Option<f64>,
+    pub(super) slope: Option<f64>,
     /// The level of the mixture.
-    level: Vec<f64>,
+    pub(super) level: Vec<f64>,
     /// What was asked, and what part of each group's reply is in the mixture.
-    mixture: Vec<(Place, Vec<f64>)>,
-    asked: u32,
+    pub(super) mixture: Vec<(Place, Vec<f64>)>,
+    pub(super) asked: u32,
 }
 
 impl Found {
     /// Do prices matter? Not where one block alone holds the level.
-    fn has_prices(&self) -> bool {
+    pub(super) fn has_prices(&self) -> bool {
         self.slope.is_some()
     }
+}
+
+/// How many groups so many chunks of blocks make.
+pub(super) fn groups(n_chunks: usize) -> usize {
+    (n_chunks / GROUP_CHUNKS_MIN).clamp(1, GROUPS)
+}
+
+/// The gap to which the prices of a sample of so many blocks are worth finding.
+pub(super) fn sample_gap(size: usize) -> f64 {
+    SAMPLE_GAP / size as f64
 }
 
 /// What is common to all stages.
@@ -129,10 +142,10 @@ pub(super) fn search(
     let mut start = Start::anywhere(&linking.bounds);
     for sample in samples(tiles, n_blocks, sizes.sample_max).iter().rev() {
         let size = count(sample) as f64;
-        let found = search.stage(sample, size / n_blocks as f64, &start, SAMPLE_GAP / size);
+        let found = search.stage(sample, size / n_blocks as f64, &start, sample_gap(count(sample)));
         // a sample in which shared rows are not scarce says nothing of prices
         if let Some(found) = found.filter(Found::has_prices) {
-            start = Start::near(&found, (OFF / size.sqrt()).min(OFF_MAX));
+            start = Start::near(&found, count(sample));
         }
     }
     let found = search.stage(tiles, 1.0, &start, limits.tolerance * GAP)?;
@@ -168,15 +181,16 @@ fn level(tiles: &[Tile], linking: &Linking) -> Option<Level> {
 
 impl Start {
     /// Where to look if nothing is known of prices.
-    fn anywhere(room: &[f64]) -> Self {
+    pub(super) fn anywhere(room: &[f64]) -> Self {
         let n = room.len() as f64;
         let price: Vec<f64> = room.iter().map(|bound| 1.0 / (bound * n)).collect();
         let high = price.iter().map(|price| price * WIDE * n).collect();
         Self { low: vec![0.0; price.len()], price, high, level: None }
     }
 
-    /// Prices about those found, which may be off by a part of themselves.
-    fn near(found: &Found, off: f64) -> Self {
+    /// Prices about those of a sample of this size, which may be off by a part of themselves.
+    pub(super) fn near(found: &Found, size: usize) -> Self {
+        let off = (OFF / (size as f64).sqrt()).min(OFF_MAX);
         let price = found.at.price.clone();
         let most = price.iter().fold(1e-12_f64, |most, price| most.max(*price));
         let by = |price: &f64| off * (price + PRICE_MIN * most);
@@ -190,101 +204,15 @@ impl Search<'_> {
     /// The best prices and mixture of some blocks, a `part` of all.
     fn stage(&self, tiles: &[Tile], part: f64, start: &Start, gap: f64) -> Option<Found> {
         let room = self.linking.bounds.iter().map(|bound| part * bound).collect();
-        let n_chunks: usize = tiles.iter().map(|tile| tile.n_chunks).sum();
-        let groups = (n_chunks / GROUP_CHUNKS_MIN).clamp(1, GROUPS);
-        let stage = Stage { tiles, room, groups, start, gap };
-        match &self.level {
-            Level::Held(level) => self.hold(&stage, level, self.unit * part),
-            Level::Raised(most) => self.raise(&stage, *most),
-        }
-    }
-
-    fn is_late(&self) -> bool {
-        self.limits.time.is_some_and(|time| self.clock.elapsed() > time)
-    }
-
-    /// The least cost at a level that stays what it is; costs below `unit` are judged absolutely.
-    fn hold(&self, stage: &Stage<'_>, level: &[f64], unit: f64) -> Option<Found> {
-        let Stage { tiles, room, groups, start, gap } = stage;
-        let mut master = Master::new(room.clone(), *groups, false, start.low.clone(), start.high.clone());
-        let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
-        let mut bound = (f64::NEG_INFINITY, 0);
-        let (mut wider, mut before) = (WIDER, Vec::new());
-        for round in 0..ASKED_MAX {
-            if self.is_late() {
-                return None;
-            }
-            let replies = Replies::of(tiles, &asked[round], *groups, &mut before)?;
-            let price = &asked[round].price;
-            let proven = replies.value(price) - worth(price, room);
-            if proven > bound.0 {
-                bound = (proven, round);
-            }
-            master.add(&replies);
-            let mixture = master.solve()?;
-            let met = mixture.objective - bound.0 <= gap * bound.0.abs().max(unit);
-            let held_back = master.widen(wider);
-            wider *= if held_back { WIDER_STILL } else { 1.0 };
-            if !held_back && met {
-                let at = asked[bound.1].clone();
-                return Some(found(&master, asked, at, (level.to_vec(), Some(0.0))));
-            }
-            asked.push(Place::exactly(mixture.price, level.to_vec()));
-        }
-        None
-    }
-
-    /// The highest level at which blocks fit, `most` being the highest at which each fits by itself.
-    fn raise(&self, stage: &Stage<'_>, most: f64) -> Option<Found> {
-        let Stage { tiles, room, groups, start, gap } = stage;
-        let unit = worth(&start.price, room).recip();
-        let scaled = |prices: &[f64]| -> Vec<f64> { prices.iter().map(|price| price * unit).collect() };
-        let mut master = Master::new(room.clone(), *groups, true, scaled(&start.low), scaled(&start.high));
+        let groups = groups(tiles.iter().map(|tile| tile.n_chunks).sum());
         let mut before = Vec::new();
-        let mut ask = |price: Vec<f64>, level: f64| {
-            let place = Place::exactly(price, vec![level]);
-            Replies::of(tiles, &place, *groups, &mut before).map(|replies| (place, replies))
-        };
-        // what no level exceeds, going by what is asked for costs and how much more it would for more
-        let bound = |place: &Place, replies: &Replies| {
-            place.level[0] + (worth(&place.price, room) - replies.value(&place.price)) / replies.slope
-        };
-        let highest = most * (1.0 - BELOW);
-        let mut level = start.level.unwrap_or(highest).min(highest);
-        let (mut place, mut replies) = ask(scaled(&start.price), level)?;
-        let first = bound(&place, &replies);
-        if first > level && level < highest {
-            level = first.min(highest);
-            (place, replies) = ask(place.price, level)?;
+        let mut ask = |place: &Place| Replies::of(tiles, place, groups, &mut before);
+        let late = || self.limits.time.is_some_and(|time| self.clock.elapsed() > time);
+        let mut stage = Stage { ask: &mut ask, room, groups, start, gap, late: &late };
+        match &self.level {
+            Level::Held(level) => stage.hold(level, self.unit * part),
+            Level::Raised(most) => stage.raise(*most),
         }
-        let mut best = (f64::INFINITY, place.clone(), replies.slope);
-        let mut asked = Vec::new();
-        let mut wider = WIDER;
-        for _ in 0..ASKED_MAX {
-            let proven = bound(&place, &replies);
-            if proven < best.0 {
-                best = (proven, place.clone(), replies.slope);
-            }
-            master.add(&replies);
-            asked.push(place);
-            let lower = best.0.min(level);
-            if self.is_late() || lower.is_nan() || lower <= 0.0 {
-                return None;
-            }
-            master.scale(lower / level);
-            level = lower;
-            let mixture = master.solve()?;
-            let held_back = master.widen(wider);
-            wider *= if held_back { WIDER_STILL } else { 1.0 };
-            let alone = level >= highest && mixture.objective <= 1.0;
-            if !held_back && (alone || mixture.objective <= 1.0 + gap) {
-                let level = level / mixture.objective.max(1.0);
-                let (_, at, slope) = best;
-                return Some(found(&master, asked, at, (vec![level], (!alone).then_some(slope))));
-            }
-            (place, replies) = ask(mixture.price, level)?;
-        }
-        None
     }
 
     /// Puts all blocks where the mixture has them.
@@ -319,6 +247,91 @@ impl Search<'_> {
             *dual = 0.0;
         }
         unit.is_finite().then_some((linking, found.asked))
+    }
+}
+
+impl Stage<'_> {
+    /// The least cost at a level that stays what it is; costs below `unit` are judged absolutely.
+    pub(super) fn hold(&mut self, level: &[f64], unit: f64) -> Option<Found> {
+        let Stage { ask, room, groups, start, gap, late } = self;
+        let mut master = Master::new(room.clone(), *groups, false, start.low.clone(), start.high.clone());
+        let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
+        let mut bound = (f64::NEG_INFINITY, 0);
+        let mut wider = WIDER;
+        for round in 0..ASKED_MAX {
+            if late() {
+                return None;
+            }
+            let replies = ask(&asked[round])?;
+            let price = &asked[round].price;
+            let proven = replies.value(price) - worth(price, room);
+            if proven > bound.0 {
+                bound = (proven, round);
+            }
+            master.add(&replies);
+            let mixture = master.solve()?;
+            let met = mixture.objective - bound.0 <= *gap * bound.0.abs().max(unit);
+            let held_back = master.widen(wider);
+            wider *= if held_back { WIDER_STILL } else { 1.0 };
+            if !held_back && met {
+                let at = asked[bound.1].clone();
+                return Some(found(&master, asked, at, (level.to_vec(), Some(0.0))));
+            }
+            asked.push(Place::exactly(mixture.price, level.to_vec()));
+        }
+        None
+    }
+
+    /// The highest level at which blocks fit, `most` being the highest at which each fits by itself.
+    pub(super) fn raise(&mut self, most: f64) -> Option<Found> {
+        let Stage { ask, room, groups, start, gap, late } = self;
+        let unit = worth(&start.price, room).recip();
+        let scaled = |prices: &[f64]| -> Vec<f64> { prices.iter().map(|price| price * unit).collect() };
+        let mut master = Master::new(room.clone(), *groups, true, scaled(&start.low), scaled(&start.high));
+        let mut ask = |price: Vec<f64>, level: f64| {
+            let place = Place::exactly(price, vec![level]);
+            ask(&place).map(|replies| (place, replies))
+        };
+        // what no level exceeds, going by what is asked for costs and how much more it would for more
+        let bound = |place: &Place, replies: &Replies| {
+            place.level[0] + (worth(&place.price, room) - replies.value(&place.price)) / replies.slope
+        };
+        let highest = most * (1.0 - BELOW);
+        let mut level = start.level.unwrap_or(highest).min(highest);
+        let (mut place, mut replies) = ask(scaled(&start.price), level)?;
+        let first = bound(&place, &replies);
+        if first > level && level < highest {
+            level = first.min(highest);
+            (place, replies) = ask(place.price, level)?;
+        }
+        let mut best = (f64::INFINITY, place.clone(), replies.slope);
+        let mut asked = Vec::new();
+        let mut wider = WIDER;
+        for _ in 0..ASKED_MAX {
+            let proven = bound(&place, &replies);
+            if proven < best.0 {
+                best = (proven, place.clone(), replies.slope);
+            }
+            master.add(&replies);
+            asked.push(place);
+            let lower = best.0.min(level);
+            if late() || lower.is_nan() || lower <= 0.0 {
+                return None;
+            }
+            master.scale(lower / level);
+            level = lower;
+            let mixture = master.solve()?;
+            let held_back = master.widen(wider);
+            wider *= if held_back { WIDER_STILL } else { 1.0 };
+            let alone = level >= highest && mixture.objective <= 1.0;
+            if !held_back && (alone || mixture.objective <= 1.0 + *gap) {
+                let level = level / mixture.objective.max(1.0);
+                let (_, at, slope) = best;
+                return Some(found(&master, asked, at, (vec![level], (!alone).then_some(slope))));
+            }
+            (place, replies) = ask(mixture.price, level)?;
+        }
+        None
     }
 }
 

@@ -1,0 +1,229 @@
+//! Many members alone, none like another: levels raised and held without a program being written (see
+//! [`sharing`](crate::program::sharing)).
+
+use crate::policy::decision::{Decision, Policy, PolicyError};
+use crate::policy::program::master::Master;
+use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::reduce::Reduced;
+use crate::policy::program::solve::{Explaining, Solved, Task};
+use crate::policy::program::solving::Solving;
+use crate::problem::Problem;
+use crate::program::{BoundObjective, Demand, HOLD_SLACK, LevelForm, Route, Sense, Wanted};
+use crate::solver::certificate::{Certificate, Shares};
+
+/// The level of some demands, raised.
+#[derive(Debug)]
+pub(super) struct Reached {
+    /// Class time of the columns: [columns].
+    pub(super) class_time: Vec<f64>,
+    /// What no allocation can exceed.
+    pub(super) bound: f64,
+    /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
+    pub(super) demand_price: Vec<f64>,
+}
+
+/// Class time of the columns: [columns].
+fn class_time(bound: &BoundObjective<'_>, shares: &Shares) -> Vec<f64> {
+    let k = bound.instance().n_types();
+    bound.columns().iter().map(|column| shares.time[column.combination * k + column.worker_type]).collect()
+}
+
+fn solve(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    demand: Vec<f64>,
+    wanted: Wanted<'_>,
+) -> Option<(Shares, Certificate)> {
+    if master.is_priced() {
+        return None;
+    }
+    let bound = master.bound();
+    let sharing = bound.sharing(demand)?;
+    solving.share(&sharing, wanted, bound.columns().len())
+}
+
+/// Raises the level of demands, if they are many and nothing else is asked.
+pub(super) fn raise(solving: &mut Solving, master: &Master<'_>, demands: &[Demand]) -> Option<Reached> {
+    if !solving.shares(master.bound().columns().len()) || demands.iter().any(|demand| demand.base != 0.0) {
+        return None;
+    }
+    let demand = demands.iter().map(|demand| demand.slope).collect();
+    let (shares, certificate) = solve(solving, master, demand, Wanted::Level)?;
+    Some(Reached {
+        class_time: class_time(&master.bound(), &shares),
+        bound: certificate.bound,
+        demand_price: shares.leaf_price,
+    })
+}
+
+/// Holds a level of demands and uses the workers best.
+pub(super) fn refine(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    demand: Vec<f64>,
+    level: f64,
+) -> Option<Vec<f64>> {
+    if !solving.shares(master.bound().columns().len()) {
+        return None;
+    }
+    let reduced = master.reduced();
+    let normal = reduced.instance.multiplicity.iter().zip(&reduced.equal_share);
+    let worth: Vec<f64> = normal.map(|(jobs, equal_share)| jobs / equal_share).collect();
+    let level = level - HOLD_SLACK * level.abs();
+    let (shares, _) = solve(solving, master, demand, Wanted::Worth { level, worth: &worth })?;
+    Some(class_time(&master.bound(), &shares))
+}
+
+impl Task<'_, '_> {
+    /// The optimum of a level that is a column, or its inverse is, refined; nothing where a program must be written.
+    pub(super) fn shared(&self, solving: &mut Solving) -> Option<Solved> {
+        let objective = self.master.objective();
+        let form = objective.inversion()?.form();
+        let inverse = objective.is_by_inverse();
+        let raised = form == LevelForm::Affine && objective.sense() == Sense::Maximize;
+        let fits = objective.route() == Route::Linear && (raised || inverse);
+        if !fits || self.refine != Refine::Utilization || !solving.shares(self.master.bound().columns().len())
+        {
+            return None;
+        }
+        let levels = self.master.bound().levels_kept()?;
+        let mut demand = Vec::with_capacity(self.master.reduced().instance.n_members());
+        for member in 0..demand.capacity() {
+            match levels.coefficients(member)? {
+                (0.0, slope) => demand.push(slope),
+                _ => return None,
+            }
+        }
+        let (shares, certificate) = solve(solving, self.master, demand.clone(), Wanted::Level)?;
+        let bound = if inverse { certificate.bound.recip() } else { certificate.bound };
+        let level = shares.level;
+        drop(shares);
+        Some(Solved {
+            class_time: refine(solving, self.master, demand, level)?,
+            bound,
+            reached: None,
+            explaining: Explaining::Unwritten,
+            answer: None,
+            price_factor: 1.0,
+            fixing: None,
+            discounts: Vec::new(),
+        })
+    }
+}
+
+impl ProgramPolicy {
+    /// Solves, and where that took no program, writes one for what explains the decision, which stands.
+    pub(super) fn solve_to_explain(
+        &mut self,
+        problem: &Problem,
+    ) -> Result<(Reduced, Solved, Decision), PolicyError> {
+        let state = self.state();
+        let (reduced, solved, decision) = self.solve(problem)?;
+        if solved.answer.is_some() {
+            return Ok((reduced, solved, decision));
+        }
+        self.restore(&state)?;
+        self.solving.write(true);
+        let written = self.solve(problem);
+        self.solving.write(false);
+        written.map(|(reduced, solved, _)| (reduced, solved, decision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::index::{Id, JobId};
+    use crate::policy::program::{ProgramOptions, ProgramPolicy, Refine};
+    use crate::policy::{Decision, Policy, ThroughputView};
+    use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+    use crate::program::expression::Vocabulary;
+    use crate::program::{Objective, ObjectiveText, Sense};
+    use crate::solver::{Limits, registry};
+    use crate::units::{Seconds, Steps};
+
+    /// 900 jobs on three types, no two alike.
+    fn problem() -> Problem {
+        let cluster = crate::Cluster::try_new([("a", 200), ("b", 150), ("c", 90)]).unwrap();
+        let mut builder = ProblemBuilder::new(Arc::new(cluster));
+        // multiples of the golden ratio are spread evenly
+        let mut at = 0.0;
+        let mut draw = || {
+            at += 0.618_033_988_749_894_9_f64;
+            at.fract()
+        };
+        for index in 0..900 {
+            let job = ActiveJob {
+                scale_factor: [1, 1, 2, 4][index % 4],
+                weight: 1.0 + draw(),
+                steps_remaining: Steps::new(1e5 * (0.1 + draw())),
+                elapsed: Seconds::new(1e4 * draw()),
+                isolated_elapsed: Seconds::new(5e3 * draw()),
+                ..ActiveJob::new(JobId::from_index(index))
+            };
+            let speed = 1.0 + 9.0 * draw();
+            builder.job(job, &[speed, speed * draw(), speed * draw().powi(3)]);
+        }
+        builder.build().unwrap()
+    }
+
+    fn policy(sense: Sense, text: &str) -> ProgramPolicy {
+        let objective = Objective::check(&ObjectiveText::new(sense, text), Vocabulary::default()).unwrap();
+        ProgramPolicy::try_new(ProgramOptions {
+            name: "tested".to_owned(),
+            objective,
+            view: ThroughputView::Measured,
+            pairs: false,
+            refine: Refine::Utilization,
+            hierarchical: false,
+            discounted: false,
+            behaviour: crate::policy::heuristic::Behaviour::Corrected,
+            backend: None,
+        })
+        .unwrap()
+    }
+
+    /// What refining makes the most of.
+    fn worth(problem: &Problem, decision: &Decision) -> f64 {
+        let got = decision.allocation.effective_throughput();
+        let worth = |(index, got): (_, &f64)| {
+            got / crate::policy::view::equal_share(problem, problem.throughput().row(index))
+        };
+        got.enumerate().map(worth).sum()
+    }
+
+    #[test]
+    fn decisions_without_a_program_are_as_good_as_those_of_one() {
+        let problem = problem();
+        for (sense, text) in [
+            (Sense::Maximize, "min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))"),
+            (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)"),
+            (
+                Sense::Minimize,
+                "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))",
+            ),
+        ] {
+            let mut policy = policy(sense, text);
+            let explained = policy.explain(&problem).unwrap();
+            assert!(
+                explained.program.is_some() && explained.types.iter().all(|kind| kind.one_more.is_some())
+            );
+            let decision = policy.allocate(&problem).unwrap();
+            assert_eq!(
+                explained.decision.allocation, decision.allocation,
+                "an explanation is of the decision"
+            );
+            let other = || registry::backend("structured").unwrap();
+            policy.solve_by(vec![other()], vec![other()], Limits::default());
+            let written = policy.allocate(&problem).unwrap();
+            let values = [&decision, &written].map(|of| of.objective.clone().unwrap());
+            assert!(values.iter().all(|objective| objective.optimal), "{values:?}");
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-8 * a.abs();
+            assert!(near(values[0].value, values[1].value), "{text}: {values:?}");
+            let worths = [&decision, &written].map(|of| worth(&problem, of));
+            assert!(near(worths[0], worths[1]), "{text}: {worths:?}");
+            assert!(decision.solve.unwrap().fallbacks.is_empty());
+        }
+    }
+}

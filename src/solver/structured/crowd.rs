@@ -1,0 +1,422 @@
+//! Prices of worker types where every block is one member alone, its time and its demand: no program is written.
+//!
+//! At prices of worker types and a level, a member has a cost q`[j]` for all of its time on type j and needs the leaf r.
+//! What is cheapest, or best, is a vertex: one type for as long as it takes or for all of its time, or two types that
+//! take all of it. There are few, and eight members try them side by side. The search for prices is the one of
+//! [`prices`](super::prices).
+
+use crate::program::sharing::{Sharing, Wanted};
+use crate::solver::backend::Limits;
+use crate::solver::certificate::Shares;
+use crate::solver::structured::lane::{LANES, Lane};
+use crate::solver::structured::prices::{Found, Stage, Start, groups, sample_gap};
+use crate::solver::structured::reply::Replies;
+use crate::solver::structured::vertex::Place;
+use crate::solver::timing::Stopwatch;
+
+/// A time may be over or below by this much of all of it.
+const FEASIBLE: f64 = 1e-13;
+/// Speeds that differ by less than this part of them are the same.
+const SAME: f64 = 1e-12;
+/// Prices of a sample of no more members than this are looked for anywhere.
+const SAMPLE_MAX: usize = 384;
+/// How much larger than a sample the next one is.
+const SAMPLE_GROWTH: usize = 8;
+/// The gap at the end, in tolerances.
+const GAP: f64 = 0.1;
+/// An objective below this part of what all members could have is judged absolutely.
+const UNIT: f64 = 1e-9;
+
+/// Members, eight abreast.
+#[derive(Debug)]
+struct Crowd<const K: usize> {
+    /// 0 where a member cannot run: [chunks]
+    speed: Vec<[Lane; K]>,
+    /// Of a unit of the level: [chunks]
+    demand: Vec<Lane>,
+    /// Workers of all jobs: [chunks]
+    workers: Vec<Lane>,
+    /// Of a unit of leaf; [chunks], or empty if only the level counts.
+    worth: Vec<Lane>,
+    n: usize,
+    /// 1 / capacity
+    per_worker: [f64; K],
+}
+
+/// The best vertices of eight members.
+#[derive(Clone, Copy, Debug)]
+struct Best<const K: usize> {
+    value: Lane,
+    /// Parts of time on each type.
+    part: [Lane; K],
+    /// What a unit of leaf costs there.
+    leaf: Lane,
+}
+
+/// Solves without writing the program; nothing if there are too many worker types, or prices do not settle.
+pub fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Option<Shares> {
+    match sharing.instance().n_types() {
+        1 => Crowd::<1>::share(sharing, wanted, limits),
+        2 => Crowd::<2>::share(sharing, wanted, limits),
+        3 => Crowd::<3>::share(sharing, wanted, limits),
+        4 => Crowd::<4>::share(sharing, wanted, limits),
+        5 => Crowd::<5>::share(sharing, wanted, limits),
+        6 => Crowd::<6>::share(sharing, wanted, limits),
+        7 => Crowd::<7>::share(sharing, wanted, limits),
+        8 => Crowd::<8>::share(sharing, wanted, limits),
+        _ => None,
+    }
+}
+
+impl<const K: usize> Best<K> {
+    const NONE: Self = Self { value: Lane([f64::INFINITY; LANES]), part: [Lane::ZERO; K], leaf: Lane::ZERO };
+
+    /// One type for as long as the leaf takes.
+    #[inline]
+    fn for_leaf(&mut self, j: usize, speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
+        for i in 0..LANES {
+            let inverse = 1.0 / speed[j].0[i];
+            let x = asked.0[i] * inverse;
+            let value = cost[j].0[i] * x;
+            let fits = if speed[j].0[i] > 0.0 { x } else { f64::INFINITY };
+            let value = if fits <= 1.0 + FEASIBLE { value } else { f64::INFINITY };
+            let taken = value < self.value.0[i];
+            self.leaf.0[i] = if taken { cost[j].0[i] * inverse } else { self.leaf.0[i] };
+            self.value.0[i] = if taken { value } else { self.value.0[i] };
+            for (other, part) in self.part.iter_mut().enumerate() {
+                let own = if other == j { x } else { 0.0 };
+                part.0[i] = if taken { own } else { part.0[i] };
+            }
+        }
+    }
+
+    /// One type for all of the time.
+    #[inline]
+    fn always(&mut self, j: usize, speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
+        for i in 0..LANES {
+            let fits = if speed[j].0[i] > 0.0 { speed[j].0[i] } else { -1.0 };
+            let value = if fits >= asked.0[i] { cost[j].0[i] } else { f64::INFINITY };
+            let taken = value < self.value.0[i];
+            self.leaf.0[i] = if taken { 0.0 } else { self.leaf.0[i] };
+            self.value.0[i] = if taken { value } else { self.value.0[i] };
+            for (other, part) in self.part.iter_mut().enumerate() {
+                let own = if other == j { 1.0 } else { 0.0 };
+                part.0[i] = if taken { own } else { part.0[i] };
+            }
+        }
+    }
+
+    /// Two types that take all of the time.
+    #[inline]
+    fn between(&mut self, (j, l): (usize, usize), speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
+        for i in 0..LANES {
+            let (one, other) = (speed[j].0[i], speed[l].0[i]);
+            let (inverse, gap) = (1.0 / (one - other), (one - other).abs());
+            let x = (asked.0[i] - other) * inverse;
+            let y = (one - asked.0[i]) * inverse;
+            let value = cost[j].0[i] * x + cost[l].0[i] * y;
+            let least = if x < y { x } else { y };
+            let slowest = if one < other { one } else { other };
+            let least = if slowest > 0.0 { least } else { -1.0 };
+            let least = if gap > SAME * (one + other) { least } else { -1.0 };
+            let value = if least >= -FEASIBLE { value } else { f64::INFINITY };
+            let taken = value < self.value.0[i];
+            let leaf = (cost[j].0[i] - cost[l].0[i]) * inverse;
+            self.leaf.0[i] = if taken { leaf } else { self.leaf.0[i] };
+            self.value.0[i] = if taken { value } else { self.value.0[i] };
+            for (at, part) in self.part.iter_mut().enumerate() {
+                let own = if at == j {
+                    x
+                } else if at == l {
+                    y
+                } else {
+                    0.0
+                };
+                part.0[i] = if taken { own } else { part.0[i] };
+            }
+        }
+    }
+}
+
+/// The prices of leaf and time that prove the most of eight members, given a price of leaf.
+#[derive(Clone, Copy, Debug)]
+struct Proof {
+    value: Lane,
+    leaf: Lane,
+    time: Lane,
+}
+
+impl Proof {
+    /// Tries a price of leaf, with the least price of time that goes with it.
+    #[inline]
+    fn attempt<const K: usize>(&mut self, leaf: Lane, speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
+        for i in 0..LANES {
+            let mut time = 0.0;
+            for j in 0..K {
+                let gain = leaf.0[i] * speed[j].0[i] - cost[j].0[i];
+                let gain = if speed[j].0[i] > 0.0 { gain } else { 0.0 };
+                time = if gain > time { gain } else { time };
+            }
+            let value = leaf.0[i] * asked.0[i] - time;
+            let value = if leaf.0[i] >= 0.0 { value } else { f64::NEG_INFINITY };
+            let taken = value > self.value.0[i];
+            self.leaf.0[i] = if taken { leaf.0[i] } else { self.leaf.0[i] };
+            self.time.0[i] = if taken { time } else { self.time.0[i] };
+            self.value.0[i] = if taken { value } else { self.value.0[i] };
+        }
+    }
+}
+
+impl<const K: usize> Crowd<K> {
+    fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Option<Shares> {
+        let n = sharing.instance().n_members();
+        let limit = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
+        if !(limit > 0.0 && limit.is_finite()) {
+            return None;
+        }
+        let unit = Self::unit(sharing, wanted);
+        let crowd = Self::of(sharing, wanted, (limit, unit));
+        let room: Vec<f64> = sharing.instance().capacity.iter().map(|_| 1.0).collect();
+        let clock = Stopwatch::start();
+        let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let search = |crowd: &Self, part: f64, start: &Start, gap: f64| {
+            let groups = groups(crowd.demand.len());
+            let mut ask = |place: &Place| crowd.ask(place, groups);
+            let room = room.iter().map(|room| room * part).collect();
+            let mut stage = Stage { ask: &mut ask, room, groups, start, gap, late: &late };
+            match wanted {
+                Wanted::Level => stage.raise(1.0),
+                Wanted::Worth { level, .. } => stage.hold(&[level / limit], UNIT * part),
+            }
+        };
+        let mut start = Start::anywhere(&room);
+        let (mut step, mut steps) = (1, Vec::new());
+        while n / step > SAMPLE_MAX {
+            step *= SAMPLE_GROWTH.min((n / step).div_ceil(SAMPLE_MAX));
+            steps.push(step);
+        }
+        for step in steps.into_iter().rev() {
+            let sample = crowd.sample(step);
+            let found = search(&sample, sample.n as f64 / n as f64, &start, sample_gap(sample.n));
+            // a sample in which shared rows are not scarce says nothing of prices
+            if let Some(found) = found.filter(Found::has_prices) {
+                start = Start::near(&found, sample.n);
+            }
+        }
+        let found = search(&crowd, 1.0, &start, limits.tolerance * GAP)?;
+        Some(crowd.settled(sharing, wanted, &found, (limit, unit)))
+    }
+
+    /// What makes the most that all members can be worth together 1.
+    fn unit(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> f64 {
+        let Wanted::Worth { worth, .. } = wanted else { return 1.0 };
+        let fastest = |member: usize| sharing.instance().alone(member).iter().copied().fold(0.0, f64::max);
+        let most: f64 = worth.iter().enumerate().map(|(member, worth)| worth * fastest(member)).sum();
+        if most > 0.0 { 1.0 / most } else { 1.0 }
+    }
+
+    fn room_for(n: usize, per_worker: [f64; K], worth: bool) -> Self {
+        let chunks = n.div_ceil(LANES);
+        // what fills a chunk asks for nothing and takes nothing
+        let mut speed = vec![[Lane::ZERO; K]; chunks];
+        if let Some(last) = speed.last_mut() {
+            last[0] = Lane::ONE;
+        }
+        let lanes = || vec![Lane::ZERO; chunks];
+        let worth = if worth { lanes() } else { Vec::new() };
+        Self { speed, demand: lanes(), workers: lanes(), worth, n, per_worker }
+    }
+
+    fn of(sharing: &Sharing<'_>, wanted: Wanted<'_>, (limit, unit): (f64, f64)) -> Self {
+        let instance = sharing.instance();
+        let per_worker =
+            std::array::from_fn(
+                |j| {
+                    if instance.capacity[j] > 0.0 { 1.0 / instance.capacity[j] } else { 0.0 }
+                },
+            );
+        let of_worth = if let Wanted::Worth { worth, .. } = wanted { Some(worth) } else { None };
+        let mut crowd = Self::room_for(instance.n_members(), per_worker, of_worth.is_some());
+        for member in 0..crowd.n {
+            let (chunk, i) = (member / LANES, member % LANES);
+            let size = instance.scale_factor[member];
+            for (j, speed) in instance.alone(member).iter().enumerate() {
+                crowd.speed[chunk][j].0[i] = if sharing.runs(member, j) { *speed } else { 0.0 };
+            }
+            crowd.demand[chunk].0[i] = sharing.demand[member] * limit;
+            crowd.workers[chunk].0[i] = size * instance.multiplicity[member];
+            if let Some(worth) = of_worth {
+                crowd.worth[chunk].0[i] = worth[member] * unit;
+            }
+        }
+        crowd
+    }
+
+    /// Every so manieth member.
+    fn sample(&self, step: usize) -> Self {
+        let positions = (step / 2..self.n).step_by(step);
+        let mut sample = Self::room_for(positions.len(), self.per_worker, !self.worth.is_empty());
+        for (to, from) in positions.enumerate() {
+            let ((c, i), (d, o)) = ((to / LANES, to % LANES), (from / LANES, from % LANES));
+            for j in 0..K {
+                sample.speed[c][j].0[i] = self.speed[d][j].0[o];
+            }
+            sample.demand[c].0[i] = self.demand[d].0[o];
+            sample.workers[c].0[i] = self.workers[d].0[o];
+            if !self.worth.is_empty() {
+                sample.worth[c].0[i] = self.worth[d].0[o];
+            }
+        }
+        sample
+    }
+
+    /// What all of a chunk's time costs on each type.
+    #[inline]
+    fn costs(&self, chunk: usize, rent: &[f64; K]) -> [Lane; K] {
+        let rented = |j: usize| self.workers[chunk] * rent[j];
+        match self.worth.get(chunk) {
+            None => std::array::from_fn(rented),
+            Some(worth) => std::array::from_fn(|j| rented(j) - *worth * self.speed[chunk][j]),
+        }
+    }
+
+    #[inline]
+    fn rent(&self, place: &Place) -> [f64; K] {
+        std::array::from_fn(|j| place.price[j] * self.per_worker[j])
+    }
+
+    #[inline]
+    fn best(&self, chunk: usize, rent: &[f64; K], level: f64) -> Best<K> {
+        let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
+        let asked = self.demand[chunk] * level;
+        let mut best = Best::NONE;
+        for j in 0..K {
+            best.for_leaf(j, speed, cost, asked);
+        }
+        if !self.worth.is_empty() {
+            for j in 0..K {
+                best.always(j, speed, cost, asked);
+            }
+        }
+        for j in 0..K {
+            for l in j + 1..K {
+                best.between((j, l), speed, cost, asked);
+            }
+        }
+        best
+    }
+
+    /// What members do at a place; nothing if one of them cannot reach the level.
+    fn ask(&self, place: &Place, groups: usize) -> Option<Replies> {
+        let (rent, level) = (self.rent(place), place.level[0]);
+        let mut all = Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], slope: 0.0 };
+        for chunk in 0..self.demand.len() {
+            let best = self.best(chunk, &rent, level);
+            if best.value.largest() == f64::INFINITY {
+                return None;
+            }
+            let group = chunk % groups;
+            for (j, part) in best.part.iter().enumerate() {
+                all.usage[group * K + j] += (self.workers[chunk] * *part).sum() * self.per_worker[j];
+            }
+            if let Some(worth) = self.worth.get(chunk) {
+                let speeds = self.speed[chunk].iter().zip(&best.part);
+                let leaf = speeds.fold(Lane::ZERO, |sum, (speed, part)| sum + *speed * *part);
+                all.cost[group] -= (*worth * leaf).sum();
+            }
+            all.slope += (best.leaf * self.demand[chunk]).sum();
+        }
+        Some(all)
+    }
+
+    /// The prices that prove the most of a chunk.
+    #[inline]
+    fn proof(&self, chunk: usize, rent: &[f64; K], level: f64) -> Proof {
+        let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
+        let asked = self.demand[chunk] * level;
+        let mut proof = Proof { value: Lane::all(f64::NEG_INFINITY), leaf: Lane::ZERO, time: Lane::ZERO };
+        proof.attempt(Lane::ZERO, speed, cost, asked);
+        for j in 0..K {
+            proof.attempt(cost[j] / speed[j], speed, cost, asked);
+            for l in j + 1..K {
+                proof.attempt((cost[j] - cost[l]) / (speed[j] - speed[l]), speed, cost, asked);
+            }
+        }
+        proof
+    }
+
+    /// All members where the mixture has them, in their own units.
+    fn settled(
+        &self,
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        found: &Found,
+        (limit, unit): (f64, f64),
+    ) -> Shares {
+        let instance = sharing.instance();
+        let level = found.level.first().copied().unwrap_or_default();
+        let mut shares = Shares {
+            time: vec![0.0; self.n * K],
+            level: if let Wanted::Worth { level, .. } = wanted { level } else { level * limit },
+            worker_price: vec![0.0; K],
+            time_price: vec![0.0; self.n],
+            leaf_price: vec![0.0; self.n],
+            asked: found.asked,
+        };
+        for (place, weights) in &found.mixture {
+            self.mix(place, weights, &mut shares.time);
+        }
+        for (time, jobs) in shares.time.chunks_exact_mut(K).zip(&instance.multiplicity) {
+            for time in time {
+                *time = time.max(0.0) * jobs;
+            }
+        }
+        if found.has_prices() {
+            let rent = self.rent(&found.at);
+            shares.worker_price.copy_from_slice(&rent);
+            for chunk in 0..self.demand.len() {
+                let proof = self.proof(chunk, &rent, found.at.level[0]);
+                for (i, member) in (chunk * LANES..self.n.min((chunk + 1) * LANES)).enumerate() {
+                    shares.leaf_price[member] = proof.leaf.0[i];
+                    shares.time_price[member] = proof.time.0[i] / instance.multiplicity[member];
+                }
+            }
+        } else if let Some(holder) =
+            (0..self.n).min_by(|a, b| sharing.limit(*a).total_cmp(&sharing.limit(*b)))
+        {
+            // one member alone holds the level, whatever the others do
+            let fastest = sharing.limit(holder) * sharing.demand[holder];
+            shares.leaf_price[holder] = 1.0;
+            shares.time_price[holder] = fastest / instance.multiplicity[holder];
+        }
+        let factor = match wanted {
+            Wanted::Worth { .. } => 1.0 / unit,
+            Wanted::Level => {
+                let priced = shares.leaf_price.iter().zip(&sharing.demand);
+                1.0 / priced.map(|(price, demand)| price * demand).sum::<f64>()
+            }
+        };
+        let Shares { worker_price, time_price, leaf_price, .. } = &mut shares;
+        for price in worker_price.iter_mut().chain(time_price).chain(leaf_price) {
+            *price *= factor;
+        }
+        shares
+    }
+
+    /// Adds the parts of time that members take at a place, times the weight of their group.
+    fn mix(&self, place: &Place, weights: &[f64], time: &mut [f64]) {
+        let (rent, level) = (self.rent(place), place.level[0]);
+        for (chunk, time) in time.chunks_mut(K * LANES).enumerate() {
+            let weight = weights[chunk % weights.len()];
+            if weight == 0.0 {
+                continue;
+            }
+            let best = self.best(chunk, &rent, level);
+            for (i, time) in time.chunks_exact_mut(K).enumerate() {
+                for (time, part) in time.iter_mut().zip(&best.part) {
+                    *time += weight * part.0[i];
+                }
+            }
+        }
+    }
+}

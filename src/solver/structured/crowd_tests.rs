@@ -1,0 +1,199 @@
+//! What members share against the same program written out: its own certificate, and the other solvers.
+
+use super::crowd::share;
+use crate::program::expression::Vocabulary;
+use crate::program::sharing::{Sharing, Wanted};
+use crate::program::{Instance, Objective, ObjectiveText, Program, Range, Sense};
+use crate::solver::certificate::Shares;
+use crate::solver::{Certificate, Limits, Solution, Termination, registry};
+
+/// Numbers in [0, 1), the same for a seed on every machine (Knuth's MMIX constants).
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (0..n).rev().find(|at| self.next() * (*at as f64 + 1.0) < 1.0).unwrap_or(0)
+    }
+}
+
+/// What makes members hard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Distinct,
+    /// Speeds of 1 and 2 only.
+    Ties,
+    /// Some members do not run on some types, or need more workers than there are.
+    Zeros,
+    /// A type has no workers.
+    NoWorkers,
+    /// One member alone holds the level.
+    Alone,
+    /// Some ask for nothing.
+    Undemanding,
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Distinct, Kind::Ties, Kind::Zeros, Kind::NoWorkers, Kind::Alone, Kind::Undemanding];
+
+fn instance(kind: Kind, seed: u64) -> (Instance, Vec<f64>, Vec<f64>) {
+    let mut draws = Draws(seed * 8 + kind as u64);
+    (0..20).for_each(|_| _ = draws.next());
+    let (n, k) = (60 + draws.below(200), 1 + draws.below(4));
+    let mut instance = Instance::default();
+    let (mut demand, mut worth) = (Vec::new(), Vec::new());
+    for member in 0..n {
+        let own = 10.0_f64.powf(draws.next());
+        let speeds = (0..k).map(|j| match kind {
+            Kind::Ties => 1.0 + (draws.next() * 2.0).floor(),
+            Kind::Zeros if j > 0 && draws.next() < 0.4 => 0.0,
+            _ => own * 10.0_f64.powf(-draws.next()),
+        });
+        instance.throughput.extend(speeds.collect::<Vec<_>>());
+        instance.multiplicity.push(1.0 + (draws.next() * 3.0).floor());
+        instance.scale_factor.push([1.0, 2.0, 4.0][draws.below(3)]);
+        let asked = 0.1 + draws.next();
+        demand.push(match kind {
+            Kind::Alone if member == 7 => 1e4,
+            Kind::Undemanding if member % 3 == 0 => 0.0,
+            _ => asked,
+        });
+        worth.push(0.1 + draws.next());
+    }
+    let part = n as f64 / k as f64;
+    instance.capacity =
+        (0..k).map(|j| ((0.2 + draws.next()) * part + if j == 0 { 8.0 } else { 0.0 }).floor()).collect();
+    if kind == Kind::NoWorkers && k > 1 {
+        instance.capacity[1] = 0.0;
+    }
+    instance.worker_types = (0..k).map(|j| format!("type{j}")).collect();
+    (instance, demand, worth)
+}
+
+fn objective() -> Objective {
+    let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
+    Objective::check(&text, Vocabulary::default()).unwrap()
+}
+
+/// The program that says the same, term by term: columns of all members on all types, then the level.
+fn written(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> Program {
+    let instance = sharing.instance();
+    let (n, k) = (instance.n_members(), instance.n_types());
+    let mut program = Program::new(Sense::Maximize);
+    for member in 0..n {
+        for j in 0..k {
+            let worth = if let Wanted::Worth { worth, .. } = wanted { worth[member] } else { 0.0 };
+            let range = Range { lower: 0.0, upper: sharing.most(member, j) };
+            program.push_column(
+                range,
+                range,
+                worth * instance.alone(member)[j] / instance.multiplicity[member],
+            );
+        }
+    }
+    let limit = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
+    let (range, cost) = match wanted {
+        Wanted::Level => (Range { lower: 0.0, upper: limit }, 1.0),
+        Wanted::Worth { level, .. } => (Range::exactly(level), 0.0),
+    };
+    let level = program.push_column(range, range, cost);
+    for member in 0..n {
+        let jobs = instance.multiplicity[member];
+        program.push_row(Range::at_most(jobs), (0..k).map(|j| (member * k + j, 1.0)));
+        let leaf = instance.alone(member).iter().enumerate().map(|(j, speed)| (member * k + j, speed / jobs));
+        program.push_row(
+            Range::at_least(0.0),
+            leaf.chain([(level, -sharing.demand[member])]).collect::<Vec<_>>(),
+        );
+    }
+    for j in 0..k {
+        let used = (0..n).map(|member| (member * k + j, instance.scale_factor[member]));
+        program.push_row(Range::at_most(instance.capacity[j]), used.collect::<Vec<_>>());
+    }
+    program
+}
+
+/// Judges shares by their own certificate, as the program's answer, and by another solver's.
+fn judge(sharing: &Sharing<'_>, wanted: Wanted<'_>, shares: &Shares) {
+    let own = Certificate::of_shares(sharing, wanted, shares);
+    assert!(own.optimal && own.gap_relative < 1e-8, "{own:?}");
+    let program = written(sharing, wanted);
+    let prices = shares.time_price.iter().zip(&shares.leaf_price);
+    let mut row_duals: Vec<f64> = prices.flat_map(|(time, leaf)| [*time, -leaf]).collect();
+    row_duals.extend(&shares.worker_price);
+    let solution = Solution {
+        termination: Termination::Optimal,
+        columns: [&shares.time[..], &[shares.level]].concat(),
+        row_duals,
+        cone_duals: Vec::new(),
+        objective: f64::NAN,
+        iterations: 0,
+        basis: None,
+    };
+    let of_program = Certificate::of(&program, &solution);
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
+    assert!(
+        near(own.primal, of_program.primal) && near(own.bound, of_program.bound),
+        "{own:?} {of_program:?}"
+    );
+    assert!(of_program.optimal && of_program.violation_max < 1e-8, "{of_program:?}");
+    let mut other = registry::backend("clarabel").unwrap();
+    let other = other.solve(&program, &Limits::default(), None).unwrap().objective;
+    assert!((other - own.primal).abs() <= 1e-6 * own.primal.abs(), "{other} and {own:?}");
+}
+
+#[test]
+fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solver() {
+    let (objective, limits) = (objective(), Limits::default());
+    let mut settled = 0;
+    for (kind, seed) in KINDS.into_iter().flat_map(|kind| (0..3).map(move |seed| (kind, seed))) {
+        let (instance, demand, worth) = instance(kind, seed);
+        let bound = objective.bind(&instance).unwrap();
+        let sharing = bound.sharing(demand).unwrap();
+        let Some(raised) = share(&sharing, Wanted::Level, &limits) else { continue };
+        judge(&sharing, Wanted::Level, &raised);
+        let held = Wanted::Worth { level: raised.level * (1.0 - 1e-9), worth: &worth };
+        let Some(shares) = share(&sharing, held, &limits) else { continue };
+        judge(&sharing, held, &shares);
+        settled += 1;
+    }
+    assert!(settled >= 16, "{settled} of 18 settled");
+}
+
+#[test]
+fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
+    let objective = objective();
+    let (instance, demand, worth) = instance(Kind::Distinct, 1);
+    let bound = objective.bind(&instance).unwrap();
+    let sharing = bound.sharing(demand).unwrap();
+    let right = share(&sharing, Wanted::Level, &Limits::default()).unwrap();
+    let best = Certificate::of_shares(&sharing, Wanted::Level, &right).primal;
+    let mut draws = Draws(5);
+    for wanted in [Wanted::Level, Wanted::Worth { level: 0.5 * right.level, worth: &worth }] {
+        let value = match share(&sharing, wanted, &Limits::default()) {
+            Some(shares) => Certificate::of_shares(&sharing, wanted, &shares).primal,
+            None => best,
+        };
+        for _ in 0..20 {
+            let mut wrong = right.clone();
+            let prices =
+                wrong.worker_price.iter_mut().chain(&mut wrong.leaf_price).chain(&mut wrong.time_price);
+            prices.for_each(|price| *price *= 2.0 * draws.next());
+            let judged = Certificate::of_shares(&sharing, wanted, &wrong);
+            assert!(judged.bound >= value * (1.0 - 1e-9), "{judged:?} below {value}");
+        }
+    }
+    let mut wrong = right.clone();
+    wrong.time.iter_mut().for_each(|time| *time *= 1.01);
+    assert!(!Certificate::of_shares(&sharing, Wanted::Level, &wrong).optimal);
+    let mut wrong = right.clone();
+    wrong.level *= 1.01;
+    assert!(!Certificate::of_shares(&sharing, Wanted::Level, &wrong).optimal);
+    let mut wrong = right;
+    wrong.leaf_price[3] = f64::NAN;
+    assert!(!Certificate::of_shares(&sharing, Wanted::Level, &wrong).optimal);
+}
