@@ -289,6 +289,7 @@ mod training {
                         "ppo" | "actor_critic" | "evolution" | "warm_up" | "validation.seeds"
                         | "test.seeds" => "",
                         "updates" | "examples_per_update" => "warm_up.",
+                        _ if field.starts_with("sets.") => "",
                         _ if self.spec.evolution.is_some() => "evolution.",
                         _ if self.spec.ppo.is_some() => "ppo.",
                         _ => "actor_critic.",

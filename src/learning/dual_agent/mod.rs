@@ -3,6 +3,7 @@
 
 pub mod network;
 pub mod player;
+pub mod residual;
 
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ pub struct DualAgentWorld {
     pub placement: Option<String>,
     /// λ: hours of completion time that a dollar is worth.
     pub fee_weight: f64,
+    /// Whether the placement agent sees what a rule would do, as networks beside a rule have to.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub advised: bool,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
 }
@@ -82,6 +86,7 @@ impl Default for DualAgentWorld {
             order: None,
             placement: None,
             fee_weight,
+            advised: false,
             step_limit: 100_000,
         }
     }
@@ -126,7 +131,8 @@ impl DualAgentWorld {
             return Err("`placement` is given beside `order`: nothing is left to learn".to_owned());
         }
         let window = Window { n_jobs: seen_jobs, n_servers: seen_servers };
-        Ok(EpisodeOptions { window, knowledge: self.knowledge, order, patience, placement, fee_weight: fee })
+        let (knowledge, advised) = (self.knowledge, self.advised);
+        Ok(EpisodeOptions { window, knowledge, order, patience, placement, fee_weight: fee, advised })
     }
 
     /// An environment of these options, still to be reset.
@@ -166,7 +172,7 @@ impl DualAgentEnvironment {
         let bounds = (-FEATURE_MAX, FEATURE_MAX.max(most));
         let spaces = [
             Space::uniform(window.team_length(), bounds, window.n_jobs + 1),
-            Space::uniform(window.placement_length(), bounds, window.n_candidates()),
+            Space::uniform(episode.options().placement_length(), bounds, window.n_candidates()),
         ];
         Self { world, spaces, episode, share: 1.0, n_steps: 0, status: None, mask: Vec::new() }
     }

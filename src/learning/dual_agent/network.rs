@@ -9,9 +9,15 @@
 //! placement: logit of candidate c = candidate[c, e of the chosen job, s, q]
 //! ```
 //!
+//! Beside a rule ([`residual`](super::residual)) scores and logits are added to the rule's, and linear functions of the rows
+//! themselves, `job` and `place`, to them.
+//!
 //! Gates and messages are alike for all members of a set and gates are positive, so means and maxima follow from those
 //! before, and communicating costs no pass over the sets.
 
+use serde::Deserialize as _;
+
+use super::residual::{Residual, STOP};
 use crate::learning::actor::{Actor, ActorError, Scratch};
 use crate::learning::checkpoint::{Checkpoint, CheckpointError, NetworkKind};
 use crate::learning::network::{Activation, Mlp, NetworkError};
@@ -38,14 +44,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// From the lengths of an agent's observation and logits.
-    pub fn of(agent: usize, n_numbers: usize, n_actions: usize) -> Self {
+    /// From the lengths of an agent's observation and logits, and whether advice is at the end of the placement agent's.
+    pub fn of(agent: usize, n_numbers: usize, n_actions: usize, advised: bool) -> Self {
         let n = n_actions.saturating_sub(1);
         let rest = n_numbers.saturating_sub(HEAD);
         if agent == ORDERING {
             Self { n_jobs: n, n_servers: rest.saturating_sub(n * JOB_FEATURES) / SERVER_FEATURES }
         } else {
-            let others = 2 + n_actions * CANDIDATE_FEATURES + n * SERVER_FEATURES;
+            let advice = if advised { n_actions } else { 0 };
+            let others = 2 + n_actions * CANDIDATE_FEATURES + advice + n * SERVER_FEATURES;
             Self { n_jobs: rest.saturating_sub(others) / JOB_FEATURES, n_servers: n }
         }
     }
@@ -58,6 +65,11 @@ impl Layout {
     /// Where the chosen job and the candidates begin.
     pub const fn candidates(&self) -> usize {
         self.servers() + self.n_servers * SERVER_FEATURES
+    }
+
+    /// Where advice begins, if there is any.
+    pub const fn advice(&self) -> usize {
+        self.candidates() + 2 + (self.n_servers + 1) * CANDIDATE_FEATURES
     }
 }
 
@@ -76,6 +88,15 @@ pub struct SetActor {
     score: Mlp,
     stop: Mlp,
     candidate: Mlp,
+    beside: Option<Beside>,
+}
+
+/// A rule, and linear functions of a job's row with the whole and of a candidate's.
+#[derive(Clone, Debug, PartialEq)]
+struct Beside {
+    rule: Residual,
+    job: Mlp,
+    place: Mlp,
 }
 
 /// A set after encoding, and what has been told to it.
@@ -90,15 +111,22 @@ struct Squeezed {
 }
 
 impl SetActor {
-    /// Of tensors `actor.….LAYER.weight` and `….bias`. Those that do not `communicate` see nothing of each other.
+    /// Of tensors `actor.….LAYER.weight` and `….bias`, deciding alone or beside a rule. Those that do not `communicate`
+    /// see nothing of each other.
     ///
     /// # Errors
     /// If one is missing, or sizes do not fit.
-    pub fn from_tensors(tensors: &Tensors, communicates: bool) -> Result<Self, NetworkError> {
+    pub fn from_tensors(
+        tensors: &Tensors,
+        communicates: bool,
+        rule: Option<Residual>,
+    ) -> Result<Self, NetworkError> {
         let network = |name: &str| Mlp::from_tensors(tensors, &format!("actor.{name}"), Activation::Relu);
         let jobs = network("jobs")?;
         let squeeze_jobs = network("squeeze_jobs")?;
         let (width, summary) = (jobs.n_outputs(), squeeze_jobs.n_outputs());
+        let beside =
+            |rule| Ok::<_, NetworkError>(Beside { rule, job: network("job")?, place: network("place")? });
         let actor = Self {
             communicates,
             width,
@@ -114,10 +142,12 @@ impl SetActor {
             score: network("score")?,
             stop: network("stop")?,
             candidate: network("candidate")?,
+            beside: rule.map(beside).transpose()?,
         };
         let [[job_gate, job_message], [server_gate, server_message]] = &actor.exchange;
         let pooled = 2 * width + GLOBAL_FEATURES;
-        let sizes = [
+        let n_scores = if rule.is_some() { 2 } else { 1 };
+        let mut sizes = vec![
             ("jobs", &actor.jobs, JOB_FEATURES, width),
             ("servers", &actor.servers, SERVER_FEATURES, width),
             ("squeeze_jobs", &actor.squeeze_jobs, pooled, summary),
@@ -126,10 +156,14 @@ impl SetActor {
             ("job_message", job_message, 2 * summary, width),
             ("server_gate", server_gate, 2 * summary, width),
             ("server_message", server_message, 2 * summary, width),
-            ("score", &actor.score, width + summary, 1),
+            ("score", &actor.score, width + summary, n_scores),
             ("stop", &actor.stop, 2 * summary, 1),
             ("candidate", &actor.candidate, CANDIDATE_FEATURES + width + 2 * summary, 1),
         ];
+        if let Some(Beside { job, place, .. }) = &actor.beside {
+            sizes.push(("job", job, JOB_FEATURES + GLOBAL_FEATURES, 2));
+            sizes.push(("place", place, CANDIDATE_FEATURES, 1));
+        }
         for (name, network, inputs, outputs) in sizes {
             let found = [network.n_inputs(), network.n_outputs()];
             if found != [inputs, outputs] {
@@ -156,7 +190,10 @@ impl SetActor {
             }
         }
         let silent = checkpoint.header.spec.pointer("/sets/communicates") == Some(&false.into());
-        Ok(Self::from_tensors(&checkpoint.weights(), !silent)?)
+        let rule = checkpoint.header.spec.pointer("/sets/residual").filter(|rule| !rule.is_null());
+        let rule = rule.map(Residual::deserialize).transpose();
+        let rule = rule.map_err(|error| CheckpointError::Header { reason: error.to_string() })?;
+        Ok(Self::from_tensors(&checkpoint.weights(), !silent, rule)?)
     }
 
     fn encode(&self, network: &Mlp, rows: &[f32], n_features: usize, scratch: &mut Scratch) -> Squeezed {
@@ -202,6 +239,46 @@ impl SetActor {
             *output = value * gate + message;
         }
     }
+    /// Logits of jobs, as they are in the set and as they were seen with the whole.
+    fn order(
+        &self,
+        (jobs, s): (&Squeezed, &[f32]),
+        (rows, whole): (&[f32], &[f32]),
+        scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) {
+        let mut member = vec![0.0; self.width];
+        let (mut score, mut linear) = (vec![0.0; self.score.n_outputs()], [0.0; 2]);
+        for (number, (row, logit)) in rows.chunks_exact(JOB_FEATURES).zip(logits).enumerate() {
+            self.member(jobs, number, &mut member);
+            self.score.forward(&[&member[..], s].concat(), scratch, &mut score);
+            *logit = score[0];
+            if let Some(Beside { rule, job, .. }) = &self.beside {
+                job.forward(&[row, whole].concat(), scratch, &mut linear);
+                *logit = rule.job(whole, row, [score[0] + linear[0], score[1] + linear[1]]);
+            }
+        }
+    }
+
+    /// Logits of candidates.
+    fn place(
+        &self,
+        (rows, advice): (&[f32], &[f32]),
+        told: &[f32],
+        scratch: &mut Scratch,
+        logits: &mut [f32],
+    ) {
+        let (mut own, mut linear) = ([0.0], [0.0]);
+        for (number, (row, logit)) in rows.chunks_exact(CANDIDATE_FEATURES).zip(logits).enumerate() {
+            self.candidate.forward(&[row, told].concat(), scratch, &mut own);
+            *logit = own[0];
+            if let Some(Beside { rule, place, .. }) = &self.beside {
+                place.forward(row, scratch, &mut linear);
+                let advised = advice.get(number).copied().unwrap_or_default();
+                *logit += linear[0] + rule.candidate(number == 0, row, advised);
+            }
+        }
+    }
 }
 
 /// A count in an observation.
@@ -218,13 +295,13 @@ impl Actor for SetActor {
         scratch: &mut Scratch,
         logits: &mut [f32],
     ) -> Result<(), ActorError> {
-        let layout = Layout::of(agent, observation.len(), logits.len());
+        let layout = Layout::of(agent, observation.len(), logits.len(), self.beside.is_some());
         let n_jobs = count(observation[0]).min(layout.n_jobs);
         let n_servers = count(observation[1]).min(layout.n_servers);
         let whole = &observation[2..HEAD];
-        let jobs = &observation[HEAD..HEAD + n_jobs * JOB_FEATURES];
+        let rows = &observation[HEAD..HEAD + n_jobs * JOB_FEATURES];
         let servers = &observation[layout.servers()..layout.servers() + n_servers * SERVER_FEATURES];
-        let mut jobs = self.encode(&self.jobs, jobs, JOB_FEATURES, scratch);
+        let mut jobs = self.encode(&self.jobs, rows, JOB_FEATURES, scratch);
         let mut servers = self.encode(&self.servers, servers, SERVER_FEATURES, scratch);
         let nothing = vec![0.0; self.summary];
         let squeezed = |jobs: &Squeezed, servers: &Squeezed, scratch: &mut Scratch| {
@@ -239,28 +316,25 @@ impl Actor for SetActor {
         }
         let (s, q) = squeezed(&jobs, &servers, scratch);
         logits.fill(0.0);
-        let mut logit = [0.0];
-        let mut member = vec![0.0; self.width];
         if agent == ORDERING {
-            for (row, output) in logits.iter_mut().take(n_jobs).enumerate() {
-                self.member(&jobs, row, &mut member);
-                self.score.forward(&[&member[..], &s].concat(), scratch, &mut logit);
-                *output = logit[0];
+            let (stop, scores) = logits.split_last_mut().unzip();
+            self.order((&jobs, &s), (rows, whole), scratch, scores.unwrap_or_default());
+            let mut own = [0.0];
+            self.stop.forward(&[&s[..], &heard(&q)].concat(), scratch, &mut own);
+            if let Some(stop) = stop {
+                *stop = own[0] + if self.beside.is_some() { STOP } else { 0.0 };
             }
-            self.stop.forward(&[&s[..], &heard(&q)].concat(), scratch, &mut logit);
-            logits[layout.n_jobs] = logit[0];
-            return Ok(());
-        }
-        let rest = &observation[layout.candidates()..];
-        let chosen = count(rest[0]).min(n_jobs.saturating_sub(1));
-        if n_jobs > 0 {
-            self.member(&jobs, chosen, &mut member);
-        }
-        let told = [&member[..], &heard(&s), &q].concat();
-        let rows = rest[2..].chunks_exact(CANDIDATE_FEATURES).take(count(rest[1]));
-        for (row, output) in rows.zip(logits) {
-            self.candidate.forward(&[row, &told].concat(), scratch, &mut logit);
-            *output = logit[0];
+        } else {
+            let rest = &observation[layout.candidates()..];
+            let chosen = count(rest[0]).min(n_jobs.saturating_sub(1));
+            let mut member = vec![0.0; self.width];
+            if n_jobs > 0 {
+                self.member(&jobs, chosen, &mut member);
+            }
+            let told = [&member[..], &heard(&s), &q].concat();
+            let advice = observation.get(layout.advice()..).unwrap_or_default();
+            let n = count(rest[1]).min(logits.len());
+            self.place((&rest[2..], advice), &told, scratch, &mut logits[..n]);
         }
         Ok(())
     }

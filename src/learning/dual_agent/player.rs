@@ -84,7 +84,7 @@ pub fn play(
         let (length, n_actions) = if agent == 0 {
             (window.team_length(), n_jobs + 1)
         } else {
-            (window.placement_length(), window.n_candidates())
+            (options.placement_length(), window.n_candidates())
         };
         seen.resize(length, 0.0);
         mask.resize(n_actions, false);

@@ -1,6 +1,7 @@
 use super::network::SetActor;
+use super::residual::Residual;
 use super::*;
-use crate::learning::actor::{Actor, Scratch};
+use crate::learning::actor::{Actor, Scratch, masked_softmax, most_probable};
 use crate::learning::checker::{CheckOptions, check};
 use crate::learning::tensors::Tensors;
 use crate::workload::random::SeedStreams;
@@ -97,11 +98,13 @@ fn one_agent_and_a_rule_play_as_the_pair_of_rules_does() {
     assert!(found[0] != found[1] && found[1] != found[2] && found[0] != by_rule("srtf_estimated/posterior"));
 }
 
-fn random_actor(width: usize, summary: usize) -> SetActor {
+/// With random weights; beside a rule, heads say nothing.
+fn actor(width: usize, summary: usize, beside: Option<Residual>) -> SetActor {
+    let n_scores = if beside.is_some() { 2 } else { 1 };
     let pooled = 2 * width + GLOBAL_FEATURES;
     let mut draws = SeedStreams::new(4).stream("weights");
     let mut tensors = Tensors::default();
-    let networks: [(&str, &[usize]); 11] = [
+    let networks: [(&str, &[usize]); 13] = [
         ("jobs", &[JOB_FEATURES, width, width]),
         ("servers", &[SERVER_FEATURES, width, width]),
         ("squeeze_jobs", &[pooled, width, summary]),
@@ -110,24 +113,56 @@ fn random_actor(width: usize, summary: usize) -> SetActor {
         ("job_message", &[2 * summary, width]),
         ("server_gate", &[2 * summary, width]),
         ("server_message", &[2 * summary, width]),
-        ("score", &[width + summary, width, 1]),
+        ("score", &[width + summary, width, n_scores]),
         ("stop", &[2 * summary, width, 1]),
         ("candidate", &[CANDIDATE_FEATURES + width + 2 * summary, width, 1]),
+        ("job", &[JOB_FEATURES + GLOBAL_FEATURES, 2]),
+        ("place", &[CANDIDATE_FEATURES, 1]),
     ];
     for (name, sizes) in networks {
         for (layer, pair) in sizes.windows(2).enumerate() {
-            let numbers = (0..pair[0] * pair[1]).map(|_| draws.normal(0.0, 0.4) as f32).collect();
+            let is_head =
+                layer + 2 == sizes.len() && ["score", "stop", "candidate", "job", "place"].contains(&name);
+            let (weight, bias) = if is_head && beside.is_some() { (0.0, 0.0) } else { (0.4, 0.1) };
+            let numbers = (0..pair[0] * pair[1]).map(|_| draws.normal(0.0, weight) as f32).collect();
             tensors.insert(format!("actor.{name}.{layer}.weight"), vec![pair[1], pair[0]], numbers).unwrap();
-            tensors.insert(format!("actor.{name}.{layer}.bias"), vec![pair[1]], vec![0.1; pair[1]]).unwrap();
+            tensors.insert(format!("actor.{name}.{layer}.bias"), vec![pair[1]], vec![bias; pair[1]]).unwrap();
         }
     }
-    SetActor::from_tensors(&tensors, true).unwrap()
+    SetActor::from_tensors(&tensors, true, beside).unwrap()
+}
+
+/// The rule's scores alone do what the rule does, but that it plans a gang whole and they choose one server after another.
+#[test]
+fn networks_that_say_nothing_play_as_the_rule_beside_them() {
+    let world = DualAgentWorld { advised: true, jobs: Jobs::Fixed(40), gap_s: 30.0, ..world() };
+    let patience = 0.5;
+    let actor = actor(8, 4, Some(Residual { patience }));
+    let mut environment = world.environment(&tables()).unwrap();
+    let (mut agreed, mut turns) = ([0, 0], [0, 0]);
+    environment.reset(5);
+    while environment.status == Some(Status::Running) {
+        let agent = environment.agent();
+        let Space { n_actions, .. } = environment.spaces[agent];
+        let mut seen = vec![0.0; environment.spaces[agent].observation_length()];
+        let (mut mask, mut logits) = (vec![false; n_actions], vec![0.0; n_actions]);
+        environment.observe(&mut seen, &mut mask);
+        actor.logits(agent, &seen, &mut Scratch::default(), &mut logits).unwrap();
+        masked_softmax(&mut logits, &mask).unwrap();
+        let action = most_probable(&logits);
+        turns[agent] += 1;
+        agreed[agent] += usize::from(environment.episode().advice(patience) == Some(action));
+        environment.step(action).unwrap();
+    }
+    for agent in [0, 1] {
+        assert!(turns[agent] > 20 && agreed[agent] * 10 >= turns[agent] * 9, "{agreed:?} of {turns:?}");
+    }
 }
 
 /// The same sets with room for more rows, and in reverse order, give the same logits.
 #[test]
 fn logits_depend_neither_on_the_order_of_rows_nor_on_how_many_there_is_room_for() {
-    let actor = random_actor(16, 8);
+    let actor = actor(16, 8, None);
     let mut draws = SeedStreams::new(6).stream("rows");
     let mut rows = |n: usize, length: usize| -> Vec<Vec<f32>> {
         (0..n).map(|_| (0..length).map(|_| draws.uniform_in(-1.0, 1.0) as f32).collect()).collect()

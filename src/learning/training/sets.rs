@@ -9,13 +9,19 @@ use super::model::{Model, Parameters, orthogonal};
 use super::{TrainingError, within};
 use crate::learning::actor::Actor;
 use crate::learning::dual_agent::network::{HEAD, Layout, N_EXCHANGES, SetActor, count};
+use crate::learning::dual_agent::residual::{
+    ADVISED, Residual, SPEED_MIN, STAYING, STOP, TIME_LEFT_SCALE, TOO_SLOW,
+};
 use crate::learning::environment::Space;
 use crate::workload::random::SeedStreams;
 use crate::world::dual_agent::episode::ORDERING;
-use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES};
+use crate::world::dual_agent::observe::{
+    CANDIDATE_EXPECTED, CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, JOB_RELATIVE, JOB_TIME_LEFT,
+    SERVER_FEATURES, WHOLE_PLACED,
+};
 
 /// Sizes of the networks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SetOptions {
     /// Numbers that a member of a set is encoded as, and of hidden layers.
@@ -24,11 +30,14 @@ pub struct SetOptions {
     pub summary: usize,
     /// Whether the agents tell each other their summaries.
     pub communicates: bool,
+    /// A rule to whose scores the networks add theirs; needs `world.advised`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residual: Option<Residual>,
 }
 
 impl Default for SetOptions {
     fn default() -> Self {
-        Self { width: 64, summary: 32, communicates: true }
+        Self { width: 64, summary: 32, communicates: true, residual: None }
     }
 }
 
@@ -38,7 +47,14 @@ impl SetOptions {
     pub fn check(&self) -> std::result::Result<(), TrainingError> {
         let positive = "a whole number above 0";
         within(self.width > 0, "sets.width", self.width, positive)?;
-        within(self.summary > 0, "sets.summary", self.summary, positive)
+        within(self.summary > 0, "sets.summary", self.summary, positive)?;
+        let patience = self.residual.map_or(1.0, |rule| rule.patience);
+        within(
+            patience > 0.0 && patience <= 1.0,
+            "sets.residual.patience",
+            patience,
+            "a number above 0, at most 1",
+        )
     }
 }
 
@@ -50,6 +66,7 @@ type Layers = Vec<(Var, Var)>;
 pub struct SetModel {
     parameters: Parameters,
     communicates: bool,
+    beside: Option<Beside>,
     layouts: [(usize, Layout); 2],
     jobs: Layers,
     servers: Layers,
@@ -62,8 +79,18 @@ pub struct SetModel {
     critic: Layers,
 }
 
+/// A rule, and linear functions of a job's row with the whole and of a candidate's.
+#[derive(Debug)]
+struct Beside {
+    rule: Residual,
+    job: Layers,
+    place: Layers,
+}
+
 /// What the team knows: jobs [batch × jobs × width] as they have become, and the summaries [batch × summary].
 struct Team {
+    rows: Tensor,
+    whole: Tensor,
     jobs: Tensor,
     n_jobs: usize,
     s: Tensor,
@@ -106,7 +133,7 @@ impl SetModel {
             }
             Ok::<_, TrainingError>(layers)
         };
-        let SetOptions { width, summary, communicates } = *options;
+        let SetOptions { width, summary, communicates, residual } = *options;
         let (pooled, told, open) = (2 * width + GLOBAL_FEATURES, 2 * summary, std::f64::consts::SQRT_2);
         let candidate = CANDIDATE_FEATURES + width + told;
         let jobs = network("actor.jobs", &[JOB_FEATURES, width, width], open)?;
@@ -118,17 +145,27 @@ impl SetModel {
             [told_to("job_gate")?, told_to("job_message")?],
             [told_to("server_gate")?, told_to("server_message")?],
         ];
-        let score = network("actor.score", &[width + summary, width, 1], 0.01)?;
-        let stop = network("actor.stop", &[told, width, 1], 0.01)?;
-        let candidate = network("actor.candidate", &[candidate, width, width, 1], 0.01)?;
+        // Beside a rule they begin as the rule.
+        let (n_scores, small) = if residual.is_some() { (2, 0.0) } else { (1, 0.01) };
+        let score = network("actor.score", &[width + summary, width, n_scores], small)?;
+        let stop = network("actor.stop", &[told, width, 1], small)?;
+        let candidate = network("actor.candidate", &[candidate, width, width, 1], small)?;
+        let beside = match residual {
+            None => None,
+            Some(rule) => {
+                let job = network("actor.job", &[JOB_FEATURES + GLOBAL_FEATURES, 2], small)?;
+                Some(Beside { rule, job, place: network("actor.place", &[CANDIDATE_FEATURES, 1], small)? })
+            }
+        };
         let critic = network("critic", &[state_length, 64, 64, 1], 1.0)?;
         let layout = |agent: usize| {
             let Space { n_actions, .. } = spaces[agent];
-            (n_actions, Layout::of(agent, spaces[agent].observation_length(), n_actions))
+            (n_actions, Layout::of(agent, spaces[agent].observation_length(), n_actions, residual.is_some()))
         };
         Ok(Self {
             parameters,
             communicates,
+            beside,
             layouts: [layout(0), layout(1)],
             jobs,
             servers,
@@ -150,9 +187,9 @@ impl SetModel {
         let whole = seen.narrow(1, 2, HEAD - 2)?.contiguous()?;
         let part = |from: usize, n: usize, length: usize| set(seen, from, (n, length));
         let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(0).max(1);
-        let jobs = part(HEAD, most(&n_jobs), JOB_FEATURES)?;
+        let rows = part(HEAD, most(&n_jobs), JOB_FEATURES)?;
         let servers = part(layout.servers(), most(&n_servers), SERVER_FEATURES)?;
-        let mut jobs = encode(&self.jobs, &jobs, &n_jobs)?;
+        let mut jobs = encode(&self.jobs, &rows, &n_jobs)?;
         let mut servers = encode(&self.servers, &servers, &n_servers)?;
         let heard = |other: &Tensor| if self.communicates { Ok(other.clone()) } else { other.zeros_like() };
         let squeeze = |layers: &Layers, set: &Squeezed| {
@@ -166,7 +203,7 @@ impl SetModel {
         }
         let s = squeeze(&self.squeeze_jobs, &jobs)?;
         let q = squeeze(&self.squeeze_servers, &servers)?;
-        Ok(Team { jobs: jobs.rows, n_jobs: most(&n_jobs), s, q })
+        Ok(Team { rows, whole, jobs: jobs.rows, n_jobs: most(&n_jobs), s, q })
     }
 
     fn heard(&self, other: &Tensor) -> Result<Tensor> {
@@ -223,6 +260,18 @@ fn beside(members: &Tensor, told: &Tensor) -> Result<Tensor> {
     Tensor::cat(&[members, &told], 2)
 }
 
+/// Logits [batch × n × 1] of jobs whose order and margin of a rule are changed by `scores` [batch × n × 2].
+fn jobs_beside(rule: Residual, rows: &Tensor, whole: &Tensor, scores: &Tensor) -> Result<Tensor> {
+    let left = (rows.narrow(2, JOB_TIME_LEFT, 1)? * f64::from(TIME_LEFT_SCALE))?;
+    let order = (scores.narrow(2, 0, 1)? - left)?;
+    let relative = rows.narrow(2, JOB_RELATIVE, 1)?.maximum(f64::from(SPEED_MIN))?.log()?;
+    let margin = ((scores.narrow(2, 1, 1)? + relative)? - f64::from(rule.log_patience()))?;
+    let runs = whole.narrow(1, WHOLE_PLACED, 1)?.gt(0.0)?.to_dtype(scores.dtype())?.unsqueeze(2)?;
+    // min(0, x) = −max(0, −x).
+    let lost = (margin.neg()?.relu()? * f64::from(TOO_SLOW))?.broadcast_mul(&runs)?;
+    order - lost
+}
+
 /// Logits [batch × n × 1] as [batch × room].
 fn widened(logits: &Tensor, room: usize) -> Result<Tensor> {
     let logits = logits.squeeze(2)?;
@@ -237,10 +286,16 @@ impl Model for SetModel {
 
     fn logits(&self, agent: usize, observations: &Tensor) -> Result<Tensor> {
         let (n_actions, layout) = self.layouts[agent];
-        let Team { jobs, n_jobs, s, q } = self.team(agent, observations)?;
+        let Team { rows, whole, jobs, n_jobs, s, q } = self.team(agent, observations)?;
         if agent == ORDERING {
-            let scores = widened(&dense(&self.score, &beside(&jobs, &s)?)?, n_actions - 1)?;
-            let stop = dense(&self.stop, &Tensor::cat(&[&s, &self.heard(&q)?], 1)?)?;
+            let mut scores = dense(&self.score, &beside(&jobs, &s)?)?;
+            let mut stop = dense(&self.stop, &Tensor::cat(&[&s, &self.heard(&q)?], 1)?)?;
+            if let Some(Beside { rule, job, .. }) = &self.beside {
+                let linear = dense(job, &beside(&rows, &whole)?)?;
+                scores = jobs_beside(*rule, &rows, &whole, &(scores + linear)?)?;
+                stop = (stop + f64::from(STOP))?;
+            }
+            let scores = widened(&scores, n_actions - 1)?;
             return Tensor::cat(&[&scores, &stop], 1);
         }
         let head = observations.narrow(1, layout.candidates(), 2)?.to_vec2::<f32>()?;
@@ -256,7 +311,17 @@ impl Model for SetModel {
         let chosen = Tensor::from_vec(chosen, batch, &Device::Cpu)?;
         let chosen = jobs.contiguous()?.reshape((batch * n_jobs, width))?.index_select(&chosen, 0)?;
         let told = Tensor::cat(&[&chosen, &self.heard(&s)?, &q], 1)?;
-        widened(&dense(&self.candidate, &beside(&rows, &told)?)?, n_actions)
+        let mut logits = dense(&self.candidate, &beside(&rows, &told)?)?;
+        if let Some(Beside { place, .. }) = &self.beside {
+            let advice = observations.narrow(1, layout.advice(), n)?.unsqueeze(2)?;
+            let expected = rows.narrow(2, CANDIDATE_EXPECTED, 1)?;
+            let mut staying = vec![0.0; n];
+            staying[0] = STAYING;
+            let staying = Tensor::from_vec(staying, (1, n, 1), &Device::Cpu)?;
+            let advised = ((advice * f64::from(ADVISED))? + expected)?.broadcast_add(&staying)?;
+            logits = ((logits + dense(place, &rows)?)? + advised)?;
+        }
+        widened(&logits, n_actions)
     }
 
     fn values(&self, states: &Tensor) -> Result<Tensor> {
@@ -271,7 +336,11 @@ impl Model for SetModel {
     }
 
     fn actor(&self) -> std::result::Result<Box<dyn Actor>, TrainingError> {
-        Ok(Box::new(SetActor::from_tensors(&self.parameters.to_tensors()?, self.communicates)?))
+        Ok(Box::new(SetActor::from_tensors(
+            &self.parameters.to_tensors()?,
+            self.communicates,
+            self.beside.as_ref().map(|beside| beside.rule),
+        )?))
     }
 }
 
@@ -301,9 +370,11 @@ mod tests {
             gap_s: 10.0,
             ..DualAgentWorld::default()
         };
-        let mut environment = world.environment(&tables).unwrap();
-        for communicates in [true, false] {
-            let options = SetOptions { width: 12, summary: 5, communicates };
+        let rule = Some(Residual { patience: 0.5 });
+        for (communicates, residual) in [(true, None), (false, None), (true, rule)] {
+            let world = DualAgentWorld { advised: residual.is_some(), ..world.clone() };
+            let mut environment = world.environment(&tables).unwrap();
+            let options = SetOptions { width: 12, summary: 5, communicates, residual };
             let spaces = environment.spaces().to_vec();
             let streams = SeedStreams::new(7);
             let model = SetModel::new(&spaces, environment.state_length(), &options, streams).unwrap();

@@ -124,6 +124,10 @@ impl TrainingSpec {
         within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
         self.budget.check()?;
         self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
+        let beside = self.sets.as_ref().is_some_and(|sets| sets.residual.is_some());
+        let advised = self.world.get("advised") == Some(&Value::Bool(true));
+        let both = "given where `world.advised` is true, and nowhere else";
+        within(beside == advised, "sets.residual", if beside { "given" } else { "missing" }, both)?;
         let hidden = &self.network.hidden;
         within(
             hidden.iter().all(|outputs| *outputs > 0),

@@ -33,6 +33,15 @@ pub struct EpisodeOptions {
     pub placement: Option<Placement>,
     /// λ: hours of completion time that a dollar is worth.
     pub fee_weight: f64,
+    /// Whether the placement agent sees, last, what a rule would do: 1 for that action, 0 for others.
+    pub advised: bool,
+}
+
+impl EpisodeOptions {
+    /// Numbers that the placement agent sees.
+    pub const fn placement_length(&self) -> usize {
+        self.window.placement_length() + if self.advised { self.window.n_candidates() } else { 0 }
+    }
 }
 
 impl Default for EpisodeOptions {
@@ -45,6 +54,7 @@ impl Default for EpisodeOptions {
             patience: 0.0,
             placement: None,
             fee_weight: 0.0,
+            advised: false,
         }
     }
 }
@@ -380,7 +390,12 @@ impl DualAgentEpisode {
         }
         if let (Turn::Place { job, row }, false) = (self.turn, rest.is_empty()) {
             (rest[0], rest[1]) = (count(row), count(self.candidates.len() + 1));
-            let (stay, rows) = rest[2..].split_at_mut(CANDIDATE_FEATURES);
+            let n_candidates = self.options.window.n_candidates();
+            let (rows, advice) = rest[2..].split_at_mut(n_candidates * CANDIDATE_FEATURES);
+            if let Some(action) = self.advice(0.0).filter(|_| self.options.advised) {
+                advice[action] = 1.0;
+            }
+            let (stay, rows) = rows.split_at_mut(CANDIDATE_FEATURES);
             if self.may_stay {
                 stay_row(&self.cloud, self.options.knowledge, job, stay);
             }

@@ -31,6 +31,18 @@ pub const CANDIDATE_FEATURES: usize = 13;
 /// of the mean time left of those waiting.
 pub const GLOBAL_FEATURES: usize = 5 + N_TYPES;
 
+/// Where a job's row has the logarithm of its estimated hours left, over 4.
+pub const JOB_TIME_LEFT: usize = 1;
+
+/// Where it has the speed of the type on which it is expected to be fastest now.
+pub const JOB_RELATIVE: usize = 10 + N_TYPES;
+
+/// Where a candidate's row has the job's expected log speed.
+pub const CANDIDATE_EXPECTED: usize = 12;
+
+/// Where numbers about the whole have the logarithm of jobs placed.
+pub const WHOLE_PLACED: usize = N_TYPES + 1;
+
 /// Numbers that a critic judges: those about the whole; means and maxima of jobs and servers; the chosen job; whose turn
 /// it is; running jobs' number, worker-weighted and plain time left; parts of all jobs that came, are there, are done;
 /// running jobs' time left with their servers as fast as they are, which agents do not know; waiting jobs' plain and
