@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand, ValueEnum};
 use rayon::prelude::*;
 
+use crate::catalog::Catalog;
 use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::world::learned::Learned;
@@ -17,12 +18,15 @@ use crate::learning::dl2::{Dl2Environment, Dl2EnvironmentOptions, Dl2World};
 use crate::learning::environment::Environment as _;
 use crate::learning::system::DeepShareWorld;
 use crate::learning::vectorized::PlayError;
+use crate::policy::PolicyError;
 use crate::report::{Cell, Table};
 use crate::spec::Source;
 use crate::spec::deepshare_trace::read_deepshare_trace;
 use crate::throughput::elastic::{ElasticThroughputs, Extrapolation, SurfaceOptions};
 use crate::throughput::spread::SpreadThroughputs;
-use crate::world::deepshare::{self, DeepSharePolicy, DeepShareSpeeds, Fidelity, Mix, PolicyName};
+use crate::world::deepshare::{
+    self, AllocatedError, AllocatedPolicy, DeepSharePolicy, DeepShareSpeeds, Fidelity, Mix, PolicyName,
+};
 use crate::world::dl2::{self, Dl2Options, Dl2Policy, Dl2Rule, Dl2Speeds, SpeedModel, SpeedOptions};
 use crate::world::{Summary, WorldJob, run as run_world};
 
@@ -70,6 +74,9 @@ struct DeepShareArguments {
     /// Which policies; all by default
     #[arg(long, value_name = "NAME", value_parser = deepshare::parse_named)]
     policy: Vec<(&'static str, PolicyName)>,
+    /// Policies to add that allocate time, by name or file, as `apportion policies list` has them
+    #[arg(long, value_name = "NAME|FILE")]
+    allocated: Vec<String>,
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one; a row alone, a row as a hybrid
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
@@ -179,6 +186,7 @@ pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), F
 #[derive(Debug)]
 enum DeepSharePlayer {
     Rule(PolicyName),
+    Allocated(String),
     Learned { learned: Learned, environment: Box<DeepShareEnvironment> },
 }
 
@@ -198,6 +206,7 @@ fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<()
             world.reset(jobs);
             Ok(run_world(&mut world, &mut speeds, &mut policy, deepshare::LIMITS)?)
         }
+        DeepSharePlayer::Allocated(name) => play_allocated(name, &tables, fidelity, jobs),
         DeepSharePlayer::Learned { learned, environment } => {
             environment.with_jobs(jobs).play(&*learned.actor, learned.choice, seed)
         }
@@ -205,6 +214,28 @@ fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<()
     let runs = play_all(&players, &workloads, arguments.seed, play)?;
     let table = table_of(&players, &workloads, &runs, arguments.per_trace, DEEPSHARE_COLUMNS);
     session.output.table(&table)
+}
+
+/// Plays a workload by a policy that allocates time.
+fn play_allocated(
+    name: &str,
+    tables: &SpreadThroughputs,
+    fidelity: Fidelity,
+    jobs: &[WorldJob],
+) -> Result<Summary, PlayError> {
+    let policy = Catalog::embedded().policy(name).map_err(|error| {
+        let undecided = PolicyError::Undecided { policy: name.to_owned(), reason: error.to_string() };
+        AllocatedError::from(undecided)
+    })?;
+    let mut speeds = DeepShareSpeeds::new(tables, fidelity);
+    let mut policy = AllocatedPolicy::new(policy, speeds.clone())?;
+    let mut world = deepshare::world(tables, fidelity, AllocatedPolicy::AFTER_ROUND);
+    world.reset(jobs);
+    let summary = run_world(&mut world, &mut speeds, &mut policy, deepshare::LIMITS);
+    match policy.error() {
+        Some(error) => Err(error.clone().into()),
+        None => Ok(summary?),
+    }
 }
 
 fn deepshare_players(
@@ -216,6 +247,11 @@ fn deepshare_players(
         if arguments.policy.is_empty() { deepshare::all().collect() } else { arguments.policy.clone() };
     let rule = |(name, rule): (&str, PolicyName)| (name.to_owned(), DeepSharePlayer::Rule(rule));
     let mut players: Vec<_> = policies.into_iter().map(rule).collect();
+    for name in &arguments.allocated {
+        // Faults of the file are told before anything is played.
+        drop(Catalog::embedded().policy(name)?);
+        players.push((name.clone(), DeepSharePlayer::Allocated(name.clone())));
+    }
     for weights in &arguments.weights {
         let learned = Learned::load(weights, "deepshare")?;
         let masked = learned.world::<DeepShareWorld>("deepshare")?.masked;
@@ -399,7 +435,7 @@ fn not_played(what: &str, error: &PlayError) -> Failure {
     let message = format!("{what}: {error}");
     match error {
         PlayError::World(_) => Failure::Limit { message },
-        PlayError::Actor(_) => Failure::usage(message, None),
+        PlayError::Actor(_) | PlayError::Allocated(_) => Failure::usage(message, None),
         PlayError::Refused(_) => Failure::Bug { message },
     }
 }

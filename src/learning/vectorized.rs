@@ -8,6 +8,7 @@ use super::actor::{Actor, ActorError, Scratch, draw, masked_softmax};
 use super::environment::{Environment, Refused, Space, Status, Transition};
 use crate::workload::random::{SeedStreams, Stream};
 use crate::world::WorldError;
+use crate::world::deepshare::AllocatedError;
 
 /// Copies of an environment, each in the middle of an episode.
 ///
@@ -154,6 +155,9 @@ pub enum PlayError {
     /// A limit was hit before all jobs were done.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// A policy that allocates time has no answer.
+    #[error(transparent)]
+    Allocated(#[from] AllocatedError),
 }
 
 impl<E: Environment> Vectorized<E> {

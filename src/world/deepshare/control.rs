@@ -1,8 +1,9 @@
 //! Controls that learn nothing: what any learned row must be compared with.
 
 use crate::index::{Id, JobId, ServerId};
-use crate::world::deepshare::{DeepShareSpeeds, Fidelity, SERVER_SETS, decode};
+use crate::world::deepshare::{DeepShareSpeeds, Fidelity, SERVER_SETS, decode, is_shape};
 use crate::world::job::Part;
+use crate::world::servers::ACCELERATOR;
 use crate::world::state::World;
 
 /// The action whose placement gains most, [own ρ · workers − what its neighbours lose] / workers, with that gain; ties to
@@ -17,6 +18,21 @@ pub(super) fn greedy(world: &World, speeds: &DeepShareSpeeds, fidelity: Fidelity
         }
     }
     best
+}
+
+/// The servers with room on which a job gains most, if it fits anywhere; ties to the first.
+pub(super) fn best_servers(world: &World, speeds: &DeepShareSpeeds, job: JobId) -> Option<&'static [usize]> {
+    let workers = world.job(job).workers;
+    let mut best: Option<(&'static [usize], f64)> = None;
+    for servers in SERVER_SETS.into_iter().filter(|servers| is_shape(workers, servers.len())) {
+        let each = usize::from(workers) / servers.len();
+        let free = |server: &usize| usize::from(world.free(ServerId::from_index(*server))[ACCELERATOR]);
+        let Some(gain) = gain(world, speeds, job, servers) else { continue };
+        if servers.iter().all(|server| free(server) >= each) && best.is_none_or(|(_, most)| gain > most) {
+            best = Some((servers, gain));
+        }
+    }
+    best.map(|(servers, _)| servers)
 }
 
 /// What starting a job on these servers gains, per worker of its own.

@@ -12,6 +12,7 @@
 //!
 //! What the published simulator does differently from what it set out to do is [`Fidelity`], a switch for each.
 
+mod allocated;
 mod control;
 mod episode;
 mod observe;
@@ -20,6 +21,7 @@ mod policy;
 mod speeds;
 mod workload;
 
+pub use allocated::{AllocatedError, AllocatedPolicy};
 pub use episode::{DecisionsPerRound, DeepShareEpisode, EpisodeOptions, StepOutcome};
 pub use observe::{OBSERVATION_LEN, UtilizationMean, observe, reward};
 pub use order::{Order, Width};

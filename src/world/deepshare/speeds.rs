@@ -51,6 +51,11 @@ impl DeepShareSpeeds {
         self.configuration.get(row).copied().filter(|found| *found != NONE).map(usize::from)
     }
 
+    /// Samples/s of a configuration alone.
+    pub fn alone(&self, configuration: usize) -> f64 {
+        self.alone[configuration]
+    }
+
     /// What a configuration retains beside another; at least the floor.
     pub fn retained(&self, configuration: usize, beside: usize) -> f64 {
         self.retained[configuration * self.n_configurations + beside].max(RETENTION_FLOOR)

@@ -160,8 +160,13 @@ impl Drift {
 
     /// z of a server for a job of this sensitivity.
     pub fn log_speed(&self, server: ServerId, sensitivity: f64) -> f64 {
+        self.steady(server, sensitivity) + self.straggle[server.index()]
+    }
+
+    /// What z would be if the server did not straggle.
+    pub fn steady(&self, server: ServerId, sensitivity: f64) -> f64 {
         let server = server.index();
-        sensitivity * (self.bias[server] + self.walk[server]) + self.straggle[server]
+        sensitivity * (self.bias[server] + self.walk[server])
     }
 
     /// z as a job's step times on a server show it this round.

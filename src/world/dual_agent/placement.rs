@@ -3,7 +3,7 @@
 use crate::index::Id;
 use crate::index::{JobId, ServerId};
 use crate::workload::random::{SeedStreams, Stream};
-use crate::world::dual_agent::cloud::Cloud;
+use crate::world::dual_agent::cloud::{Cloud, FORGOTTEN_S};
 use crate::world::dual_agent::cluster::{N_TYPES, type_of, workers_by_type};
 use crate::world::dual_agent::speeds::Newcomer;
 use crate::world::job::{Part, WorldJob};
@@ -27,6 +27,8 @@ pub enum Placement {
     LastMeasured,
     /// Where it is fastest now: by type, contention and what nobody knows of servers.
     Oracle,
+    /// The same, but without who straggles among servers that nobody used in the last hour: more than step times can tell.
+    MeasuredOracle,
     /// Anywhere.
     Random,
 }
@@ -34,7 +36,7 @@ pub enum Placement {
 impl Placement {
     /// Whether it tells servers of one type apart.
     fn knows_servers(self) -> bool {
-        matches!(self, Self::Posterior | Self::LastMeasured | Self::Oracle)
+        matches!(self, Self::Posterior | Self::LastMeasured | Self::Oracle | Self::MeasuredOracle)
     }
 }
 
@@ -124,7 +126,10 @@ impl Placer {
                 // One server: the fullest. Several: the emptiest, for fewest are needed then.
                 Placement::BestFit | Placement::FastestType if !spread => f64::from(free),
                 Placement::BestFit | Placement::FastestType | Placement::LoadBalancing => -f64::from(free),
-                Placement::Posterior | Placement::LastMeasured | Placement::Oracle => {
+                Placement::Posterior
+                | Placement::LastMeasured
+                | Placement::Oracle
+                | Placement::MeasuredOracle => {
                     let there = newcomer(cloud, job, spread, free.min(needed));
                     let retained = there.retention_on(world, cloud.tables(), server);
                     // Of servers about as fast, the same as above.
@@ -159,6 +164,15 @@ fn log_speed(rule: Placement, cloud: &Cloud, job: JobId, server: ServerId) -> f6
         Placement::Posterior => cloud.filter().mean(server),
         Placement::LastMeasured => cloud.last_measured(server),
         Placement::Oracle => cloud.drift().log_speed(server, cloud.sensitivity[job.index()]),
+        Placement::MeasuredOracle => {
+            let sensitivity = cloud.sensitivity[job.index()];
+            let seen = cloud.filter().since_s(server) <= FORGOTTEN_S;
+            if seen {
+                cloud.drift().log_speed(server, sensitivity)
+            } else {
+                cloud.drift().steady(server, sensitivity)
+            }
+        }
         _ => 0.0,
     }
 }

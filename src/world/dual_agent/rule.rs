@@ -76,7 +76,7 @@ const ORDERS: [(&str, Order); 7] = [
     ("random", Order::Random),
 ];
 
-const PLACEMENTS: [(&str, Placement); 8] = [
+const PLACEMENTS: [(&str, Placement); 9] = [
     ("first_fit", Placement::FirstFit),
     ("best_fit", Placement::BestFit),
     ("load_balancing", Placement::LoadBalancing),
@@ -84,6 +84,7 @@ const PLACEMENTS: [(&str, Placement); 8] = [
     ("posterior", Placement::Posterior),
     ("last_measured", Placement::LastMeasured),
     ("oracle", Placement::Oracle),
+    ("measured_oracle", Placement::MeasuredOracle),
     ("random", Placement::Random),
 ];
 
@@ -92,7 +93,8 @@ impl Rule {
     pub fn all() -> impl Iterator<Item = Self> {
         let orders = ORDERS.into_iter().filter(|(_, order)| *order != Order::Random);
         let pairs = orders.flat_map(|(_, order)| {
-            let placements = PLACEMENTS.into_iter().filter(|(_, placement)| *placement != Placement::Random);
+            let shown = |placement| ![Placement::Random, Placement::MeasuredOracle].contains(&placement);
+            let placements = PLACEMENTS.into_iter().filter(move |(_, placement)| shown(*placement));
             placements.map(move |(_, placement)| Self { order, placement, patience: 0.0 })
         });
         let patient = [
