@@ -74,7 +74,7 @@ struct DeepShareArguments {
     /// Which policies; all by default
     #[arg(long, value_name = "NAME", value_parser = deepshare::parse_named)]
     policy: Vec<(&'static str, PolicyName)>,
-    /// Policies to add that allocate time, by name or file, as `apportion policies list` has them
+    /// Policies of time shares to add, by name or file as `apportion allocate --policy` has them
     #[arg(long, value_name = "NAME|FILE")]
     allocated: Vec<String>,
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one; a row alone, a row as a hybrid
@@ -250,7 +250,7 @@ fn deepshare_players(
     for name in &arguments.allocated {
         // Faults of the file are told before anything is played.
         drop(Catalog::embedded().policy(name)?);
-        players.push((name.clone(), DeepSharePlayer::Allocated(name.clone())));
+        players.push((format!("allocated/{name}"), DeepSharePlayer::Allocated(name.clone())));
     }
     for weights in &arguments.weights {
         let learned = Learned::load(weights, "deepshare")?;
