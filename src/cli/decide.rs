@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use crate::catalog::{Catalog, PolicyOptions};
 use crate::cli::exit::Failure;
-use crate::index::{Id, JobIndex};
+use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::heuristic::Behaviour;
 use crate::policy::{Policy, PolicyError, Refine};
 use crate::problem::Problem;
@@ -78,6 +78,8 @@ pub struct Question {
     pub problem: Problem,
     /// Who decides.
     pub policy: Box<dyn Policy>,
+    /// What to say of it on standard error.
+    pub remark: Option<String>,
 }
 
 impl Question {
@@ -106,7 +108,9 @@ impl Question {
         let throughputs = load_throughputs(&arguments.throughputs)?;
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
-        Ok(Self { snapshot, problem, policy })
+        let asked = !gavel && matches!(document.kind, PolicyKind::Program(_));
+        let remark = asked.then(|| too_small(&problem)).flatten();
+        Ok(Self { snapshot, problem, policy, remark })
     }
 
     /// A policy's error, at the place in the snapshot that it is about, if it is about one.
@@ -166,4 +170,25 @@ impl Question {
         };
         ids.iter().map(position).collect()
     }
+}
+
+/// Says that gangs have no time on worker types with fewer workers than they need, if there are such.
+fn too_small(problem: &Problem) -> Option<String> {
+    let too_small = |job: JobIndex, worker_type: WorkerTypeId| {
+        problem.jobs()[job].scale_factor > problem.cluster().types()[worker_type].n_workers
+            && problem.throughput()[(job, worker_type)] > 0.0
+    };
+    let types = problem.cluster().types();
+    let of = |worker_type: WorkerTypeId| problem.jobs().ids().any(|job| too_small(job, worker_type));
+    let names: Vec<String> =
+        types.ids().filter(|id| of(*id)).map(|id| format!("`{}`", types[id].name)).collect();
+    let n_jobs = problem.jobs().ids().filter(|job| types.ids().any(|id| too_small(*job, id))).count();
+    (n_jobs > 0).then(|| {
+        format!(
+            "{n_jobs} of {} jobs have no time on {}, with fewer workers than they need; `--semantics gavel` gives them \
+             some there, as published",
+            problem.n_jobs(),
+            names.join(", ")
+        )
+    })
 }

@@ -111,6 +111,22 @@ fn a_snapshot_is_read_from_standard_input_and_ids_keep_their_kind() {
 }
 
 #[test]
+fn gangs_that_a_type_is_too_small_for_are_told() {
+    let snapshot = "{format: apportion/snapshot-v1, cluster: {v100: 4, k80: 2}, jobs: [
+        {id: 1, throughput: {v100: 4, k80: 1}}, {id: 2, scale_factor: 4, throughput: {v100: 16, k80: 4}}]}";
+    let asked = ["allocate", "--policy", "max_min_fairness_perf", "--format", "csv", "-"];
+    let time_on_k80 = |ran: &Ran| {
+        let row = ran.stdout.lines().find_map(|line| line.strip_prefix("2,")).expect("job 2 has a row");
+        row.split(',').nth(1).expect("two types").parse::<f64>().expect("a number")
+    };
+    let ran = apportion(&asked, snapshot);
+    assert!(ran.stderr.contains("1 of 2 jobs have no time on `k80`"), "{}", ran.stderr);
+    assert_eq!(time_on_k80(&ran), 0.0, "{}", ran.stdout);
+    let ran = apportion(&[&asked[..], &["--semantics", "gavel"]].concat(), snapshot);
+    assert!(ran.stderr.is_empty() && time_on_k80(&ran) > 0.0, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
 fn every_job_and_worker_type_is_explained() {
     let ran = apportion(&["explain", "--policy", "max_min_fairness_perf", "examples/snapshot.yaml"], "");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
