@@ -5,16 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apportion::benchmark::Instance;
-use apportion::policy::{Policy, ProgramPolicy};
+use apportion::index::{Id, JobIndex};
+use apportion::policy::{Policy, ProgramPolicy, Session};
+use apportion::problem::ActiveJob;
 use apportion::program::Program;
 use apportion::solver::registry::{BACKENDS, default_chain, entry};
-use apportion::solver::{Certificate, Limits, WarmStart, solve_certified};
+use apportion::solver::{Certificate, Limits, solve_certified};
 use apportion::{Catalog, PolicyOptions, Problem, Throughputs};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const JOBS: [usize; 3] = [64, 512, 2048];
 /// Slow backends are not asked for more.
 const JOBS_MAX_SLOW: usize = 512;
+/// Jobs of a problem that one job comes to or goes from.
+const JOBS_IN_SESSION: usize = 10_000;
 
 fn drawn(instance: &Instance, n_jobs: usize) -> Problem {
     let throughputs: Arc<Throughputs> = Throughputs::embedded("osdi20").expect("embedded");
@@ -70,7 +74,7 @@ fn one_solve(c: &mut Criterion) {
         let program = program("max_min_fairness_perf", &drawn(&no_two_alike(), n_jobs));
         group.throughput(Throughput::Elements(n_jobs as u64));
         for entry in BACKENDS {
-            let slow = entry.name == "good_lp-microlp" && n_jobs > JOBS_MAX_SLOW;
+            let slow = matches!(entry.name, "good_lp-microlp" | "simplex") && n_jobs > JOBS_MAX_SLOW;
             if slow || entry.name == "separable" {
                 continue;
             }
@@ -97,25 +101,41 @@ fn around_a_solve(c: &mut Criterion) {
     group.finish();
 }
 
-/// Between two rounds a few jobs' data change: the same program with other numbers, cold and from the basis before.
+/// One job goes or comes: decided on from scratch, and in a session that goes on by our simplex or by HiGHS's.
 fn the_next_round(c: &mut Criterion) {
-    let Ok(simplex) = entry("highs-simplex") else { return };
-    let mut group = c.benchmark_group("what_does_the_next_round_cost");
-    for n_jobs in JOBS {
-        let now = program("max_min_fairness_perf", &drawn(&no_two_alike(), n_jobs));
-        let mut next = now.clone();
-        // One job in fifty runs a tenth faster.
-        for (position, value) in next.term_values.iter_mut().enumerate() {
-            if position % 50 == 0 {
-                *value *= 1.1;
+    let mut group = c.benchmark_group("what_does_one_arrival_or_departure_cost");
+    for (kind, instance) in [("standard", standard()), ("no two alike", no_two_alike())] {
+        let problem = drawn(&instance, JOBS_IN_SESSION);
+        group.bench_function(BenchmarkId::new("from scratch", kind), |bencher| {
+            let mut policy = policy("max_min_fairness_perf");
+            bencher.iter(|| policy.allocate(black_box(&problem)).expect("an optimum"));
+        });
+        for backend in ["simplex", "highs-simplex"] {
+            let by_library = backend != "simplex";
+            if entry(backend).is_err() || (by_library && kind != "standard") {
+                continue;
             }
-        }
-        let mut backend = simplex.make();
-        let before = backend.solve(&now, &Limits::default(), None).expect("an optimum");
-        let warm = WarmStart { basis: before.basis, ..WarmStart::default() };
-        for (how, warm) in [("cold", None), ("from the last basis", Some(&warm))] {
-            group.bench_function(BenchmarkId::new(how, n_jobs), |bencher| {
-                bencher.iter(|| backend.solve(black_box(&next), &Limits::default(), warm));
+            let options =
+                PolicyOptions { backend: by_library.then(|| backend.to_owned()), ..PolicyOptions::default() };
+            let policy = Catalog::embedded().program("max_min_fairness_perf", &options);
+            let policy = policy.expect("a policy").expect("a program");
+            let mut session = Session::new(policy, problem.clone()).expect("a session");
+            session.decide().expect("an optimum");
+            let mut away: Option<(ActiveJob, Vec<f64>)> = None;
+            let mut next = 0;
+            group.bench_function(BenchmarkId::new(format!("session, {backend}"), kind), |bencher| {
+                bencher.iter(|| {
+                    if let Some((job, speeds)) = away.take() {
+                        session.insert(job, &speeds).expect("it was away");
+                    } else {
+                        next = (next + 7) % (JOBS_IN_SESSION - 1);
+                        let index = JobIndex::from_index(next);
+                        let speeds = session.problem().throughput().row(index).to_vec();
+                        let id = session.problem().jobs()[index].id;
+                        away = Some((session.remove(id).expect("it was there"), speeds));
+                    }
+                    session.decide().expect("an optimum").solve.iterations
+                });
             });
         }
     }

@@ -102,6 +102,22 @@ impl<I: Id, T> IndexVec<I, T> {
         I::from_index(self.items.len() - 1)
     }
 
+    /// Puts another item in the place of one, which is given back.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn replace(&mut self, id: I, item: T) -> T {
+        std::mem::replace(&mut self.items[id.index()], item)
+    }
+
+    /// Takes an item out; the last one takes its place.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn swap_remove(&mut self, id: I) -> T {
+        self.items.swap_remove(id.index())
+    }
+
     /// Makes room for so many more items.
     pub fn reserve(&mut self, n_items: usize) {
         self.items.reserve_exact(n_items);
@@ -226,6 +242,16 @@ impl<R: Id, C: Id> Matrix<R, C> {
         let id = R::from_index(self.n_rows());
         self.values.extend_from_slice(row);
         id
+    }
+
+    /// Takes a row out; the last one takes its place.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn swap_remove_row(&mut self, row: R) {
+        let last = self.values.len() - self.n_columns;
+        self.values.copy_within(last.., row.index() * self.n_columns);
+        self.values.truncate(last);
     }
 
     /// Rows.

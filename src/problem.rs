@@ -5,6 +5,8 @@
 
 pub mod snapshot;
 
+mod edit;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -379,27 +381,8 @@ impl ProblemBuilder {
         let problem = self.problem;
         check_ids(&problem.jobs)?;
         for (index, job) in problem.jobs.enumerate() {
-            let position = index.index();
-            check_job(position, job)?;
-            let row = problem.throughput.row(index);
-            if let Some(value) = row.iter().find(|value| !(value.is_finite() && **value >= 0.0)) {
-                let expected = "a finite number of steps/s, at least 0";
-                return Err(ProblemError::Value {
-                    job: position,
-                    field: "throughput",
-                    value: *value,
-                    expected,
-                });
-            }
-            let fits = problem
-                .cluster
-                .types()
-                .iter()
-                .zip(row)
-                .any(|(t, v)| *v > 0.0 && t.n_workers >= job.scale_factor);
-            if !fits {
-                return Err(ProblemError::RunsNowhere { job: position, scale_factor: job.scale_factor });
-            }
+            check_job(index.index(), job)?;
+            check_speeds(index.index(), job, problem.throughput.row(index), &problem.cluster)?;
         }
         for column in problem.extra.values() {
             assert_eq!(column.len(), problem.jobs.len(), "an extra column has one value per job");
@@ -420,6 +403,24 @@ fn check_ids(jobs: &IndexVec<JobIndex, ActiveJob>) -> Result<(), ProblemError> {
         }
     }
     Ok(())
+}
+
+/// Refuses throughputs that are none, and jobs that run nowhere.
+fn check_speeds(
+    position: usize,
+    job: &ActiveJob,
+    row: &[f64],
+    cluster: &Cluster,
+) -> Result<(), ProblemError> {
+    if let Some(value) = row.iter().find(|value| !(value.is_finite() && **value >= 0.0)) {
+        let (field, expected) = ("throughput", "a finite number of steps/s, at least 0");
+        return Err(ProblemError::Value { job: position, field, value: *value, expected });
+    }
+    let mut speeds = cluster.types().iter().zip(row);
+    if speeds.any(|(kind, speed)| *speed > 0.0 && kind.n_workers >= job.scale_factor) {
+        return Ok(());
+    }
+    Err(ProblemError::RunsNowhere { job: position, scale_factor: job.scale_factor })
 }
 
 fn check_job(position: usize, job: &ActiveJob) -> Result<(), ProblemError> {

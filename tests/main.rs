@@ -50,5 +50,7 @@ mod report_simulation;
 mod compare;
 #[path = "suite/classes.rs"]
 mod classes;
+#[path = "suite/session.rs"]
+mod session;
 #[path = "suite/learning.rs"]
 mod learning;

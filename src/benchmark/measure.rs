@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::allocation::Allocation;
+use crate::benchmark::changes::{Changes, ChangesError, changes};
 use crate::benchmark::partition::{self, PartitionError};
 use crate::benchmark::results::{Row, Seconds, Status};
 use crate::catalog::{Catalog, CatalogError, PolicyOptions};
@@ -31,6 +32,8 @@ pub struct Case<'a> {
     pub partitions: usize,
     /// Of the partition.
     pub seed: u64,
+    /// Arrivals and departures to decide on, one by one, besides.
+    pub changes: u32,
 }
 
 /// Why a case gave no decision.
@@ -44,6 +47,8 @@ enum CaseError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    #[error("{n} decisions on a change were not certified")]
+    Uncertified { n: usize },
 }
 
 impl CaseError {
@@ -61,7 +66,9 @@ impl CaseError {
             | Self::Policy(PolicyError::Solve(error))
             | Self::Partition(PartitionError::Policy(PolicyError::Solve(error))) => of_solve(error),
             Self::Partition(PartitionError::Part { .. }) => Status::Declined,
-            Self::Policy(_) | Self::Partition(PartitionError::Policy(_)) => Status::Failed,
+            Self::Policy(_) | Self::Partition(PartitionError::Policy(_)) | Self::Uncertified { .. } => {
+                Status::Failed
+            }
             Self::Catalog(_) | Self::Partition(_) => Status::Error,
         }
     }
@@ -89,14 +96,41 @@ pub fn measure(problem: &Problem, case: &Case<'_>, processor: &dyn Fn() -> Optio
         }
         Ok(taken)
     });
-    match measured {
-        Ok(taken) => fill(&mut row, &taken),
+    match measured.and_then(|taken| Ok((taken, one_by_one(problem, case, processor)?))) {
+        Ok((taken, changes)) => {
+            fill(&mut row, &taken);
+            if let Some(changes) = changes {
+                row.changes = Some(case.changes);
+                row.change_p50_seconds = changes.quantile(0.5);
+                row.change_p99_seconds = changes.quantile(0.99);
+            }
+        }
         Err(error) => {
             row.status = error.status();
             row.message = Some(error.to_string());
         }
     }
     row
+}
+
+/// What changes take, if that is asked for and the policy has sessions.
+fn one_by_one(
+    problem: &Problem,
+    case: &Case<'_>,
+    processor: &dyn Fn() -> Option<f64>,
+) -> Result<Option<Changes>, CaseError> {
+    if case.changes == 0 || case.partitions > 1 {
+        return Ok(None);
+    }
+    let backend = (case.backend != DEFAULT).then(|| case.backend.to_owned());
+    let options = PolicyOptions { backend, ..PolicyOptions::default() };
+    let Some(policy) = Catalog::embedded().program(case.policy, &options)? else { return Ok(None) };
+    match changes(problem, policy, (case.changes, case.seed), processor) {
+        Ok(measured) if measured.n_uncertified == 0 => Ok(Some(measured)),
+        Ok(measured) => Err(CaseError::Uncertified { n: measured.n_uncertified }),
+        Err(ChangesError::Session(_)) => Ok(None),
+        Err(ChangesError::Policy(error)) => Err(error.into()),
+    }
 }
 
 fn repeat(

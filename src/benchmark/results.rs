@@ -91,6 +91,9 @@ pub struct Row {
     pub n_terms: Option<usize>,
     pub memory_before_bytes: Option<u64>,
     pub memory_peak_bytes: Option<u64>,
+    pub changes: Option<u32>,
+    pub change_p50_seconds: Option<f64>,
+    pub change_p99_seconds: Option<f64>,
 }
 
 impl Row {
@@ -125,6 +128,9 @@ impl Row {
             n_terms: None,
             memory_before_bytes: None,
             memory_peak_bytes: None,
+            changes: None,
+            change_p50_seconds: None,
+            change_p99_seconds: None,
         }
     }
 

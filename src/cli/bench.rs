@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::cli::Session;
 use crate::cli::bench_export::export;
 use crate::cli::bench_process::{Limits, MeasuredCase, Subject, run_child, run_one};
-use crate::cli::bench_tables::{details, flat, overview};
+use crate::cli::bench_tables::{changes, details, flat, overview};
 use crate::cli::exit::Failure;
 use crate::cli::output::OutputFormat;
 use crate::cli::progress::Progress;
@@ -36,6 +36,7 @@ JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds,
   loss_relative                                 of a partitioned decision: how far it is from the whole's optimum
   iterations solves fallbacks backend_used n_classes n_columns n_rows n_terms
   memory_before_bytes memory_peak_bytes
+  changes change_p50_seconds change_p99_seconds         with --changes, where the policy has sessions
 CSV has the same columns, `seconds.build` as `seconds_build`.
 
 Exit code 0 if at least one case is done: limits are results here, and marked. 4 if none is.
@@ -44,6 +45,7 @@ Examples:
   apportion bench --quick
   apportion bench --format json > bench.json
   apportion bench --policy max_min_fairness_packed --sizes 2048 --partitions 2,8
+  apportion bench --policy max_min_fairness_perf --sizes 10000 --backend default,highs-simplex --changes 400
   apportion bench --policy proportional_fairness --instance random --types 4 --sizes 1000,10000 --seeds 0,1,2
   apportion bench --policy max_min_fairness_perf --snapshot snapshots/000100.json --export programs")]
 pub struct BenchArguments {
@@ -71,6 +73,9 @@ pub struct BenchArguments {
     /// Also split each problem at random into so many parts, solved apart: a baseline
     #[arg(long, value_name = "K,…", value_delimiter = ',')]
     partitions: Vec<usize>,
+    /// Also decide on so many arrivals and departures one by one, in a session: the processor time of one, certified
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    changes: u32,
     /// Of random instances: how many times faster a job may be on one worker type than on another
     #[arg(long, value_name = "R", default_value_t = 10.0)]
     heterogeneity: f64,
@@ -153,6 +158,9 @@ fn show(results: &Results, session: &Session) -> Result<(), Failure> {
         OutputFormat::Csv => session.output.table(&flat(&results.rows)),
         OutputFormat::Table => {
             session.output.text(&overview(&results.rows).aligned())?;
+            if results.rows.iter().any(|row| row.changes.is_some()) {
+                session.output.text(&format!("\n{}", changes(&results.rows).aligned()))?;
+            }
             session.output.text(&format!("\n{}", details(&results.rows).aligned()))
         }
     }
@@ -207,6 +215,9 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
             let throughputs = arguments.throughputs.clone();
             push(policy, &Subject::Snapshot { path: path.clone(), throughputs }, 0)?;
         }
+    }
+    for case in &mut cases {
+        case.changes = arguments.changes;
     }
     if cases.is_empty() {
         return Err(Failure::usage("nothing to measure: name a `--policy`", None));

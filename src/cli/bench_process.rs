@@ -43,6 +43,7 @@ pub(super) struct MeasuredCase {
     pub(super) backend: String,
     pub(super) partitions: usize,
     pub(super) seed: u64,
+    pub(super) changes: u32,
 }
 
 /// What a case may take: of processor time where the system tells, and of the clock as many times that.
@@ -82,7 +83,7 @@ impl Subject {
 
 impl MeasuredCase {
     pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
-        Self { policy: policy.to_owned(), subject, backend: backend.to_owned(), partitions, seed }
+        Self { policy: policy.to_owned(), subject, backend: backend.to_owned(), partitions, seed, changes: 0 }
     }
 
     /// The instance's name in results.
@@ -112,8 +113,13 @@ pub(super) fn run_one(case: &str) -> Result<(), Failure> {
     let problem = case.subject.problem()?;
     let before = forget_peak();
     say(READY)?;
-    let measured =
-        Case { policy: &case.policy, backend: &case.backend, partitions: case.partitions, seed: case.seed };
+    let measured = Case {
+        policy: &case.policy,
+        backend: &case.backend,
+        partitions: case.partitions,
+        seed: case.seed,
+        changes: case.changes,
+    };
     let mut row = measure(&problem, &measured, &processor_seconds);
     row.instance = case.name();
     row.memory_before_bytes = before;

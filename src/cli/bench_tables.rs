@@ -60,6 +60,40 @@ pub(super) fn overview(rows: &[Row]) -> Table {
     table
 }
 
+/// One arrival or departure beside a decision from scratch.
+pub(super) fn changes(rows: &[Row]) -> Table {
+    let mut table = Table::new([
+        "policy",
+        "instance",
+        "jobs",
+        "backend",
+        "changes",
+        "from scratch",
+        "p50",
+        "p99",
+        "ratio",
+    ]);
+    for row in rows {
+        let (Some(n), Some(p50), Some(p99)) = (row.changes, row.change_p50_seconds, row.change_p99_seconds)
+        else {
+            continue;
+        };
+        let scratch = row.cost_seconds();
+        table.push(vec![
+            row.policy.clone().into(),
+            instance(row).into(),
+            Cell::Count(row.n_jobs as u64),
+            backend(row).into(),
+            Cell::Count(u64::from(n)),
+            scratch.map(time).unwrap_or_default().into(),
+            time(p50).into(),
+            time(p99).into(),
+            scratch.map_or(Cell::Empty, |scratch| Cell::Number(scratch / p50, 1)),
+        ]);
+    }
+    table
+}
+
 /// Where the time went and how good the answers are: of the default backends, or of all where none is.
 pub(super) fn details(rows: &[Row]) -> Table {
     let mut table = Table::new([

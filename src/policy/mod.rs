@@ -13,6 +13,6 @@ pub use decision::{
     SolveSeconds, TypeOrder,
 };
 pub use explain::{Binding, Explanation, Fixed, JobExplanation, TypeExplanation};
-pub use program::{ProgramOptions, ProgramPolicy, Refine};
+pub use program::{ClassDecision, ProgramOptions, ProgramPolicy, Refine, Session, SessionError};
 pub use round::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
 pub use view::ThroughputView;

@@ -66,6 +66,18 @@ impl Classes {
         Self { class_of, starts, jobs }
     }
 
+    /// Classes of which the members are known already, ascending.
+    pub(super) fn from_members(members: &[Vec<u32>], class_of: Vec<u32>) -> Self {
+        let mut starts = Vec::with_capacity(members.len() + 1);
+        starts.push(0);
+        let mut jobs = Vec::with_capacity(class_of.len());
+        for members in members {
+            jobs.extend_from_slice(members);
+            starts.push(u32::try_from(jobs.len()).expect("fewer than 2^32 jobs"));
+        }
+        Self { class_of, starts, jobs }
+    }
+
     /// How many classes.
     pub fn len(&self) -> usize {
         self.starts.len() - 1

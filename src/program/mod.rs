@@ -19,12 +19,14 @@ pub mod demand;
 pub mod sharing;
 pub mod promise;
 pub mod classes;
+pub mod groups;
 
 pub use bound::{BindError, BoundObjective, Layout, Point, Term};
 pub use classes::Classes;
 pub use demand::Demand;
 pub use formulate::HOLD_SLACK;
 pub use formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
+pub use groups::Groups;
 pub use instance::{Column, Instance, InstancePair, Part};
 pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};

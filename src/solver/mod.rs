@@ -15,6 +15,7 @@ pub mod separable;
 pub mod chain;
 #[cfg(feature = "highs")]
 pub mod highs;
+pub mod simplex;
 pub mod clarabel;
 pub mod good_lp;
 pub mod structured;

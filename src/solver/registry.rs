@@ -7,6 +7,7 @@ use crate::solver::good_lp::{GoodLp, Inner};
 #[cfg(feature = "highs")]
 use crate::solver::highs::{Highs, Method};
 use crate::solver::separable::Separable;
+use crate::solver::simplex::Simplex;
 use crate::solver::structured::Structured;
 
 /// A backend of this build.
@@ -50,6 +51,12 @@ pub const BACKENDS: &[Entry] = &[
         aliases: &[],
         summary: "HiGHS interior point without crossover: linear programs, central solutions",
         make: || Box::new(Highs::new(Method::Interior)),
+    },
+    Entry {
+        name: "simplex",
+        aliases: &[],
+        summary: "primal simplex, pure Rust: linear programs, vertex solutions, made for warm starts",
+        make: || Box::new(Simplex::default()),
     },
     Entry {
         name: "structured",

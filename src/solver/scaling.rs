@@ -28,6 +28,13 @@ pub(super) struct Scaled {
     objective: f64,
 }
 
+/// What rows and columns are multiplied by.
+#[derive(Clone, Debug)]
+pub(super) struct Factors {
+    pub(super) rows: Vec<f64>,
+    pub(super) columns: Vec<f64>,
+}
+
 impl Scaled {
     /// Scales a checked program.
     pub(super) fn of(program: &Program) -> Self {
@@ -41,10 +48,20 @@ impl Scaled {
                 *factor = power_of_two(*factor * common);
             }
         }
+        Self::by(program, Factors { rows, columns })
+    }
+
+    /// Scales a program by factors found for one of the same shape.
+    pub(super) fn by(program: &Program, Factors { rows, columns }: Factors) -> Self {
         let cost_max =
             program.cost.iter().zip(&columns).map(|(cost, c)| (cost * c).abs()).fold(0.0, f64::max);
         let objective = if cost_max > 0.0 { power_of_two(1.0 / cost_max) } else { 1.0 };
         Self { program: apply(program, &rows, &columns, objective), columns, rows, objective }
+    }
+
+    /// The factors, for a program much like this one.
+    pub(super) fn into_factors(self) -> Factors {
+        Factors { rows: self.rows, columns: self.columns }
     }
 
     /// Takes a solution of the scaled program back to the units of the original.

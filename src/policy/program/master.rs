@@ -114,13 +114,18 @@ impl<'a> Master<'a> {
         solving: &mut Solving,
         formulation: &Formulation,
     ) -> Result<Answer, SolvingError> {
+        if let Some(answer) = solving.solve_on(formulation)? {
+            return Ok(answer);
+        }
         // (Pairs couple what would be blocks without them.)
         let blocks = self.reduced.pairs.is_empty();
-        if self.pricing.is_none() && blocks && !wants_vertex(formulation) {
+        let answer = if self.pricing.is_none() && blocks && !wants_vertex(formulation) {
             solving.solve(&formulation.program)
         } else {
             solving.solve_by_chain(&formulation.program)
-        }
+        }?;
+        solving.keep(formulation, &answer);
+        Ok(answer)
     }
 
     /// Solves a program over all pairs: the answer's bound holds for every one of them. `formulate` is asked again when

@@ -1,6 +1,7 @@
 //! Policies that are optimization programs: a problem becomes an instance over classes of interchangeable jobs,
 //! is solved and refined, and its answer is divided among the jobs again.
 
+mod bases;
 mod central;
 mod discount;
 mod expand;
@@ -14,12 +15,14 @@ mod policy;
 mod pricing;
 mod promises;
 mod reduce;
+mod session;
 mod sharing;
 mod solve;
 mod solving;
 mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
+pub use session::{ClassDecision, Session, SessionError};
 
 #[cfg(test)]
 mod tests;

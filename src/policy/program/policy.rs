@@ -88,10 +88,10 @@ pub enum ProgramPolicyError {
 /// A policy that solves a program.
 #[derive(Debug)]
 pub struct ProgramPolicy {
-    options: ProgramOptions,
-    data: Vec<String>,
+    pub(super) options: ProgramOptions,
+    pub(super) data: Vec<String>,
     prune: bool,
-    promises: bool,
+    pub(super) promises: bool,
     pub(super) pricing: PricingLimits,
     /// Is the analytic centre over jobs found over classes of them?
     pub(super) centred: bool,
@@ -168,7 +168,7 @@ impl ProgramPolicy {
     }
 
     /// Data that is 0 or absent where the policy cannot do without.
-    fn check_data(&self, problem: &Problem) -> Result<(), PolicyError> {
+    pub(super) fn check_data(&self, problem: &Problem) -> Result<(), PolicyError> {
         let view = &self.options.view;
         if let ThroughputView::Reference { worker_types, .. } = view
             && view.reference(problem.cluster()).is_none()
@@ -277,12 +277,12 @@ impl ProgramPolicy {
     }
 
     /// What binding the objective comes to.
-    fn layout(&self, objective: &Objective, reduced: &Reduced) -> Result<Layout, PolicyError> {
+    pub(super) fn layout(&self, objective: &Objective, reduced: &Reduced) -> Result<Layout, PolicyError> {
         let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, reduced))?;
         Ok(bound.layout().clone())
     }
 
-    fn selection<'a>(
+    pub(super) fn selection<'a>(
         &'a self,
         isolated_elapsed: &'a [f64],
         waived: &'a [bool],
@@ -344,7 +344,7 @@ impl ProgramPolicy {
     }
 
     /// The optimum of the programs of `master`.
-    fn optimum(
+    pub(super) fn optimum(
         &mut self,
         master: &mut Master<'_>,
         hierarchy: Option<&Hierarchy>,
@@ -367,17 +367,7 @@ impl ProgramPolicy {
             .map_err(|source| PolicyError::Allocation { policy: policy(), source })?;
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
-        let (sense, violation_max) = (self.options.objective.sense(), allocation.violation_max());
-        // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
-        let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
-        let gap_relative = (solved.bound - value).abs() / value.abs().max(solved.bound.abs()).max(unit);
-        let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
-        if !optimal {
-            let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
-            self.solving.report().fallbacks.push(uncertified);
-        }
-        let objective =
-            ObjectiveReport { sense, value, bound: solved.bound, gap_relative, violation_max, optimal };
+        let objective = self.judged(value, solved.bound, allocation.violation_max());
         let levels = bound.leaves(&point).zip(bound.levels()).map(|(leaves, levels)| {
             let of_class: Vec<f64> =
                 leaves.iter().enumerate().map(|(member, leaf)| levels.level(member, *leaf)).collect();
@@ -386,7 +376,21 @@ impl ProgramPolicy {
         Ok(Decision { objective: Some(objective), levels, rules: self.rules(), ..Decision::of(allocation) })
     }
 
-    fn rules(&self) -> RoundRules {
+    /// What there is to say of an objective that reaches `value` and cannot exceed `bound`.
+    pub(super) fn judged(&mut self, value: f64, bound: f64, violation_max: f64) -> ObjectiveReport {
+        let sense = self.options.objective.sense();
+        // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
+        let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
+        let gap_relative = (bound - value).abs() / value.abs().max(bound.abs()).max(unit);
+        let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
+        if !optimal {
+            let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
+            self.solving.report().fallbacks.push(uncertified);
+        }
+        ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal }
+    }
+
+    pub(super) fn rules(&self) -> RoundRules {
         let type_order = if self.options.view == ThroughputView::Measured {
             TypeOrder::Speed
         } else {

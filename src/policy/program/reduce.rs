@@ -45,11 +45,21 @@ pub(super) struct Reduced {
 
 /// Groups the problem's jobs and gathers the instance, without pairs.
 pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
-    let (n, k) = (problem.n_jobs(), problem.n_types());
+    let n = problem.n_jobs();
+    let classes = if selection.classes {
+        let mut keys = Keys::of(problem, selection);
+        Classes::group(n, keys.width(), |position, key| keys.write(position, key))
+    } else {
+        Classes::singletons(n)
+    };
+    gather(problem, selection, classes)
+}
+
+/// Gathers the instance of a problem whose jobs are grouped, without pairs.
+pub(super) fn gather(problem: &Problem, selection: &Selection<'_>, classes: Classes) -> Reduced {
+    let k = problem.n_types();
     let seen = selection.view.seen(problem);
     let columns: Vec<Datum<'_>> = selection.data.iter().map(|name| Datum::of(name, problem)).collect();
-    let classes =
-        if selection.classes { classes(problem, selection, seen, &columns) } else { Classes::singletons(n) };
     let first = |class: usize| JobIndex::from_index(classes.members(class)[0] as usize);
     let mut throughput = vec![0.0; classes.len() * k];
     for class in 0..classes.len() {
@@ -154,24 +164,47 @@ impl<'a> Datum<'a> {
     }
 }
 
-/// Groups jobs that agree in all the policy sees. Keys hold no word that others decide, or that is the same for
-/// all: a million jobs are grouped at the speed at which they are read.
-fn classes(problem: &Problem, selection: &Selection<'_>, seen: Seen<'_>, columns: &[Datum<'_>]) -> Classes {
-    let k = problem.n_types();
-    let columns: Vec<Datum<'_>> = columns.iter().copied().filter(|datum| !datum.is_derived()).collect();
-    let waived = (!selection.waived.is_empty()).then_some(selection.waived);
-    let interchangeable: Vec<bool> =
-        problem.entities().ids().map(|id| hierarchy::interchangeable(problem, Some(id))).collect();
-    let paired = selection.pairs && !matches!(problem.colocation(), Colocation::None);
-    let width = 1
-        + k
-        + columns.len()
-        + [waived.is_some(), selection.hierarchical, paired].map(usize::from).iter().sum::<usize>();
-    let mut row = vec![0.0; k];
-    Classes::group(problem.n_jobs(), width, |position, key| {
+/// What jobs must agree in to be of one class. Keys hold no word that others decide, or that is the same for all: a
+/// million jobs are grouped at the speed at which they are read.
+#[derive(Debug)]
+pub(super) struct Keys<'a> {
+    problem: &'a Problem,
+    selection: &'a Selection<'a>,
+    seen: Seen<'a>,
+    columns: Vec<Datum<'a>>,
+    waived: Option<&'a [bool]>,
+    interchangeable: Vec<bool>,
+    paired: bool,
+    row: Vec<f64>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn of(problem: &'a Problem, selection: &'a Selection<'a>) -> Self {
+        let columns = selection.data.iter().map(|name| Datum::of(name, problem));
+        let entities = problem.entities().ids();
+        Self {
+            problem,
+            selection,
+            seen: selection.view.seen(problem),
+            columns: columns.filter(|datum| !datum.is_derived()).collect(),
+            waived: (!selection.waived.is_empty()).then_some(selection.waived),
+            interchangeable: entities.map(|id| hierarchy::interchangeable(problem, Some(id))).collect(),
+            paired: selection.pairs && !matches!(problem.colocation(), Colocation::None),
+            row: vec![0.0; problem.n_types()],
+        }
+    }
+
+    /// Words of a key.
+    pub(super) fn width(&self) -> usize {
+        let others = [self.waived.is_some(), self.selection.hierarchical, self.paired];
+        1 + self.row.len() + self.columns.len() + others.map(usize::from).iter().sum::<usize>()
+    }
+
+    /// Writes the key of the job at a position: [width].
+    pub(super) fn write(&mut self, position: usize, key: &mut [u64]) {
         let index = JobIndex::from_index(position);
-        let job = &problem.jobs()[index];
-        seen.row(index, &mut row);
+        let job = &self.problem.jobs()[index];
+        self.seen.row(index, &mut self.row);
         let mut words = key.iter_mut();
         let mut push = |word: u64| {
             if let Some(place) = words.next() {
@@ -179,27 +212,27 @@ fn classes(problem: &Problem, selection: &Selection<'_>, seen: Seen<'_>, columns
             }
         };
         push(u64::from(job.scale_factor));
-        for value in &row {
+        for value in &self.row {
             push(value.to_bits());
         }
-        for column in &columns {
-            push(column.value(problem, selection, index, &row).to_bits());
+        for column in &self.columns {
+            push(column.value(self.problem, self.selection, index, &self.row).to_bits());
         }
-        if let Some(waived) = waived {
+        if let Some(waived) = self.waived {
             push(u64::from(waived[position]));
         }
-        if selection.hierarchical {
+        if self.selection.hierarchical {
             push(match job.entity {
-                Some(entity) if !interchangeable[entity.index()] => (1 << 32) + position as u64,
+                Some(entity) if !self.interchangeable[entity.index()] => (1 << 32) + position as u64,
                 entity => entity.map_or(0, |entity| 1 + entity.index() as u64),
             });
         }
-        if paired {
-            push(match problem.colocation() {
+        if self.paired {
+            push(match self.problem.colocation() {
                 Colocation::Rows { .. } => job.row.map_or(0, |row| 1 + row.index() as u64),
                 // Pairs given job by job say nothing of interchangeability.
                 Colocation::Pairs(_) | Colocation::None => 1 + position as u64,
             });
         }
-    })
+    }
 }

@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::policy::decision::SolveReport;
-use crate::program::{Program, Sharing, Wanted};
+use crate::policy::program::bases::Bases;
+use crate::program::{Formulation, Program, Sharing, Wanted};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::certificate::{Certificate, Shares};
 use crate::solver::registry;
@@ -46,6 +47,9 @@ pub(super) struct Answer {
 /// times as long at 6,000 columns, no two jobs alike; below, its vertices stay the answers of simulations.
 const COLUMNS_LARGE: usize = 2_000;
 
+/// Steps from a basis after which it is no use.
+const STEPS_MAX: u32 = 3_000;
+
 /// The chains of one policy and the bookkeeping of one decision.
 #[derive(Debug)]
 pub(super) struct Solving {
@@ -65,6 +69,8 @@ pub(super) struct Solving {
     recorded: Option<Vec<Program>>,
     /// Is every program written, however large it is?
     written: bool,
+    /// Bases of the last decision, and what goes on from them, where that is done.
+    going_on: Option<(Bases, Box<dyn Backend>)>,
 }
 
 impl Solving {
@@ -80,6 +86,7 @@ impl Solving {
             report: SolveReport::default(),
             recorded: None,
             written: false,
+            going_on: None,
         }
     }
 
@@ -94,6 +101,63 @@ impl Solving {
     pub(super) fn begin(&mut self, route: &str) {
         self.basis = None;
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
+    }
+
+    /// Goes on from the bases of the last decision from now on, by this backend.
+    pub(super) fn go_on(&mut self, by: Box<dyn Backend>) {
+        self.going_on = Some((Bases::default(), by));
+    }
+
+    /// The bases to go on from, if that is done.
+    pub(super) fn bases(&mut self) -> Option<&mut Bases> {
+        self.going_on.as_mut().map(|(bases, _)| bases)
+    }
+
+    /// Solves a linear program from the basis of its like in the last decision, if bases are kept; nothing if they are
+    /// not, or that does not lead to a certified optimum.
+    pub(super) fn solve_on(&mut self, formulation: &Formulation) -> Result<Option<Answer>, SolvingError> {
+        let program = &formulation.program;
+        let Some((bases, _)) = self.going_on.as_ref().filter(|_| program.is_linear()) else {
+            return Ok(None);
+        };
+        let start = bases.start(formulation);
+        // From nothing, and over this many columns, a decision from scratch is quicker.
+        if start.is_none() && program.n_columns() >= COLUMNS_LARGE {
+            return Ok(None);
+        }
+        self.basis = start.or_else(|| self.basis.take());
+        let answer = self.solve_going_on(program)?;
+        if let (Some((bases, _)), Some(answer)) = (&mut self.going_on, &answer) {
+            bases.keep(formulation, answer.solution.basis.as_ref());
+        }
+        Ok(answer)
+    }
+
+    /// Keeps the basis of an answer that came by another way, if bases are kept and it has one.
+    pub(super) fn keep(&mut self, formulation: &Formulation, answer: &Answer) {
+        if let Some((bases, _)) = &mut self.going_on {
+            bases.keep(formulation, answer.solution.basis.as_ref());
+        }
+    }
+
+    /// Solves a program by what goes on; nothing if that finds no certified optimum.
+    fn solve_going_on(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
+        let Some((bases, by)) = self.going_on.take() else { return Ok(None) };
+        let limits = Limits { iterations: Some(STEPS_MAX), ..self.limits };
+        let limits = std::mem::replace(&mut self.limits, limits);
+        let mut chain = [by];
+        let outcome = self.solve_by(program, Some(&mut chain));
+        let [by] = chain;
+        self.going_on = Some((bases, by));
+        self.limits = limits;
+        match outcome {
+            Ok(answer) => Ok(Some(answer)),
+            Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
+                self.report.fallbacks.push(attempts);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Other backends, and when they give up.

@@ -1,0 +1,386 @@
+//! Deciding again after a job came, went or changed, for what the change costs.
+//!
+//! A session owns a problem and the classes of its jobs, and keeps both as jobs come and go. A decision then solves the
+//! program over classes, from the bases of the last one's programs, certifies it, and leaves it at that: the share of one
+//! job of a class is that of all of them (see [`classes`](crate::program::classes)), so the certificate of the program
+//! over classes is one of the decision over jobs, and nothing is written job by job. Nothing but bases and classes is
+//! kept from decision to decision, and every decision is solved and certified. Programs of 2,000 columns or more, those of
+//! jobs of which no two are alike, have no basis to begin with: they are solved from scratch, over the classes kept.
+//!
+//! **Which optimum.** The objective and its bound are those of a decision from scratch. Of several optima, equal after
+//! refinement too, one is as likely to come out as another: which one depends on where simplex began, and so on the
+//! decisions before. [`Session::forget`] begins anew. Simulations, which must go on after a checkpoint as if nothing had
+//! happened, decide from scratch.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::allocation::{Allocation, AllocationError, Rows, VIOLATION_MAX};
+use crate::index::{Id, JobId, JobIndex};
+use crate::policy::decision::{Decision, ObjectiveReport, PolicyError, RoundRules, SolveReport};
+use crate::policy::program::hierarchy::{self, Hierarchy};
+use crate::policy::program::master::{Master, PricingLimits};
+use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::reduce::{Keys, Reduced, gather};
+use crate::policy::program::solve::Solved;
+use crate::problem::{ActiveJob, Colocation, Problem, ProblemError};
+use crate::program::{BoundObjective, Groups, Objective};
+use crate::solver::timing::Stopwatch;
+use crate::solver::{Feature, registry};
+use crate::workload::Combination;
+
+/// What goes on from a basis, unless the policy names another.
+const BACKEND: &str = "simplex";
+/// Shares below this are rounding of a solver and become 0.
+const SHARE_MIN: f64 = 1e-12;
+
+/// Why a session does not begin, or refuses a change.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// A policy whose decisions are not told by classes of jobs that stay what they are.
+    #[error("policy `{policy}` cannot be asked again in a session: {reason}")]
+    Policy {
+        /// The policy.
+        policy: String,
+        /// Why, in words.
+        reason: &'static str,
+    },
+    /// A problem with data by position, which coming and going would mix up.
+    #[error("a session takes no problem with {what}")]
+    Positions {
+        /// The data.
+        what: &'static str,
+    },
+    /// A job that is no job.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// A job that is there already.
+    #[error("job {id} is there already")]
+    Known {
+        /// The job.
+        id: JobId,
+    },
+    /// A job that is not there.
+    #[error("there is no job {id}")]
+    Unknown {
+        /// The job.
+        id: JobId,
+    },
+}
+
+/// A decision by classes: what one job of each gets.
+#[derive(Clone, Debug)]
+pub struct ClassDecision {
+    /// The policy's own objective, certified; none without jobs.
+    pub objective: Option<ObjectiveReport>,
+    /// Share of time of one job of each class: [classes × K].
+    pub shares: Vec<f64>,
+    /// The normalized level of one job of each class, where the policy has levels: `[classes]`.
+    pub levels: Option<Vec<f64>>,
+    /// How it was solved.
+    pub solve: SolveReport,
+    /// What the policy needs of the mechanism.
+    pub rules: RoundRules,
+}
+
+/// A policy, a problem that jobs come to and go from, and what both came to last.
+///
+/// ```
+/// use apportion::policy::Session;
+/// use apportion::problem::ActiveJob;
+/// use apportion::index::{Id, JobId};
+/// use apportion::{Catalog, Cluster, Job, PolicyOptions, Problem, Throughputs};
+///
+/// let throughputs = Throughputs::embedded("osdi20")?;
+/// let cluster: Cluster = "v100=4,p100=4,k80=4".parse()?;
+/// let jobs = vec![Job::new("ResNet-50 (batch size 64)").steps(120_000); 20];
+/// let problem = Problem::new(&cluster, &jobs, &throughputs)?;
+/// let policy = Catalog::embedded().program("max_min_fairness_perf", &PolicyOptions::default())?;
+/// let mut session = Session::new(policy.ok_or("a rule")?, problem)?;
+/// session.decide()?;
+///
+/// let new = JobId::from_index(20);
+/// session.insert(ActiveJob::new(new), &[4.0, 3.0, 1.0])?;
+/// session.remove(JobId::from_index(3))?;
+/// assert!(session.decide()?.objective.as_ref().is_some_and(|objective| objective.optimal));
+/// println!("{:?}", session.shares(new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    policy: ProgramPolicy,
+    objective: Objective,
+    problem: Problem,
+    groups: Groups,
+    positions: BTreeMap<JobId, JobIndex>,
+    /// The decision on the problem as it is.
+    decision: Option<ClassDecision>,
+}
+
+impl Session {
+    /// A session of `policy` on `problem`.
+    ///
+    /// # Errors
+    /// If the policy's decisions are not told by classes of jobs (pairs, promises, discounts, accounts of isolated time,
+    /// entities that serve in order, a backend that was asked for and ends inside), or the problem has data by position.
+    pub fn new(mut policy: ProgramPolicy, problem: Problem) -> Result<Self, SessionError> {
+        if let Some(reason) = unfit(&policy, &problem) {
+            return Err(SessionError::Policy { policy: policy.options.name.clone(), reason });
+        }
+        if !problem.extra().is_empty() {
+            return Err(SessionError::Positions { what: "columns of its own" });
+        }
+        if matches!(problem.colocation(), Colocation::Pairs(_)) {
+            return Err(SessionError::Positions { what: "throughputs by pair" });
+        }
+        begin(&mut policy);
+        let positions = problem.jobs().enumerate().map(|(index, job)| (job.id, index)).collect();
+        let groups = {
+            let selection = policy.selection(&[], &[], true);
+            let mut keys = Keys::of(&problem, &selection);
+            Groups::of(problem.n_jobs(), keys.width(), |position, key| keys.write(position, key))
+        };
+        let objective = policy.options.objective.clone();
+        Ok(Self { policy, objective, problem, groups, positions, decision: None })
+    }
+
+    /// The problem as it is. The order of jobs is the session's own.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// Classes of jobs.
+    pub fn n_classes(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// A job comes, with its steps/s alone on each worker type: `[K]`.
+    ///
+    /// # Errors
+    /// If it is there already, a number is out of its range, or it can run nowhere: then nothing has changed.
+    ///
+    /// # Panics
+    /// If there is not one throughput per worker type.
+    pub fn insert(&mut self, job: ActiveJob, throughput: &[f64]) -> Result<(), SessionError> {
+        let id = job.id;
+        if self.positions.contains_key(&id) {
+            return Err(SessionError::Known { id });
+        }
+        let index = self.problem.insert(job, throughput)?;
+        self.positions.insert(id, index);
+        let key = self.key(index);
+        self.groups.insert(&key);
+        self.decision = None;
+        Ok(())
+    }
+
+    /// A job goes.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn remove(&mut self, id: JobId) -> Result<ActiveJob, SessionError> {
+        let index = self.positions.remove(&id).ok_or(SessionError::Unknown { id })?;
+        let gone = self.problem.swap_remove(index);
+        self.groups.swap_remove(index.index());
+        if let Some(moved) = self.problem.jobs().get(index) {
+            self.positions.insert(moved.id, index);
+        }
+        self.decision = None;
+        Ok(gone)
+    }
+
+    /// Something of a job changes, its throughputs and identity apart: steps left, weight, …
+    ///
+    /// # Errors
+    /// If it is not there, or a number is out of its range: then nothing has changed.
+    pub fn update(&mut self, job: ActiveJob) -> Result<(), SessionError> {
+        let index = *self.positions.get(&job.id).ok_or(SessionError::Unknown { id: job.id })?;
+        self.problem.update(index, job)?;
+        let key = self.key(index);
+        self.groups.update(index.index(), &key);
+        self.decision = None;
+        Ok(())
+    }
+
+    /// Begins anew: the next decision is the one that a session would make that has just begun.
+    pub fn forget(&mut self) {
+        begin(&mut self.policy);
+        self.decision = None;
+    }
+
+    /// Decides on the problem as it is.
+    ///
+    /// # Errors
+    /// As [`Policy::allocate`](crate::policy::Policy::allocate).
+    pub fn decide(&mut self) -> Result<&ClassDecision, PolicyError> {
+        let decided = self.decide_classes();
+        if decided.is_err() {
+            self.forget();
+        }
+        Ok(self.decision.insert(decided?))
+    }
+
+    /// The shares of a job in the decision on the problem as it is, `[K]`; none if nothing was decided since the last
+    /// change, or there is no such job.
+    pub fn shares(&self, id: JobId) -> Option<&[f64]> {
+        let (decision, index) = (self.decision.as_ref()?, self.positions.get(&id)?);
+        let (class, k) = (self.groups.class_of(index.index()), self.problem.n_types());
+        decision.shares.get(class * k..(class + 1) * k)
+    }
+
+    /// The same decision, written out job by job and checked as one from scratch is; none if nothing was decided since
+    /// the last change.
+    ///
+    /// # Errors
+    /// If its shares break a constraint.
+    pub fn written_out(&self) -> Result<Option<Decision>, PolicyError> {
+        let Some(decided) = &self.decision else { return Ok(None) };
+        let (n, k) = (self.problem.n_jobs(), self.problem.n_types());
+        let mut rows = Rows { combinations: Vec::with_capacity(n), shares: Vec::with_capacity(n * k) };
+        for job in 0..n {
+            let class = self.groups.class_of(job);
+            rows.combinations.push(Combination::single(JobIndex::from_index(job)));
+            rows.shares.extend_from_slice(&decided.shares[class * k..(class + 1) * k]);
+        }
+        let allocation = Allocation::check_flat(&self.problem, rows).map_err(|source| self.broken(source))?;
+        let of_jobs = |levels: &Vec<f64>| (0..n).map(|job| levels[self.groups.class_of(job)]).collect();
+        Ok(Some(Decision {
+            objective: decided.objective.clone(),
+            levels: decided.levels.as_ref().map(of_jobs),
+            solve: Some(decided.solve.clone()),
+            rules: decided.rules,
+            ..Decision::of(allocation)
+        }))
+    }
+
+    fn broken(&self, source: AllocationError) -> PolicyError {
+        PolicyError::Allocation { policy: self.policy.options.name.clone(), source }
+    }
+
+    /// The key of a job's class.
+    fn key(&self, index: JobIndex) -> Vec<u64> {
+        let selection = self.policy.selection(&[], &[], true);
+        let mut keys = Keys::of(&self.problem, &selection);
+        let mut key = vec![0; keys.width()];
+        keys.write(index.index(), &mut key);
+        key
+    }
+
+    fn decide_classes(&mut self) -> Result<ClassDecision, PolicyError> {
+        let clock = Stopwatch::start();
+        let Self { policy, objective, problem, groups, .. } = self;
+        policy.check_data(problem)?;
+        policy.solving.begin(objective.route().name());
+        if problem.n_jobs() == 0 {
+            let (rules, solve) = (policy.rules(), policy.solving.report().clone());
+            return Ok(ClassDecision { objective: None, shares: Vec::new(), levels: None, solve, rules });
+        }
+        if let Some(bases) = policy.solving.bases() {
+            bases.begin(groups.before());
+        }
+        let reduced = gather(problem, &policy.selection(&[], &[], true), groups.classes());
+        let layout = policy.layout(objective, &reduced)?;
+        let mut master = Master::new(objective, reduced, layout, None, PricingLimits::NEVER);
+        let hierarchy =
+            policy.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes));
+        let solved = policy.optimum(&mut master, hierarchy.as_ref())?;
+        if let Some(bases) = policy.solving.bases() {
+            bases.end();
+        }
+        groups.mark();
+        let elapsed = clock.elapsed().as_secs_f64();
+        let (bound, reduced) = (master.bound(), master.reduced());
+        let shares = shares(&bound, reduced, &solved);
+        let violation_max = check(reduced, &shares)
+            .map_err(|source| PolicyError::Allocation { policy: policy.options.name.clone(), source })?;
+        let point = bound.point(&solved.class_time);
+        let value = solved.reached.unwrap_or_else(|| bound.value(&point));
+        let report = policy.judged(value, solved.bound, violation_max);
+        let levels = bound.leaves(&point).zip(bound.levels()).map(|(leaves, levels)| {
+            leaves.iter().enumerate().map(|(member, leaf)| levels.level(member, *leaf)).collect()
+        });
+        let solve = policy.solving.report();
+        solve.seconds.build = elapsed - solve.seconds.solve - solve.seconds.certify;
+        solve.seconds.expand = clock.elapsed().as_secs_f64() - elapsed;
+        solve.size.classes = reduced.classes.len();
+        let (solve, rules) = (solve.clone(), policy.rules());
+        Ok(ClassDecision { objective: Some(report), shares, levels, solve, rules })
+    }
+}
+
+/// Has a policy go on from the bases of each decision, by the backend that it names, if that can.
+fn begin(policy: &mut ProgramPolicy) {
+    let name = policy.options.backend.as_deref().unwrap_or(BACKEND);
+    if let Ok(backend) = registry::backend(name)
+        && backend.supports(Feature::WarmStart)
+    {
+        policy.solving.go_on(backend);
+    }
+}
+
+/// Why a policy's decisions on a problem are not told by classes of jobs that stay what they are.
+fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
+    let options = &policy.options;
+    let in_order = || problem.entities().ids().any(|id| !hierarchy::interchangeable(problem, Some(id)));
+    match () {
+        () if options.pairs => Some("its jobs share workers, two by two"),
+        () if policy.promises => Some("it may let single jobs off their promises"),
+        () if options.discounted => Some("it decides once more for every job that is there"),
+        () if policy.data.iter().any(|name| name == "isolated_elapsed") => {
+            Some("it keeps account of every job's isolated time")
+        }
+        () if options.hierarchical && in_order() => Some("an entity serves its jobs in order"),
+        () if options.refine == Refine::Interior && options.backend.is_some() => {
+            Some("the backend that it names ends at the centre over jobs, not over classes")
+        }
+        () => None,
+    }
+}
+
+/// The shares of one job of each class: [classes × K].
+fn shares(bound: &BoundObjective<'_>, reduced: &Reduced, solved: &Solved) -> Vec<f64> {
+    let k = reduced.instance.n_types();
+    let mut shares = vec![0.0; reduced.classes.len() * k];
+    for (column, time) in bound.columns().iter().zip(&solved.class_time) {
+        // A job's part of the time of its class, as when it is written out for each.
+        let fraction = 1.0 / reduced.instance.multiplicity[column.combination];
+        let share = time * fraction;
+        if !(-VIOLATION_MAX..=SHARE_MIN).contains(&share) {
+            shares[column.combination * k + column.worker_type] = share;
+        }
+    }
+    shares
+}
+
+/// Checks shares of classes against the allocation polytope, as those of jobs are: the largest violation. Positions are
+/// those of the classes' first jobs.
+fn check(reduced: &Reduced, shares: &[f64]) -> Result<f64, AllocationError> {
+    let (instance, k) = (&reduced.instance, reduced.instance.n_types());
+    let mut workers = vec![0.0; k];
+    let mut violation_max = 0.0_f64;
+    for (class, row) in shares.chunks_exact(k).enumerate() {
+        let first = || reduced.classes.members(class)[0] as usize;
+        let mut time = 0.0;
+        for (worker_type, share) in row.iter().enumerate() {
+            if !(-VIOLATION_MAX..=1.0 + VIOLATION_MAX).contains(share) {
+                return Err(AllocationError::Share { combination: first(), worker_type, share: *share });
+            }
+            time += share;
+            workers[worker_type] += instance.multiplicity[class] * instance.scale_factor[class] * share;
+        }
+        if time > 1.0 + VIOLATION_MAX {
+            return Err(AllocationError::Time { job: first(), time });
+        }
+        violation_max = violation_max.max(time - 1.0);
+    }
+    for (worker_type, (workers, capacity)) in workers.into_iter().zip(&instance.capacity).enumerate() {
+        let excess = (workers - capacity) / capacity.max(1.0);
+        if excess > VIOLATION_MAX {
+            return Err(AllocationError::Capacity { worker_type, workers, capacity: *capacity });
+        }
+        violation_max = violation_max.max(excess);
+    }
+    Ok(violation_max)
+}

@@ -1,0 +1,86 @@
+//! Simplex: the primal simplex method in pure Rust, made to go on from the basis of a program much like the one at hand.
+//!
+//! Where hardly anything has changed since a basis was optimal, what a large library does before its first step costs
+//! more than the steps. Here a start costs the factors of the basis ([`factor`]) and one look at every column; any
+//! selection of columns will do, mended where it is no basis. From nothing it takes more steps than HiGHS, and each looks
+//! at every column: it is not meant for that.
+
+mod factor;
+mod tableau;
+mod walk;
+
+use crate::program::Program;
+use crate::solver::backend::{Backend, Basis, Feature, Limits, Solution, SolveError, Termination, WarmStart};
+use crate::solver::intake::{admit, without_columns};
+use crate::solver::scaling::{Factors, Scaled};
+use tableau::{State, Tableau, sign};
+
+/// The simplex backend.
+#[derive(Debug, Default)]
+pub struct Simplex {
+    /// Of the last program, which the next is much like where it comes with a basis.
+    factors: Option<Factors>,
+}
+
+impl Backend for Simplex {
+    fn name(&self) -> &'static str {
+        "simplex"
+    }
+
+    fn supports(&self, feature: Feature) -> bool {
+        match feature {
+            Feature::Duals | Feature::AnyStructure | Feature::VertexSolutions | Feature::WarmStart => true,
+            Feature::InteriorSolutions | Feature::ExponentialCones | Feature::SecondOrderCones => false,
+        }
+    }
+
+    fn solve(
+        &mut self,
+        program: &Program,
+        limits: &Limits,
+        warm: Option<&WarmStart>,
+    ) -> Result<Solution, SolveError> {
+        if let Some(answer) = admit(self, program)? {
+            return Ok(answer);
+        }
+        let (n_columns, n_rows) = (program.n_columns(), program.n_rows());
+        let fits = |basis: &&Basis| basis.columns.len() == n_columns && basis.rows.len() == n_rows;
+        let basis = warm.and_then(|warm| warm.basis.as_ref()).filter(fits);
+        let alike = |factors: &Factors| factors.columns.len() == n_columns && factors.rows.len() == n_rows;
+        let factors = self.factors.take().filter(|factors| basis.is_some() && alike(factors));
+        let scaled = factors.map_or_else(|| Scaled::of(program), |factors| Scaled::by(program, factors));
+        let tableau = Tableau::of(&scaled.program);
+        let mut state =
+            basis.map_or_else(|| tableau.state(&tableau.slack_basis()), |basis| tableau.state(basis));
+        let (termination, steps) = walk::walk(&tableau, &mut state, limits);
+        let found = match termination {
+            Termination::Infeasible | Termination::Unbounded => without_columns(termination),
+            _ => answer(&scaled.program, &tableau, &state, termination),
+        };
+        let found = scaled.recover(program, Solution { iterations: steps, ..found });
+        self.factors = Some(scaled.into_factors());
+        Ok(found)
+    }
+}
+
+/// The answer of a state, in scaled units.
+fn answer(program: &Program, tableau: &Tableau, state: &State, termination: Termination) -> Solution {
+    let n = tableau.n_columns();
+    let within =
+        |variable: usize| state.value[variable].max(tableau.lower[variable]).min(tableau.upper[variable]);
+    let columns: Vec<f64> = (0..n).map(within).collect();
+    let cost = |variable: &u32| tableau.cost.get(*variable as usize).copied().unwrap_or(0.0);
+    let mut costs: Vec<f64> = state.basic.iter().map(cost).collect();
+    let mut prices = vec![0.0; tableau.n_rows];
+    state.factor.backward(&mut costs, &mut prices);
+    for price in &mut prices {
+        *price *= sign(program);
+    }
+    Solution {
+        objective: program.objective(&columns),
+        columns,
+        row_duals: prices,
+        basis: Some(Basis { columns: state.status[..n].to_vec(), rows: state.status[n..].to_vec() }),
+        ..without_columns(termination)
+    }
+}

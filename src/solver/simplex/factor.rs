@@ -1,0 +1,300 @@
+//! A basis as factors: B = L U by columns, and what pivots have changed since.
+//!
+//! Columns are eliminated one after another, those with few terms first, each on a row with few terms that is not much
+//! smaller than the best (Gilbert and Peierls 1988). Columns that depend on others are left out, and rows that are left
+//! over get their logicals: any selection of columns leads to a basis. Pivots are kept as a product of their columns
+//! until the factors are made anew.
+
+/// A pivot is at least this part of the largest there is in its column.
+const THRESHOLD: f64 = 0.1;
+/// A column is taken to depend on others if nothing above this part of it is left.
+const DEPENDENT: f64 = 1e-9;
+
+/// Columns one after another, their terms behind one another.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    /// Where each column's terms start: [columns + 1].
+    pub(super) starts: Vec<usize>,
+    pub(super) rows: Vec<u32>,
+    pub(super) values: Vec<f64>,
+}
+
+impl Columns {
+    fn empty() -> Self {
+        Self { starts: vec![0], rows: Vec::new(), values: Vec::new() }
+    }
+
+    /// The terms of one column: (row, coefficient).
+    pub(super) fn column(&self, column: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let span = self.starts[column]..self.starts[column + 1];
+        self.rows[span.clone()].iter().map(|row| *row as usize).zip(self.values[span].iter().copied())
+    }
+
+    fn push(&mut self, row: usize, value: f64) {
+        self.rows.push(as_u32(row));
+        self.values.push(value);
+    }
+
+    fn end(&mut self) {
+        self.starts.push(self.rows.len());
+    }
+}
+
+fn as_u32(position: usize) -> u32 {
+    u32::try_from(position).expect("fewer than 2^32 rows and columns")
+}
+
+/// A pivot since the factors were made.
+#[derive(Debug)]
+struct Pivot {
+    position: usize,
+    value: f64,
+    /// What the entering column had in other positions.
+    others: Vec<(u32, f64)>,
+}
+
+/// The factors of a basis; positions are the order of elimination.
+#[derive(Debug)]
+pub(super) struct Factor {
+    /// By position: rows as the program has them, its own 1 apart.
+    lower: Columns,
+    /// By position: earlier positions.
+    upper: Columns,
+    diagonal: Vec<f64>,
+    /// Of each position.
+    row: Vec<u32>,
+    pivots: Vec<Pivot>,
+    /// Zero between uses: [rows].
+    work: Vec<f64>,
+}
+
+/// How a column is eliminated by those before it.
+struct Reach<'a> {
+    /// Terms of all wanted columns: [rows].
+    row_counts: &'a [u32],
+    /// Columns so far.
+    stamp: u32,
+    /// When a row was last seen: [rows].
+    seen: Vec<u32>,
+    stack: Vec<(usize, usize)>,
+    /// Positions in the reverse of the order in which they are to be eliminated.
+    order: Vec<usize>,
+    /// Rows without a position yet.
+    open: Vec<usize>,
+}
+
+impl Reach<'_> {
+    /// Finds what a term in `row` touches.
+    fn visit(&mut self, row: usize, position: &[u32], lower: &Columns) {
+        let stamp = self.stamp;
+        if self.seen[row] == stamp {
+            return;
+        }
+        self.seen[row] = stamp;
+        if position[row] == NONE {
+            self.open.push(row);
+            return;
+        }
+        let first = position[row] as usize;
+        self.stack.push((first, lower.starts[first]));
+        while let Some((at, term)) = self.stack.last_mut() {
+            if *term == lower.starts[*at + 1] {
+                self.order.push(*at);
+                self.stack.pop();
+                continue;
+            }
+            let row = lower.rows[*term] as usize;
+            *term += 1;
+            if self.seen[row] == stamp {
+                continue;
+            }
+            self.seen[row] = stamp;
+            if position[row] == NONE {
+                self.open.push(row);
+            } else {
+                let next = position[row] as usize;
+                self.stack.push((next, lower.starts[next]));
+            }
+        }
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Factor {
+    /// Makes factors of as many of the `wanted` variables as are independent, logicals (from `n_columns` on, one a row)
+    /// put in the place of the rest: the variable of each position. `columns` are the other variables'.
+    pub(super) fn of(columns: &Columns, n_rows: usize, wanted: &[u32]) -> (Self, Vec<u32>) {
+        let n_columns = columns.starts.len() - 1;
+        let mut factor = Self {
+            lower: Columns::empty(),
+            upper: Columns::empty(),
+            diagonal: Vec::with_capacity(n_rows),
+            row: Vec::with_capacity(n_rows),
+            pivots: Vec::new(),
+            work: vec![0.0; n_rows],
+        };
+        let mut position = vec![NONE; n_rows];
+        let mut basic = Vec::with_capacity(n_rows);
+        let logical = |variable: u32| (variable as usize).checked_sub(n_columns);
+        for (variable, row) in wanted.iter().filter_map(|variable| Some((*variable, logical(*variable)?))) {
+            factor.push_logical(row, &mut position);
+            basic.push(variable);
+        }
+        let structural = || wanted.iter().copied().filter(|variable| logical(*variable).is_none());
+        let mut row_counts = vec![0_u32; n_rows];
+        let mut order = Vec::with_capacity(n_rows - basic.len());
+        for variable in structural() {
+            let mut open = 0_u32;
+            for (row, _) in columns.column(variable as usize) {
+                row_counts[row] += 1;
+                open += u32::from(position[row] == NONE);
+            }
+            order.push((open, variable));
+        }
+        order.sort_unstable();
+        let mut reach = Reach {
+            row_counts: &row_counts,
+            stamp: 0,
+            seen: vec![NONE; n_rows],
+            stack: Vec::new(),
+            order: Vec::new(),
+            open: Vec::new(),
+        };
+        for (_, variable) in order {
+            if factor.eliminate(columns, variable, &mut position, &mut reach) {
+                basic.push(variable);
+            }
+            reach.stamp += 1;
+        }
+        for row in 0..n_rows {
+            if position[row] == NONE {
+                factor.push_logical(row, &mut position);
+                basic.push(as_u32(n_columns + row));
+            }
+        }
+        (factor, basic)
+    }
+
+    fn push_logical(&mut self, row: usize, position: &mut [u32]) {
+        position[row] = as_u32(self.diagonal.len());
+        self.diagonal.push(-1.0);
+        self.row.push(as_u32(row));
+        self.lower.end();
+        self.upper.end();
+    }
+
+    /// Adds a column to the factors; false if it depends on those that are there.
+    fn eliminate(
+        &mut self,
+        columns: &Columns,
+        variable: u32,
+        position: &mut [u32],
+        reach: &mut Reach<'_>,
+    ) -> bool {
+        reach.order.clear();
+        reach.open.clear();
+        let mut size = 0.0_f64;
+        for (row, value) in columns.column(variable as usize) {
+            reach.visit(row, position, &self.lower);
+            self.work[row] = value;
+            size = size.max(value.abs());
+        }
+        let n_upper = self.upper.rows.len();
+        for at in reach.order.iter().rev() {
+            let value = std::mem::take(&mut self.work[self.row[*at] as usize]);
+            if value == 0.0 {
+                continue;
+            }
+            self.upper.push(*at, value);
+            for (row, factor) in self.lower.column(*at) {
+                self.work[row] -= factor * value;
+            }
+        }
+        let largest = reach.open.iter().map(|row| self.work[*row].abs()).fold(0.0, f64::max);
+        let best = |row: &&usize| self.work[**row].abs() >= THRESHOLD * largest;
+        let fewest = |a: &&usize, b: &&usize| {
+            let by_size = || self.work[**b].abs().total_cmp(&self.work[**a].abs());
+            reach.row_counts[**a].cmp(&reach.row_counts[**b]).then_with(by_size).then(a.cmp(b))
+        };
+        let pivot = reach.open.iter().filter(best).min_by(fewest).copied();
+        let Some(pivot) = pivot.filter(|_| largest > DEPENDENT * size) else {
+            reach.open.iter().for_each(|row| self.work[*row] = 0.0);
+            self.upper.rows.truncate(n_upper);
+            self.upper.values.truncate(n_upper);
+            return false;
+        };
+        let diagonal = std::mem::take(&mut self.work[pivot]);
+        position[pivot] = as_u32(self.diagonal.len());
+        self.diagonal.push(diagonal);
+        self.row.push(as_u32(pivot));
+        for row in &reach.open {
+            let value = std::mem::take(&mut self.work[*row]);
+            if value != 0.0 {
+                self.lower.push(*row, value / diagonal);
+            }
+        }
+        self.lower.end();
+        self.upper.end();
+        true
+    }
+
+    /// Pivots since the factors were made.
+    pub(super) fn n_pivots(&self) -> usize {
+        self.pivots.len()
+    }
+
+    /// Replaces the variable of a position by one whose column, in terms of the basis, is `column`.
+    pub(super) fn replace(&mut self, position: usize, column: &[f64]) {
+        let others = column.iter().enumerate().filter(|(at, value)| *at != position && **value != 0.0);
+        let others = others.map(|(at, value)| (as_u32(at), *value)).collect();
+        self.pivots.push(Pivot { position, value: column[position], others });
+    }
+
+    /// Solves B x = a: `column` is a by row, which is zero afterwards, and x by position goes to `x`.
+    pub(super) fn forward(&self, column: &mut [f64], x: &mut [f64]) {
+        for (at, row) in self.row.iter().enumerate() {
+            let value = std::mem::take(&mut column[*row as usize]);
+            x[at] = value;
+            if value != 0.0 {
+                for (row, factor) in self.lower.column(at) {
+                    column[row] -= factor * value;
+                }
+            }
+        }
+        for at in (0..self.row.len()).rev() {
+            if x[at] != 0.0 {
+                let value = x[at] / self.diagonal[at];
+                x[at] = value;
+                for (earlier, factor) in self.upper.column(at) {
+                    x[earlier] -= factor * value;
+                }
+            }
+        }
+        for pivot in &self.pivots {
+            if x[pivot.position] != 0.0 {
+                let value = x[pivot.position] / pivot.value;
+                x[pivot.position] = value;
+                for (at, factor) in &pivot.others {
+                    x[*at as usize] -= factor * value;
+                }
+            }
+        }
+    }
+
+    /// Solves Bᵀ y = c: `costs` is c by position, changed on the way, and y by row goes to `y`.
+    pub(super) fn backward(&self, costs: &mut [f64], y: &mut [f64]) {
+        for pivot in self.pivots.iter().rev() {
+            let others: f64 = pivot.others.iter().map(|(at, factor)| factor * costs[*at as usize]).sum();
+            costs[pivot.position] = (costs[pivot.position] - others) / pivot.value;
+        }
+        for at in 0..self.row.len() {
+            let earlier: f64 = self.upper.column(at).map(|(before, factor)| factor * costs[before]).sum();
+            costs[at] = (costs[at] - earlier) / self.diagonal[at];
+        }
+        for (at, row) in self.row.iter().enumerate().rev() {
+            let later: f64 = self.lower.column(at).map(|(row, factor)| factor * y[row]).sum();
+            y[*row as usize] = costs[at] - later;
+        }
+    }
+}

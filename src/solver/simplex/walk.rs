@@ -1,0 +1,263 @@
+//! The primal simplex method, from any basis: first what is out of its bounds is brought back, then the cost is lowered.
+//!
+//! In the first phase the cost is how far basic variables are out of their bounds together (Wolfe 1965). The variable
+//! that enters has the largest reduced cost; which leaves is told in two passes, that a larger pivot may be chosen among
+//! variables that meet their bounds within the tolerance (Harris 1973). Where steps stay without length the first
+//! variable that helps enters and the first that blocks leaves (Bland 1977).
+
+use crate::solver::backend::{BasisStatus, Limits, Termination};
+use crate::solver::simplex::tableau::{State, Tableau};
+use crate::solver::timing::Stopwatch;
+
+/// Pivots after which factors are made anew.
+const PIVOTS_MAX: usize = 64;
+/// The least pivot, in scaled units.
+const PIVOT_MIN: f64 = 1e-9;
+/// Steps without length after which the first variables are taken.
+const STALLED_MAX: u32 = 100;
+/// Steps, by rows and columns.
+const STEPS_PER_SIZE: u64 = 20;
+/// Steps between two looks at the clock.
+const LOOK_EVERY: u64 = 16;
+
+/// Walks along edges until none improves: why it stopped, and how many steps it took.
+pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Termination, u64) {
+    let n = tableau.n_variables();
+    let mut walk = Walk::new(tableau, limits);
+    let steps_max = limits.iterations.map_or(STEPS_PER_SIZE * (n as u64 + 100), u64::from);
+    let clock = Stopwatch::start();
+    let (mut steps, mut fresh) = (0, true);
+    loop {
+        let feasible = walk.price(state);
+        let Some((entering, reduced)) = walk.entering(state, feasible) else {
+            if !fresh {
+                // What is left was told by old factors.
+                tableau.refactor(state);
+                fresh = true;
+                continue;
+            }
+            return (if feasible { Termination::Optimal } else { Termination::Infeasible }, steps);
+        };
+        if steps == steps_max {
+            return (Termination::IterationLimit, steps);
+        }
+        let late = |limit| steps.is_multiple_of(LOOK_EVERY) && clock.elapsed() > limit;
+        if limits.time.is_some_and(late) {
+            return (Termination::TimeLimit, steps);
+        }
+        steps += 1;
+        let sign = if reduced < 0.0 { 1.0 } else { -1.0 };
+        match walk.step(state, entering, sign, feasible) {
+            Step::Taken => fresh = false,
+            Step::Unbounded if feasible && fresh => return (Termination::Unbounded, steps),
+            Step::Unbounded | Step::Unsafe if fresh => return (Termination::Failed, steps),
+            Step::Unbounded | Step::Unsafe => {
+                tableau.refactor(state);
+                fresh = true;
+                continue;
+            }
+        }
+        if state.factor.n_pivots() >= PIVOTS_MAX {
+            tableau.refactor(state);
+            fresh = true;
+        }
+    }
+}
+
+enum Step {
+    Taken,
+    /// Nothing blocks.
+    Unbounded,
+    /// The pivot is too small.
+    Unsafe,
+}
+
+/// What blocks a step.
+#[derive(Clone, Copy)]
+struct Block {
+    position: usize,
+    /// Its share of the direction, without sign.
+    pivot: f64,
+    /// The step at which it is at its bound.
+    at: f64,
+    bound: BasisStatus,
+}
+
+struct Walk<'a> {
+    tableau: &'a Tableau,
+    tolerance: f64,
+    /// By position.
+    costs: Vec<f64>,
+    /// By row.
+    prices: Vec<f64>,
+    column: Vec<f64>,
+    /// By position.
+    direction: Vec<f64>,
+    stalled: u32,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tableau: &'a Tableau, limits: &Limits) -> Self {
+        let by_row = || vec![0.0; tableau.n_rows];
+        Self {
+            tableau,
+            tolerance: limits.tolerance.clamp(1e-10, 1e-6),
+            costs: by_row(),
+            prices: by_row(),
+            column: by_row(),
+            direction: by_row(),
+            stalled: 0,
+        }
+    }
+
+    /// Prices of the rows, by the cost or, if something is out of its bounds, by how far; true if nothing is.
+    fn price(&mut self, state: &State) -> bool {
+        let Tableau { lower, upper, .. } = self.tableau;
+        let mut feasible = true;
+        for (cost, variable) in self.costs.iter_mut().zip(&state.basic) {
+            let variable = *variable as usize;
+            let value = state.value[variable];
+            *cost = if value < lower[variable] - self.tolerance {
+                -1.0
+            } else if value > upper[variable] + self.tolerance {
+                1.0
+            } else {
+                0.0
+            };
+            feasible &= *cost == 0.0;
+        }
+        if feasible {
+            for (cost, variable) in self.costs.iter_mut().zip(&state.basic) {
+                *cost = self.tableau.cost.get(*variable as usize).copied().unwrap_or(0.0);
+            }
+        }
+        state.factor.backward(&mut self.costs, &mut self.prices);
+        feasible
+    }
+
+    /// The reduced cost of a variable.
+    fn reduced(&self, variable: usize, feasible: bool) -> f64 {
+        if let Some(row) = variable.checked_sub(self.tableau.n_columns()) {
+            return self.prices[row];
+        }
+        let cost = if feasible { self.tableau.cost[variable] } else { 0.0 };
+        let terms = self.tableau.columns.column(variable);
+        cost - terms.map(|(row, value)| value * self.prices[row]).sum::<f64>()
+    }
+
+    /// The variable to enter, with its reduced cost.
+    fn entering(&self, state: &State, feasible: bool) -> Option<(usize, f64)> {
+        let mut best: Option<(usize, f64)> = None;
+        for (variable, status) in state.status.iter().enumerate() {
+            let width = self.tableau.upper[variable] - self.tableau.lower[variable];
+            if *status == BasisStatus::Basic || width <= 0.0 {
+                continue;
+            }
+            let reduced = self.reduced(variable, feasible);
+            let gain = match status {
+                BasisStatus::Lower => -reduced,
+                BasisStatus::Upper => reduced,
+                BasisStatus::Free | BasisStatus::Basic => reduced.abs(),
+            };
+            if gain > self.tolerance && best.is_none_or(|(_, found)| gain > found.abs()) {
+                best = Some((variable, reduced));
+                if self.stalled > STALLED_MAX {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    /// Moves a variable up (`sign` 1) or down (−1) until something blocks it or it is at its other bound.
+    fn step(&mut self, state: &mut State, entering: usize, sign: f64, feasible: bool) -> Step {
+        let Tableau { lower, upper, .. } = self.tableau;
+        self.tableau.add_column(entering, 1.0, &mut self.column);
+        state.factor.forward(&mut self.column, &mut self.direction);
+        let value = state.value[entering];
+        let own = if sign > 0.0 { upper[entering] - value } else { value - lower[entering] };
+        let block = self.blocking(state, sign, feasible);
+        let length = block.map_or(f64::INFINITY, |block| block.at.max(0.0));
+        if !length.is_finite() && !own.is_finite() {
+            return Step::Unbounded;
+        }
+        if block.is_some_and(|block| length < own && block.pivot < PIVOT_MIN * self.largest()) {
+            return Step::Unsafe;
+        }
+        let length = length.min(own);
+        self.stalled = if length > self.tolerance * 1e-3 { 0 } else { self.stalled + 1 };
+        for (variable, along) in state.basic.iter().zip(&self.direction) {
+            state.value[*variable as usize] -= sign * length * along;
+        }
+        let Some(block) = block.filter(|block| block.at.max(0.0) < own) else {
+            let there = if sign > 0.0 { BasisStatus::Upper } else { BasisStatus::Lower };
+            state.status[entering] = there;
+            state.value[entering] = if sign > 0.0 { upper[entering] } else { lower[entering] };
+            return Step::Taken;
+        };
+        let leaving = state.basic[block.position] as usize;
+        state.value[entering] += sign * length;
+        state.status[entering] = BasisStatus::Basic;
+        state.status[leaving] = block.bound;
+        state.value[leaving] =
+            if block.bound == BasisStatus::Upper { upper[leaving] } else { lower[leaving] };
+        state.basic[block.position] = u32::try_from(entering).unwrap_or(u32::MAX);
+        state.factor.replace(block.position, &self.direction);
+        Step::Taken
+    }
+
+    fn largest(&self) -> f64 {
+        self.direction.iter().fold(0.0, |most: f64, along| most.max(along.abs()))
+    }
+
+    /// What blocks a step in this direction first.
+    fn blocking(&self, state: &State, sign: f64, feasible: bool) -> Option<Block> {
+        let first_wins = self.stalled > STALLED_MAX;
+        let slack = if first_wins { 0.0 } else { self.tolerance };
+        let mut reach = f64::INFINITY;
+        self.blocks(state, sign, feasible, |block| reach = reach.min(block.at + slack / block.pivot));
+        let mut best: Option<Block> = None;
+        self.blocks(state, sign, feasible, |block| {
+            let better = |best: &Block| {
+                if first_wins {
+                    state.basic[block.position] < state.basic[best.position]
+                } else {
+                    block.pivot > best.pivot
+                }
+            };
+            if block.at <= reach && best.as_ref().is_none_or(better) {
+                best = Some(block);
+            }
+        });
+        best
+    }
+
+    /// Every bound that a step meets, in order of position.
+    fn blocks(&self, state: &State, sign: f64, feasible: bool, mut each: impl FnMut(Block)) {
+        let Tableau { lower, upper, .. } = self.tableau;
+        for (position, along) in self.direction.iter().enumerate() {
+            let pivot = along.abs();
+            if pivot <= PIVOT_MIN {
+                continue;
+            }
+            let variable = state.basic[position] as usize;
+            let (value, falls) = (state.value[variable], sign * along > 0.0);
+            let (lower, upper) = (lower[variable], upper[variable]);
+            // What is out of its bounds blocks where it comes back, and nowhere on its way further out.
+            let (below, above) = if feasible {
+                (false, false)
+            } else {
+                (value < lower - self.tolerance, value > upper + self.tolerance)
+            };
+            let (bound, status) = match (falls, below, above) {
+                (true, true, _) | (false, _, true) => continue,
+                (true, _, true) | (false, false, _) => (upper, BasisStatus::Upper),
+                (false, true, _) | (true, false, _) => (lower, BasisStatus::Lower),
+            };
+            if bound.is_finite() {
+                let ahead = if falls { value - bound } else { bound - value };
+                each(Block { position, pivot, at: ahead / pivot, bound: status });
+            }
+        }
+    }
+}
