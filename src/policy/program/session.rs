@@ -284,7 +284,7 @@ impl Session {
         let layout = policy.layout(objective, &reduced)?;
         let mut master = Master::new(objective, reduced, layout, None, PricingLimits::NEVER);
         let hierarchy =
-            policy.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes));
+            policy.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes, false));
         let solved = policy.optimum(&mut master, hierarchy.as_ref())?;
         if let Some(bases) = policy.solving.bases() {
             bases.end();
