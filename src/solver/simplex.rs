@@ -1,7 +1,7 @@
 //! Simplex: the primal simplex method in pure Rust, made to go on from the basis of a program much like the one at hand.
 //!
 //! Where hardly anything has changed since a basis was optimal, what a large library does before its first step costs
-//! more than the steps. Here a start costs the factors of the basis ([`factor`]) and one look at every column; any
+//! more than the steps. Here a start costs the factors of the basis (`factor`) and one look at every column; any
 //! selection of columns will do, mended where it is no basis. From nothing it takes more steps than HiGHS, and each looks
 //! at every column: it is not meant for that.
 
