@@ -8,6 +8,7 @@ mod expand;
 mod explain;
 mod hierarchy;
 mod isolated_time;
+mod judged;
 mod levels;
 mod master;
 mod pairs;

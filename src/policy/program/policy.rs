@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex};
-use crate::policy::decision::{Decision, ObjectiveReport, Policy, PolicyError, RoundRules, TypeOrder};
+use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
 use crate::policy::heuristic::Behaviour;
 use crate::policy::program::discount;
@@ -22,7 +22,6 @@ use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Problem};
 use crate::program::{BindError, Layout, LevelForm, Objective, Program, Route, Sense};
-use crate::solver::certificate::TOLERANCE;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, Termination, registry};
 
@@ -374,20 +373,6 @@ impl ProgramPolicy {
             (0..problem.n_jobs()).map(|job| of_class[reduced.classes.class_of(job)]).collect()
         });
         Ok(Decision { objective: Some(objective), levels, rules: self.rules(), ..Decision::of(allocation) })
-    }
-
-    /// What there is to say of an objective that reaches `value` and cannot exceed `bound`.
-    pub(super) fn judged(&mut self, value: f64, bound: f64, violation_max: f64) -> ObjectiveReport {
-        let sense = self.options.objective.sense();
-        // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
-        let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
-        let gap_relative = (bound - value).abs() / value.abs().max(bound.abs()).max(unit);
-        let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
-        if !optimal {
-            let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
-            self.solving.report().fallbacks.push(uncertified);
-        }
-        ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal }
     }
 
     pub(super) fn rules(&self) -> RoundRules {

@@ -19,6 +19,7 @@ use thiserror::Error;
 use crate::allocation::{Allocation, AllocationError, Rows, VIOLATION_MAX};
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, PolicyError, RoundRules, SolveReport};
+use crate::policy::heuristic::Behaviour;
 use crate::policy::program::hierarchy::{self, Hierarchy};
 use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::policy::{ProgramPolicy, Refine};
@@ -283,8 +284,11 @@ impl Session {
         let reduced = gather(problem, &policy.selection(&[], &[], true), groups.classes());
         let layout = policy.layout(objective, &reduced)?;
         let mut master = Master::new(objective, reduced, layout, None, PricingLimits::NEVER);
-        let hierarchy =
-            policy.options.hierarchical.then(|| Hierarchy::new(problem, &master.reduced().classes, false));
+        let as_listed = policy.options.behaviour == Behaviour::Published;
+        let hierarchy = policy
+            .options
+            .hierarchical
+            .then(|| Hierarchy::new(problem, &master.reduced().classes, as_listed));
         let solved = policy.optimum(&mut master, hierarchy.as_ref())?;
         if let Some(bases) = policy.solving.bases() {
             bases.end();

@@ -1,0 +1,22 @@
+//! What a decision says of its objective.
+
+use crate::policy::decision::ObjectiveReport;
+use crate::policy::program::policy::ProgramPolicy;
+use crate::program::Route;
+use crate::solver::certificate::TOLERANCE;
+
+impl ProgramPolicy {
+    /// What there is to say of an objective that reaches `value` and cannot exceed `bound`.
+    pub(super) fn judged(&mut self, value: f64, bound: f64, violation_max: f64) -> ObjectiveReport {
+        let sense = self.options.objective.sense();
+        // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
+        let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
+        let gap_relative = (bound - value).abs() / value.abs().max(bound.abs()).max(unit);
+        let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
+        if !optimal {
+            let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
+            self.solving.report().fallbacks.push(uncertified);
+        }
+        ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal }
+    }
+}
