@@ -9,7 +9,7 @@ use apportion::index::{Id, JobId, JobIndex};
 use apportion::policy::{Policy, ProgramPolicy, Session};
 use apportion::problem::ActiveJob;
 use apportion::units::Steps;
-use apportion::{Catalog, PolicyOptions, Problem, Throughputs};
+use apportion::{Catalog, Job, PolicyOptions, Problem, Throughputs};
 use proptest::prelude::*;
 
 /// How closely a session's optimum must agree with one from scratch, relative: both are certified to 1e-6.
@@ -81,7 +81,8 @@ fn play(name: &str, instance: &Instance, n_jobs: usize, seed: u64, changes: &[Ch
             Change::Progress(position, part) => {
                 let before = at(position);
                 let steps_remaining = Steps::new(before.steps_remaining.get() * part);
-                session.update(ActiveJob { steps_remaining, ..before }).unwrap();
+                let weight = before.weight * (1.0 + part);
+                session.update(ActiveJob { steps_remaining, weight, ..before }).unwrap();
             }
         }
         let context = format!("{name} on {instance}, {n_jobs} jobs, after {change:?}");
@@ -152,6 +153,30 @@ fn few_steps_lead_from_one_decision_to_the_next() {
         warm += decided.solve.iterations;
     }
     assert!(warm < 4 * cold, "{warm} steps in 20 decisions, {cold} in the first");
+}
+
+#[test]
+fn a_job_that_changes_leaves_its_class_and_comes_back() {
+    let throughputs: Arc<Throughputs> = Throughputs::embedded("osdi20").unwrap();
+    let cluster = "v100=4,p100=4,k80=4".parse().unwrap();
+    let jobs = vec![Job::new("ResNet-50 (batch size 64)").steps(120_000); 20];
+    let problem = Problem::new(&cluster, &jobs, &throughputs).unwrap();
+    let mut session = Session::new(policy("max_min_fairness_perf"), problem).unwrap();
+    let value = |session: &mut Session| session.decide().unwrap().objective.clone().unwrap().value;
+    let (alike, n_alike) = (value(&mut session), session.n_classes());
+    let (job, speeds) = job(session.problem(), 7);
+    session.update(ActiveJob { weight: 3.0, ..job.clone() }).unwrap();
+    let apart = value(&mut session);
+    let anew = policy("max_min_fairness_perf").allocate(session.problem()).unwrap().objective.unwrap().value;
+    assert_eq!((n_alike, session.n_classes()), (1, 2));
+    assert!(apart < alike && (apart - anew).abs() <= AGREEMENT * anew, "{alike} {apart} {anew}");
+    let throughput = |id: JobId| {
+        let shares = session.shares(id).unwrap();
+        shares.iter().zip(&speeds).map(|(share, speed)| share * speed).sum::<f64>()
+    };
+    assert!(throughput(job.id) > 2.0 * throughput(JobId::from_index(8)));
+    session.update(job).unwrap();
+    assert!((value(&mut session) - alike).abs() <= AGREEMENT * alike && session.n_classes() == 1);
 }
 
 #[test]
