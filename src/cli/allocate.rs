@@ -35,11 +35,11 @@ pub struct AllocateArguments {
 /// If a document is at fault, or the policy gives no decision.
 pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<(), Failure> {
     let mut question = Question::read(&arguments.decision)?;
+    let decided = question.policy.allocate(&question.problem);
+    let decision = decided.map_err(|error| question.place(error))?;
     if let Some(remark) = &question.remark {
         session.note(remark);
     }
-    let decided = question.policy.allocate(&question.problem);
-    let decision = decided.map_err(|error| question.place(error))?;
     match session.output.format() {
         OutputFormat::Json => session.output.json(&Answer { question: &question, decision: &decision }),
         OutputFormat::Csv => session.output.table(&shares(&question, &decision)),

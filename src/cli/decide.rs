@@ -185,10 +185,10 @@ fn too_small(problem: &Problem) -> Option<String> {
     let n_jobs = problem.jobs().ids().filter(|job| types.ids().any(|id| too_small(*job, id))).count();
     (n_jobs > 0).then(|| {
         format!(
-            "{n_jobs} of {} jobs have no time on {}, with fewer workers than they need; `--semantics gavel` gives them \
-             some there, as published",
-            problem.n_jobs(),
-            names.join(", ")
+            "no time on {} for {n_jobs} of {} jobs, which need more workers than there are; `--semantics gavel` gives \
+             them some there, as published",
+            names.join(", "),
+            problem.n_jobs()
         )
     })
 }

@@ -49,12 +49,12 @@ pub enum ProgramForm {
 /// If a document is at fault, or the policy gives no decision.
 pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(), Failure> {
     let mut question = Question::read(&arguments.decision)?;
-    if let Some(remark) = &question.remark {
-        session.note(remark);
-    }
     let jobs = question.positions(&arguments.job)?;
     let explained = question.policy.explain(&question.problem);
     let explanation = explained.map_err(|error| question.place(error))?;
+    if let Some(remark) = &question.remark {
+        session.note(remark);
+    }
     if let Some(form) = arguments.program {
         return session.output.text(&program_text(&explanation, form)?);
     }

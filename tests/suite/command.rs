@@ -120,8 +120,11 @@ fn gangs_that_a_type_is_too_small_for_are_told() {
         row.split(',').nth(1).expect("two types").parse::<f64>().expect("a number")
     };
     let ran = apportion(&asked, snapshot);
-    assert!(ran.stderr.contains("1 of 2 jobs have no time on `k80`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no time on `k80` for 1 of 2 jobs"), "{}", ran.stderr);
     assert!(time_on_k80(&ran) <= 0.0, "{}", ran.stdout);
+    let ran =
+        apportion(&["allocate", "--policy", "max_sum_throughput_normalized_by_cost_perf", "-"], snapshot);
+    assert!(ran.code == Some(2) && !ran.stderr.contains("no time"), "one complaint: {}", ran.stderr);
     let ran = apportion(&[&asked[..], &["--semantics", "gavel"]].concat(), snapshot);
     assert!(ran.stderr.is_empty() && time_on_k80(&ran) > 0.0, "{}{}", ran.stdout, ran.stderr);
 }
