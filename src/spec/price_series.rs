@@ -17,6 +17,8 @@ use crate::spec::trace::field::{Field, Range, split_commas};
 use crate::spec::{Entries, Source, SpecError};
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
+/// What a table begins with.
+const HEADERS: &str = "expected `time,worker_type,price`, or `time` and a column for each worker type";
 /// Complaints shown of one file.
 const COMPLAINTS_MAX: usize = 20;
 
@@ -121,9 +123,8 @@ impl Reader<'_> {
         let find = |name: &str| names.iter().position(|other| *other == name);
         let whole = Place { line: number, column: 1, width: text.chars().count() };
         let Some(time) = find("time") else {
-            let help =
-                suggestion("time", names.iter().copied()).map(|_| "call the first column `time`".into());
-            self.complain(whole, "no column `time`", help);
+            let meant = suggestion("time", names.iter().copied()).map(|_| "call the first column `time`");
+            self.complain(whole, "no column `time`", Some(meant.unwrap_or(HEADERS).into()));
             return None;
         };
         let columns = match (find("worker_type"), find("price")) {
@@ -134,7 +135,7 @@ impl Reader<'_> {
                     }
                 }
                 if names.len() == 1 {
-                    self.complain(whole, "no column of prices", None);
+                    self.complain(whole, "no column of prices", Some(HEADERS.into()));
                 }
                 let kinds = names.iter().map(|name| (*name != "time").then(|| (*name).to_owned()));
                 Columns::Wide(kinds.collect())
@@ -316,6 +317,10 @@ mod tests {
         ] {
             let error = read(&text).unwrap_err();
             assert_eq!(error.lines().next(), Some(expected), "{text:?}");
+        }
+        for text in ["hour,v100\n0,1\n", "time\n0\n"] {
+            let error = read_prices(&Source::new("prices.csv", text), &["v100", "k80"]).unwrap_err();
+            assert_eq!(error.diagnostics[0].help.as_deref(), Some(HEADERS), "{text:?}");
         }
     }
 }
