@@ -12,6 +12,7 @@ use crate::cli::exit::Failure;
 #[command(after_help = "\
 Example:
   apportion train training.yaml --out trained/
+  apportion train training.yaml --set from=trained/best.safetensors --set seed=2 --out further/
   apportion train training.yaml --set seed=2 --set actor_critic.critic=false --out without-critic/
 
 The folder gets curve.csv (one line an update), checkpoint.safetensors (to go on from; running the command again does)
@@ -61,6 +62,7 @@ mod training {
     use crate::learning::checkpoint::{Checkpoint, Provenance};
     use crate::learning::system::{System, SystemError};
     use crate::learning::training::TrainingError;
+    use crate::learning::training::beginning::Beginning;
     use crate::learning::training::learner::{Learner as _, Saved};
     use crate::learning::training::run::{CurvePoint, Ended, Training};
     use crate::learning::training::spec::{AnyLearner, FORMAT, TrainingSpec};
@@ -79,6 +81,8 @@ mod training {
         source: Source,
         spec: TrainingSpec,
         system: System,
+        /// Of the file of weights that it begins with, if it names one.
+        from_digest: Option<String>,
     }
 
     /// Runs the command.
@@ -92,7 +96,10 @@ mod training {
             let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
             source.error_at(place, error.to_string(), None)
         })?;
-        Job { arguments, session, source, spec, system }.run()
+        let mut job = Job { arguments, session, source, spec, system, from_digest: None };
+        let beginning = Beginning::load(&job.spec, &job.system).map_err(|error| job.failed(&error))?;
+        job.from_digest = beginning.map(|beginning| beginning.digest);
+        job.run()
     }
 
     /// The document with other values in place of some of its own.
@@ -139,10 +146,15 @@ mod training {
             let mut written = Ok(());
             let mut validate =
                 |actor: Arc<dyn Actor>| TrainingSpec::judge(&self.system, &actor, &self.spec.validation);
-            if training.learner().n_updates() == 0 && self.spec.warm_up.is_some() {
+            let begins_with = [
+                (self.spec.warm_up.is_some(), "after the warm-up"),
+                (self.spec.from.is_some(), "at the beginning"),
+            ];
+            let knows = begins_with.iter().find(|(does, _)| *does);
+            if let (0, Some((_, when))) = (training.learner().n_updates(), knows) {
                 self.warm_up(training.learner())?;
                 let found = training.judge_first(&mut validate).map_err(|error| self.failed(&error))?;
-                self.session.note(format!("after the warm-up: validation {found:.4}"));
+                self.session.note(format!("{when}: validation {found:.4}"));
             }
             let ended = training.run(&mut validate, &mut |training, point| {
                 curve.push_str(&line(point));
@@ -184,6 +196,10 @@ mod training {
             Ok(())
         }
 
+        fn provenance(&self, counts: (u64, u64)) -> Result<Provenance, TrainingError> {
+            self.spec.provenance((&self.system, self.from_digest.as_deref()), counts)
+        }
+
         fn path(&self, name: &str) -> PathBuf {
             self.arguments.out.join(name)
         }
@@ -201,13 +217,15 @@ mod training {
             let bytes = fs::read(&path).map_err(Failure::io(format!("read {}", path.display())))?;
             let checkpoint =
                 Checkpoint::from_bytes(&bytes).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
-            let provenance =
-                self.spec.provenance(&self.system, (0, 0)).map_err(|error| self.failed(&error))?;
+            let provenance = self.provenance((0, 0)).map_err(|error| self.failed(&error))?;
             if checkpoint.header.spec != provenance.spec {
                 return Err(about("it is of a training by another document".to_owned(), Some(elsewhere)));
             }
             if checkpoint.header.data_digest != provenance.data_digest {
                 return Err(about("it is of a training on other data".to_owned(), Some(elsewhere)));
+            }
+            if checkpoint.header.from_digest != provenance.from_digest {
+                return Err(about("it began with other weights".to_owned(), Some(elsewhere)));
             }
             let state =
                 checkpoint.state().map_err(|error| about(error.to_string(), Some(elsewhere)))?.clone();
@@ -238,7 +256,7 @@ mod training {
             let learner = training.learner();
             let counts = (learner.n_updates(), learner.n_decisions());
             let bug = |error: &dyn std::fmt::Display| Failure::Bug { message: error.to_string() };
-            let provenance = self.spec.provenance(&self.system, counts).map_err(|error| bug(&error))?;
+            let provenance = self.provenance(counts).map_err(|error| bug(&error))?;
             let Saved { tensors, state } = training.save().map_err(|error| bug(&error))?;
             let checkpoint = Checkpoint::of_training(provenance.clone(), tensors, state);
             let Session { output, progress, ref interrupt, .. } = *self.session;
@@ -295,6 +313,9 @@ mod training {
                         _ => "actor_critic.",
                     };
                     self.source.error_at(&format!("{section}{field}"), error.to_string(), None).into()
+                }
+                TrainingError::Beginning { reason, help } => {
+                    self.source.error_at("from", reason.clone(), Some(help.clone())).into()
                 }
                 TrainingError::Diverged { .. } => Failure::Limit { message: error.to_string() },
                 TrainingError::Play { .. } => Failure::Usage { message: error.to_string(), help: None },

@@ -56,6 +56,9 @@ pub struct Header {
     pub spec: Value,
     /// SHA-256 of the data that it trains on, in hexadecimal.
     pub data_digest: String,
+    /// SHA-256 of the file of weights that the training began with, in hexadecimal, if its specification says `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_digest: Option<String>,
     /// The seed of the training.
     pub seed: u64,
     /// Version of the program that wrote it.
@@ -127,6 +130,8 @@ pub struct Provenance {
     pub spec: Value,
     /// SHA-256 of the data that it trains on, in hexadecimal.
     pub data_digest: String,
+    /// SHA-256 of the file of weights that it began with, in hexadecimal.
+    pub from_digest: Option<String>,
     /// The seed.
     pub seed: u64,
     /// Updates made so far.
@@ -152,13 +157,14 @@ impl Checkpoint {
     }
 
     fn new(contents: Contents, provenance: Provenance, tensors: Tensors, state: Value) -> Self {
-        let Provenance { network, spec, data_digest, seed, n_updates, n_decisions } = provenance;
+        let Provenance { network, spec, data_digest, from_digest, seed, n_updates, n_decisions } = provenance;
         let header = Header {
             format: FORMAT.to_owned(),
             contents,
             network,
             spec,
             data_digest,
+            from_digest,
             seed,
             crate_version: env!("CARGO_PKG_VERSION").to_owned(),
             n_updates,
@@ -196,6 +202,7 @@ impl Checkpoint {
             network: header.network,
             spec: header.spec,
             data_digest: header.data_digest,
+            from_digest: header.from_digest,
             seed: header.seed,
             n_updates: header.n_updates,
             n_decisions: header.n_decisions,
@@ -272,6 +279,7 @@ mod tests {
             network: NetworkKind::Mlp { activation: Activation::Tanh, n_agents: 1 },
             spec: json!({ "format": "apportion/training-v1", "seed": 3 }),
             data_digest: "00ff".to_owned(),
+            from_digest: Some("ff00".to_owned()),
             seed: 3,
             n_updates: 7,
             n_decisions: 14_336,
@@ -302,6 +310,7 @@ mod tests {
         let slim = Checkpoint::from_bytes(&training().slim().to_bytes().unwrap()).unwrap();
         assert!(!slim.tensors.contains("critic.0.weight"));
         assert_eq!(slim.header.spec, training().header.spec);
+        assert_eq!(slim.header.from_digest.as_deref(), Some("ff00"));
         for checkpoint in [training(), slim.clone()] {
             let mut logits = [0.0; 2];
             checkpoint.actor().unwrap().logits(0, &[2.0], &mut Scratch::default(), &mut logits).unwrap();

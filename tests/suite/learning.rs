@@ -361,4 +361,35 @@ validation: { seeds: [1, 2] }
         std::fs::write(&checkpoint, bytes).expect("written");
         assert_refused(&["train", &file, "--out", &out], "the file is damaged");
     }
+
+    #[test]
+    fn a_training_goes_on_from_the_weights_of_another() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, first) = (path(folder.path(), "training.yaml"), path(folder.path(), "first"));
+        std::fs::write(&file, TRAINING).expect("written");
+        train(&file, &first);
+        let weights = path(Path::new(&first), "best.safetensors");
+        let begun = |from: &str| TRAINING.replace("seed: 5", &format!("seed: 6\nfrom: {from}"));
+        std::fs::write(&file, begun(&weights)).expect("written");
+        let second = path(folder.path(), "second");
+        let result = train(&file, &second);
+        let kept = std::fs::read(Path::new(&second).join("checkpoint.safetensors")).expect("kept");
+        let header = String::from_utf8_lossy(&kept).into_owned();
+        assert!(header.contains("from_digest") && header.contains("first/best.safetensors"));
+        assert_eq!(result, train(&file, &second), "it is not done twice");
+        // Under the same name lie other weights.
+        std::fs::copy(path(Path::new(&first), "checkpoint.safetensors"), &weights).expect("copied");
+        assert_refused(&["train", &file, "--out", &second], "it began with other weights");
+        let said = |from: &str, to: &str, expected: &str| {
+            std::fs::write(&file, begun(&weights).replace(from, to)).expect("written");
+            assert_refused(&["train", &file, "--out", &path(folder.path(), "none")], expected);
+        };
+        said(&weights, "elastik", "training.yaml:7:7");
+        said(&weights, "elastik", "error: unknown weights `elastik`");
+        said(
+            "hidden: [8]",
+            "hidden: [9]",
+            "`actor.0.0.weight` has shape [8, 64], and this training's has [9, 64]",
+        );
+    }
 }

@@ -4,7 +4,8 @@
 //! changed by. A [`Learner`](learner::Learner) improves one: by [`ppo`], from what a [`rollout`] recorded, alone or as a
 //! team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with an [`exploration`] that may
 //! replace what was drawn; or by [`evolution`], without gradients. [`scorer`] is the model of decisions by gangs. [`cloning`] warms a model up by a teacher's examples. [`run`] takes a learner to the end of
-//! its budget, with validation on the way; a [`spec`] says all of it in one document.
+//! its budget, with validation on the way; a [`spec`] says all of it in one document. [`beginning`] is the weights of another
+//! training to begin with.
 
 pub mod linear;
 pub mod model;
@@ -26,6 +27,7 @@ pub mod evolution;
 pub mod warm_up;
 pub mod run;
 pub mod spec;
+pub mod beginning;
 
 use std::fmt;
 
@@ -55,6 +57,14 @@ pub enum TrainingError {
     Checkpoint {
         /// What does not.
         reason: String,
+    },
+    /// Weights that a training cannot begin with.
+    #[error("{reason}")]
+    Beginning {
+        /// What is wrong with them.
+        reason: String,
+        /// What to do about it.
+        help: String,
     },
     /// An option out of its range.
     #[error("`{field}` is {value}, expected {expected}")]

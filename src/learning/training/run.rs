@@ -102,7 +102,7 @@ impl<L: Learner> Training<L> {
         self.best.as_ref()
     }
 
-    /// Judges the weights that the training begins with, so that they may stay the best.
+    /// Judges the weights that the training begins with, after a warm-up or another training, so that they may stay the best.
     ///
     /// # Errors
     /// If the validation fails.
@@ -269,6 +269,7 @@ mod tests {
             network: NetworkKind::Mlp { activation: Activation::Tanh, n_agents: 1 },
             spec: serde_json::json!({}),
             data_digest: String::new(),
+            from_digest: None,
             seed: 1,
             n_updates: 7,
             n_decisions: whole.learner().n_decisions(),

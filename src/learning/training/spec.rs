@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::actor_critic::{ActorCritic, ActorCriticOptions};
+use super::beginning::Beginning;
 use super::evolution::{Evolution, EvolutionOptions};
 use super::exploration::{AsDrawn, EpsilonGreedy, Exploration};
 use super::injection::Injection;
@@ -56,6 +57,10 @@ pub struct TrainingSpec {
     /// Learn by evolution strategies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionOptions>,
+    /// Weights to begin with in place of drawn ones: a name of weights that ship with the program, or the path of a file
+    /// that `apportion train` made. They are of the same networks; a critic that they lack is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// Before all that, learn from another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
@@ -147,9 +152,18 @@ impl TrainingSpec {
     /// The learner at its beginning.
     ///
     /// # Errors
-    /// If the document contradicts itself, or an option is out of its range.
+    /// If the document contradicts itself, an option is out of its range, or it cannot begin with the weights it names.
     pub fn learner(&self, system: &System) -> Result<AnyLearner, TrainingError> {
         self.check()?;
+        let beginning = Beginning::load(self, system)?;
+        let learner = self.learner_as_drawn(system)?;
+        if let Some(beginning) = beginning {
+            beginning.give(learner.model())?;
+        }
+        Ok(learner)
+    }
+
+    fn learner_as_drawn(&self, system: &System) -> Result<AnyLearner, TrainingError> {
         let streams = SeedStreams::new(self.seed);
         let make = |_| system.environment();
         let model = |environments: &Vectorized<Box<dyn Environment>>| {
@@ -224,26 +238,32 @@ impl TrainingSpec {
         Ok(played.iter().map(|episode| episode.total_reward).sum::<f64>() / played.len().max(1) as f64)
     }
 
-    /// What files say of weights that this training has made.
+    /// What is learned.
+    pub(super) fn kind(&self, system: &System) -> NetworkKind {
+        match system.own_network {
+            Some(name) => NetworkKind::Own { name: name.to_owned() },
+            None => NetworkKind::Mlp {
+                activation: self.network.activation,
+                n_agents: system.environment().spaces().len(),
+            },
+        }
+    }
+
+    /// What files say of weights that this training has made, which began with those of this digest if it says `from`.
     ///
     /// # Errors
     /// Never, for a document that was read.
     pub fn provenance(
         &self,
-        system: &System,
+        (system, from_digest): (&System, Option<&str>),
         (n_updates, n_decisions): (u64, u64),
     ) -> Result<Provenance, TrainingError> {
         let spec = serde_json::to_value(self);
         Ok(Provenance {
-            network: match system.own_network {
-                Some(name) => NetworkKind::Own { name: name.to_owned() },
-                None => NetworkKind::Mlp {
-                    activation: self.network.activation,
-                    n_agents: system.environment().spaces().len(),
-                },
-            },
+            network: self.kind(system),
             spec: spec.map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })?,
             data_digest: system.data_digest.clone(),
+            from_digest: from_digest.map(str::to_owned),
             seed: self.seed,
             n_updates,
             n_decisions,
@@ -307,7 +327,7 @@ test: { seeds: [3] }
         let mean =
             TrainingSpec::judge(&system, &learner.model().actor().unwrap().into(), &spec.validation).unwrap();
         assert!(mean.is_finite());
-        let provenance = spec.provenance(&system, (1, 64)).unwrap();
+        let provenance = spec.provenance((&system, None), (1, 64)).unwrap();
         assert_eq!(TrainingSpec::deserialize(&provenance.spec).unwrap(), spec);
     }
 
@@ -319,7 +339,7 @@ test: { seeds: [3] }
             spec.check().unwrap();
             let system = System::new(&spec.system, &spec.world).unwrap();
             let made = crate::learning::checkpoint::Checkpoint::from_bytes(bytes).unwrap().header;
-            let own = spec.provenance(&system, (made.n_updates, made.n_decisions)).unwrap();
+            let own = spec.provenance((&system, None), (made.n_updates, made.n_decisions)).unwrap();
             // What the header does not name had not been thought of when the weights were made, and is at its default.
             assert_eq!(TrainingSpec::deserialize(&made.spec).unwrap(), spec);
             assert_eq!((made.data_digest, made.network), (own.data_digest, own.network));
