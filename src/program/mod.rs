@@ -30,5 +30,5 @@ pub use groups::Groups;
 pub use instance::{Column, Instance, InstancePair, Part};
 pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
-pub use sharing::{Sharing, Wanted};
+pub use sharing::{Logarithms, Sharing, Wanted};
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};

@@ -1,5 +1,5 @@
-//! Many members alone, none like another: levels raised and held without a program being written (see
-//! [`sharing`](crate::program::sharing)).
+//! Many members alone, none like another: levels raised and held, and logarithms added up, without a program being written
+//! (see [`sharing`](crate::program::sharing)).
 
 use crate::policy::decision::{Decision, Policy, PolicyError};
 use crate::policy::program::master::Master;
@@ -74,10 +74,28 @@ pub(super) fn refine(
     Some(class_time(&master.bound(), &shares))
 }
 
+/// What took no program.
+fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
+    Solved {
+        class_time,
+        bound,
+        reached: None,
+        explaining: Explaining::Unwritten,
+        answer: None,
+        price_factor: 1.0,
+        fixing: None,
+        discounts: Vec::new(),
+    }
+}
+
 impl Task<'_, '_> {
-    /// The optimum of a level that is a column, or its inverse is, refined; nothing where a program must be written.
+    /// The optimum of a level that is a column, or its inverse is, refined, or of a sum of logarithms, which fixes every
+    /// throughput; nothing where a program must be written.
     pub(super) fn shared(&self, solving: &mut Solving) -> Option<Solved> {
         let objective = self.master.objective();
+        if objective.route() == Route::Conic {
+            return self.bought(solving);
+        }
         let form = objective.inversion()?.form();
         let inverse = objective.is_by_inverse();
         let raised = form == LevelForm::Affine && objective.sense() == Sense::Maximize;
@@ -98,16 +116,19 @@ impl Task<'_, '_> {
         let bound = if inverse { certificate.bound.recip() } else { certificate.bound };
         let level = shares.level;
         drop(shares);
-        Some(Solved {
-            class_time: refine(solving, self.master, demand, level)?,
-            bound,
-            reached: None,
-            explaining: Explaining::Unwritten,
-            answer: None,
-            price_factor: 1.0,
-            fixing: None,
-            discounts: Vec::new(),
-        })
+        Some(unwritten(refine(solving, self.master, demand, level)?, bound))
+    }
+
+    /// The optimum of a sum of logarithms.
+    fn bought(&self, solving: &mut Solving) -> Option<Solved> {
+        let bound = self.master.bound();
+        if !solving.shares(bound.columns().len()) || self.master.is_priced() {
+            return None;
+        }
+        let (sharing, logarithms) = bound.logarithms()?;
+        let wanted = Wanted::Logarithms(&logarithms);
+        let (shares, certificate) = solving.share(&sharing, wanted, bound.columns().len())?;
+        Some(unwritten(class_time(&bound, &shares), certificate.bound))
     }
 }
 
@@ -224,6 +245,28 @@ mod tests {
             let worths = [&decision, &written].map(|of| worth(&problem, of));
             assert!(near(worths[0], worths[1]), "{text}: {worths:?}");
             assert!(decision.solve.unwrap().fallbacks.is_empty());
+        }
+    }
+    #[test]
+    fn logarithms_without_a_program_are_as_good_as_with_cones() {
+        let problem = problem();
+        let mut policy = policy(Sense::Maximize, "sum_over_jobs(weight * log(throughput))");
+        let explained = policy.explain(&problem).unwrap();
+        assert!(explained.program.is_some() && explained.types.iter().all(|kind| kind.one_more.is_some()));
+        let decision = policy.allocate(&problem).unwrap();
+        assert_eq!(explained.decision.allocation, decision.allocation, "an explanation is of the decision");
+        let solve = decision.solve.as_ref().unwrap();
+        assert!(solve.fallbacks.is_empty() && solve.size.rows == 903, "{solve:?}");
+        let other = || registry::backend("structured").unwrap();
+        policy.solve_by(vec![other()], vec![other()], Limits::default());
+        let written = policy.allocate(&problem).unwrap();
+        let values = [&decision, &written].map(|of| of.objective.clone().unwrap());
+        assert!(values.iter().all(|objective| objective.optimal), "{values:?}");
+        assert!((values[0].value - values[1].value).abs() <= 1e-8 * values[0].value.abs(), "{values:?}");
+        // throughputs at the optimum are unique; the value is flat about them
+        let [one, other] = [&decision, &written].map(|of| of.allocation.effective_throughput().as_slice());
+        for (one, other) in one.iter().zip(other) {
+            assert!((one - other).abs() <= 1e-3 * one, "{one} {other}");
         }
     }
 }

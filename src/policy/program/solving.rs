@@ -222,17 +222,28 @@ impl Solving {
         let clock = Stopwatch::start();
         let certificate = Certificate::of_shares(sharing, wanted, &shares);
         self.report.seconds.certify += clock.elapsed().as_secs_f64();
-        if !certificate.optimal {
+        if !certificate.optimal || !self.is_close(wanted, &certificate) {
             return None;
         }
         // (of the program that would have been written)
-        let (n, size) = (sharing.instance().n_members(), &mut self.report.size);
-        (size.columns, size.rows) = (n_columns + 1, 2 * n + sharing.instance().n_types());
-        size.terms = 3 * n_columns + n;
+        let (n, k) = (sharing.instance().n_members(), sharing.instance().n_types());
+        let size = &mut self.report.size;
+        (size.columns, size.rows, size.terms) = match wanted {
+            Wanted::Logarithms(_) => (n_columns + n, n + k, 2 * n_columns),
+            Wanted::Level | Wanted::Worth { .. } => (n_columns + 1, 2 * n + k, 3 * n_columns + n),
+        };
         self.report.solves += 1;
         self.report.iterations += u64::from(shares.asked);
         "structured".clone_into(&mut self.report.backend);
         Some((shares, certificate))
+    }
+
+    /// Is a sum of logarithms as good as programs are solved? An error of a part of all weights is one of that part of
+    /// throughputs; the sum may be next to nothing.
+    fn is_close(&self, wanted: Wanted<'_>, certificate: &Certificate) -> bool {
+        let Wanted::Logarithms(of) = wanted else { return true };
+        let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());
+        certificate.bound - certificate.primal <= self.limits.tolerance * size
     }
 
     /// Says that the next program is one of a pair.

@@ -6,7 +6,11 @@
 //!   wanted  ≤  Σ μ_j w_j + Σ τ_m n_m − t·Σ λ_m d_m + Σ max { c[m,j] y : 0 ≤ y ≤ most[m,j] }
 //!
 //! with c`[m,j]` = (λ_m + worth_m)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a variable, of
-//! coefficient 1 − Σ λ_m d_m. The estimated rounding error of the sum is added to it.
+//! coefficient 1 − Σ λ_m d_m. Logarithms that are added up are below their tangents: for any λ_m > 0,
+//!
+//!   weight_m·log(leaf_m)  ≤  λ_m·leaf_m + weight_m·(log(weight_m / λ_m) − 1)
+//!
+//! and the constants of those are what the bound has more. The estimated rounding error of the sum is added to it.
 
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::certificate::{Certificate, OBJECTIVE_FLOOR, TOLERANCE};
@@ -19,13 +23,13 @@ const ROUNDING: f64 = 4.0 * f64::EPSILON;
 pub struct Shares {
     /// Class time: [members × K].
     pub time: Vec<f64>,
-    /// The level that all reach.
+    /// The level that all reach; 0 where nothing is demanded.
     pub level: f64,
     /// What is wanted changes by this per worker more: `[K]`.
     pub worker_price: Vec<f64>,
     /// Per unit of class time more: `[members]`.
     pub time_price: Vec<f64>,
-    /// By this less per unit of leaf asked for: `[members]`.
+    /// By this less per unit of leaf asked for, or more per unit had, where logarithms of leaves are wanted: `[members]`.
     pub leaf_price: Vec<f64>,
     /// How often everyone was asked.
     pub asked: u32,
@@ -42,6 +46,8 @@ struct Sums {
     priced: f64,
     /// The largest term of the objective.
     term_max: f64,
+    /// The largest weight of a logarithm.
+    weight_max: f64,
     violation: f64,
     /// Workers of each type: `[K]`.
     used: Vec<f64>,
@@ -77,7 +83,12 @@ impl Certificate {
                 optimal: false,
             };
         }
-        let level_max = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
+        let level_max = match wanted {
+            Wanted::Level | Wanted::Worth { .. } => {
+                (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min)
+            }
+            Wanted::Logarithms(_) => 0.0,
+        };
         let mut sums = Sums { used: vec![0.0; k], ..Sums::default() };
         for member in 0..n {
             sums.member(sharing, wanted, shares, (member, level_max));
@@ -99,9 +110,14 @@ impl Certificate {
                 sums.add(-sums.priced * level);
                 sums.worth
             }
+            Wanted::Logarithms(of) => {
+                sums.add(of.constant);
+                sums.worth + of.constant
+            }
         };
         let bound = sums.bound + ROUNDING * sums.magnitude;
-        let reference = primal.abs().max(bound.abs()).max(OBJECTIVE_FLOOR * sums.term_max);
+        let reference =
+            primal.abs().max(bound.abs()).max(OBJECTIVE_FLOOR * sums.term_max).max(sums.weight_max);
         let gap_relative = if reference > 0.0 { (bound - primal).abs() / reference } else { 0.0 };
         let optimal = sums.violation <= TOLERANCE && gap_relative <= TOLERANCE;
         Self { violation_max: sums.violation, primal, bound, gap_relative, optimal }
@@ -123,6 +139,7 @@ impl Sums {
         let (worth, level) = match wanted {
             Wanted::Level => (0.0, shares.level),
             Wanted::Worth { level, worth } => (worth[member], level),
+            Wanted::Logarithms(_) => (0.0, 0.0),
         };
         let given = &shares.time[member * k..(member + 1) * k];
         let (mut time, mut leaf, mut largest) = (0.0, 0.0, 0.0_f64);
@@ -146,5 +163,16 @@ impl Sums {
         self.add(time_price * jobs);
         self.exceeds(time - jobs, jobs);
         self.exceeds(asked * level - leaf, largest.max(asked * level_max));
+        if let Wanted::Logarithms(of) = wanted {
+            self.logarithm(of.weight[member], (leaf, largest), leaf_price);
+        }
+    }
+
+    /// The logarithm of a leaf, which may be the largest, at a price of leaf.
+    fn logarithm(&mut self, weight: f64, (leaf, largest): (f64, f64), leaf_price: f64) {
+        self.worth += weight * leaf.ln();
+        self.add(weight * ((weight / leaf_price).ln() - 1.0) + ROUNDING * weight);
+        self.term_max = self.term_max.max(weight * largest.ln().abs());
+        self.weight_max = self.weight_max.max(weight);
     }
 }

@@ -9,6 +9,7 @@ use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
 use crate::solver::structured::lane::{LANES, Lane};
+use crate::solver::structured::market::buy;
 use crate::solver::structured::prices::{Found, Stage, Start, groups, sample_gap};
 use crate::solver::structured::reply::Replies;
 use crate::solver::structured::vertex::Place;
@@ -55,6 +56,9 @@ struct Best<const K: usize> {
 
 /// Solves without writing the program; nothing if there are too many worker types, or prices do not settle.
 pub fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Option<Shares> {
+    if let Wanted::Logarithms(of) = wanted {
+        return buy(sharing, &of.weight, limits);
+    }
     match sharing.instance().n_types() {
         1 => Crowd::<1>::share(sharing, wanted, limits),
         2 => Crowd::<2>::share(sharing, wanted, limits),
@@ -184,10 +188,8 @@ impl<const K: usize> Crowd<K> {
             let mut ask = |place: &Place| crowd.ask(place, groups);
             let room = room.iter().map(|room| room * part).collect();
             let mut stage = Stage { ask: &mut ask, room, groups, start, gap, late: &late };
-            match wanted {
-                Wanted::Level => stage.raise(1.0),
-                Wanted::Worth { level, .. } => stage.hold(&[level / limit], UNIT * part),
-            }
+            let Wanted::Worth { level, .. } = wanted else { return stage.raise(1.0) };
+            stage.hold(&[level / limit], UNIT * part)
         };
         let mut start = Start::anywhere(&room);
         let (mut step, mut steps) = (1, Vec::new());
@@ -389,12 +391,11 @@ impl<const K: usize> Crowd<K> {
             shares.leaf_price[holder] = 1.0;
             shares.time_price[holder] = fastest / instance.multiplicity[holder];
         }
-        let factor = match wanted {
-            Wanted::Worth { .. } => 1.0 / unit,
-            Wanted::Level => {
-                let priced = shares.leaf_price.iter().zip(&sharing.demand);
-                1.0 / priced.map(|(price, demand)| price * demand).sum::<f64>()
-            }
+        let factor = if let Wanted::Worth { .. } = wanted {
+            1.0 / unit
+        } else {
+            let priced = shares.leaf_price.iter().zip(&sharing.demand);
+            1.0 / priced.map(|(price, demand)| price * demand).sum::<f64>()
         };
         let Shares { worker_price, time_price, leaf_price, .. } = &mut shares;
         for price in worker_price.iter_mut().chain(time_price).chain(leaf_price) {

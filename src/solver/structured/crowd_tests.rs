@@ -96,9 +96,10 @@ fn written(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> Program {
         }
     }
     let limit = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
-    let (range, cost) = match wanted {
-        Wanted::Level => (Range { lower: 0.0, upper: limit }, 1.0),
-        Wanted::Worth { level, .. } => (Range::exactly(level), 0.0),
+    let (range, cost) = if let Wanted::Worth { level, .. } = wanted {
+        (Range::exactly(level), 0.0)
+    } else {
+        (Range { lower: 0.0, upper: limit }, 1.0)
     };
     let level = program.push_column(range, range, cost);
     for member in 0..n {

@@ -32,8 +32,10 @@
 //! # Prices
 //!
 //! Where only a few linking rows are left between blocks, their prices are all there is to find (`prices`): blocks
-//! are asked what they do at prices until a mixture of what they replied fits, and no path is followed. Where that
-//! does not settle, or the program is of another kind:
+//! are asked what they do at prices until a mixture of what they replied fits, and no path is followed. Members that
+//! are known from their own numbers need no program for that, whether a level is wanted (`crowd`) or the largest sum of
+//! logarithms, whose prices Newton's method finds (`market`). Where that does not settle, or the program is of another
+//! kind:
 //!
 //! # Few of many
 //!
@@ -69,6 +71,11 @@ mod sift;
 mod reply;
 mod master;
 mod prices;
+mod choice;
+mod blend;
+mod demand;
+mod path;
+mod market;
 mod crowd;
 mod recover;
 
@@ -275,3 +282,5 @@ mod sift_tests;
 mod tests;
 #[cfg(test)]
 mod crowd_tests;
+#[cfg(test)]
+mod market_tests;

@@ -1,0 +1,242 @@
+//! Prices of worker types where members alone buy time, each with its weight to spend: no program is written.
+//!
+//! The largest Σ weight·log(throughput) is what a market comes to in which each member has its weight to spend and buys
+//! what is best for it, or all of its time (Eisenberg & Gale 1959): prices z of the worker types minimize the convex
+//!
+//!   Σ w`[k]`·z`[k]`  +  Σ_m  max { weight·log(T x) − s z x : x ≥ 0, Σ x ≤ 1 }
+//!
+//! whose value anywhere bounds the optimum, and whose derivatives are workers that are left. At known prices a member's
+//! choice follows from its own numbers ([`choice`](super::choice)). Those of a sample tell prices well enough for most
+//! members' choices: members that choose the same wherever prices may be have a common sum in a closed form, and only
+//! the others are looked at one by one, fewer and fewer as prices are known better. What several choices make of a few
+//! members at the optimum, a blend of them does ([`blend`](super::blend)): its width goes to 0 and prices follow by
+//! Newton's method.
+
+use crate::program::sharing::Sharing;
+use crate::solver::backend::Limits;
+use crate::solver::certificate::Shares;
+use crate::solver::structured::blend::{Open, Place};
+use crate::solver::structured::choice::{Member, Quote, Span};
+use crate::solver::structured::demand::{Demand, floor};
+use crate::solver::structured::path::{Found, Lost, Path, Start};
+use crate::solver::timing::Stopwatch;
+
+/// Prices of a sample of no more members than this are looked for anywhere.
+const SAMPLE_MAX: usize = 256;
+/// How much larger than a sample the next one is.
+const SAMPLE_GROWTH: usize = 8;
+/// How far off the prices of a sample are, by the square root of its size; never more than `OFF_MAX`.
+const OFF: f64 = 3.0;
+const OFF_MAX: f64 = 0.5;
+/// The width of blends where nothing is known of prices.
+const WIDTH: f64 = 0.2;
+/// The width at the end: of a sample, by the square root of its size, and of all.
+const WIDTH_SAMPLE: f64 = 0.3;
+const WIDTH_LAST: f64 = 1e-12;
+/// How far prices may move when the width goes to 0, in widths.
+const MOVED: f64 = 15.0;
+/// A type whose workers are worth less than so many widths of a sample, of all weights, may have workers to spare.
+const SPARE: f64 = 4.0;
+/// How often a range of prices may turn out to be too narrow.
+const RANGES_MAX: u32 = 5;
+/// By what factor it is widened then, and how much more prices may move.
+const WIDER: f64 = 4.0;
+const MOVED_MORE: f64 = 6.0;
+
+/// Members and their types, as the instance has them.
+#[derive(Debug)]
+struct Market<'a, const K: usize> {
+    sharing: &'a Sharing<'a>,
+    /// Of all jobs of a member: [members].
+    weight: &'a [f64],
+    weights: f64,
+    /// Workers by a unit of all weights; 1 for a type that nobody runs on.
+    room: [f64; K],
+    asked: u32,
+}
+
+/// The largest sum of `weight`·log(leaf), `[members]` > 0, without writing the program; nothing if there are too many
+/// worker types, or prices do not settle.
+pub(super) fn buy(sharing: &Sharing<'_>, weight: &[f64], limits: &Limits) -> Option<Shares> {
+    match sharing.instance().n_types() {
+        1 => Market::<1>::of(sharing, weight)?.solve(limits),
+        2 => Market::<2>::of(sharing, weight)?.solve(limits),
+        3 => Market::<3>::of(sharing, weight)?.solve(limits),
+        4 => Market::<4>::of(sharing, weight)?.solve(limits),
+        5 => Market::<5>::of(sharing, weight)?.solve(limits),
+        6 => Market::<6>::of(sharing, weight)?.solve(limits),
+        7 => Market::<7>::of(sharing, weight)?.solve(limits),
+        8 => Market::<8>::of(sharing, weight)?.solve(limits),
+        _ => None,
+    }
+}
+
+impl<'a, const K: usize> Market<'a, K> {
+    fn of(sharing: &'a Sharing<'a>, weight: &'a [f64]) -> Option<Self> {
+        let weights: f64 = weight.iter().sum();
+        let positive = weight.iter().all(|weight| *weight > 0.0);
+        let room = std::array::from_fn(|k| {
+            let workers = sharing.instance().capacity[k];
+            if workers > 0.0 { workers / weights } else { 1.0 }
+        });
+        (positive && weights.is_finite()).then_some(Self { sharing, weight, weights, room, asked: 0 })
+    }
+
+    #[inline]
+    fn member(&self, position: usize) -> Member<K> {
+        let instance = self.sharing.instance();
+        let size = instance.scale_factor[position];
+        let row = instance.alone(position);
+        let speed = std::array::from_fn(|k| {
+            let runs = instance.has_room(size, k) && instance.capacity[k] > 0.0;
+            if runs { row[k] } else { 0.0 }
+        });
+        let workers = size * instance.multiplicity[position] / self.weight[position];
+        Member { speed, workers, weight: self.weight[position] / self.weights }
+    }
+
+    /// Every so manieth member, who chooses the same in all of a range counted together.
+    fn demand(&self, step: usize, start: &Start<K>) -> Option<Demand<K>> {
+        let n = self.weight.len();
+        let positions = (step / 2..n).step_by(step);
+        // (they stand for all)
+        let stands_for = n as f64 / positions.len() as f64;
+        let mut demand = Demand::none(self.room);
+        let quote = Quote::of(start.price);
+        for position in positions {
+            let member = self.member(position);
+            let member = Member { weight: member.weight * stands_for, ..member };
+            let choice = member.choose(&quote)?;
+            if member.is_sure(choice, &start.span) {
+                demand.add(&member, choice);
+            } else if member.has_spare(&start.span) {
+                demand.open_spare.push(Open::of(member));
+            } else {
+                demand.open.push(Open::of(member));
+            }
+        }
+        demand.merge();
+        Some(demand)
+    }
+
+    /// About the prices of a sample, from where they were found.
+    fn near(&self, found: &Found<K>, off: f64) -> Start<K> {
+        let Place { price, width, .. } = found.place;
+        let mut start = Start { price, span: Span::about(&price, &self.room, off), width, moved: MOVED };
+        self.free(&mut start);
+        start
+    }
+
+    /// Prices of types that may have workers to spare may be 0.
+    fn free(&self, start: &mut Start<K>) {
+        for k in 0..K {
+            if start.price[k] * self.room[k] < SPARE * start.width {
+                start.span.low[k] = 0.0;
+            }
+        }
+    }
+
+    /// The prices of a sample; ranges that turn out to be too narrow are widened.
+    fn search(
+        &mut self,
+        step: usize,
+        mut start: Start<K>,
+        last: f64,
+        late: &dyn Fn() -> bool,
+    ) -> Option<Found<K>> {
+        let mut wider = 1.0;
+        for attempt in 1..=RANGES_MAX {
+            let demand = self.demand(step, &start)?;
+            let mut path =
+                Path { demand, span: start.span, moved: start.moved, ways: Vec::new(), asked: 0, late };
+            let outcome = path.follow(&start, last);
+            self.asked += path.asked;
+            match outcome {
+                Ok(found) => return Some(found),
+                Err(Lost::Outside(price)) => {
+                    wider *= WIDER;
+                    let floor = floor(&price, &self.room);
+                    let low = price.map(|price| price / wider);
+                    let high = std::array::from_fn(|k| (price[k] + floor[k]) * wider);
+                    let moved = start.moved * MOVED_MORE;
+                    start = Start { price, span: Span { low, high }, moved, ..start };
+                    self.free(&mut start);
+                    if attempt + 1 >= RANGES_MAX {
+                        start = Start { span: Span::ANYWHERE, width: WIDTH, ..start };
+                    }
+                }
+                Err(Lost::Stuck) => return None,
+            }
+        }
+        None
+    }
+
+    fn solve(mut self, limits: &Limits) -> Option<Shares> {
+        let n = self.weight.len();
+        let clock = Stopwatch::start();
+        let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let (mut step, mut steps) = (1, Vec::new());
+        while n / step > SAMPLE_MAX {
+            step *= SAMPLE_GROWTH.min((n / step).div_ceil(SAMPLE_MAX));
+            steps.push(step);
+        }
+        let price = self.room.map(|room| 1.0 / (room * K as f64));
+        let mut start = Start { price, span: Span::ANYWHERE, width: WIDTH, moved: MOVED };
+        for step in steps.into_iter().rev() {
+            let root = ((n / step) as f64).sqrt();
+            if let Some(found) = self.search(step, start, WIDTH_SAMPLE / root, &late) {
+                start = self.near(&found, (OFF / root).min(OFF_MAX));
+            }
+        }
+        let found = self.search(1, start, WIDTH_LAST, &late)?;
+        self.settled(&found)
+    }
+
+    /// All members at the prices found, in their own units.
+    fn settled(&self, found: &Found<K>) -> Option<Shares> {
+        let instance = self.sharing.instance();
+        let n = self.weight.len();
+        let place = &found.place;
+        let (near, at) = (
+            Quote::of(place.price),
+            Quote::of(std::array::from_fn(|k| place.price[k] * (1.0 + place.shift[k]))),
+        );
+        let mut shares = Shares {
+            time: Vec::with_capacity(n * K),
+            level: 0.0,
+            worker_price: (0..K)
+                .map(|k| if instance.capacity[k] > 0.0 { at.price[k] } else { 0.0 })
+                .collect(),
+            time_price: Vec::with_capacity(n),
+            leaf_price: Vec::with_capacity(n),
+            asked: self.asked,
+        };
+        let (mut used, mut ways) = ([0.0; K], Vec::new());
+        for position in 0..n {
+            let member = self.member(position);
+            let (jobs, weight) = (instance.multiplicity[position], self.weight[position]);
+            let sure = member.choose(&near).filter(|choice| member.is_sure(*choice, &found.span));
+            let time = match sure {
+                Some(choice) => member.time(choice, &at),
+                None => Open::of(member).time(place, &found.span, &mut ways),
+            };
+            for k in 0..K {
+                used[k] += instance.scale_factor[position] * jobs * time[k];
+                shares.time.push(time[k] * jobs);
+            }
+            let choice = if sure.is_some() { sure } else { member.choose(&at) };
+            let (leaf, time) = member.proof(choice?, &at);
+            shares.leaf_price.push(leaf * weight);
+            shares.time_price.push(time * weight / jobs);
+        }
+        // what was rounded must not make more of workers than there are
+        let over = |k: usize| (instance.capacity[k] / used[k]).min(1.0);
+        let factor: [f64; K] = std::array::from_fn(|k| if used[k] > 0.0 { over(k) } else { 1.0 });
+        if factor.iter().any(|factor| *factor < 1.0) {
+            for row in shares.time.chunks_exact_mut(K) {
+                row.iter_mut().zip(&factor).for_each(|(time, factor)| *time *= factor);
+            }
+        }
+        Some(shares)
+    }
+}
