@@ -112,7 +112,8 @@ impl Classes {
 /// An open-addressing table from key to class: insertion order numbers the classes, never the hash.
 struct Table {
     width: usize,
-    slots: Vec<u32>,
+    /// Half of a key's hash, and its class: other keys are told apart without a look at them.
+    slots: Vec<(u32, u32)>,
     /// Of each class: [classes × width].
     keys: Vec<u64>,
     n_classes: usize,
@@ -122,35 +123,29 @@ const EMPTY: u32 = u32::MAX;
 
 impl Table {
     fn with_capacity(n_slots: usize, width: usize) -> Self {
-        Self { width, slots: vec![EMPTY; n_slots], keys: Vec::new(), n_classes: 0 }
+        Self { width, slots: vec![(0, EMPTY); n_slots], keys: Vec::new(), n_classes: 0 }
     }
 
     fn key(&self, class: u32) -> &[u64] {
         &self.keys[class as usize * self.width..(class as usize + 1) * self.width]
     }
 
-    fn start(&self, key: &[u64]) -> usize {
-        let mix = |state: u64, word: &u64| (state.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let hash = key.iter().fold(0, mix);
-        #[expect(clippy::cast_possible_truncation, reason = "the table is smaller than any hash")]
-        let slot = (hash ^ (hash >> 32)) as usize & (self.slots.len() - 1);
-        slot
-    }
-
     fn find_or_insert(&mut self, key: &[u64]) -> u32 {
-        let mut slot = self.start(key);
+        let hash = hash(key);
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
         loop {
-            let class = self.slots[slot];
+            let (known, class) = self.slots[slot];
             if class == EMPTY {
                 break;
             }
-            if self.key(class) == key {
+            if known == hash && self.key(class) == key {
                 return class;
             }
-            slot = (slot + 1) & (self.slots.len() - 1);
+            slot = (slot + 1) & mask;
         }
         let class = u32::try_from(self.n_classes).expect("fewer than 2^32 classes");
-        self.slots[slot] = class;
+        self.slots[slot] = (hash, class);
         self.keys.extend_from_slice(key);
         self.n_classes += 1;
         if self.n_classes * 2 > self.slots.len() {
@@ -160,13 +155,17 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        self.slots = vec![EMPTY; self.slots.len() * 4];
-        for class in (0..).take(self.n_classes) {
-            let mut slot = self.start(self.key(class));
-            while self.slots[slot] != EMPTY {
-                slot = (slot + 1) & (self.slots.len() - 1);
+        let larger = vec![(0, EMPTY); self.slots.len() * 4];
+        let mask = larger.len() - 1;
+        for (hash, class) in std::mem::replace(&mut self.slots, larger) {
+            if class == EMPTY {
+                continue;
             }
-            self.slots[slot] = class;
+            let mut slot = hash as usize & mask;
+            while self.slots[slot].1 != EMPTY {
+                slot = (slot + 1) & mask;
+            }
+            self.slots[slot] = (hash, class);
         }
     }
 
@@ -197,6 +196,12 @@ impl Table {
             self.sort(same, word + 1);
         }
     }
+}
+
+/// Half of a hash of a key's words.
+fn hash(key: &[u64]) -> u32 {
+    let mix = |state: u64, word: &u64| (state.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (key.iter().fold(0, mix) >> 32) as u32
 }
 
 /// Who shares workers with whom when a class pair's time is divided among jobs: (job of A, job of B, fraction),
