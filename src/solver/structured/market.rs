@@ -30,8 +30,9 @@ const OFF: f64 = 3.0;
 const OFF_MAX: f64 = 0.5;
 /// The width of blends where nothing is known of prices.
 const WIDTH: f64 = 0.2;
-/// The width at the end: of a sample, by the square root of its size, and of all.
+/// The width at the end: of a sample, in what prices are worth, by the square root of its size, and the least; of all.
 const WIDTH_SAMPLE: f64 = 0.3;
+const WIDTH_LEAST: f64 = 1e-8;
 const WIDTH_LAST: f64 = 1e-12;
 /// How far prices may move when the width goes to 0, in widths.
 const MOVED: f64 = 15.0;
@@ -39,6 +40,10 @@ const MOVED: f64 = 15.0;
 const SPARE: f64 = 4.0;
 /// How often a range of prices may turn out to be too narrow.
 const RANGES_MAX: u32 = 5;
+/// How often members are looked at, at most: so often each, and so often in all besides. Then the program is solved as
+/// quickly.
+const LOOKED_EACH: usize = 40;
+const LOOKED_BESIDES: usize = 600_000;
 /// By what factor it is widened then, and how much more prices may move.
 const WIDER: f64 = 4.0;
 const MOVED_MORE: f64 = 6.0;
@@ -137,20 +142,31 @@ impl<'a, const K: usize> Market<'a, K> {
     }
 
     /// The prices of a sample; ranges that turn out to be too narrow are widened.
+    /// `(last, part)`: where widths end (see [`Path::follow`]).
     fn search(
         &mut self,
         step: usize,
         mut start: Start<K>,
-        last: f64,
+        (last, part): (f64, f64),
         late: &dyn Fn() -> bool,
     ) -> Option<Found<K>> {
-        let mut wider = 1.0;
+        let (mut wider, mut looked) = (1.0, 0);
+        let looked_max = LOOKED_EACH * (self.weight.len() / step) + LOOKED_BESIDES;
         for attempt in 1..=RANGES_MAX {
             let demand = self.demand(step, &start)?;
-            let mut path =
-                Path { demand, span: start.span, moved: start.moved, ways: Vec::new(), asked: 0, late };
-            let outcome = path.follow(&start, last);
+            let mut path = Path {
+                demand,
+                span: start.span,
+                moved: start.moved,
+                ways: Vec::new(),
+                asked: 0,
+                looked,
+                looked_max,
+                late,
+            };
+            let outcome = path.follow(&start, last, part);
             self.asked += path.asked;
+            looked = path.looked;
             match outcome {
                 Ok(found) => return Some(found),
                 Err(Lost::Outside(price)) => {
@@ -184,11 +200,11 @@ impl<'a, const K: usize> Market<'a, K> {
         let mut start = Start { price, span: Span::ANYWHERE, width: WIDTH, moved: MOVED };
         for step in steps.into_iter().rev() {
             let root = ((n / step) as f64).sqrt();
-            if let Some(found) = self.search(step, start, WIDTH_SAMPLE / root, &late) {
+            if let Some(found) = self.search(step, start, (WIDTH_LEAST, WIDTH_SAMPLE / root), &late) {
                 start = self.near(&found, (OFF / root).min(OFF_MAX));
             }
         }
-        let found = self.search(1, start, WIDTH_LAST, &late)?;
+        let found = self.search(1, start, (WIDTH_LAST, 0.0), &late)?;
         self.settled(&found)
     }
 

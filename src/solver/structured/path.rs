@@ -56,6 +56,9 @@ pub(super) struct Path<'a, const K: usize> {
     pub(super) moved: f64,
     pub(super) ways: Vec<Way>,
     pub(super) asked: u32,
+    /// How often open members were looked at, and how often they may be.
+    pub(super) looked: usize,
+    pub(super) looked_max: usize,
     pub(super) late: &'a dyn Fn() -> bool,
 }
 
@@ -84,12 +87,13 @@ impl<const K: usize> Path<'_, K> {
     fn settle(&mut self, mut price: [f64; K], width: f64) -> Result<[f64; K], Lost<K>> {
         let ask = |path: &mut Self, price: [f64; K]| {
             path.asked += 1;
+            path.looked += path.demand.open.len() + path.demand.open_spare.len();
             path.demand.step(&Place::of(price, [0.0; K], width), &mut path.ways).ok_or(Lost::Stuck)
         };
         let mut step = ask(self, price)?;
         let mut held_back = 0;
         for _ in 0..STEPS_MAX {
-            if (self.late)() {
+            if (self.late)() || self.looked > self.looked_max {
                 return Err(Lost::Stuck);
             }
             let longest = self.longest(&price, &step.by);
@@ -124,13 +128,14 @@ impl<const K: usize> Path<'_, K> {
         Err(Lost::Stuck)
     }
 
-    /// Follows prices from a width to another, members whose choice gets known on the way being counted together.
-    pub(super) fn follow(&mut self, start: &Start<K>, last: f64) -> Result<Found<K>, Lost<K>> {
+    /// Follows prices to the last width, or to one that is this `part` of what they are worth, members whose choice gets
+    /// known on the way being counted together.
+    pub(super) fn follow(&mut self, start: &Start<K>, last: f64, part: f64) -> Result<Found<K>, Lost<K>> {
         let (mut price, mut width) = (start.price, start.width.max(last));
         let mut before: Option<([f64; K], f64)> = None;
         loop {
             price = self.settle(price, width)?;
-            if width <= last {
+            if width <= last.max(part * product(&price, &self.demand.room)) {
                 break;
             }
             let next = (width * NARROWER).max(last);
@@ -156,7 +161,9 @@ impl<const K: usize> Path<'_, K> {
 
     /// Narrows the range about prices at a width; they may be as far `ahead` of them as that, and as far again.
     fn narrow(&mut self, price: &[f64; K], width: f64, ahead: &[f64; K]) {
-        let off = Span::about(price, &self.demand.room, self.moved * width);
+        // (where members spend little, prices matter little and are the less sure)
+        let worth = product(price, &self.demand.room).min(1.0);
+        let off = Span::about(price, &self.demand.room, self.moved * width / worth);
         let mut span = self.span;
         for k in 0..K {
             let ahead = 2.0 * ahead[k].abs();
