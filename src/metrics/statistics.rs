@@ -43,7 +43,7 @@ impl Estimate {
         let error = deviation / (n as f64).sqrt();
         let reach = t_quantile(LEVEL, freedom) * error;
         let p = match (error > 0.0, mean.abs() > 0.0) {
-            (true, _) => 1.0 - t_within(mean.abs() / error, freedom),
+            (true, _) => (1.0 - t_within(mean.abs() / error, freedom)).max(0.0),
             (false, true) => 0.0,
             (false, false) => 1.0,
         };

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::environment::{Environment, Refused, Show, Space, Status, Transition};
+use crate::world::dual_agent::manner::{Manner, PATIENCE, WORTH_MOVING};
 use crate::world::dual_agent::observe::{FEATURE_MAX, Knowledge, STATE_LEN, Window};
 use crate::world::dual_agent::placement::Placement;
-use crate::world::dual_agent::rule::{Order, PATIENCE, Rule, patience_of};
+use crate::world::dual_agent::rule::{Order, Rule};
 use crate::world::dual_agent::{
     Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
 };
@@ -31,9 +32,9 @@ pub struct DualAgentWorld {
     pub seen_jobs: usize,
     /// Servers that are seen.
     pub seen_servers: usize,
-    /// What is known of servers: `posterior`, `mean`, `last`, `none` or `oracle`.
+    /// What is known of servers: `posterior`, `switching`, `mean`, `last`, `none` or `oracle`.
     pub knowledge: Knowledge,
-    /// An order in place of the ordering agent, as ORDER, ORDER/patient or ORDER/patient=NUMBER.
+    /// An order in place of the ordering agent, as ORDER, ORDER/patient or ORDER/patient=NUMBER/expecting=NUMBER.
     pub order: Option<String>,
     /// A placement in place of the placement agent.
     pub placement: Option<String>,
@@ -42,6 +43,12 @@ pub struct DualAgentWorld {
     /// Whether the placement agent sees what a rule would do, as networks beside a rule have to.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub advised: bool,
+    /// How much faster a job must be elsewhere for that rule to move it.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub moving: f64,
+    /// How much of its speed a job gives up by that rule to leave room elsewhere.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub packing: f64,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
 }
@@ -73,6 +80,16 @@ impl Jobs {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as it is asked")]
+fn is_usual(moving: &f64) -> bool {
+    moving.total_cmp(&WORTH_MOVING).is_eq()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as it is asked")]
+fn is_zero(packing: &f64) -> bool {
+    packing.total_cmp(&0.0).is_eq()
+}
+
 impl Default for DualAgentWorld {
     fn default() -> Self {
         let EpisodeOptions { window, knowledge, fee_weight, .. } = EpisodeOptions::default();
@@ -87,6 +104,8 @@ impl Default for DualAgentWorld {
             placement: None,
             fee_weight,
             advised: false,
+            moving: WORTH_MOVING,
+            packing: 0.0,
             step_limit: 100_000,
         }
     }
@@ -112,17 +131,22 @@ impl DualAgentWorld {
             if fine { Ok(()) } else { Err(format!("`{field}` is {value}, expected {expected}")) }
         };
         within(self.scale > 0.0 && self.scale <= 10.0, "scale", self.scale, "a number above 0, at most 10")?;
+        let fine = (1.0..=10.0).contains(&self.moving);
+        within(fine, "moving", self.moving, "a number from 1 to 10")?;
+        let fine = (0.0..=1.0).contains(&self.packing);
+        within(fine, "packing", self.packing, "a number from 0 to 1")?;
         let fee = self.fee_weight;
         within(fee.is_finite() && fee >= 0.0, "fee_weight", fee, "a finite number, at least 0")?;
         // Rules are read as a pair; the other half does not matter.
         let half = |text: String| text.parse::<Rule>().map_err(|error| error.to_string());
-        let (order, patience): (Option<Order>, f64) = match &self.order {
+        let (order, manner): (Option<Order>, Manner) = match &self.order {
             Some(name) => {
-                let (before, patience) = patience_of(name).unwrap_or((name, 0.0));
-                (Some(half(format!("{before}/first_fit"))?.order), patience)
+                let (before, manner) = Manner::split_off(name).unwrap_or((name, Manner::default()));
+                (Some(half(format!("{before}/first_fit"))?.order), manner)
             }
-            None => (None, 0.0),
+            None => (None, Manner::default()),
         };
+        let manner = Manner { moving: self.moving, packing: self.packing, ..manner };
         let placement: Option<Placement> = match &self.placement {
             Some(name) => Some(half(format!("fifo/{name}"))?.placement),
             None => None,
@@ -132,7 +156,7 @@ impl DualAgentWorld {
         }
         let window = Window { n_jobs: seen_jobs, n_servers: seen_servers };
         let (knowledge, advised) = (self.knowledge, self.advised);
-        Ok(EpisodeOptions { window, knowledge, order, patience, placement, fee_weight: fee, advised })
+        Ok(EpisodeOptions { window, knowledge, order, manner, placement, fee_weight: fee, advised })
     }
 
     /// An environment of these options, still to be reset.
@@ -188,9 +212,9 @@ impl DualAgentEnvironment {
     /// # Errors
     /// If there is no such rule.
     pub fn demonstrate(&mut self, teacher: &str, seed: u64, show: &mut Show<'_>) -> Result<(), String> {
-        let patience = match (teacher, patience_of(teacher)) {
+        let patience = match (teacher, Manner::split_off(teacher)) {
             ("srtf_patient", _) => PATIENCE,
-            (_, Some(("srtf", patience))) => patience,
+            (_, Some(("srtf", manner))) => manner.patience,
             _ => {
                 let known = "`srtf`, `srtf_patient`, `srtf/patient=NUMBER`";
                 return Err(format!("unknown teacher `{teacher}`, expected one of {known}"));

@@ -137,7 +137,7 @@ fn actor(width: usize, summary: usize, beside: Option<Residual>) -> SetActor {
 fn networks_that_say_nothing_play_as_the_rule_beside_them() {
     let world = DualAgentWorld { advised: true, jobs: Jobs::Fixed(40), gap_s: 30.0, ..world() };
     let patience = 0.5;
-    let actor = actor(8, 4, Some(Residual { patience }));
+    let actor = actor(8, 4, Some(Residual::of(patience)));
     let mut environment = world.environment(&tables()).unwrap();
     let (mut agreed, mut turns) = ([0, 0], [0, 0]);
     environment.reset(5);
@@ -224,6 +224,8 @@ fn options_out_of_range_are_named() {
     };
     assert!(said(&|world| world.jobs = Jobs::Growing { from: 0, to: 5 }).contains("`jobs` is 0"));
     assert!(said(&|world| world.scale = 0.0).contains("`scale` is 0"));
+    assert!(said(&|world| world.moving = 0.5).contains("`moving` is 0.5"));
+    assert!(said(&|world| world.packing = -1.0).contains("`packing` is -1"));
     assert!(said(&|world| world.gap_s = -1.0).contains("`gap_s` is -1"));
     assert!(said(&|world| world.order = Some("frtf".to_owned())).contains("`srtf`"));
     let both = |world: &mut DualAgentWorld| {

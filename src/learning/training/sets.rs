@@ -9,15 +9,13 @@ use super::model::{Model, Parameters, orthogonal};
 use super::{TrainingError, within};
 use crate::learning::actor::Actor;
 use crate::learning::dual_agent::network::{HEAD, Layout, N_EXCHANGES, SetActor, count};
-use crate::learning::dual_agent::residual::{
-    ADVISED, Residual, SPEED_MIN, STAYING, STOP, TIME_LEFT_SCALE, TOO_SLOW,
-};
+use crate::learning::dual_agent::residual::{Residual, SPEED_MIN, STOP, TIME_LEFT_SCALE, TOO_SLOW};
 use crate::learning::environment::Space;
 use crate::workload::random::SeedStreams;
 use crate::world::dual_agent::episode::ORDERING;
 use crate::world::dual_agent::observe::{
-    CANDIDATE_EXPECTED, CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, JOB_RELATIVE, JOB_TIME_LEFT,
-    SERVER_FEATURES, WHOLE_PLACED,
+    CANDIDATE_EXPECTED, CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_EXPECTED, JOB_FEATURES, JOB_RELATIVE,
+    JOB_TIME_LEFT, SERVER_FEATURES, WHOLE_PLACED,
 };
 
 /// Sizes of the networks.
@@ -49,6 +47,11 @@ impl SetOptions {
         within(self.width > 0, "sets.width", self.width, positive)?;
         within(self.summary > 0, "sets.summary", self.summary, positive)?;
         let patience = self.residual.map_or(1.0, |rule| rule.patience);
+        let Residual { expecting, staying, advised, .. } = self.residual.unwrap_or(Residual::of(1.0));
+        let part = (0.0..=1.0).contains(&expecting);
+        within(part, "sets.residual.expecting", expecting, "a number from 0 to 1")?;
+        within(staying.is_finite(), "sets.residual.staying", staying, "a finite number")?;
+        within(advised.is_finite(), "sets.residual.advised", advised, "a finite number")?;
         within(
             patience > 0.0 && patience <= 1.0,
             "sets.residual.patience",
@@ -264,7 +267,8 @@ fn beside(members: &Tensor, told: &Tensor) -> Result<Tensor> {
 fn jobs_beside(rule: Residual, rows: &Tensor, whole: &Tensor, scores: &Tensor) -> Result<Tensor> {
     let left = (rows.narrow(2, JOB_TIME_LEFT, 1)? * f64::from(TIME_LEFT_SCALE))?;
     let order = (scores.narrow(2, 0, 1)? - left)?;
-    let relative = rows.narrow(2, JOB_RELATIVE, 1)?.maximum(f64::from(SPEED_MIN))?.log()?;
+    let alike = rows.narrow(2, JOB_RELATIVE, 1)?.maximum(f64::from(SPEED_MIN))?.log()?;
+    let relative = (&alike + ((rows.narrow(2, JOB_EXPECTED, 1)? - &alike)? * rule.expecting)?)?;
     let margin = ((scores.narrow(2, 1, 1)? + relative)? - f64::from(rule.log_patience()))?;
     let runs = whole.narrow(1, WHOLE_PLACED, 1)?.gt(0.0)?.to_dtype(scores.dtype())?.unsqueeze(2)?;
     // min(0, x) = −max(0, −x).
@@ -312,13 +316,13 @@ impl Model for SetModel {
         let chosen = jobs.contiguous()?.reshape((batch * n_jobs, width))?.index_select(&chosen, 0)?;
         let told = Tensor::cat(&[&chosen, &self.heard(&s)?, &q], 1)?;
         let mut logits = dense(&self.candidate, &beside(&rows, &told)?)?;
-        if let Some(Beside { place, .. }) = &self.beside {
+        if let Some(Beside { rule, place, .. }) = &self.beside {
             let advice = observations.narrow(1, layout.advice(), n)?.unsqueeze(2)?;
             let expected = rows.narrow(2, CANDIDATE_EXPECTED, 1)?;
             let mut staying = vec![0.0; n];
-            staying[0] = STAYING;
+            staying[0] = rule.staying as f32;
             let staying = Tensor::from_vec(staying, (1, n, 1), &Device::Cpu)?;
-            let advised = ((advice * f64::from(ADVISED))? + expected)?.broadcast_add(&staying)?;
+            let advised = ((advice * rule.advised)? + expected)?.broadcast_add(&staying)?;
             logits = ((logits + dense(place, &rows)?)? + advised)?;
         }
         widened(&logits, n_actions)
@@ -370,7 +374,7 @@ mod tests {
             gap_s: 10.0,
             ..DualAgentWorld::default()
         };
-        let rule = Some(Residual { patience: 0.5 });
+        let rule = Some(Residual { expecting: 0.4, staying: 0.05, advised: 1.0, ..Residual::of(0.5) });
         for (communicates, residual) in [(true, None), (false, None), (true, rule)] {
             let world = DualAgentWorld { advised: residual.is_some(), ..world.clone() };
             let mut environment = world.environment(&tables).unwrap();

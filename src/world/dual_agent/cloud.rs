@@ -7,7 +7,9 @@ use crate::world::advance::{AfterRound, Completions, Retention, Rules};
 use crate::world::apply::{Decision, Rejected};
 use crate::world::dual_agent::cluster::{N_TYPES, TYPES, servers, type_of};
 use crate::world::dual_agent::drift::{Drift, DriftOptions};
-use crate::world::dual_agent::performance::{FilterOptions, PerformanceFilter};
+use crate::world::dual_agent::performance::{
+    FilterOptions, PerformanceFilter, SwitchingFilter, SwitchingOptions,
+};
 use crate::world::dual_agent::speeds::{CloudSpeeds, Newcomer};
 use crate::world::dual_agent::tables::{SIZES, Tables};
 use crate::world::dual_agent::workload::N_OWNERS;
@@ -36,6 +38,8 @@ pub struct CloudOptions {
     pub drift: DriftOptions,
     /// What is assumed of that.
     pub filter: FilterOptions,
+    /// What is assumed of it where stragglers are told apart.
+    pub switching: SwitchingOptions,
 }
 
 impl Default for CloudOptions {
@@ -47,6 +51,7 @@ impl Default for CloudOptions {
             restart_s: 60.0,
             drift: DriftOptions::default(),
             filter: FilterOptions::default(),
+            switching: SwitchingOptions::default(),
         }
     }
 }
@@ -74,6 +79,7 @@ pub struct Cloud {
     pub(super) tables: Arc<Tables>,
     pub(super) drift: Drift,
     pub(super) filter: PerformanceFilter,
+    pub(super) switching: SwitchingFilter,
     options: CloudOptions,
     /// How much each job feels drift: [job].
     pub(super) sensitivity: Vec<f64>,
@@ -106,12 +112,14 @@ impl Cloud {
         };
         let drift = Drift::new(&servers, options.drift, options.round_s, 0);
         let filter = PerformanceFilter::new(&servers, options.filter);
+        let switching = SwitchingFilter::new(&servers, options.switching);
         let last_measured = vec![0.0; servers.len()];
         Self {
             world: World::new(servers, kinds, rules),
             tables,
             drift,
             filter,
+            switching,
             options,
             sensitivity: Vec::new(),
             last_parts: Vec::new(),
@@ -131,6 +139,7 @@ impl Cloud {
         self.world.reset(jobs);
         self.drift = Drift::new(self.world.servers(), self.options.drift, self.options.round_s, seed);
         self.filter.reset();
+        self.switching.reset();
         self.last_measured.fill(0.0);
         let n = jobs.len();
         self.sensitivity = (0..n).map(|job| self.drift.sensitivity(JobId::from_index(job))).collect();
@@ -199,8 +208,10 @@ impl Cloud {
         }
         self.fee += outcome.fee;
         self.filter.predict(self.options.round_s);
+        self.switching.predict(self.options.round_s);
         for &(server, log_speed) in &self.measured {
             self.filter.observe(server, log_speed);
+            self.switching.observe(server, log_speed);
             self.last_measured[server.index()] = log_speed;
         }
         self.drift.step();
@@ -247,6 +258,11 @@ impl Cloud {
     /// What measurements tell of that.
     pub fn filter(&self) -> &PerformanceFilter {
         &self.filter
+    }
+
+    /// What they tell if stragglers are told apart.
+    pub fn switching(&self) -> &SwitchingFilter {
+        &self.switching
     }
 
     /// What the last round's jobs showed of their servers.

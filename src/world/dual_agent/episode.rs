@@ -3,12 +3,13 @@
 use crate::index::{Id, JobId, ServerId};
 use crate::world::dual_agent::cloud::{Cloud, PARTS_MAX, RoundOutcome};
 use crate::world::dual_agent::cluster::{N_TYPES, type_of};
+use crate::world::dual_agent::manner::Manner;
 use crate::world::dual_agent::observe::{
     CANDIDATE_FEATURES, GLOBAL_FEATURES, Gang, JOB_FEATURES, Knowledge, Prospects, SERVER_FEATURES,
     STATE_LEN, Window, candidate_row, global_row, job_row, running_row, server_row, stay_row,
 };
 use crate::world::dual_agent::placement::{Placement, Placer};
-use crate::world::dual_agent::rule::{Order, Rule, RulePlayer, least_speed};
+use crate::world::dual_agent::rule::{Order, Rule, RulePlayer};
 use crate::world::job::{Part, WorldJob};
 use crate::world::servers::ACCELERATOR;
 
@@ -27,8 +28,8 @@ pub struct EpisodeOptions {
     pub knowledge: Knowledge,
     /// A rule in place of the ordering agent.
     pub order: Option<Order>,
-    /// That rule's [`Rule::patience`].
-    pub patience: f64,
+    /// How that rule waits, and how a rule moves that the placement agent sees.
+    pub manner: Manner,
     /// A rule in place of the placement agent.
     pub placement: Option<Placement>,
     /// λ: hours of completion time that a dollar is worth.
@@ -51,7 +52,7 @@ impl Default for EpisodeOptions {
             window,
             knowledge: Knowledge::Posterior,
             order: None,
-            patience: 0.0,
+            manner: Manner::default(),
             placement: None,
             fee_weight: 0.0,
             advised: false,
@@ -108,6 +109,7 @@ impl DualAgentEpisode {
     pub fn new(cloud: Cloud, options: EpisodeOptions) -> Self {
         let teacher = match options.knowledge {
             Knowledge::Posterior | Knowledge::Mean => Placement::Posterior,
+            Knowledge::Switching => Placement::Switching,
             Knowledge::Last => Placement::LastMeasured,
             Knowledge::None => Placement::FastestType,
             Knowledge::Oracle => Placement::Oracle,
@@ -115,7 +117,7 @@ impl DualAgentEpisode {
         let rule = Rule {
             order: options.order.unwrap_or(Order::SrtfEstimated),
             placement: options.placement.unwrap_or(teacher),
-            patience: options.patience,
+            manner: options.manner,
         };
         Self {
             cloud,
@@ -129,7 +131,7 @@ impl DualAgentEpisode {
             parts: Vec::with_capacity(PARTS_MAX),
             needed: 0,
             rule: RulePlayer::new(rule, 0),
-            placer: Placer::new(teacher, 0),
+            placer: Placer::new(teacher, options.manner, 0),
             advised: Vec::new(),
             sorted: Vec::new(),
             prospects: Prospects::default(),
@@ -353,7 +355,7 @@ impl DualAgentEpisode {
             Turn::Over => None,
             Turn::Order => {
                 let (mut placer, mut parts) = (self.placer.clone(), Vec::new());
-                let least = least_speed(patience, &self.cloud);
+                let least = Manner { patience, ..self.options.manner }.least_speed(&self.cloud);
                 let found = self.jobs.iter().position(|job| {
                     let fits = self.cloud.fits(*job, &self.free);
                     let mut relative = || placer.place(&self.cloud, *job, &mut parts);

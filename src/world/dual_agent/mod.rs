@@ -14,12 +14,13 @@
 //! | lease     | 12 rounds, after which a job waits among the others; where it was it goes on at no cost         |
 //! | restart   | elsewhere, or later, it loses 60 s                                                             |
 //! | known     | step times of the servers in use, each round, which [`performance`] turns into expectations    |
-//! | rules     | an order of the queue and a placement ([`rule`], [`placement`])                                |
+//! | rules     | an order of the queue, a placement, how to wait ([`rule`], [`placement`], [`manner`])           |
 
 pub mod cloud;
 pub mod cluster;
 pub mod drift;
 pub mod episode;
+pub mod manner;
 pub mod observe;
 pub mod performance;
 pub mod placement;
@@ -32,6 +33,7 @@ pub mod workload;
 pub use cloud::{Cloud, CloudOptions, RoundOutcome};
 pub use drift::{Drift, DriftOptions};
 pub use episode::{DualAgentEpisode, EpisodeOptions};
+pub use manner::Manner;
 pub use rule::{Rule, RulePlayer};
 pub use summary::DualAgentSummary;
 pub use tables::Tables;

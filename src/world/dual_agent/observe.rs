@@ -37,6 +37,9 @@ pub const JOB_TIME_LEFT: usize = 1;
 /// Where it has the speed of the type on which it is expected to be fastest now.
 pub const JOB_RELATIVE: usize = 10 + N_TYPES;
 
+/// Where it has the expected log speed there.
+pub const JOB_EXPECTED: usize = 9 + N_TYPES;
+
 /// Where a candidate's row has the job's expected log speed.
 pub const CANDIDATE_EXPECTED: usize = 12;
 
@@ -56,6 +59,8 @@ pub enum Knowledge {
     /// Mean and deviation of the filter.
     #[default]
     Posterior,
+    /// Expected speed and deviation of the filter that tells stragglers apart.
+    Switching,
     /// The mean alone.
     Mean,
     /// What was measured last, and when.
@@ -217,6 +222,10 @@ fn known(cloud: &Cloud, knowledge: Knowledge, server: ServerId, job: Option<JobI
     let age = 1.0 - (-filter.since_s(server) / 7200.0).exp();
     match knowledge {
         Knowledge::Posterior => [filter.mean(server), filter.variance(server).sqrt(), age],
+        Knowledge::Switching => {
+            let switching = cloud.switching();
+            [switching.expected(server), switching.variance(server).sqrt(), age]
+        }
         Knowledge::Mean => [filter.mean(server), 0.0, 0.0],
         Knowledge::Last => [cloud.last_measured(server), 0.0, age],
         Knowledge::None => [0.0; 3],

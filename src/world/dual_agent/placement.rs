@@ -5,12 +5,13 @@ use crate::index::{JobId, ServerId};
 use crate::workload::random::{SeedStreams, Stream};
 use crate::world::dual_agent::cloud::{Cloud, FORGOTTEN_S};
 use crate::world::dual_agent::cluster::{N_TYPES, type_of, workers_by_type};
+use crate::world::dual_agent::manner::Manner;
 use crate::world::dual_agent::speeds::Newcomer;
 use crate::world::job::{Part, WorldJob};
 use crate::world::servers::ACCELERATOR;
 
 /// A rule for servers. All of a job's are of one type; a job that ran until now stays where it was, unless a rule that
-/// knows speeds finds it faster elsewhere by [`WORTH_MOVING`].
+/// knows speeds finds it faster elsewhere by as much as its [`Manner`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// The first servers with room.
@@ -23,6 +24,8 @@ pub enum Placement {
     FastestType,
     /// Where it is expected to be fastest: by type, contention and the mean of what is known of servers.
     Posterior,
+    /// The same where stragglers are told apart from what drifts.
+    Switching,
     /// The same with what was measured last of servers in place of that.
     LastMeasured,
     /// Where it is fastest now: by type, contention and what nobody knows of servers.
@@ -36,20 +39,24 @@ pub enum Placement {
 impl Placement {
     /// Whether it tells servers of one type apart.
     fn knows_servers(self) -> bool {
-        matches!(self, Self::Posterior | Self::LastMeasured | Self::Oracle | Self::MeasuredOracle)
+        matches!(
+            self,
+            Self::Posterior | Self::Switching | Self::LastMeasured | Self::Oracle | Self::MeasuredOracle
+        )
     }
 }
 
 /// Servers whose log speeds differ by less are about as fast.
 const ALIKE: f64 = 0.1;
 
-/// How much faster a job must be elsewhere to move.
-pub const WORTH_MOVING: f64 = 1.15;
+/// Free workers in which [`Manner::packing`] is counted.
+const ROOM: f64 = 16.0;
 
 /// A rule at work.
 #[derive(Clone, Debug)]
 pub struct Placer {
     rule: Placement,
+    manner: Manner,
     draws: Stream,
     /// Servers of a type with free workers: what they are sorted by, how many are free.
     candidates: Vec<(f64, u16, ServerId)>,
@@ -58,13 +65,13 @@ pub struct Placer {
 
 impl Placer {
     /// `seed` is of what it draws.
-    pub fn new(rule: Placement, seed: u64) -> Self {
+    pub fn new(rule: Placement, manner: Manner, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("dual-agent placement");
-        Self { rule, draws, candidates: Vec::new(), trial: Vec::new() }
+        Self { rule, manner, draws, candidates: Vec::new(), trial: Vec::new() }
     }
 
-    /// Writes where a job goes, if it fits anywhere. Gives how fast it is on such servers, all alike and empty, as a part
-    /// of its speed on its fastest type.
+    /// Writes where a job goes, if it fits anywhere. Gives how fast it is there, as a part of its speed on its fastest
+    /// type: on such servers, all alike and empty, or, as far as its [`Manner`] says, as is expected of these.
     pub fn place(&mut self, cloud: &Cloud, job: JobId, parts: &mut Vec<Part>) -> Option<f64> {
         let rule = self.rule;
         parts.clear();
@@ -73,10 +80,10 @@ impl Placer {
         if stays {
             parts.extend_from_slice(cloud.last_parts(job));
             if !knows {
-                return Some(relative(cloud, job, parts));
+                return Some(relative(Placement::FastestType, cloud, job, parts));
             }
         }
-        let mut best = if stays { WORTH_MOVING * predicted(rule, cloud, job, parts) } else { 0.0 };
+        let mut best = if stays { self.manner.moving * predicted(rule, cloud, job, parts) } else { 0.0 };
         let free = cloud.free_by_type();
         let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
         let all = workers_by_type(cloud.world().servers());
@@ -96,7 +103,7 @@ impl Placer {
                         f64::from(free[server_type]) / f64::from(all[server_type].max(1))
                     }
                     Placement::Random => self.draws.uniform() + f64::MIN_POSITIVE,
-                    _ => predicted(rule, cloud, job, &self.trial),
+                    _ => self.packed(cloud, predicted(rule, cloud, job, &self.trial)),
                 };
                 if merit > best {
                     best = merit;
@@ -105,7 +112,24 @@ impl Placer {
                 }
             }
         }
-        (!parts.is_empty()).then(|| relative(cloud, job, parts))
+        (!parts.is_empty()).then(|| self.worth(cloud, job, parts))
+    }
+
+    /// What a speed on the servers tried is worth, beside the workers that stay free there.
+    fn packed(&self, cloud: &Cloud, speed: f64) -> f64 {
+        match self.manner.packing {
+            0.0 => speed,
+            packing => speed * (1.0 - packing * f64::from(left_over(cloud, &self.trial)) / ROOM).max(0.0),
+        }
+    }
+
+    /// What a patience is compared with.
+    fn worth(&self, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
+        let alike = relative(Placement::FastestType, cloud, job, parts);
+        match self.manner.expecting {
+            0.0 => alike,
+            share => alike * (relative(self.rule, cloud, job, parts) / alike).powf(share),
+        }
     }
 
     /// Tries servers of one type: one that holds the whole job, or as many as it takes. Gives whether that works.
@@ -127,6 +151,7 @@ impl Placer {
                 Placement::BestFit | Placement::FastestType if !spread => f64::from(free),
                 Placement::BestFit | Placement::FastestType | Placement::LoadBalancing => -f64::from(free),
                 Placement::Posterior
+                | Placement::Switching
                 | Placement::LastMeasured
                 | Placement::Oracle
                 | Placement::MeasuredOracle => {
@@ -162,6 +187,7 @@ fn newcomer(cloud: &Cloud, job: JobId, spread: bool, workers: u16) -> Newcomer {
 fn log_speed(rule: Placement, cloud: &Cloud, job: JobId, server: ServerId) -> f64 {
     match rule {
         Placement::Posterior => cloud.filter().mean(server),
+        Placement::Switching => cloud.switching().expected(server),
         Placement::LastMeasured => cloud.last_measured(server),
         Placement::Oracle => cloud.drift().log_speed(server, cloud.sensitivity[job.index()]),
         Placement::MeasuredOracle => {
@@ -195,9 +221,9 @@ fn predicted(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 
     cloud.tables().speed(job_type, server_type, spread) * slowest.exp() * retained
 }
 
-fn relative(cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
-    predicted(Placement::FastestType, cloud, job, parts)
-        / cloud.tables().best_speed(cloud.world().job(job).job_type)
+/// The same as a part of its best.
+fn relative(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
+    predicted(rule, cloud, job, parts) / cloud.tables().best_speed(cloud.world().job(job).job_type)
 }
 
 /// Workers left free on these servers.

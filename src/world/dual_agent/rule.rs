@@ -7,6 +7,7 @@ use crate::index::JobId;
 use crate::spec::nearest::name_list;
 use crate::workload::random::{SeedStreams, Stream};
 use crate::world::dual_agent::cloud::Cloud;
+use crate::world::dual_agent::manner::{Manner, PATIENCE};
 use crate::world::dual_agent::placement::{Placement, Placer};
 use crate::world::dual_agent::summary::DualAgentSummary;
 use crate::world::job::Part;
@@ -38,29 +39,8 @@ pub struct Rule {
     pub order: Order,
     /// Where it goes.
     pub placement: Placement,
-    /// The least part of its best speed at which a job runs on a type, or spread, rather than wait, while others run;
-    /// 0 = it runs wherever it can.
-    pub patience: f64,
-}
-
-/// The patience of a rule that is `/patient` and no more.
-pub const PATIENCE: f64 = 0.3;
-
-/// The part of its best speed below which a job waits: none while nothing runs, for then nothing is measured and nothing
-/// would ever seem faster.
-pub fn least_speed(patience: f64, cloud: &Cloud) -> f64 {
-    if cloud.world().placed().is_empty() { 0.0 } else { patience }
-}
-
-/// What comes before `/patient` or `/patient=NUMBER`, and the number; [`PATIENCE`] without one, 0 without either. None if
-/// it is no number from 0 to 1.
-pub fn patience_of(text: &str) -> Option<(&str, f64)> {
-    let Some((before, after)) = text.split_once("/patient") else { return Some((text, 0.0)) };
-    if after.is_empty() {
-        return Some((before, PATIENCE));
-    }
-    let number: f64 = after.strip_prefix('=')?.parse().ok()?;
-    (0.0..=1.0).contains(&number).then_some((before, number))
+    /// How it waits and moves.
+    pub manner: Manner,
 }
 
 /// A run is given up after so many rounds.
@@ -76,12 +56,13 @@ const ORDERS: [(&str, Order); 7] = [
     ("random", Order::Random),
 ];
 
-const PLACEMENTS: [(&str, Placement); 9] = [
+const PLACEMENTS: [(&str, Placement); 10] = [
     ("first_fit", Placement::FirstFit),
     ("best_fit", Placement::BestFit),
     ("load_balancing", Placement::LoadBalancing),
     ("fastest_type", Placement::FastestType),
     ("posterior", Placement::Posterior),
+    ("switching", Placement::Switching),
     ("last_measured", Placement::LastMeasured),
     ("oracle", Placement::Oracle),
     ("measured_oracle", Placement::MeasuredOracle),
@@ -95,7 +76,7 @@ impl Rule {
         let pairs = orders.flat_map(|(_, order)| {
             let shown = |placement| ![Placement::Random, Placement::MeasuredOracle].contains(&placement);
             let placements = PLACEMENTS.into_iter().filter(move |(_, placement)| shown(*placement));
-            placements.map(move |(_, placement)| Self { order, placement, patience: 0.0 })
+            placements.map(move |(_, placement)| Self { order, placement, manner: Manner::default() })
         });
         let patient = [
             (Order::Srtf, Placement::FastestType),
@@ -104,8 +85,9 @@ impl Rule {
             (Order::SrtfEstimated, Placement::Posterior),
             (Order::Srtf, Placement::Oracle),
         ];
-        let patient = patient.map(|(order, placement)| Self { order, placement, patience: PATIENCE });
-        let random = Self { order: Order::Random, placement: Placement::Random, patience: 0.0 };
+        let manner = Manner { patience: PATIENCE, ..Manner::default() };
+        let patient = patient.map(|(order, placement)| Self { order, placement, manner });
+        let random = Self { order: Order::Random, placement: Placement::Random, manner: Manner::default() };
         pairs.chain(patient).chain([random])
     }
 }
@@ -117,19 +99,14 @@ impl fmt::Display for Rule {
             .iter()
             .find(|(_, placement)| *placement == self.placement)
             .map_or("", |(name, _)| name);
-        write!(f, "{order}/{placement}")?;
-        match self.patience {
-            0.0 => Ok(()),
-            PATIENCE => write!(f, "/patient"),
-            other => write!(f, "/patient={other}"),
-        }
+        write!(f, "{order}/{placement}{}", self.manner)
     }
 }
 
 /// No such rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown rule `{text}`, expected ORDER/PLACEMENT, ORDER/PLACEMENT/patient or, with a number from 0 to 1, ORDER/PLACEMENT/patient=NUMBER with an order of {orders} and a placement of {placements}"
+    "unknown rule `{text}`, expected ORDER/PLACEMENT, and after it none or some of /patient, /patient=NUMBER, /expecting=NUMBER, /packing=NUMBER (from 0 to 1), /moving=NUMBER (from 1 to 10), with an order of {orders} and a placement of {placements}"
 )]
 pub struct UnknownRule {
     text: String,
@@ -146,11 +123,11 @@ impl FromStr for Rule {
             orders: name_list(ORDERS.iter().map(|(name, _)| *name)),
             placements: name_list(PLACEMENTS.iter().map(|(name, _)| *name)),
         };
-        let (pair, patience) = patience_of(text).ok_or_else(unknown)?;
+        let (pair, manner) = Manner::split_off(text).ok_or_else(unknown)?;
         let (order, placement) = pair.split_once('/').ok_or_else(unknown)?;
         let order = ORDERS.iter().find(|(name, _)| *name == order).ok_or_else(unknown)?.1;
         let placement = PLACEMENTS.iter().find(|(name, _)| *name == placement).ok_or_else(unknown)?.1;
-        Ok(Self { order, placement, patience })
+        Ok(Self { order, placement, manner })
     }
 }
 
@@ -168,7 +145,13 @@ impl RulePlayer {
     /// `seed` is of what it draws.
     pub fn new(rule: Rule, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("dual-agent rule");
-        Self { rule, placer: Placer::new(rule.placement, seed), draws, tried: Vec::new(), parts: Vec::new() }
+        Self {
+            rule,
+            placer: Placer::new(rule.placement, rule.manner, seed),
+            draws,
+            tried: Vec::new(),
+            parts: Vec::new(),
+        }
     }
 
     /// The job to try next of those not yet tried in this round, if one fits.
@@ -210,7 +193,7 @@ impl RulePlayer {
 
     /// Whether a job, if it goes where a rule puts it, is as fast there as a patient rule asks.
     pub fn is_worth(&mut self, cloud: &Cloud, job: JobId) -> bool {
-        let least = least_speed(self.rule.patience, cloud);
+        let least = self.rule.manner.least_speed(cloud);
         least == 0.0
             || self.placer.place(cloud, job, &mut self.parts).is_some_and(|relative| relative >= least)
     }
@@ -218,7 +201,7 @@ impl RulePlayer {
     /// Where a job goes, if anywhere.
     pub fn placement(&mut self, cloud: &Cloud, job: JobId) -> Option<&[Part]> {
         let relative = self.placer.place(cloud, job, &mut self.parts)?;
-        (relative >= least_speed(self.rule.patience, cloud)).then_some(self.parts.as_slice())
+        (relative >= self.rule.manner.least_speed(cloud)).then_some(self.parts.as_slice())
     }
 
     /// A job is not to be tried again in this round.

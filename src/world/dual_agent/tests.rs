@@ -219,13 +219,14 @@ fn crowded_servers_slow_their_jobs() {
 #[test]
 fn names_of_rules_are_read_as_they_are_written() {
     let all: Vec<Rule> = Rule::all().collect();
-    assert_eq!(all.len(), 48);
+    assert_eq!(all.len(), 54);
     for rule in all {
         assert_eq!(rule.to_string().parse(), Ok(rule));
     }
-    let patient = Rule { order: Order::Srtf, placement: Placement::Posterior, patience: 0.3 };
+    let manner = Manner { patience: 0.3, ..Manner::default() };
+    let patient = Rule { order: Order::Srtf, placement: Placement::Posterior, manner };
     assert_eq!("srtf/posterior/patient".parse(), Ok(patient));
-    let more = Rule { patience: 0.5, ..patient };
+    let more = Rule { manner: Manner { patience: 0.5, ..manner }, ..patient };
     assert_eq!("srtf/posterior/patient=0.5".parse(), Ok(more));
     assert_eq!(more.to_string(), "srtf/posterior/patient=0.5");
     for wrong in ["srtf/posterior/patient=2", "srtf/posterior/patient0.5", "srtf/posterior/patient=nan"] {
