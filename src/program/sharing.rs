@@ -35,6 +35,8 @@ pub enum Wanted<'a> {
         level: f64,
         /// Of a unit of each member's leaf, ≥ 0: `[members]`.
         worth: &'a [f64],
+        /// Class times at which members have that level, to begin with: `[members × K]`, or empty.
+        given: &'a [f64],
     },
     /// The largest sum of these.
     Logarithms(&'a Logarithms),

@@ -1,5 +1,5 @@
-//! Many members alone, none like another: levels raised and held, and logarithms added up, without a program being written
-//! (see [`sharing`](crate::program::sharing)).
+//! Members alone: levels raised and held, and logarithms added up, without a program being written (see
+//! [`sharing`](crate::program::sharing)).
 
 use crate::policy::decision::{Decision, Policy, PolicyError};
 use crate::policy::program::master::Master;
@@ -56,22 +56,28 @@ pub(super) fn raise(solving: &mut Solving, master: &Master<'_>, demands: &[Deman
     })
 }
 
-/// Holds a level of demands and uses the workers best.
+/// Holds a level of demands, which members have at some class times `[columns]`, and uses the workers best.
 pub(super) fn refine(
     solving: &mut Solving,
     master: &Master<'_>,
-    demand: Vec<f64>,
-    level: f64,
+    (demand, level): (Vec<f64>, f64),
+    class_time: &[f64],
 ) -> Option<Vec<f64>> {
-    if !solving.shares(master.bound().columns().len()) {
+    let reduced = master.reduced();
+    if !solving.shares(master.bound().columns().len()) || !reduced.instance.pairs.is_empty() {
         return None;
     }
-    let reduced = master.reduced();
     let normal = reduced.instance.multiplicity.iter().zip(&reduced.equal_share);
     let worth: Vec<f64> = normal.map(|(jobs, equal_share)| jobs / equal_share).collect();
     let level = level - HOLD_SLACK * level.abs();
-    let (shares, _) = solve(solving, master, demand, Wanted::Worth { level, worth: &worth })?;
-    Some(class_time(&master.bound(), &shares))
+    let k = reduced.instance.n_types();
+    let mut given = vec![0.0; reduced.instance.n_members() * k];
+    for (column, time) in master.bound().columns().iter().zip(class_time) {
+        given[column.combination * k + column.worker_type] = *time;
+    }
+    let wanted = Wanted::Worth { level, worth: &worth, given: &given };
+    let (shares, _) = solve(solving, master, demand, wanted)?;
+    Some(self::class_time(&master.bound(), &shares))
 }
 
 /// What took no program.
@@ -115,8 +121,9 @@ impl Task<'_, '_> {
         let (shares, certificate) = solve(solving, self.master, demand.clone(), Wanted::Level)?;
         let bound = if inverse { certificate.bound.recip() } else { certificate.bound };
         let level = shares.level;
+        let given = class_time(&self.master.bound(), &shares);
         drop(shares);
-        Some(unwritten(refine(solving, self.master, demand, level)?, bound))
+        Some(unwritten(refine(solving, self.master, (demand, level), &given)?, bound))
     }
 
     /// The optimum of a sum of logarithms.
@@ -164,9 +171,10 @@ mod tests {
     use crate::solver::{Limits, registry};
     use crate::units::{Seconds, Steps};
 
-    /// 900 jobs on three types, no two alike.
-    fn problem() -> Problem {
-        let cluster = crate::Cluster::try_new([("a", 200), ("b", 150), ("c", 90)]).unwrap();
+    /// Jobs on three types, no two alike, which half as many workers run.
+    fn problem(n_jobs: usize) -> Problem {
+        let part = |per_100: usize| u32::try_from((n_jobs * per_100).div_ceil(100).max(4)).unwrap();
+        let cluster = crate::Cluster::try_new([("a", part(22)), ("b", part(17)), ("c", part(10))]).unwrap();
         let mut builder = ProblemBuilder::new(Arc::new(cluster));
         // multiples of the golden ratio are spread evenly
         let mut at = 0.0;
@@ -174,7 +182,7 @@ mod tests {
             at += 0.618_033_988_749_894_9_f64;
             at.fract()
         };
-        for index in 0..900 {
+        for index in 0..n_jobs {
             let job = ActiveJob {
                 scale_factor: [1, 1, 2, 4][index % 4],
                 weight: 1.0 + draw(),
@@ -216,7 +224,13 @@ mod tests {
 
     #[test]
     fn decisions_without_a_program_are_as_good_as_those_of_one() {
-        let problem = problem();
+        let few = [2, 5, 12, 30, 60, 61].map(|n_jobs| (n_jobs, "simplex"));
+        for (n_jobs, other) in few.into_iter().chain([(900, "structured")]) {
+            as_good_as_a_program(&problem(n_jobs), other);
+        }
+    }
+
+    fn as_good_as_a_program(problem: &Problem, other: &str) {
         for (sense, text) in [
             (Sense::Maximize, "min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))"),
             (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)"),
@@ -226,30 +240,32 @@ mod tests {
             ),
         ] {
             let mut policy = policy(sense, text);
-            let explained = policy.explain(&problem).unwrap();
+            let explained = policy.explain(problem).unwrap();
             assert!(
                 explained.program.is_some() && explained.types.iter().all(|kind| kind.one_more.is_some())
             );
-            let decision = policy.allocate(&problem).unwrap();
+            let decision = policy.allocate(problem).unwrap();
             assert_eq!(
                 explained.decision.allocation, decision.allocation,
                 "an explanation is of the decision"
             );
-            let other = || registry::backend("structured").unwrap();
+            assert_eq!(decision.solve.as_ref().unwrap().backend, "structured");
+            let other = || registry::backend(other).unwrap();
             policy.solve_by(vec![other()], vec![other()], Limits::default());
-            let written = policy.allocate(&problem).unwrap();
+            let written = policy.allocate(problem).unwrap();
             let values = [&decision, &written].map(|of| of.objective.clone().unwrap());
             assert!(values.iter().all(|objective| objective.optimal), "{values:?}");
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-8 * a.abs();
             assert!(near(values[0].value, values[1].value), "{text}: {values:?}");
-            let worths = [&decision, &written].map(|of| worth(&problem, of));
+            let worths = [&decision, &written].map(|of| worth(problem, of));
             assert!(near(worths[0], worths[1]), "{text}: {worths:?}");
             assert!(decision.solve.unwrap().fallbacks.is_empty());
         }
     }
+
     #[test]
     fn logarithms_without_a_program_are_as_good_as_with_cones() {
-        let problem = problem();
+        let problem = problem(900);
         let mut policy = policy(Sense::Maximize, "sum_over_jobs(weight * log(throughput))");
         let explained = policy.explain(&problem).unwrap();
         assert!(explained.program.is_some() && explained.types.iter().all(|kind| kind.one_more.is_some()));

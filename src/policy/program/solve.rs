@@ -168,7 +168,8 @@ impl Task<'_, '_> {
                     (0..n).map(|member| Demand { slope: least(member), base: 0.0 }).collect();
                 let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
                 let slopes = || demands.iter().map(|demand| demand.slope).collect();
-                if let Some(refined) = sharing::refine(solving, self.master, slopes(), part) {
+                let asked = (slopes(), part);
+                if let Some(refined) = sharing::refine(solving, self.master, asked, &found.class_time) {
                     refined
                 } else {
                     let mut old = found.formulation;

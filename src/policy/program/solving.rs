@@ -202,9 +202,11 @@ impl Solving {
         self.written = written;
     }
 
-    /// Are decisions of so many columns taken without programs, where they may?
+    /// Are decisions of so many columns taken without programs, where they may? A few columns are decided on sooner from
+    /// bases, where those are kept.
     pub(super) fn shares(&self, n_columns: usize) -> bool {
-        self.large.is_some() && self.recorded.is_none() && !self.written && n_columns >= COLUMNS_LARGE
+        let few = self.going_on.is_some() && n_columns < COLUMNS_LARGE;
+        self.large.is_some() && self.recorded.is_none() && !self.written && !few
     }
 
     /// What members share, without a program; the answer is certified. Nothing if prices do not settle, which is no

@@ -138,7 +138,7 @@ impl Sums {
         let (time_price, leaf_price) = (shares.time_price[member], shares.leaf_price[member]);
         let (worth, level) = match wanted {
             Wanted::Level => (0.0, shares.level),
-            Wanted::Worth { level, worth } => (worth[member], level),
+            Wanted::Worth { level, worth, .. } => (worth[member], level),
             Wanted::Logarithms(_) => (0.0, 0.0),
         };
         let given = &shares.time[member * k..(member + 1) * k];

@@ -5,6 +5,8 @@
 //! take all of it. There are few, and eight members try them side by side. The search for prices is the one of
 //! [`prices`](super::prices).
 
+use std::array;
+
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
@@ -39,6 +41,8 @@ struct Crowd<const K: usize> {
     workers: Vec<Lane>,
     /// Of a unit of leaf; [chunks], or empty if only the level counts.
     worth: Vec<Lane>,
+    /// Parts of time to begin with: [chunks], or empty.
+    given: Vec<[Lane; K]>,
     n: usize,
     /// 1 / capacity
     per_worker: [f64; K],
@@ -183,11 +187,15 @@ impl<const K: usize> Crowd<K> {
         let room: Vec<f64> = sharing.instance().capacity.iter().map(|_| 1.0).collect();
         let clock = Stopwatch::start();
         let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let given = crowd.used();
         let search = |crowd: &Self, part: f64, start: &Start, gap: f64| {
             let groups = groups(crowd.demand.len());
             let mut ask = |place: &Place| crowd.ask(place, groups);
-            let room = room.iter().map(|room| room * part).collect();
-            let mut stage = Stage { ask: &mut ask, room, groups, start, gap, late: &late };
+            // what is given to a sample fits as well as what is given to all
+            let left = |(room, given): (&f64, &f64)| part * (room - given);
+            let room = room.iter().zip(&given).map(left).zip(crowd.used()).map(|(left, used)| left + used);
+            let (room, given) = (room.collect(), crowd.replied(groups));
+            let mut stage = Stage { ask: &mut ask, given, room, groups, start, gap, late: &late };
             let Wanted::Worth { level, .. } = wanted else { return stage.raise(1.0) };
             stage.hold(&[level / limit], UNIT * part)
         };
@@ -217,7 +225,7 @@ impl<const K: usize> Crowd<K> {
         if most > 0.0 { 1.0 / most } else { 1.0 }
     }
 
-    fn room_for(n: usize, per_worker: [f64; K], worth: bool) -> Self {
+    fn room_for(n: usize, per_worker: [f64; K], (worth, given): (bool, bool)) -> Self {
         let chunks = n.div_ceil(LANES);
         // what fills a chunk asks for nothing and takes nothing
         let mut speed = vec![[Lane::ZERO; K]; chunks];
@@ -226,19 +234,20 @@ impl<const K: usize> Crowd<K> {
         }
         let lanes = || vec![Lane::ZERO; chunks];
         let worth = if worth { lanes() } else { Vec::new() };
-        Self { speed, demand: lanes(), workers: lanes(), worth, n, per_worker }
+        let given = if given { vec![[Lane::ZERO; K]; chunks] } else { Vec::new() };
+        Self { speed, demand: lanes(), workers: lanes(), worth, given, n, per_worker }
     }
 
     fn of(sharing: &Sharing<'_>, wanted: Wanted<'_>, (limit, unit): (f64, f64)) -> Self {
         let instance = sharing.instance();
         let per_worker =
-            std::array::from_fn(
-                |j| {
-                    if instance.capacity[j] > 0.0 { 1.0 / instance.capacity[j] } else { 0.0 }
-                },
-            );
-        let of_worth = if let Wanted::Worth { worth, .. } = wanted { Some(worth) } else { None };
-        let mut crowd = Self::room_for(instance.n_members(), per_worker, of_worth.is_some());
+            array::from_fn(|j| if instance.capacity[j] > 0.0 { 1.0 / instance.capacity[j] } else { 0.0 });
+        let (of_worth, given) = match wanted {
+            Wanted::Worth { worth, given, .. } => (Some(worth), given),
+            Wanted::Level | Wanted::Logarithms(_) => (None, &[][..]),
+        };
+        let has = (of_worth.is_some(), !given.is_empty());
+        let mut crowd = Self::room_for(instance.n_members(), per_worker, has);
         for member in 0..crowd.n {
             let (chunk, i) = (member / LANES, member % LANES);
             let size = instance.scale_factor[member];
@@ -250,6 +259,9 @@ impl<const K: usize> Crowd<K> {
             if let Some(worth) = of_worth {
                 crowd.worth[chunk].0[i] = worth[member] * unit;
             }
+            for (j, time) in given.iter().skip(member * K).take(K).enumerate() {
+                crowd.given[chunk][j].0[i] = time / instance.multiplicity[member];
+            }
         }
         crowd
     }
@@ -257,7 +269,8 @@ impl<const K: usize> Crowd<K> {
     /// Every so manieth member.
     fn sample(&self, step: usize) -> Self {
         let positions = (step / 2..self.n).step_by(step);
-        let mut sample = Self::room_for(positions.len(), self.per_worker, !self.worth.is_empty());
+        let has = (!self.worth.is_empty(), !self.given.is_empty());
+        let mut sample = Self::room_for(positions.len(), self.per_worker, has);
         for (to, from) in positions.enumerate() {
             let ((c, i), (d, o)) = ((to / LANES, to % LANES), (from / LANES, from % LANES));
             for j in 0..K {
@@ -268,8 +281,46 @@ impl<const K: usize> Crowd<K> {
             if !self.worth.is_empty() {
                 sample.worth[c].0[i] = self.worth[d].0[o];
             }
+            if !self.given.is_empty() {
+                for j in 0..K {
+                    sample.given[c][j].0[i] = self.given[d][j].0[o];
+                }
+            }
         }
         sample
+    }
+
+    /// What is used of each type where members have what they are given.
+    fn used(&self) -> [f64; K] {
+        let used = |j: usize| {
+            let parts =
+                self.workers.iter().zip(&self.given).map(|(workers, part)| (*workers * part[j]).sum());
+            parts.sum::<f64>() * self.per_worker[j]
+        };
+        array::from_fn(used)
+    }
+
+    /// What members are given, as if they had replied so.
+    fn replied(&self, groups: usize) -> Option<Replies> {
+        let mut all = Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], slope: 0.0 };
+        for (chunk, part) in self.given.iter().enumerate() {
+            self.count(chunk, part, &mut all);
+        }
+        (!self.given.is_empty()).then_some(all)
+    }
+
+    /// Adds what a chunk uses and is worth at parts of its time.
+    #[inline]
+    fn count(&self, chunk: usize, part: &[Lane; K], all: &mut Replies) {
+        let group = chunk % all.cost.len();
+        for (j, part) in part.iter().enumerate() {
+            all.usage[group * K + j] += (self.workers[chunk] * *part).sum() * self.per_worker[j];
+        }
+        if let Some(worth) = self.worth.get(chunk) {
+            let speeds = self.speed[chunk].iter().zip(part);
+            let leaf = speeds.fold(Lane::ZERO, |sum, (speed, part)| sum + *speed * *part);
+            all.cost[group] -= (*worth * leaf).sum();
+        }
     }
 
     /// What all of a chunk's time costs on each type.
@@ -277,14 +328,14 @@ impl<const K: usize> Crowd<K> {
     fn costs(&self, chunk: usize, rent: &[f64; K]) -> [Lane; K] {
         let rented = |j: usize| self.workers[chunk] * rent[j];
         match self.worth.get(chunk) {
-            None => std::array::from_fn(rented),
-            Some(worth) => std::array::from_fn(|j| rented(j) - *worth * self.speed[chunk][j]),
+            None => array::from_fn(rented),
+            Some(worth) => array::from_fn(|j| rented(j) - *worth * self.speed[chunk][j]),
         }
     }
 
     #[inline]
     fn rent(&self, place: &Place) -> [f64; K] {
-        std::array::from_fn(|j| place.price[j] * self.per_worker[j])
+        array::from_fn(|j| place.price[j] * self.per_worker[j])
     }
 
     #[inline]
@@ -317,15 +368,7 @@ impl<const K: usize> Crowd<K> {
             if best.value.largest() == f64::INFINITY {
                 return None;
             }
-            let group = chunk % groups;
-            for (j, part) in best.part.iter().enumerate() {
-                all.usage[group * K + j] += (self.workers[chunk] * *part).sum() * self.per_worker[j];
-            }
-            if let Some(worth) = self.worth.get(chunk) {
-                let speeds = self.speed[chunk].iter().zip(&best.part);
-                let leaf = speeds.fold(Lane::ZERO, |sum, (speed, part)| sum + *speed * *part);
-                all.cost[group] -= (*worth * leaf).sum();
-            }
+            self.count(chunk, &best.part, &mut all);
             all.slope += (best.leaf * self.demand[chunk]).sum();
         }
         Some(all)
@@ -367,6 +410,9 @@ impl<const K: usize> Crowd<K> {
         };
         for (place, weights) in &found.mixture {
             self.mix(place, weights, &mut shares.time);
+        }
+        for ((chunk, part), time) in self.given.iter().enumerate().zip(shares.time.chunks_mut(K * LANES)) {
+            Self::add(found.given[chunk % found.given.len()], part, time);
         }
         for (time, jobs) in shares.time.chunks_exact_mut(K).zip(&instance.multiplicity) {
             for time in time {
@@ -412,11 +458,16 @@ impl<const K: usize> Crowd<K> {
             if weight == 0.0 {
                 continue;
             }
-            let best = self.best(chunk, &rent, level);
-            for (i, time) in time.chunks_exact_mut(K).enumerate() {
-                for (time, part) in time.iter_mut().zip(&best.part) {
-                    *time += weight * part.0[i];
-                }
+            Self::add(weight, &self.best(chunk, &rent, level).part, time);
+        }
+    }
+
+    /// Adds so much of a chunk's parts of time.
+    #[inline]
+    fn add(weight: f64, part: &[Lane; K], time: &mut [f64]) {
+        for (i, time) in time.chunks_exact_mut(K).enumerate() {
+            for (time, part) in time.iter_mut().zip(part) {
+                *time += weight * part.0[i];
             }
         }
     }

@@ -157,7 +157,7 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
         let sharing = bound.sharing(demand).unwrap();
         let Some(raised) = share(&sharing, Wanted::Level, &limits) else { continue };
         judge(&sharing, Wanted::Level, &raised);
-        let held = Wanted::Worth { level: raised.level * (1.0 - 1e-9), worth: &worth };
+        let held = Wanted::Worth { level: raised.level * (1.0 - 1e-9), worth: &worth, given: &raised.time };
         let Some(shares) = share(&sharing, held, &limits) else { continue };
         judge(&sharing, held, &shares);
         settled += 1;
@@ -174,7 +174,7 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
     let right = share(&sharing, Wanted::Level, &Limits::default()).unwrap();
     let best = Certificate::of_shares(&sharing, Wanted::Level, &right).primal;
     let mut draws = Draws(5);
-    for wanted in [Wanted::Level, Wanted::Worth { level: 0.5 * right.level, worth: &worth }] {
+    for wanted in [Wanted::Level, Wanted::Worth { level: 0.5 * right.level, worth: &worth, given: &[] }] {
         let value = match share(&sharing, wanted, &Limits::default()) {
             Some(shares) => Certificate::of_shares(&sharing, wanted, &shares).primal,
             None => best,

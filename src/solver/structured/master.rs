@@ -5,7 +5,8 @@
 //!              Σ λ = 1 of every group,   λ, bought, sold, ψ ≥ 0
 //!
 //! Buying and selling keep prices between `low` and `high` and make any replies feasible. Revised simplex with an
-//! explicit inverse: rows are few, and the basis of the last time stays feasible when replies are added.
+//! explicit inverse: rows are few, and the basis of the last time stays feasible when replies are added, its inverse
+//! what it was.
 
 use crate::solver::structured::reply::Replies;
 
@@ -17,6 +18,8 @@ const PIVOT: f64 = 1e-10;
 const PIVOTS_MAX: usize = 60;
 /// Pivots without progress before the first candidate is taken, which cannot cycle (Bland 1977).
 const STALLED: usize = 40;
+/// Pivots after which the inverse is made anew.
+const PIVOTS_KEPT: usize = 64;
 
 /// A variable of the master program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +48,10 @@ pub(super) struct Master {
     value: Vec<f64>,
     /// Row by row: [(L + groups)²]
     inverse: Vec<f64>,
+    /// Pivots since it was made.
+    pivots: usize,
+    /// What usage that is stretched, and so the stretch, is to be multiplied by.
+    size: f64,
 }
 
 /// An optimum of the master program.
@@ -58,7 +65,8 @@ impl Master {
     pub(super) fn new(room: Vec<f64>, groups: usize, stretched: bool, low: Vec<f64>, high: Vec<f64>) -> Self {
         let lists = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (cost, usage, basis, value, inverse) = lists;
-        Self { room, groups, stretched, low, high, cost, usage, basis, value, inverse }
+        let (pivots, size) = (0, 1.0);
+        Self { room, groups, stretched, low, high, cost, usage, basis, value, inverse, pivots, size }
     }
 
     fn rows(&self) -> usize {
@@ -68,15 +76,15 @@ impl Master {
     /// Takes in what every group replied.
     pub(super) fn add(&mut self, replies: &Replies) {
         self.cost.extend_from_slice(&replies.cost);
-        self.usage.extend_from_slice(&replies.usage);
+        self.usage.extend(replies.usage.iter().map(|usage| usage / self.size));
         if self.basis.is_empty() {
             self.begin();
         }
     }
 
-    /// Multiplies all replies.
+    /// Multiplies the usage of all replies, which is stretched.
     pub(super) fn scale(&mut self, factor: f64) {
-        self.usage.iter_mut().for_each(|usage| *usage *= factor);
+        self.size *= factor;
     }
 
     /// The basis of the first replies alone.
@@ -132,14 +140,22 @@ impl Master {
     /// The optimum; none if numbers are too bad for one.
     pub(super) fn solve(&mut self) -> Option<Mixture> {
         let n = self.basis.len();
-        self.refactor()?;
+        if self.inverse.is_empty() || self.pivots > PIVOTS_KEPT {
+            self.refactor()?;
+        }
+        self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
         for _ in 0..PIVOTS_MAX * n {
             let dual = self.duals();
             let first = stalled > STALLED;
             let Some(entering) = self.entering(&dual, first) else {
+                if self.pivots > 0 && self.off(&dual) > REDUCED {
+                    self.refactor()?;
+                    continue;
+                }
                 let price = dual[..self.rows()].iter().map(|dual| (-dual).max(0.0)).collect();
-                return Some(Mixture { price, objective: self.objective() });
+                self.mend();
+                return Some(Mixture { price, objective: self.size * self.objective() });
             };
             self.pivot(entering, first)?;
             let objective = self.objective();
@@ -165,6 +181,16 @@ impl Master {
             }
         }
         dual
+    }
+
+    /// By how much what is basic gains or loses at these duals, which is what rounding has done.
+    fn off(&self, dual: &[f64]) -> f64 {
+        let off = |variable: &Variable| {
+            let mut worth = 0.0;
+            let cost = self.read(*variable, |row, value| worth += dual[row] * value);
+            (cost - worth).abs()
+        };
+        self.basis.iter().map(off).fold(0.0, f64::max)
     }
 
     /// The variable that gains most, or the first that gains.
@@ -210,6 +236,7 @@ impl Master {
         }
         self.value[place] = length;
         self.basis[place] = entering;
+        self.pivots += 1;
         let by = direction[place];
         let row: Vec<f64> = self.inverse[place * n..(place + 1) * n].iter().map(|value| value / by).collect();
         for (other, by) in direction.iter().enumerate() {
@@ -257,17 +284,19 @@ impl Master {
                 }
             }
         }
-        self.inverse = inverse;
+        (self.inverse, self.pivots) = (inverse, 0);
         self.value = vec![0.0; n];
-        // twice: the second time for what rounding has left
-        for _ in 0..2 {
-            let rest = self.residual();
-            for (place, value) in self.value.iter_mut().enumerate() {
-                let row = &self.inverse[place * n..(place + 1) * n];
-                *value += row.iter().zip(&rest).map(|(row, rest)| row * rest).sum::<f64>();
-            }
-        }
+        self.mend();
         Some(())
+    }
+
+    /// Adds to what is basic what rounding has left of the right-hand side.
+    fn mend(&mut self) {
+        let n = self.basis.len();
+        let rest = self.residual();
+        for (value, row) in self.value.iter_mut().zip(self.inverse.chunks_exact(n)) {
+            *value += row.iter().zip(&rest).map(|(row, rest)| row * rest).sum::<f64>();
+        }
     }
 
     /// What the basic variables leave of the right-hand side.

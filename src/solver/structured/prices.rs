@@ -75,6 +75,8 @@ pub(super) struct Start {
 pub(super) struct Stage<'a> {
     /// What they do at a place; none if one of them can do nothing there.
     pub(super) ask: &'a mut dyn FnMut(&Place) -> Option<Replies>,
+    /// What they do where they are to begin with, if that is known: it is to fit the shared rows.
+    pub(super) given: Option<Replies>,
     /// Of the shared rows, their part: [L]
     pub(super) room: Vec<f64>,
     pub(super) groups: usize,
@@ -95,6 +97,8 @@ pub(super) struct Found {
     pub(super) level: Vec<f64>,
     /// What was asked, and what part of each group's reply is in the mixture.
     pub(super) mixture: Vec<(Place, Vec<f64>)>,
+    /// What part of what was given is: [groups], or empty.
+    pub(super) given: Vec<f64>,
     pub(super) asked: u32,
 }
 
@@ -208,7 +212,7 @@ impl Search<'_> {
         let mut before = Vec::new();
         let mut ask = |place: &Place| Replies::of(tiles, place, groups, &mut before);
         let late = || self.limits.time.is_some_and(|time| self.clock.elapsed() > time);
-        let mut stage = Stage { ask: &mut ask, room, groups, start, gap, late: &late };
+        let mut stage = Stage { ask: &mut ask, given: None, room, groups, start, gap, late: &late };
         match &self.level {
             Level::Held(level) => stage.hold(level, self.unit * part),
             Level::Raised(most) => stage.raise(*most),
@@ -253,8 +257,11 @@ impl Search<'_> {
 impl Stage<'_> {
     /// The least cost at a level that stays what it is; costs below `unit` are judged absolutely.
     pub(super) fn hold(&mut self, level: &[f64], unit: f64) -> Option<Found> {
-        let Stage { ask, room, groups, start, gap, late } = self;
+        let Stage { ask, given, room, groups, start, gap, late } = self;
         let mut master = Master::new(room.clone(), *groups, false, start.low.clone(), start.high.clone());
+        if let Some(given) = given {
+            master.add(given);
+        }
         let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
         let mut bound = (f64::NEG_INFINITY, 0);
         let mut wider = WIDER;
@@ -275,7 +282,8 @@ impl Stage<'_> {
             wider *= if held_back { WIDER_STILL } else { 1.0 };
             if !held_back && met {
                 let at = asked[bound.1].clone();
-                return Some(found(&master, asked, at, (level.to_vec(), Some(0.0))));
+                let given = given.is_some();
+                return Some(found(&master, (asked, given), at, (level.to_vec(), Some(0.0))));
             }
             asked.push(Place::exactly(mixture.price, level.to_vec()));
         }
@@ -284,7 +292,7 @@ impl Stage<'_> {
 
     /// The highest level at which blocks fit, `most` being the highest at which each fits by itself.
     pub(super) fn raise(&mut self, most: f64) -> Option<Found> {
-        let Stage { ask, room, groups, start, gap, late } = self;
+        let Stage { ask, room, groups, start, gap, late, .. } = self;
         let unit = worth(&start.price, room).recip();
         let scaled = |prices: &[f64]| -> Vec<f64> { prices.iter().map(|price| price * unit).collect() };
         let mut master = Master::new(room.clone(), *groups, true, scaled(&start.low), scaled(&start.high));
@@ -327,7 +335,7 @@ impl Stage<'_> {
             if !held_back && (alone || mixture.objective <= 1.0 + *gap) {
                 let level = level / mixture.objective.max(1.0);
                 let (_, at, slope) = best;
-                return Some(found(&master, asked, at, (vec![level], (!alone).then_some(slope))));
+                return Some(found(&master, (asked, false), at, (vec![level], (!alone).then_some(slope))));
             }
             (place, replies) = ask(mixture.price, level)?;
         }
@@ -339,10 +347,22 @@ fn worth(price: &[f64], room: &[f64]) -> f64 {
     price.iter().zip(room).map(|(price, room)| price * room).sum()
 }
 
-/// What a stage ends with.
-fn found(master: &Master, asked: Vec<Place>, at: Place, (level, slope): (Vec<f64>, Option<f64>)) -> Found {
+/// What a stage ends with; what was given comes before what was asked.
+fn found(
+    master: &Master,
+    (asked, given): (Vec<Place>, bool),
+    at: Place,
+    (level, slope): (Vec<f64>, Option<f64>),
+) -> Found {
     let n_asked = asked.len();
     let parts = master.parts();
+    let weights = |round: usize, scale: f64| {
+        let mut weights = vec![0.0; master.groups];
+        for (_, group, part) in parts.iter().filter(|(of, _, _)| *of == round) {
+            weights[*group] = part * scale;
+        }
+        weights
+    };
     let mut mixture = Vec::new();
     for (round, place) in asked.into_iter().enumerate() {
         // replies to a higher level count as what they are of this one
@@ -350,13 +370,11 @@ fn found(master: &Master, asked: Vec<Place>, at: Place, (level, slope): (Vec<f64
             ([level], [asked]) if level < asked => level / asked,
             _ => 1.0,
         };
-        let mut weights = vec![0.0; master.groups];
-        for (_, group, part) in parts.iter().filter(|(of, _, _)| *of == round) {
-            weights[*group] = part * scale;
-        }
+        let weights = weights(round + usize::from(given), scale);
         if weights.iter().any(|weight| *weight != 0.0) {
             mixture.push((place, weights));
         }
     }
-    Found { at, slope, level, mixture, asked: u32::try_from(n_asked).unwrap_or(u32::MAX) }
+    let given = if given { weights(0, 1.0) } else { Vec::new() };
+    Found { at, slope, level, mixture, given, asked: u32::try_from(n_asked).unwrap_or(u32::MAX) }
 }
