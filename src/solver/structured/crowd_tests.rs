@@ -1,25 +1,12 @@
 //! What members share against the same program written out: its own certificate, and the other solvers.
 
 use super::crowd::share;
+use super::draws::Draws;
 use crate::program::expression::Vocabulary;
 use crate::program::sharing::{Sharing, Wanted};
 use crate::program::{Instance, Objective, ObjectiveText, Program, Range, Sense};
 use crate::solver::certificate::Shares;
 use crate::solver::{Certificate, Limits, Solution, Termination, registry};
-
-/// Numbers in [0, 1), the same for a seed on every machine (Knuth's MMIX constants).
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (0..n).rev().find(|at| self.next() * (*at as f64 + 1.0) < 1.0).unwrap_or(0)
-    }
-}
 
 /// What makes members hard.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -277,6 +277,8 @@ fn is_ray(program: &Program, columns: &[f64]) -> bool {
 }
 
 #[cfg(test)]
+mod draws;
+#[cfg(test)]
 mod sift_tests;
 #[cfg(test)]
 mod tests;

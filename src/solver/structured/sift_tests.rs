@@ -1,6 +1,7 @@
 //! Answers from prices and sifted ones against certificates, against the path followed for all, and against another
 //! solver.
 
+use super::draws::Draws;
 use super::*;
 use crate::program::Sense;
 use crate::solver::{Certificate, registry};
@@ -12,20 +13,6 @@ const PRICED: Sizes = Sizes { priced_min: 100, ..NEVER };
 /// Nothing is sifted.
 const NEVER: Sizes =
     Sizes { priced_min: usize::MAX, blocks_min: usize::MAX, scarce_min: usize::MAX, sample_max: 50 };
-
-/// Numbers in [0, 1), the same for a seed on every machine (Knuth's MMIX constants).
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (0..n).rev().find(|at| self.next() * (*at as f64 + 1.0) < 1.0).unwrap_or(0)
-    }
-}
 
 /// What makes a program hard, or not one that has an optimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
