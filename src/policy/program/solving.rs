@@ -43,8 +43,8 @@ pub(super) struct Answer {
     pub(super) bound: f64,
 }
 
-/// Columns from which a linear program is first tried by the structured backend. By simplex a decision takes seven
-/// times as long at 6,000 columns, no two jobs alike; below, its vertices stay the answers of simulations.
+/// Columns from which a linear program that had to be written is first tried by the structured backend. By simplex a
+/// decision takes seven times as long at 6,000 columns, no two jobs alike; below, its vertices are the answers.
 const COLUMNS_LARGE: usize = 2_000;
 
 /// Steps from a basis after which it is no use.
@@ -67,7 +67,7 @@ pub(super) struct Solving {
     report: SolveReport,
     /// Every program as it is solved, where someone wants them.
     recorded: Option<Vec<Program>>,
-    /// Is every program written, however large it is?
+    /// Is every program written, though it need not be?
     written: bool,
     /// Bases of the last decision, and what goes on from them, where that is done.
     going_on: Option<(Bases, Box<dyn Backend>)>,
