@@ -13,7 +13,7 @@ use super::environment::{Environment, Refused, Show, Space, Status, Transition};
 use crate::world::dual_agent::manner::{Manner, PATIENCE, WORTH_MOVING};
 use crate::world::dual_agent::observe::{FEATURE_MAX, Knowledge, STATE_LEN, Window};
 use crate::world::dual_agent::placement::Placement;
-use crate::world::dual_agent::rule::{Order, Rule};
+use crate::world::dual_agent::rule::{Order, order_named, placement_named};
 use crate::world::dual_agent::{
     Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
 };
@@ -137,18 +137,17 @@ impl DualAgentWorld {
         within(fine, "packing", self.packing, "a number from 0 to 1")?;
         let fee = self.fee_weight;
         within(fee.is_finite() && fee >= 0.0, "fee_weight", fee, "a finite number, at least 0")?;
-        // Rules are read as a pair; the other half does not matter.
-        let half = |text: String| text.parse::<Rule>().map_err(|error| error.to_string());
         let (order, manner): (Option<Order>, Manner) = match &self.order {
             Some(name) => {
-                let (before, manner) = Manner::split_off(name).unwrap_or((name, Manner::default()));
-                (Some(half(format!("{before}/first_fit"))?.order), manner)
+                let (before, manner) =
+                    Manner::split_off(name).map_err(|reason| format!("`order`: {reason}"))?;
+                (Some(order_named(before)?), manner)
             }
             None => (None, Manner::default()),
         };
         let manner = Manner { moving: self.moving, packing: self.packing, ..manner };
         let placement: Option<Placement> = match &self.placement {
-            Some(name) => Some(half(format!("fifo/{name}"))?.placement),
+            Some(name) => Some(placement_named(name)?),
             None => None,
         };
         if order.is_some() && placement.is_some() {
@@ -214,7 +213,7 @@ impl DualAgentEnvironment {
     pub fn demonstrate(&mut self, teacher: &str, seed: u64, show: &mut Show<'_>) -> Result<(), String> {
         let patience = match (teacher, Manner::split_off(teacher)) {
             ("srtf_patient", _) => PATIENCE,
-            (_, Some(("srtf", manner))) => manner.patience,
+            (_, Ok(("srtf", manner))) => manner.patience,
             _ => {
                 let known = "`srtf`, `srtf_patient`, `srtf/patient=NUMBER`";
                 return Err(format!("unknown teacher `{teacher}`, expected one of {known}"));

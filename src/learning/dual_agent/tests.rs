@@ -6,6 +6,7 @@ use crate::learning::checker::{CheckOptions, check};
 use crate::learning::tensors::Tensors;
 use crate::workload::random::SeedStreams;
 use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES};
+use crate::world::dual_agent::rule::Rule;
 
 fn world() -> DualAgentWorld {
     DualAgentWorld {

@@ -10,6 +10,9 @@ pub const PATIENCE: f64 = 0.3;
 /// How much faster a job must be elsewhere to move, where nothing else is said.
 pub const WORTH_MOVING: f64 = 1.15;
 
+/// What may come after a rule's placement, without its number.
+pub const MANNERS: [&str; 4] = ["patient", "expecting", "moving", "packing"];
+
 /// How a rule waits and moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Manner {
@@ -33,8 +36,11 @@ impl Default for Manner {
 
 impl Manner {
     /// What comes before `/patient` or `/patient=NUMBER`, `/expecting=NUMBER`, `/packing=NUMBER`, from 0 to 1, and
-    /// `/moving=NUMBER`, from 1 to 10, and what they say. None if a number is none or out of its range.
-    pub fn split_off(text: &str) -> Option<(&str, Self)> {
+    /// `/moving=NUMBER`, from 1 to 10, and what they say.
+    ///
+    /// # Errors
+    /// If a number is none or out of its range; says of which.
+    pub fn split_off(text: &str) -> Result<(&str, Self), String> {
         let mut manner = Self::default();
         let mut before = text;
         while let Some((rest, last)) = before.rsplit_once('/') {
@@ -49,10 +55,17 @@ impl Manner {
                 "packing" => (&mut manner.packing, 0.0..=1.0),
                 _ => break,
             };
-            *place = number.filter(|number| range.contains(number))?;
+            let fault = || {
+                format!(
+                    "`/{last}`, expected `/{name}=` and a number from {} to {}",
+                    range.start(),
+                    range.end()
+                )
+            };
+            *place = number.filter(|number| range.contains(number)).ok_or_else(fault)?;
             before = rest;
         }
-        Some((before, manner))
+        Ok((before, manner))
     }
 
     /// The part of its best speed below which a job waits: none while nothing runs, for then nothing is measured and
@@ -101,7 +114,9 @@ mod tests {
         let (_, manner) = Manner::split_off("fifo/patient=1/moving=1.5").unwrap();
         assert_eq!(manner, Manner { patience: 1.0, moving: 1.5, ..Manner::default() });
         for wrong in ["a/patient=2", "a/patient=", "a/expecting", "a/moving=0.5", "a/moving=x/patient"] {
-            assert_eq!(Manner::split_off(wrong), None, "{wrong}");
+            assert!(Manner::split_off(wrong).is_err(), "{wrong}");
         }
+        let error = Manner::split_off("a/moving=0.5/patient").unwrap_err();
+        assert_eq!(error, "`/moving=0.5`, expected `/moving=` and a number from 1 to 10");
     }
 }

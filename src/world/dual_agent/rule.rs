@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::index::JobId;
-use crate::spec::nearest::name_list;
+use crate::spec::nearest::{did_you_mean, name_list, suggestion};
 use crate::workload::random::{SeedStreams, Stream};
 use crate::world::dual_agent::cloud::Cloud;
-use crate::world::dual_agent::manner::{Manner, PATIENCE};
+use crate::world::dual_agent::manner::{MANNERS, Manner, PATIENCE};
 use crate::world::dual_agent::placement::{Placement, Placer};
 use crate::world::dual_agent::summary::DualAgentSummary;
 use crate::world::job::Part;
@@ -105,30 +105,74 @@ impl fmt::Display for Rule {
 
 /// No such rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown rule `{text}`, expected ORDER/PLACEMENT, and after it none or some of /patient, /patient=NUMBER, /expecting=NUMBER, /packing=NUMBER (from 0 to 1), /moving=NUMBER (from 1 to 10), with an order of {orders} and a placement of {placements}"
-)]
+#[error("unknown rule `{text}`: {reason}")]
 pub struct UnknownRule {
     text: String,
-    orders: String,
-    placements: String,
+    reason: String,
 }
 
 impl FromStr for Rule {
     type Err = UnknownRule;
 
     fn from_str(text: &str) -> Result<Self, UnknownRule> {
-        let unknown = || UnknownRule {
-            text: text.to_owned(),
-            orders: name_list(ORDERS.iter().map(|(name, _)| *name)),
-            placements: name_list(PLACEMENTS.iter().map(|(name, _)| *name)),
-        };
-        let (pair, manner) = Manner::split_off(text).ok_or_else(unknown)?;
-        let (order, placement) = pair.split_once('/').ok_or_else(unknown)?;
-        let order = ORDERS.iter().find(|(name, _)| *name == order).ok_or_else(unknown)?.1;
-        let placement = PLACEMENTS.iter().find(|(name, _)| *name == placement).ok_or_else(unknown)?.1;
-        Ok(Self { order, placement, manner })
+        Self::read(text).map_err(|reason| UnknownRule { text: text.to_owned(), reason })
     }
+}
+
+impl Rule {
+    /// A rule, or what is wrong with the first part of it that is.
+    fn read(text: &str) -> Result<Self, String> {
+        let (pair, manner) = Manner::split_off(text)?;
+        let mut parts = pair.split('/');
+        let order = order_named(parts.next().unwrap_or_default())?;
+        let Some(placement) = parts.next() else {
+            let known = name_list(PLACEMENTS.iter().map(|(name, _)| *name));
+            return Err(format!("expected ORDER/PLACEMENT, with a placement of {known}"));
+        };
+        let placement = placement_named(placement).map_err(|reason| {
+            after_placement(placement).map_or(reason, |near| format!("a placement comes before `/{near}`"))
+        })?;
+        match parts.next() {
+            None => Ok(Self { order, placement, manner }),
+            Some(part) => {
+                let near = after_placement(part).map(|near| format!("; did you mean `/{near}`?"));
+                let known = "/patient, /patient=NUMBER, /expecting=NUMBER, /moving=NUMBER, /packing=NUMBER";
+                let near = near.unwrap_or_default();
+                Err(format!("`/{part}` is none of what comes after a placement: {known}{near}"))
+            }
+        }
+    }
+}
+
+/// The order of this name.
+///
+/// # Errors
+/// If there is none; says which there are, and which was probably meant.
+pub fn order_named(name: &str) -> Result<Order, String> {
+    named("order", name, &ORDERS)
+}
+
+/// The placement of this name.
+///
+/// # Errors
+/// If there is none; says which there are, and which was probably meant.
+pub fn placement_named(name: &str) -> Result<Placement, String> {
+    named("placement", name, &PLACEMENTS)
+}
+
+fn named<T: Copy>(what: &str, name: &str, known: &[(&'static str, T)]) -> Result<T, String> {
+    let names = || known.iter().map(|(name, _)| *name);
+    let found = known.iter().find(|(other, _)| *other == name).map(|(_, found)| *found);
+    found.ok_or_else(|| {
+        let near = suggestion(name, names()).map(|near| format!("; {near}")).unwrap_or_default();
+        format!("there is no {what} `{name}`, expected one of {}{near}", name_list(names()))
+    })
+}
+
+/// What comes after a placement and was probably meant by this, with its number.
+fn after_placement(part: &str) -> Option<String> {
+    let (name, number) = part.find('=').map_or((part, ""), |at| part.split_at(at));
+    did_you_mean(name, MANNERS).map(|near| format!("{near}{number}"))
 }
 
 /// A rule at work.

@@ -232,8 +232,21 @@ fn names_of_rules_are_read_as_they_are_written() {
     for wrong in ["srtf/posterior/patient=2", "srtf/posterior/patient0.5", "srtf/posterior/patient=nan"] {
         assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
     }
-    let error = "srft/posterior".parse::<Rule>().unwrap_err().to_string();
-    assert!(error.contains("unknown rule `srft/posterior`") && error.contains("`srtf`"), "{error}");
+    let said = |text: &str| {
+        let error = text.parse::<Rule>().unwrap_err().to_string();
+        error.strip_prefix(&format!("unknown rule `{text}`: ")).unwrap().to_owned()
+    };
+    let order = said("srtf_estimatd/patience=0.4");
+    assert!(order.starts_with("there is no order `srtf_estimatd`, expected one of `fifo`, "), "{order}");
+    assert!(order.ends_with("; did you mean `srtf_estimated`?"), "{order}");
+    assert_eq!(said("srtf/patience=0.4"), "a placement comes before `/patient=0.4`");
+    assert!(said("srtf/postrior").ends_with("; did you mean `posterior`?"));
+    assert!(said("srtf/posterior/patience=0.4/moving=2").ends_with("; did you mean `/patient=0.4`?"));
+    assert_eq!(
+        said("srtf/posterior/packing=7"),
+        "`/packing=7`, expected `/packing=` and a number from 0 to 1"
+    );
+    assert!(said("srtf").starts_with("expected ORDER/PLACEMENT, with a placement of `first_fit`, "));
 }
 
 /// The oracle's choice for a job that one server can hold, by trying them all.
