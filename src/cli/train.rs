@@ -15,6 +15,8 @@ Example:
   apportion train training.yaml --set from=trained/best.safetensors --set seed=2 --out further/
   apportion train training.yaml --set seed=2 --set actor_critic.critic=false --out without-critic/
 
+A path that the document begins with (`from:`) starts in the document's folder; in --set, where the command runs.
+
 The folder gets curve.csv (one line an update), checkpoint.safetensors (to go on from; running the command again does)
 and best.safetensors (the weights that did best in validation, for use).")]
 pub struct TrainArguments {
@@ -49,7 +51,7 @@ pub(super) use training::run;
 mod training {
     use std::fs;
     use std::ops::ControlFlow;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     use serde::Deserialize as _;
@@ -91,7 +93,12 @@ mod training {
     /// If the document or a checkpoint is at fault, the training diverges, or a file cannot be written.
     pub(in crate::cli) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
         let source = Source::load(&arguments.training)?;
-        let spec = changed(source.parse_format(FORMAT)?, &arguments.set)?;
+        let mut spec = changed(source.parse_format(FORMAT)?, &arguments.set)?;
+        // A path in the document starts where that is; one of the command line, where the command runs.
+        if !arguments.set.iter().any(|change| change.starts_with("from=")) {
+            let folder = Path::new(&arguments.training).parent().unwrap_or(Path::new(""));
+            folder.clone_into(&mut spec.folder);
+        }
         let system = System::new(&spec.system, &spec.world).map_err(|error| {
             let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
             source.error_at(place, error.to_string(), None)

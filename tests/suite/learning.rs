@@ -370,7 +370,8 @@ validation: { seeds: [1, 2] }
         train(&file, &first);
         let weights = path(Path::new(&first), "best.safetensors");
         let begun = |from: &str| TRAINING.replace("seed: 5", &format!("seed: 6\nfrom: {from}"));
-        std::fs::write(&file, begun(&weights)).expect("written");
+        // From the document's folder, wherever the command runs.
+        std::fs::write(&file, begun("first/best.safetensors")).expect("written");
         let second = path(folder.path(), "second");
         let result = train(&file, &second);
         let kept = std::fs::read(Path::new(&second).join("checkpoint.safetensors")).expect("kept");
@@ -385,6 +386,8 @@ validation: { seeds: [1, 2] }
             assert_refused(&["train", &file, "--out", &path(folder.path(), "none")], expected);
         };
         said(&weights, "elastik", "training.yaml:7:7");
+        said(&weights, "frist/best.safetensors", "/frist/best.safetensors`: there is no such file");
+        said(&weights, "first/bets.safetensors", "did you mean `");
         said(&weights, "elastik", "error: unknown weights `elastik`");
         said(
             "hidden: [8]",

@@ -12,7 +12,7 @@ use crate::learning::dual_agent::network::NAME;
 use crate::learning::onnx::is_onnx;
 use crate::learning::system::System;
 use crate::learning::tensors::Tensors;
-use crate::spec::policy::load_weights;
+use crate::spec::policy::load_weights_from;
 use crate::spec::run::sha256;
 
 /// Weights by the model's names; without those of the critic, if the file has weights alone.
@@ -35,13 +35,13 @@ impl Beginning {
             help: help.to_owned(),
         };
         let elsewhere = "give weights that `apportion train` made, by the path of their file";
-        let bytes = load_weights(name).map_err(|error| {
+        let bytes = load_weights_from(&spec.folder, name).map_err(|error| {
             let said = error.diagnostics.into_iter().next();
             let (message, help) = said.map(|said| (said.message, said.help)).unwrap_or_default();
             let reason = if message.contains(name.as_str()) {
                 message
             } else {
-                format!("weights `{name}`: {message}")
+                format!("weights `{}`: {message}", spec.folder.join(name).display())
             };
             TrainingError::Beginning { reason, help: help.unwrap_or_else(|| elsewhere.to_owned()) }
         })?;
@@ -213,6 +213,13 @@ validation: { seeds: [1] }
             spec.from = Some(from.to_owned());
             spec.learner(&system).unwrap_err().to_string()
         };
+        // Relative, it is looked for where the document is, and nowhere else.
+        let (mut beside, system) = made(TEXT);
+        (beside.from, beside.folder) = (Some("first.safetensors".to_owned()), folder.path().to_owned());
+        beside.learner(&system).unwrap();
+        beside.folder = folder.path().join("elsewhere");
+        let error = beside.learner(&system).unwrap_err().to_string();
+        assert!(error.contains("elsewhere/first.safetensors`: there is no such file"), "{error}");
         let file = path.display().to_string();
         let changed = |from: &str, to: &str| said(&TEXT.replace(from, to), &file);
         assert!(changed("width: 4", "width: 6").contains("trained with `sets.width` 4, which is 6 here"));

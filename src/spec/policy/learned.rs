@@ -1,5 +1,7 @@
 //! Learned policies in files: which network decides, from which weights, and when.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,12 +115,20 @@ pub const WEIGHTS: [(&str, &[u8]); 5] = [
 /// # Errors
 /// If there is neither; says which names there are.
 pub fn load_weights(name_or_path: &str) -> Result<Vec<u8>, SpecError> {
+    load_weights_from(Path::new(""), name_or_path)
+}
+
+/// The same, where a relative path starts in `folder`: that of the document which states it.
+///
+/// # Errors
+/// If there is neither; says which names there are.
+pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, SpecError> {
     if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
         return Ok(bytes.to_vec());
     }
     let is_file = [".safetensors", ".onnx"].iter().any(|ending| name_or_path.ends_with(ending));
     if is_file || name_or_path.contains(std::path::is_separator) {
-        return read_bytes(name_or_path);
+        return read_bytes(folder.join(name_or_path));
     }
     let names = || WEIGHTS.iter().map(|(name, _)| *name);
     let message =

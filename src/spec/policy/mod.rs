@@ -12,7 +12,7 @@ pub use document::{
     Refine, Rule, View,
 };
 pub use embedded::EMBEDDED;
-pub use learned::{ActorName, AskedName, ChoiceName, Learned, WEIGHTS, load_weights};
+pub use learned::{ActorName, AskedName, ChoiceName, Learned, WEIGHTS, load_weights, load_weights_from};
 
 use crate::spec::document::{Source, SpecError};
 
