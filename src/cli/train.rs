@@ -312,7 +312,7 @@ mod training {
                         "decisions" | "validate_every" | "patience" => "budget.",
                         "hidden" => "network.",
                         "ppo" | "actor_critic" | "evolution" | "warm_up" | "validation.seeds"
-                        | "test.seeds" => "",
+                        | "validation.measure" | "test.seeds" => "",
                         "updates" | "examples_per_update" => "warm_up.",
                         _ if field.starts_with("sets.") => "",
                         _ if self.spec.evolution.is_some() => "evolution.",

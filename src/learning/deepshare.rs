@@ -2,6 +2,7 @@
 //!
 //! The published system masks no action: an invalid one starts nothing and ends the round.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::actor::{Actor, Choice};
@@ -10,9 +11,13 @@ use super::evaluation::{play, summary_of};
 use super::vectorized::{Finished, PlayError};
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{
-    DeepShareEpisode, EpisodeOptions, Mix, N_ACTIONS, OBSERVATION_LEN, WorkloadError, generate, mask, observe,
+    self, DeepShareEpisode, DeepSharePolicy, DeepShareSpeeds, EpisodeOptions, LIMITS, Mix, N_ACTIONS,
+    OBSERVATION_LEN, Order, PolicyName, Width, WorkloadError, generate, mask, observe,
 };
-use crate::world::{Summary, WorldJob};
+use crate::world::{Summary, WorldError, WorldJob, run};
+
+/// What an episode is worth that leaves jobs over, where service times are the measure: ten times those of `las`.
+const CUT_OFF: f64 = -10.0;
 
 /// What episodes are of.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +90,46 @@ impl DeepShareEnvironment {
         Ok(Finished { total_reward: played.total_reward / n_rounds as f64, ..played })
     }
 
+    /// Plays the episode of a seed as published results are measured: the return is less the mean of two quotients, of
+    /// the mean service time and of its 99th percentile, each over that of the published `las` for the same jobs.
+    pub(super) fn judge_service(
+        mut self,
+        actor: &dyn Actor,
+        choice: Choice,
+        seed: u64,
+    ) -> Result<Finished, String> {
+        let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
+        if played.status != Status::Terminated {
+            return Ok(Finished { total_reward: CUT_OFF, ..played });
+        }
+        let found = self.episode.world().summary();
+        let las = self.las(seed).map_err(|error| error.to_string())?;
+        let quotients = [found.service_s / las.service_s, found.service_p99_s / las.service_p99_s];
+        Ok(Finished { total_reward: -(quotients[0] + quotients[1]) / 2.0, ..played })
+    }
+
+    /// What becomes of the jobs of a seed under the published `las`.
+    fn las(&self, seed: u64) -> Result<Summary, WorldError> {
+        let fidelity = self.options.fidelity;
+        let name = PolicyName::Ordered(Order::MostService, Width::Widest);
+        let mut speeds = DeepShareSpeeds::new(&self.tables, fidelity);
+        let mut policy = DeepSharePolicy::new(name, speeds.clone(), fidelity, seed);
+        let mut world = deepshare::world(&self.tables, fidelity, name.after_round());
+        world.reset(&self.jobs(seed));
+        run(&mut world, &mut speeds, &mut policy, LIMITS)
+    }
+
+    /// The jobs of a seed.
+    fn jobs(&self, seed: u64) -> Cow<'_, [WorldJob]> {
+        match &self.workloads {
+            // Drawn once before, when the environment was made: the tables have the mix.
+            Workloads::Drawn(mix, n_jobs) => {
+                Cow::Owned(generate(&self.tables, mix, *n_jobs, seed).unwrap_or_default())
+            }
+            Workloads::Listed(listed) => Cow::Borrowed(&listed[(seed % listed.len().max(1) as u64) as usize]),
+        }
+    }
+
     /// Plays the episode of a seed to its end: what became of its jobs.
     ///
     /// # Errors
@@ -105,16 +150,8 @@ impl Environment for DeepShareEnvironment {
     }
 
     fn reset(&mut self, seed: u64) {
-        match &self.workloads {
-            Workloads::Drawn(mix, n_jobs) => {
-                let jobs = generate(&self.tables, mix, *n_jobs, seed);
-                self.episode.reset(&jobs.unwrap_or_default());
-            }
-            Workloads::Listed(listed) => {
-                let jobs = &listed[(seed % listed.len().max(1) as u64) as usize];
-                self.episode.reset(jobs);
-            }
-        }
+        let jobs = self.jobs(seed).into_owned();
+        self.episode.reset(&jobs);
         (self.n_steps, self.status) = (0, Some(Status::Running));
     }
 
@@ -218,5 +255,39 @@ mod tests {
             DeepShareEnvironment::new(tables, Workloads::Drawn(Mix::Equal, 12), cut, false, 9).unwrap();
         let error = cut.play(&UniformActor, Choice::Sampled, 3).unwrap_err();
         assert!(error.to_string().ends_with(" of 12 jobs were done after 9 decisions"), "{error}");
+    }
+
+    /// The quotients once more, from worlds that are run as `apportion world` runs them.
+    #[test]
+    fn service_times_are_judged_against_those_of_las() {
+        let options = EpisodeOptions {
+            fidelity: Fidelity::RELEASED,
+            decisions: DecisionsPerRound::One,
+            hybrid: false,
+            preempts_first: true,
+            contention_weight: 0.7,
+            utilization_weight: 0.3,
+        };
+        let (tables, workloads) = (SpreadThroughputs::deepshare(), Workloads::Drawn(Mix::Random, 40));
+        let new = |step_limit| {
+            let (tables, workloads) = (Arc::clone(&tables), workloads.clone());
+            DeepShareEnvironment::new(tables, workloads, options, false, step_limit).unwrap().in_use(false)
+        };
+        let jobs = generate(&tables, &Mix::Random, 40, 3).unwrap();
+        let [las, narrow] = ["las", "las_narrow"].map(|name| {
+            let (_, policy) = deepshare::parse_named(name).unwrap();
+            let mut world = deepshare::world(&tables, options.fidelity, policy.after_round());
+            let mut speeds = DeepShareSpeeds::new(&tables, options.fidelity);
+            world.reset(&jobs);
+            let mut policy = DeepSharePolicy::new(policy, speeds.clone(), options.fidelity, 0);
+            run(&mut world, &mut speeds, &mut policy, LIMITS).unwrap()
+        });
+        assert!(las.service_s > narrow.service_s);
+        let found = new(5_000).play(&UniformActor, Choice::Sampled, 3).unwrap();
+        let expected = (found.service_s / las.service_s + found.service_p99_s / las.service_p99_s) / -2.0;
+        let judged = new(5_000).judge_service(&UniformActor, Choice::Sampled, 3).unwrap();
+        assert!((judged.total_reward - expected).abs() < 1e-12, "{judged:?} {expected}");
+        let cut_off = new(9).judge_service(&UniformActor, Choice::Sampled, 3).unwrap();
+        assert_eq!(cut_off.total_reward, CUT_OFF);
     }
 }

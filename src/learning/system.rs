@@ -35,6 +35,9 @@ pub struct System {
     pub own_network: Option<&'static str>,
     /// Plays an episode to judge an actor, where that is not by the environment's rewards.
     pub play: Option<Play>,
+    /// Plays an episode to judge an actor by the jobs' service times, where results were published so: see
+    /// `validation.measure`. The return is less these times, over a baseline's.
+    pub service: Option<Play>,
     /// Shows what others do.
     pub demonstrate: Option<Demonstrate>,
     make: Arc<dyn Fn() -> Box<dyn Environment> + Send + Sync>,
@@ -240,11 +243,15 @@ impl System {
         let data_digest = sha256(format!("{tables:?}").as_bytes());
         let first = options.environment(&tables).map_err(fault)?;
         let judged = first.in_use(options.round == RoundEnd::NothingFits);
+        let served = judged.clone();
         Ok(Self {
             name: "deepshare",
             data_digest,
             own_network: None,
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
+            service: Some(Arc::new(move |actor, choice, seed| {
+                served.clone().judge_service(&*actor, choice, seed)
+            })),
             demonstrate: None,
             make: Arc::new(move || Box::new(first.clone())),
         })
@@ -261,6 +268,7 @@ impl System {
             data_digest,
             own_network: None,
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
+            service: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
             })),
@@ -277,6 +285,7 @@ impl System {
             data_digest: sha256(format!("{:?}", first.slots().ladders()).as_bytes()),
             own_network: (options.sight == Sight::Pairs).then_some(SCORER),
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
+            service: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 elastic::demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
             })),
@@ -294,6 +303,7 @@ impl System {
             name: "gangs",
             data_digest: sha256(data.as_bytes()),
             own_network: options.is_scored().then_some(SCORER),
+            service: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 let mut policy = (teacher.policy)(teacher.name)?;
                 demonstrate(&mut again().unwrap_or_else(lost), &mut *policy, seed, show)
@@ -316,6 +326,7 @@ impl System {
             data_digest,
             own_network: Some(network::NAME),
             play: None,
+            service: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 again.clone().demonstrate(teacher.name, seed, show)
             })),

@@ -342,6 +342,10 @@ validation: { seeds: [1, 2] }
         said("n_steps: 64", "n_steps: 0", "training.yaml:4:17");
         said("n_steps", "n_stepps", "n_steps");
         said("seeds: [1, 2]", "seeds: []", "training.yaml:8:22");
+        said("seeds: [1, 2]", "seeds: [1, 2], measure: servise", "training.yaml:8:39");
+        let elsewhere = TRAINING.replace("deepshare", "elastic");
+        let elsewhere = elsewhere.replace("[1, 2]", "[1, 2], measure: service");
+        said(TRAINING, &elsewhere, "training.yaml:8:39");
         assert!(!Path::new(&out).exists(), "nothing is written for a document that is refused");
     }
 

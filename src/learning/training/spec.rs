@@ -112,6 +112,27 @@ pub struct Episodes {
     /// How actions are chosen from probabilities.
     #[serde(default)]
     pub choice: Choice,
+    /// What they are judged by.
+    #[serde(default, skip_serializing_if = "Measure::is_reward")]
+    pub measure: Measure,
+}
+
+/// What episodes are judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// What the training climbs by.
+    #[default]
+    Reward,
+    /// The jobs' service times, where results were published so: in DeepShare's world.
+    Service,
+}
+
+impl Measure {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as the serializer calls it")]
+    fn is_reward(&self) -> bool {
+        *self == Self::Reward
+    }
 }
 
 /// A learner in any environment.
@@ -135,6 +156,8 @@ impl TrainingSpec {
         within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
         self.budget.check()?;
         self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
+        let measured = self.validation.measure == Measure::Reward || self.system == "deepshare";
+        within(measured, "validation.measure", "service", "`reward`, outside of `deepshare`")?;
         let beside = self.sets.as_ref().is_some_and(|sets| sets.residual.is_some());
         let advised = self.world.get("advised") == Some(&Value::Bool(true));
         let both = "given where `world.advised` is true, and nowhere else";
@@ -180,8 +203,9 @@ impl TrainingSpec {
             let environment = system.environment();
             let model = self.model(system, environment.spaces(), environment.state_length())?;
             let (system, choice) = (system.clone(), self.validation.choice);
-            let play =
-                move |actor: Arc<dyn Actor>, seeds: &[u64]| Self::play(&system, &actor, (choice, seeds));
+            let play = move |actor: Arc<dyn Actor>, seeds: &[u64]| {
+                Self::play(&system, &actor, Measure::Reward, (choice, seeds))
+            };
             return Ok(Box::new(Evolution::new(model, Arc::new(play), options.clone(), budget, streams)?));
         }
         if let Some(options) = &self.actor_critic {
@@ -219,9 +243,11 @@ impl TrainingSpec {
     fn play(
         system: &System,
         actor: &Arc<dyn Actor>,
+        measure: Measure,
         (choice, seeds): (Choice, &[u64]),
     ) -> Result<Vec<Finished>, TrainingError> {
-        match &system.play {
+        let play = if measure == Measure::Service { &system.service } else { &system.play };
+        match play {
             None => {
                 let played = evaluate(|| system.environment(), &**actor, choice, seeds);
                 Ok(played.map_err(LaneError::from)?)
@@ -235,12 +261,12 @@ impl TrainingSpec {
         }
     }
 
-    /// The mean return of an actor over episodes of the system.
+    /// The mean return of an actor over episodes of the system, by their measure.
     ///
     /// # Errors
     /// If the environment breaks its contract.
     pub fn judge(system: &System, actor: &Arc<dyn Actor>, episodes: &Episodes) -> Result<f64, TrainingError> {
-        let played = Self::play(system, actor, (episodes.choice, &episodes.seeds))?;
+        let played = Self::play(system, actor, episodes.measure, (episodes.choice, &episodes.seeds))?;
         Ok(played.iter().map(|episode| episode.total_reward).sum::<f64>() / played.len().max(1) as f64)
     }
 
@@ -384,5 +410,10 @@ test: { seeds: [3] }
         assert!(said("validate_every: 1", "validate_every: 0").contains("`validate_every` is 0"));
         assert!(said("[8]", "[8, 0]").contains("`hidden` is [8, 0]"));
         assert!(said("[1, 2]", "[]").contains("`validation.seeds` is empty"));
+        let elsewhere = TEXT.replace("[1, 2]", "[1, 2], measure: service").replace("deepshare", "dl2");
+        assert_eq!(
+            read(&elsewhere).check().unwrap_err().to_string(),
+            "`validation.measure` is service, expected `reward`, outside of `deepshare`"
+        );
     }
 }
