@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::index::{CombinationId, Id, IndexVec, JobIndex, Matrix, WorkerTypeId};
-use crate::problem::Problem;
+use crate::problem::{Problem, Sharer};
 use crate::workload::Combination;
 
 /// Largest violation of a constraint of the allocation polytope that is accepted: absolute for the time of a
@@ -15,8 +15,8 @@ pub const VIOLATION_MAX: f64 = 1e-6;
 
 /// X: [combination × worker type] in [0, 1], a member of the allocation polytope.
 ///
-/// Made only by [`Allocation::check`], so whoever holds one may rely on it; the one exception says so in its name
-/// ([`Allocation::overcommitted`]) and in [`violation_max`](Allocation::violation_max).
+/// Made only by a check, of all rows at once ([`Allocation::check`]) or one by one ([`AllocationBuilder`]), so whoever
+/// holds one may rely on it; the one exception says so in its name ([`Allocation::overcommitted`]) and in [`violation_max`](Allocation::violation_max).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
     combinations: IndexVec<CombinationId, Combination<JobIndex>>,
@@ -25,25 +25,29 @@ pub struct Allocation {
     violation_max: f64,
 }
 
-/// Shares that are yet to be checked.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rows {
-    /// What each row gives time to.
-    pub combinations: Vec<Combination<JobIndex>>,
+/// An allocation in the making. Each row is checked as it comes, while it is at hand: a million of them are no million
+/// vectors, and are gone through once.
+#[derive(Debug)]
+pub struct AllocationBuilder<'a> {
+    problem: &'a Problem,
+    combinations: Vec<Combination<JobIndex>>,
     /// [combination × worker type], row after row.
-    pub shares: Vec<f64>,
+    shares: Vec<f64>,
+    /// `[n]`.
+    received: Vec<Received>,
+    /// All jobs as sharers of workers, where pairs are expected: `[n]`, or empty.
+    sharers: Vec<Sharer>,
+    /// Given away: `[K]`.
+    workers: Vec<f64>,
+    violation_max: f64,
 }
 
-impl Rows {
-    fn of(problem: &Problem, rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>) -> Self {
-        let mut flat = Self::default();
-        for (combination, shares) in rows {
-            assert_eq!(shares.len(), problem.n_types(), "a row has one share per worker type");
-            flat.combinations.push(combination);
-            flat.shares.extend_from_slice(&shares);
-        }
-        flat
-    }
+/// What a job has received so far.
+#[derive(Clone, Copy, Debug)]
+struct Received {
+    /// steps/s.
+    throughput: f64,
+    time: f64,
 }
 
 /// Why shares are not an allocation.
@@ -101,22 +105,11 @@ impl Allocation {
         problem: &Problem,
         rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
     ) -> Result<Self, AllocationError> {
-        Self::check_flat(problem, Rows::of(problem, rows))
-    }
-
-    /// The same of rows that lie one after another: a million of them are no million vectors.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    ///
-    /// # Panics
-    /// If there is not one share per combination and worker type.
-    pub fn check_flat(problem: &Problem, rows: Rows) -> Result<Self, AllocationError> {
-        let (checked, excess) = Self::check_rows(problem, rows)?;
-        match excess {
-            Some(excess) => Err(excess),
-            None => Ok(checked),
+        let mut builder = AllocationBuilder::new(problem);
+        for (combination, shares) in rows {
+            builder.push(combination, shares)?;
         }
+        builder.finish()
     }
 
     /// As [`check`](Self::check), but worker types may be given away more than once: only for repeating a published
@@ -129,65 +122,11 @@ impl Allocation {
         problem: &Problem,
         rows: impl IntoIterator<Item = (Combination<JobIndex>, Vec<f64>)>,
     ) -> Result<Self, AllocationError> {
-        Self::check_rows(problem, Rows::of(problem, rows)).map(|(checked, _)| checked)
-    }
-
-    /// Checks all but capacity, whose first excess it returns beside.
-    fn check_rows(problem: &Problem, rows: Rows) -> Result<(Self, Option<AllocationError>), AllocationError> {
-        let k = problem.n_types();
-        let Rows { combinations, mut shares } = rows;
-        assert_eq!(shares.len(), combinations.len() * k, "one share per combination and worker type");
-        let mut effective_throughput = vec![0.0; problem.n_jobs()];
-        let mut time = vec![0.0; problem.n_jobs()];
-        let mut workers = vec![0.0; k];
-        let mut violation_max = 0.0;
-        for (position, combination) in combinations.iter().enumerate() {
-            let row = &mut shares[position * k..(position + 1) * k];
-            check_shares(position, row, &mut violation_max)?;
-            if row.iter().all(|share| *share == 0.0) {
-                continue;
-            }
-            add_throughput(problem, (position, *combination), row, &mut effective_throughput)?;
-            let scale_factor = f64::from(problem.jobs()[combination.first()].scale_factor);
-            for job in combination.members() {
-                time[job.index()] += row.iter().sum::<f64>();
-            }
-            for (used, share) in workers.iter_mut().zip(row) {
-                *used += scale_factor * *share;
-            }
+        let mut builder = AllocationBuilder::new(problem);
+        for (combination, shares) in rows {
+            builder.push(combination, shares)?;
         }
-        let mut checked = Self {
-            combinations: combinations.into(),
-            shares: Matrix::from_rows(shares, k),
-            effective_throughput: effective_throughput.into(),
-            violation_max,
-        };
-        let excess = checked.check_totals(problem, &time, &workers)?;
-        Ok((checked, excess))
-    }
-
-    fn check_totals(
-        &mut self,
-        problem: &Problem,
-        time: &[f64],
-        workers: &[f64],
-    ) -> Result<Option<AllocationError>, AllocationError> {
-        for (job, time) in time.iter().copied().enumerate() {
-            if time > 1.0 + VIOLATION_MAX {
-                return Err(AllocationError::Time { job, time });
-            }
-            self.violation_max = self.violation_max.max(time - 1.0);
-        }
-        let mut first = None;
-        for (worker_type, (used, kind)) in workers.iter().zip(problem.cluster().types()).enumerate() {
-            let capacity = f64::from(kind.n_workers);
-            let excess = (used - capacity) / capacity.max(1.0);
-            if excess > VIOLATION_MAX && first.is_none() {
-                first = Some(AllocationError::Capacity { worker_type, workers: *used, capacity });
-            }
-            self.violation_max = self.violation_max.max(excess);
-        }
-        Ok(first)
+        builder.checked().map(|(checked, _)| checked)
     }
 
     /// The combinations that were given a row, in the policy's order.
@@ -211,6 +150,125 @@ impl Allocation {
     }
 }
 
+impl<'a> AllocationBuilder<'a> {
+    /// No rows yet.
+    pub fn new(problem: &'a Problem) -> Self {
+        Self {
+            problem,
+            combinations: Vec::new(),
+            shares: Vec::new(),
+            received: vec![Received { throughput: 0.0, time: 0.0 }; problem.n_jobs()],
+            sharers: Vec::new(),
+            workers: vec![0.0; problem.n_types()],
+            violation_max: 0.0,
+        }
+    }
+
+    /// Makes room for so many rows, and ready for many `pairs` if there are any.
+    pub fn reserve(&mut self, n_rows: usize, pairs: bool) {
+        self.combinations.reserve_exact(n_rows);
+        self.shares.reserve_exact(n_rows * self.workers.len());
+        if pairs {
+            self.sharers = self.problem.jobs().ids().map(|job| self.problem.sharer(job)).collect();
+        }
+    }
+
+    fn sharer(&self, job: JobIndex) -> Sharer {
+        self.sharers.get(job.index()).copied().unwrap_or_else(|| self.problem.sharer(job))
+    }
+
+    /// Adds a row: the shares of a combination, `[K]`. Shares below 0 by no more than [`VIOLATION_MAX`] become 0.
+    ///
+    /// # Errors
+    /// If a share is out of its range, or the combination cannot run where it has one.
+    ///
+    /// # Panics
+    /// If there is not one share per worker type.
+    #[inline]
+    pub fn push(
+        &mut self,
+        combination: Combination<JobIndex>,
+        shares: impl IntoIterator<Item = f64>,
+    ) -> Result<(), AllocationError> {
+        let (position, begin) = (self.combinations.len(), self.shares.len());
+        self.combinations.push(combination);
+        self.shares.extend(shares);
+        let row = &mut self.shares[begin..];
+        assert_eq!(row.len(), self.workers.len(), "a row has one share per worker type");
+        check_shares(position, row, &mut self.violation_max)?;
+        let (first, time) = (combination.first(), row.iter().sum::<f64>());
+        if time == 0.0 {
+            return Ok(());
+        }
+        let sharer = self.sharer(first);
+        let row = &self.shares[begin..];
+        for (used, share) in self.workers.iter_mut().zip(row) {
+            *used += f64::from(sharer.scale_factor()) * share;
+        }
+        let mut received = self.received[first.index()];
+        received.time += time;
+        if let Some(second) = combination.second() {
+            let sharers = [sharer, self.sharer(second)];
+            let other = &mut self.received[second.index()];
+            other.time += time;
+            for (worker_type, share) in row.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+                let kind = WorkerTypeId::from_index(worker_type);
+                let together = self.problem.colocated_as(combination, sharers, kind);
+                let cannot = AllocationError::CannotRun { combination: position, worker_type };
+                let together = together.ok_or(cannot)?;
+                received.throughput += share * together[0];
+                other.throughput += share * together[1];
+            }
+        } else {
+            for (share, alone) in row.iter().zip(self.problem.throughput().row(first)) {
+                received.throughput += share * alone;
+            }
+        }
+        self.received[first.index()] = received;
+        Ok(())
+    }
+
+    /// The allocation, if its rows fit together.
+    ///
+    /// # Errors
+    /// If a job has more than all of its time, or a worker type is given away more than once, by more than
+    /// [`VIOLATION_MAX`].
+    pub fn finish(self) -> Result<Allocation, AllocationError> {
+        match self.checked()? {
+            (_, Some(excess)) => Err(excess),
+            (checked, None) => Ok(checked),
+        }
+    }
+
+    /// All but capacity checked, whose first excess is beside.
+    fn checked(mut self) -> Result<(Allocation, Option<AllocationError>), AllocationError> {
+        for (job, received) in self.received.iter().enumerate() {
+            if received.time > 1.0 + VIOLATION_MAX {
+                return Err(AllocationError::Time { job, time: received.time });
+            }
+            self.violation_max = self.violation_max.max(received.time - 1.0);
+        }
+        let mut first = None;
+        for (worker_type, (used, kind)) in self.workers.iter().zip(self.problem.cluster().types()).enumerate()
+        {
+            let capacity = f64::from(kind.n_workers);
+            let excess = (used - capacity) / capacity.max(1.0);
+            if excess > VIOLATION_MAX && first.is_none() {
+                first = Some(AllocationError::Capacity { worker_type, workers: *used, capacity });
+            }
+            self.violation_max = self.violation_max.max(excess);
+        }
+        let checked = Allocation {
+            combinations: self.combinations.into(),
+            shares: Matrix::from_rows(self.shares, self.workers.len()),
+            // (in the place of what was received)
+            effective_throughput: self.received.into_iter().map(|received| received.throughput).collect(),
+            violation_max: self.violation_max,
+        };
+        Ok((checked, first))
+    }
+}
+
 /// Refuses shares out of range; puts those that are a little below 0 at 0.
 fn check_shares(
     combination: usize,
@@ -218,34 +276,13 @@ fn check_shares(
     violation_max: &mut f64,
 ) -> Result<(), AllocationError> {
     for (worker_type, share) in shares.iter_mut().enumerate() {
-        if !(-VIOLATION_MAX..=1.0 + VIOLATION_MAX).contains(share) {
-            return Err(AllocationError::Share { combination, worker_type, share: *share });
+        if !(0.0..=1.0).contains(share) {
+            if !(-VIOLATION_MAX..=1.0 + VIOLATION_MAX).contains(share) {
+                return Err(AllocationError::Share { combination, worker_type, share: *share });
+            }
+            *violation_max = violation_max.max(-*share).max(*share - 1.0);
         }
-        *violation_max = violation_max.max(-*share).max(*share - 1.0);
         *share = share.max(0.0);
-    }
-    Ok(())
-}
-
-/// Adds what the members of a combination get from its shares.
-fn add_throughput(
-    problem: &Problem,
-    (position, combination): (usize, Combination<JobIndex>),
-    shares: &[f64],
-    throughput: &mut [f64],
-) -> Result<(), AllocationError> {
-    let first = combination.first();
-    let Some(second) = combination.second() else {
-        for (share, alone) in shares.iter().zip(problem.throughput().row(first)) {
-            throughput[first.index()] += share * alone;
-        }
-        return Ok(());
-    };
-    for (worker_type, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-        let cannot = AllocationError::CannotRun { combination: position, worker_type };
-        let together = problem.colocated(combination, WorkerTypeId::from_index(worker_type)).ok_or(cannot)?;
-        throughput[first.index()] += share * together[0];
-        throughput[second.index()] += share * together[1];
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 pub mod snapshot;
 
+mod beside;
 mod edit;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::index::{EntityId, Id, IndexVec, JobId, JobIndex, Matrix, RowId, Worke
 use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
+pub use beside::Sharer;
 
 /// An active job as a policy sees it, apart from its throughputs.
 #[derive(Clone, Debug, PartialEq)]
@@ -277,25 +279,6 @@ impl Problem {
     /// Where pairs get their throughputs.
     pub fn colocation(&self) -> &Colocation {
         &self.colocation
-    }
-
-    /// Steps/s of the first and second member of a pair on one worker type; `None` where they may not share it:
-    /// other scale factors, nothing measured, or a member that stands still.
-    pub fn colocated(&self, pair: Combination<JobIndex>, worker_type: WorkerTypeId) -> Option<[f64; 2]> {
-        let (first, second) = (pair.first(), pair.second()?);
-        if self.jobs[first].scale_factor != self.jobs[second].scale_factor {
-            return None;
-        }
-        let both = match &self.colocation {
-            Colocation::None => return None,
-            Colocation::Rows { throughputs, columns } => {
-                let column = columns[worker_type]?;
-                let (a, b) = (self.jobs[first].row?, self.jobs[second].row?);
-                [throughputs.colocated(a, b, column), throughputs.colocated(b, a, column)]
-            }
-            Colocation::Pairs(pairs) => pairs.get(&pair)?[worker_type.index()],
-        };
-        (both[0] > 0.0 && both[1] > 0.0).then_some(both)
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! **Pairs.** After averaging, every pair of one job of class A with one of class B has the same share. Only the
 //! sums over a job's pairs enter its time, its throughput and the capacity, so any other division of the class
-//! pair's time with the same sums is as good: [`shares_between`] gives a sparse one.
+//! pair's time with the same sums is as good: a [`Division`] is a sparse one.
 
 /// A division of n jobs into classes, in the order of their keys, so that it does not depend on the order of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,48 +204,90 @@ fn hash(key: &[u64]) -> u32 {
     (key.iter().fold(0, mix) >> 32) as u32
 }
 
-/// Who shares workers with whom when a class pair's time is divided among jobs: (job of A, job of B, fraction),
-/// positions within the classes. Fractions sum to 1, every job of A has 1/`n_a` of them and every job of B
-/// 1/`n_b`: the transportation problem's north-west corner, `n_a + n_b − 1` pairs at most.
-pub fn shares_between(n_a: usize, n_b: usize) -> impl Iterator<Item = (usize, usize, f64)> {
-    // In units of 1/(n_a·n_b) all supplies and demands are whole numbers, so nothing is lost to rounding.
-    let (mut a, mut b, mut supply, mut demand) = (0, 0, n_b, n_a);
-    std::iter::from_fn(move || {
-        if a == n_a || b == n_b {
+/// How a class pair's time is divided among jobs: (job of A, job of B, fraction), positions within the classes, each
+/// ascending from pair to pair. Fractions sum to 1, and every job of a class has the same part of them.
+#[derive(Clone, Debug)]
+pub enum Division {
+    /// Of two classes: every job of A has 1/`n_a` and every job of B 1/`n_b`, the transportation problem's north-west
+    /// corner, `n_a + n_b − 1` pairs at most.
+    Between(Corner),
+    /// Of one class of n ≥ 2 jobs, each of which has 2/n: one pair for n = 2, a perfect matching for even n, else a
+    /// cycle.
+    Within {
+        /// Jobs, n.
+        n: usize,
+        /// Which pair is next.
+        next: usize,
+    },
+}
+
+impl Division {
+    /// Between all jobs of two classes.
+    pub fn between(n_a: usize, n_b: usize) -> Self {
+        Self::Between(Corner { n_a, n_b, a: 0, b: 0, supply: n_b, demand: n_a })
+    }
+
+    /// Among the jobs of one class.
+    pub fn within(n: usize) -> Self {
+        Self::Within { n, next: 0 }
+    }
+}
+
+impl Iterator for Division {
+    type Item = (usize, usize, f64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Between(corner) => corner.next(),
+            Self::Within { n, next } => {
+                let (n, pair) = (*n, *next);
+                *next += 1;
+                if n.is_multiple_of(2) {
+                    return (pair < n / 2).then(|| (2 * pair, 2 * pair + 1, 2.0 / n as f64));
+                }
+                // (0, 1), then what closes the cycle, (0, n − 1), then (1, 2), (2, 3) and so on
+                let [one, other] = match pair {
+                    0 => [0, 1],
+                    1 => [0, n - 1],
+                    _ => [pair - 1, pair],
+                };
+                (pair < n).then(|| (one, other, 1.0 / n as f64))
+            }
+        }
+    }
+}
+
+/// Where the division between two classes is. In units of 1/(n_a·n_b) all supplies and demands are whole numbers, so
+/// nothing is lost to rounding.
+#[derive(Clone, Debug)]
+pub struct Corner {
+    n_a: usize,
+    n_b: usize,
+    a: usize,
+    b: usize,
+    /// What the job of A has left to give.
+    supply: usize,
+    /// What the job of B has yet to get.
+    demand: usize,
+}
+
+impl Corner {
+    fn next(&mut self) -> Option<(usize, usize, f64)> {
+        if self.a == self.n_a || self.b == self.n_b {
             return None;
         }
-        let amount = supply.min(demand);
-        let share = (a, b, amount as f64 / (n_a * n_b) as f64);
-        supply -= amount;
-        demand -= amount;
-        if supply == 0 {
-            (a, supply) = (a + 1, n_b);
+        let amount = self.supply.min(self.demand);
+        let share = (self.a, self.b, amount as f64 / (self.n_a * self.n_b) as f64);
+        self.supply -= amount;
+        self.demand -= amount;
+        if self.supply == 0 {
+            (self.a, self.supply) = (self.a + 1, self.n_b);
         }
-        if demand == 0 {
-            (b, demand) = (b + 1, n_a);
+        if self.demand == 0 {
+            (self.b, self.demand) = (self.b + 1, self.n_a);
         }
         Some(share)
-    })
-}
-
-/// The same within one class of n ≥ 2 jobs: fractions sum to 1 and every job takes part in 2/n of them: one
-/// pair for n = 2, a perfect matching for even n, else a cycle.
-pub fn shares_within(n: usize) -> impl Iterator<Item = (usize, usize, f64)> {
-    let even = n.is_multiple_of(2);
-    (0..if even { n / 2 } else { n }).map(move |pair| {
-        if even {
-            return (2 * pair, 2 * pair + 1, 2.0 / n as f64);
-        }
-        let next = (pair + 1) % n;
-        (pair.min(next), pair.max(next), 1.0 / n as f64)
-    })
-}
-
-/// Every pair alike: of a job of A with one of B, or, if they are the `same` class, of two of its jobs.
-pub fn shares_evenly(n_a: usize, n_b: usize, same: bool) -> Vec<(usize, usize, f64)> {
-    let pairs = (0..n_a).flat_map(|a| (if same { a + 1 } else { 0 }..n_b).map(move |b| (a, b)));
-    let n_pairs = if same { n_a * n_a.saturating_sub(1) / 2 } else { n_a * n_b };
-    pairs.map(|(a, b)| (a, b, 1.0 / n_pairs as f64)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -276,7 +318,7 @@ mod tests {
 
         #[test]
         fn a_pairing_meets_every_supply_and_demand(n_a in 1_usize..40, n_b in 1_usize..40) {
-            let pairs: Vec<_> = shares_between(n_a, n_b).collect();
+            let pairs: Vec<_> = Division::between(n_a, n_b).collect();
             prop_assert!(pairs.len() < n_a + n_b);
             for a in 0..n_a {
                 let sum: f64 = pairs.iter().filter(|p| p.0 == a).map(|p| p.2).sum();
@@ -289,24 +331,14 @@ mod tests {
         }
 
         #[test]
-        fn an_even_division_uses_every_pair_once(n_a in 1_usize..9, n_b in 1_usize..9) {
-            for (n_b, same) in [(n_b, false), (n_a, true)] {
-                let pairs = shares_evenly(n_a, n_b, same);
-                let sum: f64 = pairs.iter().map(|p| p.2).sum();
-                prop_assert!((sum - 1.0).abs() < 1e-12 || pairs.is_empty());
-                prop_assert!(pairs.windows(2).all(|two| (two[0].0, two[0].1) < (two[1].0, two[1].1)));
-                prop_assert!(pairs.iter().all(|p| !same || p.0 < p.1));
-            }
-        }
-
-        #[test]
         fn a_division_within_a_class_uses_every_job_alike(n in 2_usize..40) {
-            let pairs: Vec<_> = shares_within(n).collect();
+            let pairs: Vec<_> = Division::within(n).collect();
             for job in 0..n {
                 let sum: f64 = pairs.iter().filter(|p| p.0 == job || p.1 == job).map(|p| p.2).sum();
                 prop_assert!((sum - 2.0 / n as f64).abs() < 1e-12);
             }
             prop_assert!(pairs.iter().all(|p| p.0 < p.1));
+            prop_assert!(pairs.windows(2).all(|two| two[0].0 <= two[1].0 && two[0] != two[1]));
         }
     }
 }

@@ -1,33 +1,38 @@
 //! Class time → shares of jobs: the recovery of the class reduction.
 
-use crate::allocation::Rows;
+use crate::allocation::{Allocation, AllocationBuilder, AllocationError};
 use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
-use crate::program::Column;
-use crate::program::classes::{shares_between, shares_evenly, shares_within};
+use crate::problem::Problem;
+use crate::program::classes::Division;
+use crate::program::{Classes, Column};
 use crate::workload::Combination;
 
 /// Shares below this are rounding of a solver and become 0 (interior answers keep theirs).
 const SHARE_MIN: f64 = 1e-12;
 
-/// A pair of jobs and its part of its class pair's time.
+/// The second job of a pair, and the pair's part of its class pair's time.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
-    first: u32,
     second: u32,
     /// Position among the class pairs.
     classes: u32,
     fraction: f64,
 }
 
-/// The rows of an allocation: every job alone, in order, then pairs that have time, in order.
+/// The allocation: every job alone, in order, then pairs of jobs that have time, by first job, then by second.
 ///
 /// `columns` and `time` are the program's columns and their class time. With `keep_all`, no share is rounded,
 /// pairs without time are kept, and a class pair's time is divided evenly among all pairs of its jobs. O(n·K) else:
-/// no sorting, and no vector a job.
-pub(super) fn expand(reduced: &Reduced, columns: &[Column], time: &[f64], keep_all: bool) -> Rows {
-    let n_types = reduced.instance.n_types();
-    let n_members = reduced.instance.n_members();
+/// pairs come in order, and no vector has what the allocation does not keep.
+pub(super) fn expand(
+    problem: &Problem,
+    reduced: &Reduced,
+    columns: &[Column],
+    time: &[f64],
+    keep_all: bool,
+) -> Result<Allocation, AllocationError> {
+    let (n_types, n_members) = (reduced.instance.n_types(), reduced.instance.n_members());
     let mut class_time = vec![0.0; reduced.instance.n_combinations() * n_types];
     for (column, time) in columns.iter().zip(time) {
         class_time[column.combination * n_types + column.worker_type] = *time;
@@ -39,11 +44,10 @@ pub(super) fn expand(reduced: &Reduced, columns: &[Column], time: &[f64], keep_a
     };
     let with_time = |pair: &usize| keep_all || of(n_members + *pair).iter().any(|time| *time > SHARE_MIN);
     let with_time: Vec<usize> = (0..reduced.pairs.len()).filter(with_time).collect();
-    let shared = in_order(reduced, &with_time, keep_all);
     let n_jobs = reduced.classes.n_jobs();
-    let n_rows = n_jobs + shared.len();
-    let mut rows =
-        Rows { combinations: Vec::with_capacity(n_rows), shares: Vec::with_capacity(n_rows * n_types) };
+    let mut pairs = Pairs::of(reduced, &with_time, keep_all);
+    let mut builder = AllocationBuilder::new(problem);
+    builder.reserve(n_jobs + pairs.n_pairs_max(), !with_time.is_empty());
     let alone: Vec<f64> = (0..n_members)
         .flat_map(|class| {
             let fraction = 1.0 / reduced.classes.members(class).len() as f64;
@@ -52,57 +56,120 @@ pub(super) fn expand(reduced: &Reduced, columns: &[Column], time: &[f64], keep_a
         .collect();
     for job in 0..n_jobs {
         let class = reduced.classes.class_of(job);
-        rows.combinations.push(Combination::single(JobIndex::from_index(job)));
-        rows.shares.extend_from_slice(&alone[class * n_types..(class + 1) * n_types]);
+        let shares = &alone[class * n_types..(class + 1) * n_types];
+        builder.push(Combination::single(JobIndex::from_index(job)), shares.iter().copied())?;
     }
-    for pair in shared {
-        let job = |position: u32| JobIndex::from_index(position as usize);
-        rows.combinations.push(Combination::pair(job(pair.first), job(pair.second)));
-        let time = of(n_members + pair.classes as usize);
-        rows.shares.extend(time.iter().map(|time| share(*time, pair.fraction)));
+    let mut with = Vec::new();
+    for first in (0_u32..).take(if with_time.is_empty() { 0 } else { n_jobs }) {
+        pairs.of_first(first, &mut with);
+        let first = JobIndex::from_index(first as usize);
+        for pair in &with {
+            let second = JobIndex::from_index(pair.second as usize);
+            let time = of(n_members + pair.classes as usize);
+            let shares = time.iter().map(|time| share(*time, pair.fraction));
+            builder.push(Combination::pair(first, second), shares)?;
+        }
     }
-    rows
+    builder.finish()
 }
 
-/// The pairs of jobs among which the class pairs divide their time, by first job, then by second. As many first
-/// jobs as jobs: counting puts them in order, and few pairs have the same.
-fn in_order(reduced: &Reduced, class_pairs: &[usize], evenly: bool) -> Vec<Shared> {
-    let mut next = vec![0_usize; reduced.classes.n_jobs() + 1];
-    for position in class_pairs {
-        divide(reduced, *position, evenly, |pair| next[pair.first as usize + 1] += 1);
-    }
-    for job in 1..next.len() {
-        next[job] += next[job - 1];
-    }
-    let none = Shared { first: 0, second: 0, classes: 0, fraction: 0.0 };
-    let mut ordered = vec![none; next[next.len() - 1]];
-    for position in class_pairs {
-        divide(reduced, *position, evenly, |pair| {
-            let place = &mut next[pair.first as usize];
-            ordered[*place] = pair;
-            *place += 1;
-        });
-    }
-    for pairs in ordered.chunk_by_mut(|one, other| one.first == other.first) {
-        pairs.sort_unstable_by_key(|pair| pair.second);
-    }
-    ordered
+/// The pairs of jobs among which class pairs divide their time, first job by first job.
+struct Pairs<'a> {
+    classes: &'a Classes,
+    shared: Vec<ClassPair<'a>>,
+    /// The first job of the pair that the division of each of those is at; [`NONE`] if there is none.
+    first: Vec<u32>,
+    /// Which of those each class is in, by itself or as the other: [classes].
+    of_class: Vec<Vec<u32>>,
 }
 
-/// The pairs of jobs of one class pair: all of them, or as few as will do.
-fn divide(reduced: &Reduced, position: usize, evenly: bool, mut each: impl FnMut(Shared)) {
-    let (a, b) = reduced.pairs[position];
-    let (jobs_a, jobs_b) = (reduced.classes.members(a), reduced.classes.members(b));
-    let classes = u32::try_from(position).expect("fewer than 2^32 pairs of classes");
-    let share = |(one, other, fraction): (usize, usize, f64)| {
-        let (one, other) = (jobs_a[one], jobs_b[other]);
-        each(Shared { first: one.min(other), second: one.max(other), classes, fraction });
-    };
-    if evenly {
-        shares_evenly(jobs_a.len(), jobs_b.len(), a == b).into_iter().for_each(share);
-    } else if a == b {
-        shares_within(jobs_a.len()).for_each(share);
-    } else {
-        shares_between(jobs_a.len(), jobs_b.len()).for_each(share);
+/// A class pair: a place in a division whose pairs come by first job, since both its jobs ascend; or all pairs alike.
+struct ClassPair<'a> {
+    jobs: [&'a [u32]; 2],
+    /// None where all pairs are alike.
+    division: Option<Division>,
+    /// Position among the class pairs.
+    position: u32,
+    /// Of the pair that the division is at; where all are alike, of all.
+    fraction: f64,
+    /// Of the pair that the division is at.
+    second: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'a> Pairs<'a> {
+    fn of(reduced: &'a Reduced, class_pairs: &[usize], evenly: bool) -> Self {
+        let classes = &reduced.classes;
+        let mut of_class = vec![Vec::new(); classes.len()];
+        let (mut shared, mut first) = (Vec::with_capacity(class_pairs.len()), Vec::new());
+        for (place, position) in (0_u32..).zip(class_pairs) {
+            let (a, b) = reduced.pairs[*position];
+            of_class[a].push(place);
+            if a != b {
+                of_class[b].push(place);
+            }
+            let jobs = [classes.members(a), classes.members(b)];
+            let [n_a, n_b] = jobs.map(<[u32]>::len);
+            let n_pairs = if a == b { n_a * (n_a - 1) / 2 } else { n_a * n_b };
+            let division = if a == b { Division::within(n_a) } else { Division::between(n_a, n_b) };
+            let position = u32::try_from(*position).expect("fewer than 2^32 pairs of classes");
+            let (division, fraction) = ((!evenly).then_some(division), 1.0 / n_pairs as f64);
+            let mut pair = ClassPair { jobs, division, position, fraction, second: NONE };
+            first.push(pair.advance());
+            shared.push(pair);
+        }
+        Self { classes, shared, first, of_class }
+    }
+
+    /// At least as many as there are pairs.
+    fn n_pairs_max(&self) -> usize {
+        let of = |pair: &ClassPair<'_>| match (&pair.division, pair.jobs.map(<[u32]>::len)) {
+            (Some(_), [a, b]) => a + b,
+            (None, [a, b]) => a * b,
+        };
+        self.shared.iter().map(of).sum()
+    }
+
+    /// The pairs whose first job is this one, by their second; to be asked of every job, in order.
+    fn of_first(&mut self, job: u32, with: &mut Vec<Shared>) {
+        with.clear();
+        for place in &self.of_class[self.classes.class_of(job as usize)] {
+            let place = *place as usize;
+            if self.shared[place].division.is_none() {
+                self.shared[place].all_of_first(job, with);
+            }
+            while self.first[place] == job {
+                let pair = &mut self.shared[place];
+                with.push(pair.with(pair.second));
+                self.first[place] = pair.advance();
+            }
+        }
+        if with.len() > 1 {
+            with.sort_unstable_by_key(|pair| pair.second);
+        }
+    }
+}
+
+impl ClassPair<'_> {
+    /// Goes on to the next pair of the division: its first job.
+    fn advance(&mut self) -> u32 {
+        let [of_a, of_b] = self.jobs;
+        let Some((a, b, fraction)) = self.division.as_mut().and_then(Iterator::next) else { return NONE };
+        let (one, other) = (of_a[a], of_b[b]);
+        (self.second, self.fraction) = (one.max(other), fraction);
+        one.min(other)
+    }
+
+    fn with(&self, second: u32) -> Shared {
+        Shared { second, classes: self.position, fraction: self.fraction }
+    }
+
+    /// Every pair of two jobs of the classes with this one as the first.
+    fn all_of_first(&self, job: u32, with: &mut Vec<Shared>) {
+        let [of_a, of_b] = self.jobs;
+        let others = if of_a.binary_search(&job).is_ok() { of_b } else { of_a };
+        let later = &others[others.partition_point(|other| *other <= job)..];
+        with.extend(later.iter().map(|second| self.with(*second)));
     }
 }

@@ -29,3 +29,5 @@ pub use session::{ClassDecision, Session, SessionError};
 mod tests;
 #[cfg(test)]
 mod packed_tests;
+#[cfg(test)]
+mod expand_tests;

@@ -360,10 +360,8 @@ impl ProgramPolicy {
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (master.reduced(), master.bound());
         let interior = self.options.refine == Refine::Interior;
-        let rows = expand(reduced, bound.columns(), &solved.class_time, interior);
-        let policy = || self.options.name.clone();
-        let allocation = Allocation::check_flat(problem, rows)
-            .map_err(|source| PolicyError::Allocation { policy: policy(), source })?;
+        let allocation = expand(problem, reduced, bound.columns(), &solved.class_time, interior)
+            .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let objective = self.judged(value, solved.bound, allocation.violation_max());

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::allocation::{Allocation, AllocationError, Rows, VIOLATION_MAX};
+use crate::allocation::{AllocationBuilder, AllocationError, VIOLATION_MAX};
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, PolicyError, RoundRules, SolveReport};
 use crate::policy::heuristic::Behaviour;
@@ -239,13 +239,14 @@ impl Session {
     pub fn written_out(&self) -> Result<Option<Decision>, PolicyError> {
         let Some(decided) = &self.decision else { return Ok(None) };
         let (n, k) = (self.problem.n_jobs(), self.problem.n_types());
-        let mut rows = Rows { combinations: Vec::with_capacity(n), shares: Vec::with_capacity(n * k) };
+        let mut builder = AllocationBuilder::new(&self.problem);
+        builder.reserve(n, false);
         for job in 0..n {
-            let class = self.groups.class_of(job);
-            rows.combinations.push(Combination::single(JobIndex::from_index(job)));
-            rows.shares.extend_from_slice(&decided.shares[class * k..(class + 1) * k]);
+            let shares = &decided.shares[self.groups.class_of(job) * k..][..k];
+            let pushed = builder.push(Combination::single(JobIndex::from_index(job)), shares.iter().copied());
+            pushed.map_err(|source| self.broken(source))?;
         }
-        let allocation = Allocation::check_flat(&self.problem, rows).map_err(|source| self.broken(source))?;
+        let allocation = builder.finish().map_err(|source| self.broken(source))?;
         let of_jobs = |levels: &Vec<f64>| (0..n).map(|job| levels[self.groups.class_of(job)]).collect();
         Ok(Some(Decision {
             objective: decided.objective.clone(),

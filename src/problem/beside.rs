@@ -1,0 +1,64 @@
+//! What two jobs of a problem get beside each other.
+
+use crate::index::{Id, JobIndex, RowId, WorkerTypeId};
+use crate::problem::{Colocation, Problem};
+use crate::workload::Combination;
+
+/// What decides beside whom a job runs and how fast, where pairs are not given one by one. Whoever asks of many pairs
+/// keeps it at hand: the second job of a pair may be anywhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharer {
+    scale_factor: u32,
+    /// Its row of the matrix; [`NO_ROW`] if it has none.
+    row: u32,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl Sharer {
+    /// Workers that the job needs.
+    pub fn scale_factor(self) -> u32 {
+        self.scale_factor
+    }
+}
+
+impl Problem {
+    /// Steps/s of the first and second member of a pair on one worker type; `None` where they may not share it:
+    /// other scale factors, nothing measured, or a member that stands still.
+    pub fn colocated(&self, pair: Combination<JobIndex>, worker_type: WorkerTypeId) -> Option<[f64; 2]> {
+        let (first, second) = (pair.first(), pair.second()?);
+        self.colocated_as(pair, [self.sharer(first), self.sharer(second)], worker_type)
+    }
+
+    /// The same of a pair whose members are at hand.
+    pub fn colocated_as(
+        &self,
+        pair: Combination<JobIndex>,
+        [first, second]: [Sharer; 2],
+        worker_type: WorkerTypeId,
+    ) -> Option<[f64; 2]> {
+        if first.scale_factor != second.scale_factor {
+            return None;
+        }
+        let both = match &self.colocation {
+            Colocation::None => return None,
+            Colocation::Rows { throughputs, columns } => {
+                let column = columns[worker_type]?;
+                if first.row == NO_ROW || second.row == NO_ROW {
+                    return None;
+                }
+                let [a, b] = [first.row, second.row].map(|row| RowId::from_index(row as usize));
+                [throughputs.colocated(a, b, column), throughputs.colocated(b, a, column)]
+            }
+            Colocation::Pairs(pairs) => pairs.get(&pair)?[worker_type.index()],
+        };
+        (both[0] > 0.0 && both[1] > 0.0).then_some(both)
+    }
+
+    /// A job as a sharer of workers.
+    pub fn sharer(&self, job: JobIndex) -> Sharer {
+        let active = &self.jobs[job];
+        let row = active.row.map_or(NO_ROW, |row| u32::try_from(row.index()).unwrap_or(NO_ROW));
+        Sharer { scale_factor: active.scale_factor, row }
+    }
+}
