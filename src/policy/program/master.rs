@@ -4,6 +4,7 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::pricing::Pricing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::start::start;
 use crate::program::{
     Auxiliary, AuxiliaryRole, BoundObjective, Formulation, Layout, Objective, RowRole, Sense,
 };
@@ -119,11 +120,15 @@ impl<'a> Master<'a> {
         }
         // (Pairs couple what would be blocks without them.)
         let blocks = self.reduced.pairs.is_empty();
-        let answer = if self.pricing.is_none() && blocks && !wants_vertex(formulation) {
-            solving.solve(&formulation.program)
-        } else {
-            solving.solve_by_chain(&formulation.program)
-        }?;
+        let answer =
+            if blocks || self.pricing.is_some() { None } else { solving.solve_from(formulation, start)? };
+        let answer = match answer {
+            Some(answer) => answer,
+            None if self.pricing.is_none() && blocks && !wants_vertex(formulation) => {
+                solving.solve(&formulation.program)?
+            }
+            None => solving.solve_by_chain(&formulation.program)?,
+        };
         solving.keep(formulation, &answer);
         Ok(answer)
     }

@@ -20,6 +20,7 @@ mod session;
 mod sharing;
 mod solve;
 mod solving;
+mod start;
 mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};

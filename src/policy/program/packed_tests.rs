@@ -11,7 +11,8 @@ use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::{Decision, Policy};
 use crate::problem::{Colocation, Problem, ProblemBuilder, matrix_columns};
 use crate::program::expression::Vocabulary;
-use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
+use crate::program::{ConstraintText, Objective, ObjectiveText, Program, Sense};
+use crate::solver::{Limits, registry};
 use crate::throughput::Throughputs;
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 use crate::workload::Combination;
@@ -181,6 +182,29 @@ proptest! {
                     prop_assert!((one - other).abs() <= 1e-6 * one.abs(), "{one} {other}");
                 }
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Levels are raised from a known start, and end where the chain ends from nothing.
+    #[test]
+    fn a_known_start_leads_to_the_optimum(jobs in drawn(14), workers in 2_u32..5) {
+        let problem = problem(&jobs, workers);
+        for objective in [objectives()[0], objectives()[2], objectives()[3]] {
+            let started = decide(&mut policy(objective, false), &problem);
+            let mut chain = policy(objective, false);
+            let linear = registry::default_chain(&Program::new(Sense::Maximize));
+            chain.solve_by(linear, registry::conic_chain(), Limits::default());
+            let chain = decide(&mut chain, &problem);
+            let report = started.solve.unwrap();
+            prop_assert!(report.fallbacks.is_empty(), "{:?}", report.fallbacks);
+            let paired = started.allocation.combinations().iter().any(Combination::is_pair);
+            prop_assert!(!paired || report.backend == "simplex", "{}", report.backend);
+            let (one, other) = (started.objective.unwrap(), chain.objective.unwrap());
+            prop_assert!((one.value - other.value).abs() <= 1e-7 * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
         }
     }
 }

@@ -123,9 +123,10 @@ impl ProgramPolicy {
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let interior = options.refine == Refine::Interior;
-        let large = (options.backend.is_none() && !interior).then(|| registry::backend("structured"));
+        let own =
+            |name| (options.backend.is_none() && !interior).then(|| registry::backend(name)).transpose();
         let (linear, conic) = chains(&options)?;
-        let solving = Solving::new(linear, conic).with_large(large.transpose()?);
+        let solving = Solving::new(linear, conic).with_large(own("structured")?).with_quick(own("simplex")?);
         let pricing = PricingLimits::default();
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solving, isolated_time })

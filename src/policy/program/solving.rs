@@ -50,11 +50,16 @@ const COLUMNS_LARGE: usize = 2_000;
 /// Steps from a basis after which it is no use.
 const STEPS_MAX: u32 = 3_000;
 
+/// Rows up to which a program that a start is known of is first solved from there. Each step looks at all of them.
+const ROWS_FEW: usize = 512;
+
 /// The chains of one policy and the bookkeeping of one decision.
 #[derive(Debug)]
 pub(super) struct Solving {
     /// What large linear programs are tried by before their chain.
     large: Option<Box<dyn Backend>>,
+    /// What small linear programs are solved by from a start that is known, before their chain.
+    quick: Option<Box<dyn Backend>>,
     linear: Vec<Box<dyn Backend>>,
     conic: Vec<Box<dyn Backend>>,
     limits: Limits,
@@ -77,6 +82,7 @@ impl Solving {
     pub(super) fn new(linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>) -> Self {
         Self {
             large: None,
+            quick: None,
             linear,
             conic,
             limits: Limits::default(),
@@ -93,6 +99,11 @@ impl Solving {
     /// Tries large linear programs by this backend before their chain; it may decline.
     pub(super) fn with_large(self, large: Option<Box<dyn Backend>>) -> Self {
         Self { large, ..self }
+    }
+
+    /// Solves small linear programs by this backend where it is known where to start.
+    pub(super) fn with_quick(self, quick: Option<Box<dyn Backend>>) -> Self {
+        Self { quick, ..self }
     }
 
     /// Starts a decision's bookkeeping anew. Bases are forgotten, so that a decision depends on its problem alone:
@@ -133,6 +144,43 @@ impl Solving {
         Ok(answer)
     }
 
+    /// Solves a small linear program from where its like ended before or, if it is the first of its shape, from `start`;
+    /// nothing if there is no start, or it does not lead to a certified optimum.
+    pub(super) fn solve_from(
+        &mut self,
+        formulation: &Formulation,
+        start: impl FnOnce(&Formulation) -> Option<Basis>,
+    ) -> Result<Option<Answer>, SolvingError> {
+        let program = &formulation.program;
+        if self.quick.is_none() || !program.is_linear() || program.n_rows() > ROWS_FEW {
+            return Ok(None);
+        }
+        let Some(basis) =
+            self.basis.take().filter(|basis| fits(basis, program)).or_else(|| start(formulation))
+        else {
+            return Ok(None);
+        };
+        let Some(quick) = self.quick.take() else { return Ok(None) };
+        let limits = Limits { iterations: Some(STEPS_MAX), ..self.limits };
+        let limits = std::mem::replace(&mut self.limits, limits);
+        self.basis = Some(basis);
+        let mut chain = [quick];
+        let outcome = self.solve_by(program, Some(&mut chain));
+        let [quick] = chain;
+        (self.quick, self.limits) = (Some(quick), limits);
+        if let (Err(_), Some(recorded)) = (&outcome, &mut self.recorded) {
+            recorded.pop();
+        }
+        match outcome {
+            Ok(answer) => Ok(Some(answer)),
+            Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
+                self.report.fallbacks.push(attempts);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Keeps the basis of an answer that came by another way, if bases are kept and it has one.
     pub(super) fn keep(&mut self, formulation: &Formulation, answer: &Answer) {
         if let Some((bases, _)) = &mut self.going_on {
@@ -167,7 +215,8 @@ impl Solving {
         conic: Vec<Box<dyn Backend>>,
         limits: Limits,
     ) {
-        (self.large, self.linear, self.conic, self.limits) = (None, linear, conic, limits);
+        (self.large, self.quick) = (None, None);
+        (self.linear, self.conic, self.limits) = (linear, conic, limits);
     }
 
     /// Keeps every program solved from now on.
@@ -315,9 +364,6 @@ impl Solving {
         if program.n_columns() == 0 {
             return Err(SolvingError::Empty);
         }
-        let fits = |basis: &Basis| {
-            basis.columns.len() == program.n_columns() && basis.rows.len() == program.n_rows()
-        };
         if let Some(recorded) = &mut self.recorded {
             recorded.push(program.clone());
         }
@@ -328,7 +374,8 @@ impl Solving {
             size.terms = program.term_values.len();
         }
         let grown = std::mem::take(&mut self.grown);
-        let (basis, pair) = (self.basis.take().filter(fits), std::mem::take(&mut self.pair));
+        let (basis, pair) =
+            (self.basis.take().filter(|basis| fits(basis, program)), std::mem::take(&mut self.pair));
         let warm = WarmStart { basis, feasible: grown, columns: None, pair };
         let own = if program.is_linear() { &mut self.linear } else { &mut self.conic };
         let chain = chain.unwrap_or(own);
@@ -345,4 +392,9 @@ impl Solving {
         self.basis.clone_from(&certified.solution.basis);
         Ok(Answer { solution: certified.solution, bound: certified.certificate.bound })
     }
+}
+
+/// Is a basis one of a program of this shape?
+fn fits(basis: &Basis, program: &Program) -> bool {
+    basis.columns.len() == program.n_columns() && basis.rows.len() == program.n_rows()
 }

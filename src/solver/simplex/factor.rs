@@ -44,15 +44,6 @@ fn as_u32(position: usize) -> u32 {
     u32::try_from(position).expect("fewer than 2^32 rows and columns")
 }
 
-/// A pivot since the factors were made.
-#[derive(Debug)]
-struct Pivot {
-    position: usize,
-    value: f64,
-    /// What the entering column had in other positions.
-    others: Vec<(u32, f64)>,
-}
-
 /// The factors of a basis; positions are the order of elimination.
 #[derive(Debug)]
 pub(super) struct Factor {
@@ -63,7 +54,9 @@ pub(super) struct Factor {
     diagonal: Vec<f64>,
     /// Of each position.
     row: Vec<u32>,
-    pivots: Vec<Pivot>,
+    /// Of pivots since the factors were made: the position, what the entering column had there, and in others.
+    pivots: Vec<(u32, f64)>,
+    others: Columns,
     /// Zero between uses: [rows].
     work: Vec<f64>,
 }
@@ -132,6 +125,7 @@ impl Factor {
             diagonal: Vec::with_capacity(n_rows),
             row: Vec::with_capacity(n_rows),
             pivots: Vec::new(),
+            others: Columns::empty(),
             work: vec![0.0; n_rows],
         };
         let mut position = vec![NONE; n_rows];
@@ -246,9 +240,13 @@ impl Factor {
 
     /// Replaces the variable of a position by one whose column, in terms of the basis, is `column`.
     pub(super) fn replace(&mut self, position: usize, column: &[f64]) {
-        let others = column.iter().enumerate().filter(|(at, value)| *at != position && **value != 0.0);
-        let others = others.map(|(at, value)| (as_u32(at), *value)).collect();
-        self.pivots.push(Pivot { position, value: column[position], others });
+        for (at, value) in column.iter().enumerate() {
+            if at != position && *value != 0.0 {
+                self.others.push(at, *value);
+            }
+        }
+        self.others.end();
+        self.pivots.push((as_u32(position), column[position]));
     }
 
     /// Solves B x = a: `column` is a by row, which is zero afterwards, and x by position goes to `x`.
@@ -271,12 +269,13 @@ impl Factor {
                 }
             }
         }
-        for pivot in &self.pivots {
-            if x[pivot.position] != 0.0 {
-                let value = x[pivot.position] / pivot.value;
-                x[pivot.position] = value;
-                for (at, factor) in &pivot.others {
-                    x[*at as usize] -= factor * value;
+        for (pivot, (position, value)) in self.pivots.iter().enumerate() {
+            let position = *position as usize;
+            if x[position] != 0.0 {
+                let value = x[position] / value;
+                x[position] = value;
+                for (at, factor) in self.others.column(pivot) {
+                    x[at] -= factor * value;
                 }
             }
         }
@@ -284,11 +283,13 @@ impl Factor {
 
     /// Solves Bᵀ y = c: `costs` is c by position, changed on the way, and y by row goes to `y`.
     pub(super) fn backward(&self, costs: &mut [f64], y: &mut [f64]) {
-        for pivot in self.pivots.iter().rev() {
-            let others: f64 = pivot.others.iter().map(|(at, factor)| factor * costs[*at as usize]).sum();
-            costs[pivot.position] = (costs[pivot.position] - others) / pivot.value;
+        for (pivot, (position, value)) in self.pivots.iter().enumerate().rev() {
+            let others: f64 = self.others.column(pivot).map(|(at, factor)| factor * costs[at]).sum();
+            let cost = &mut costs[*position as usize];
+            *cost = (*cost - others) / value;
         }
-        for at in 0..self.row.len() {
+        let first = costs.iter().position(|cost| *cost != 0.0).unwrap_or(costs.len());
+        for at in first..self.row.len() {
             let earlier: f64 = self.upper.column(at).map(|(before, factor)| factor * costs[before]).sum();
             costs[at] = (costs[at] - earlier) / self.diagonal[at];
         }

@@ -10,6 +10,8 @@ use crate::solver::simplex::factor::{Columns, Factor};
 #[derive(Debug)]
 pub(super) struct Tableau {
     pub(super) columns: Columns,
+    /// The same terms row by row: the columns of rows.
+    pub(super) by_row: Columns,
     /// To be minimized: [columns].
     pub(super) cost: Vec<f64>,
     /// Of variables.
@@ -50,10 +52,17 @@ impl Tableau {
                 *place += 1;
             }
         }
+        let as_u32 = |column: &usize| u32::try_from(*column).unwrap_or(u32::MAX);
+        let by_row = Columns {
+            starts: program.row_starts.clone(),
+            rows: program.term_columns.iter().map(as_u32).collect(),
+            values: program.term_values.clone(),
+        };
         let sign = sign(program);
         let ranges = || program.columns.iter().chain(&program.rows);
         Self {
             columns: Columns { starts, rows, values },
+            by_row,
             cost: program.cost.iter().map(|cost| sign * cost).collect(),
             lower: ranges().map(|range| range.lower).collect(),
             upper: ranges().map(|range| range.upper).collect(),

@@ -1,8 +1,10 @@
 //! The primal simplex method, from any basis: first what is out of its bounds is brought back, then the cost is lowered.
 //!
 //! In the first phase the cost is how far basic variables are out of their bounds together (Wolfe 1965). The variable
-//! that enters has the largest reduced cost; which leaves is told in two passes, that a larger pivot may be chosen among
-//! variables that meet their bounds within the tolerance (Harris 1973). Where steps stay without length the first
+//! that enters has the largest reduced cost for how far all others move with it, of which weights keep a rough account
+//! from pivot to pivot (Forrest and Goldfarb 1992); in the second phase reduced costs are kept, too. Which leaves is told
+//! in two passes, that a larger pivot may be chosen among variables that meet their bounds within the tolerance
+//! (Harris 1973). Where steps stay without length the first
 //! variable that helps enters and the first that blocks leaves (Bland 1977).
 
 use crate::solver::backend::{BasisStatus, Limits, Termination};
@@ -10,9 +12,11 @@ use crate::solver::simplex::tableau::{State, Tableau};
 use crate::solver::timing::Stopwatch;
 
 /// Pivots after which factors are made anew.
-const PIVOTS_MAX: usize = 64;
+const PIVOTS_MAX: usize = 32;
 /// The least pivot, in scaled units.
 const PIVOT_MIN: f64 = 1e-9;
+/// A pivot by its row and by its column differ by this part of it at most.
+const AGREE: f64 = 1e-6;
 /// Steps without length after which the first variables are taken.
 const STALLED_MAX: u32 = 100;
 /// Steps, by rows and columns.
@@ -29,11 +33,11 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
     let (mut steps, mut fresh) = (0, true);
     loop {
         let feasible = walk.price(state);
-        let Some((entering, reduced)) = walk.entering(state, feasible) else {
+        let Some((entering, reduced)) = walk.entering() else {
             if !fresh {
                 // What is left was told by old factors.
                 tableau.refactor(state);
-                fresh = true;
+                (fresh, walk.priced) = (true, false);
                 continue;
             }
             return (if feasible { Termination::Optimal } else { Termination::Infeasible }, steps);
@@ -53,15 +57,24 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
             Step::Unbounded | Step::Unsafe if fresh => return (Termination::Failed, steps),
             Step::Unbounded | Step::Unsafe => {
                 tableau.refactor(state);
-                fresh = true;
+                (fresh, walk.priced) = (true, false);
                 continue;
             }
         }
         if state.factor.n_pivots() >= PIVOTS_MAX {
             tableau.refactor(state);
-            fresh = true;
+            (fresh, walk.priced) = (true, false);
         }
     }
+}
+
+/// Where a variable may go from where it stands: nowhere, if it is in the basis or has one value only.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Stays,
+    Up,
+    Down,
+    Both,
 }
 
 enum Step {
@@ -93,6 +106,16 @@ struct Walk<'a> {
     column: Vec<f64>,
     /// By position.
     direction: Vec<f64>,
+    /// Of variables.
+    ways: Vec<Way>,
+    /// Of variables out of the basis.
+    reduced: Vec<f64>,
+    /// How far all others move with a variable, squared, at least: of variables.
+    weights: Vec<f64>,
+    /// The row of the last pivot: of variables.
+    row: Vec<f64>,
+    /// Are reduced costs those of the second phase, at this basis?
+    priced: bool,
     stalled: u32,
 }
 
@@ -106,11 +129,16 @@ impl<'a> Walk<'a> {
             prices: by_row(),
             column: by_row(),
             direction: by_row(),
+            reduced: vec![0.0; tableau.n_variables()],
+            weights: vec![1.0; tableau.n_variables()],
+            row: vec![0.0; tableau.n_variables()],
+            priced: false,
+            ways: vec![Way::Stays; tableau.n_variables()],
             stalled: 0,
         }
     }
 
-    /// Prices of the rows, by the cost or, if something is out of its bounds, by how far; true if nothing is.
+    /// Reduced costs, by the cost or, if something is out of its bounds, by how far; true if nothing is.
     fn price(&mut self, state: &State) -> bool {
         let Tableau { lower, upper, .. } = self.tableau;
         let mut feasible = true;
@@ -126,17 +154,27 @@ impl<'a> Walk<'a> {
             };
             feasible &= *cost == 0.0;
         }
+        if feasible && self.priced {
+            return true;
+        }
         if feasible {
             for (cost, variable) in self.costs.iter_mut().zip(&state.basic) {
                 *cost = self.tableau.cost.get(*variable as usize).copied().unwrap_or(0.0);
             }
         }
         state.factor.backward(&mut self.costs, &mut self.prices);
+        for variable in 0..self.reduced.len() {
+            self.ways[variable] = self.way(state, variable);
+            if self.ways[variable] != Way::Stays {
+                self.reduced[variable] = self.reduced_cost(variable, feasible);
+            }
+        }
+        self.priced = feasible;
         feasible
     }
 
     /// The reduced cost of a variable.
-    fn reduced(&self, variable: usize, feasible: bool) -> f64 {
+    fn reduced_cost(&self, variable: usize, feasible: bool) -> f64 {
         if let Some(row) = variable.checked_sub(self.tableau.n_columns()) {
             return self.prices[row];
         }
@@ -146,27 +184,69 @@ impl<'a> Walk<'a> {
     }
 
     /// The variable to enter, with its reduced cost.
-    fn entering(&self, state: &State, feasible: bool) -> Option<(usize, f64)> {
-        let mut best: Option<(usize, f64)> = None;
-        for (variable, status) in state.status.iter().enumerate() {
-            let width = self.tableau.upper[variable] - self.tableau.lower[variable];
-            if *status == BasisStatus::Basic || width <= 0.0 {
-                continue;
-            }
-            let reduced = self.reduced(variable, feasible);
-            let gain = match status {
-                BasisStatus::Lower => -reduced,
-                BasisStatus::Upper => reduced,
-                BasisStatus::Free | BasisStatus::Basic => reduced.abs(),
+    fn entering(&self) -> Option<(usize, f64)> {
+        let mut best: Option<usize> = None;
+        let mut most = 0.0;
+        let known = self.reduced.iter().zip(&self.weights).zip(&self.ways);
+        for (variable, ((reduced, weight), way)) in known.enumerate() {
+            let gain = match way {
+                Way::Stays => continue,
+                Way::Up => -reduced,
+                Way::Down => *reduced,
+                Way::Both => reduced.abs(),
             };
-            if gain > self.tolerance && best.is_none_or(|(_, found)| gain > found.abs()) {
-                best = Some((variable, reduced));
+            if gain > self.tolerance && gain * gain > most * weight {
+                (best, most) = (Some(variable), gain * gain / weight);
                 if self.stalled > STALLED_MAX {
                     break;
                 }
             }
         }
-        best
+        best.map(|variable| (variable, self.reduced[variable]))
+    }
+
+    /// Where a variable may go.
+    fn way(&self, state: &State, variable: usize) -> Way {
+        if self.tableau.upper[variable] - self.tableau.lower[variable] <= 0.0 {
+            return Way::Stays;
+        }
+        match state.status[variable] {
+            BasisStatus::Basic => Way::Stays,
+            BasisStatus::Lower => Way::Up,
+            BasisStatus::Upper => Way::Down,
+            BasisStatus::Free => Way::Both,
+        }
+    }
+
+    /// Takes reduced costs and weights over a pivot that is about to be made.
+    fn update(&mut self, state: &State, entering: usize, position: usize) {
+        let n = self.tableau.n_columns();
+        let leaving = state.basic[position] as usize;
+        self.costs.fill(0.0);
+        self.costs[position] = 1.0;
+        state.factor.backward(&mut self.costs, &mut self.prices);
+        let (of_columns, of_rows) = self.row.split_at_mut(n);
+        of_columns.fill(0.0);
+        for (row, price) in self.prices.iter().enumerate() {
+            of_rows[row] = -price;
+            if *price != 0.0 {
+                for (column, value) in self.tableau.by_row.column(row) {
+                    of_columns[column] += price * value;
+                }
+            }
+        }
+        let pivot = self.row[entering];
+        // Told in two ways: where they differ, reduced costs are made anew.
+        self.priced = (pivot - self.direction[position]).abs() <= AGREE * pivot.abs();
+        let (cost, weight) = (self.reduced[entering] / pivot, self.weights[entering]);
+        let growth = weight / (pivot * pivot);
+        for ((reduced, weight), along) in self.reduced.iter_mut().zip(&mut self.weights).zip(&self.row) {
+            *reduced -= cost * along;
+            let grown = along * along * growth;
+            *weight = if grown > *weight { grown } else { *weight };
+        }
+        (self.reduced[entering], self.reduced[leaving]) = (0.0, -cost);
+        self.weights[leaving] = (weight / (pivot * pivot)).max(1.0);
     }
 
     /// Moves a variable up (`sign` 1) or down (−1) until something blocks it or it is at its other bound.
@@ -193,14 +273,20 @@ impl<'a> Walk<'a> {
             let there = if sign > 0.0 { BasisStatus::Upper } else { BasisStatus::Lower };
             state.status[entering] = there;
             state.value[entering] = if sign > 0.0 { upper[entering] } else { lower[entering] };
+            self.ways[entering] = self.way(state, entering);
             return Step::Taken;
         };
         let leaving = state.basic[block.position] as usize;
+        if self.priced {
+            self.update(state, entering, block.position);
+        }
         state.value[entering] += sign * length;
         state.status[entering] = BasisStatus::Basic;
         state.status[leaving] = block.bound;
         state.value[leaving] =
             if block.bound == BasisStatus::Upper { upper[leaving] } else { lower[leaving] };
+        self.ways[entering] = Way::Stays;
+        self.ways[leaving] = self.way(state, leaving);
         state.basic[block.position] = u32::try_from(entering).unwrap_or(u32::MAX);
         state.factor.replace(block.position, &self.direction);
         Step::Taken

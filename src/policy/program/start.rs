@@ -1,0 +1,178 @@
+//! Where simplex starts a program that raises a level which members reach together, some of them in pairs.
+//!
+//! Every member begins with one column that is its own, alone or beside its like, of a worker type that is cheap for it at
+//! prices under which all types are in demand; the level is as high as these columns allow. That is a vertex, near the
+//! best without pairs of different members, and from there each member takes a step or two. From nothing the level
+//! would not leave 0 before every member has a column.
+
+use crate::program::{AuxiliaryRole, Formulation, RowRole, Sense};
+use crate::solver::{Basis, BasisStatus};
+
+/// How often prices are asked for demand.
+const ROUNDS: u32 = 30;
+/// The part of what prices allow that members without time for it do not aim at.
+const AIM: f64 = 0.95;
+/// How fast prices follow demand at first, and how much slower each round.
+const PACE: [f64; 2] = [0.5, 0.2];
+
+/// A column in which one member alone has a part.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    column: usize,
+    worker_type: usize,
+    /// Workers that hold one unit of the level.
+    workers: f64,
+    /// The level at which its member's time is spent.
+    level_max: f64,
+}
+
+/// A member that asks for a part of the level.
+#[derive(Clone, Debug)]
+struct Asking {
+    /// Its level row and its time row.
+    rows: [usize; 2],
+    /// At least one.
+    own: Vec<Own>,
+}
+
+/// What a column has in the rows so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Terms {
+    /// Of its last member: its part of that member's time.
+    time: f64,
+    worker_type: usize,
+    workers: f64,
+    n_levels: u32,
+}
+
+/// Capacity by worker type, as the rows have it: the row, and its upper bound.
+type Capacity = Vec<(usize, f64)>;
+
+/// A basis to start from; nothing if the program is of another form.
+pub(super) fn start(formulation: &Formulation) -> Option<Basis> {
+    let level = level_column(formulation)?;
+    let (asking, capacity) = asking(formulation, level)?;
+    let (picked, tight) = pick(&asking, &capacity)?;
+    let program = &formulation.program;
+    let mut columns = vec![BasisStatus::Lower; program.n_columns()];
+    let mut rows = vec![BasisStatus::Basic; program.n_rows()];
+    columns[level] = BasisStatus::Basic;
+    for (member, column) in asking.iter().zip(picked) {
+        rows[member.rows[0]] = BasisStatus::Lower;
+        columns[column] = BasisStatus::Basic;
+    }
+    rows[tight] = BasisStatus::Upper;
+    Some(Basis { columns, rows })
+}
+
+/// The column that is maximized, if it is the only one, and all rows say is what members and worker types have.
+fn level_column(formulation: &Formulation) -> Option<usize> {
+    let known = |role: &RowRole| {
+        matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. } | RowRole::Level { .. })
+    };
+    let [auxiliary] = formulation.auxiliaries[..] else { return None };
+    let is_level =
+        matches!(auxiliary.role, AuxiliaryRole::Level | AuxiliaryRole::InverseLevel | AuxiliaryRole::Reached);
+    let (program, level) = (&formulation.program, formulation.columns.len());
+    let alone = program.cost.iter().enumerate().all(|(column, cost)| (*cost != 0.0) == (column == level));
+    let raised = program.sense == Sense::Maximize && program.cost.get(level).is_some_and(|cost| *cost > 0.0);
+    (is_level && alone && raised && formulation.rows.iter().all(known)).then_some(level)
+}
+
+/// Members that ask for a part of the level, and what there is for them; nothing if one has no column of its own.
+fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capacity)> {
+    let program = &formulation.program;
+    let mut terms = vec![Terms::default(); level];
+    let mut capacity = Vec::new();
+    let mut time_of = Vec::new();
+    for (row, role) in formulation.rows.iter().enumerate() {
+        let of_columns = program.row(row).filter(|(column, value)| *column < level && *value != 0.0);
+        match role {
+            RowRole::Time { .. } => time_of.push(row),
+            RowRole::Capacity { .. } => {
+                of_columns.for_each(|(column, workers)| {
+                    (terms[column].worker_type, terms[column].workers) = (capacity.len(), workers);
+                });
+                capacity.push((row, program.rows[row].upper));
+            }
+            _ => of_columns.for_each(|(column, _)| terms[column].n_levels += 1),
+        }
+    }
+    let mut asking = Vec::with_capacity(time_of.len());
+    for row in formulation.level_rows() {
+        let RowRole::Level { member } = formulation.rows[row] else { return None };
+        let asked = program.row(row).find(|(column, _)| *column == level).map_or(0.0, |(_, value)| -value);
+        if program.rows[row].lower != 0.0 || asked < 0.0 {
+            return None;
+        }
+        if asked == 0.0 {
+            continue;
+        }
+        let is_time = |row: &&usize| formulation.rows[**row] == RowRole::Time { member };
+        let time_row = *time_of.get(member).filter(is_time)?;
+        program.row(time_row).for_each(|(column, time)| terms[column].time = time);
+        let of = |(column, speed): (usize, f64)| {
+            let Terms { time, worker_type, workers, n_levels } = *terms.get(column)?;
+            let room = n_levels == 1 && speed > 0.0 && time > 0.0 && workers > 0.0;
+            let room = room && capacity[worker_type].1 > 0.0;
+            let level_max = program.rows[time_row].upper / time * speed / asked;
+            room.then_some(Own { column, worker_type, workers: workers * asked / speed, level_max })
+        };
+        let own: Vec<Own> = program.row(row).filter_map(of).collect();
+        if own.is_empty() {
+            return None;
+        }
+        asking.push(Asking { rows: [row, time_row], own });
+    }
+    (!asking.is_empty()).then_some((asking, capacity))
+}
+
+/// One column a member, and the row that keeps their common level from rising: of several rounds, the highest.
+fn pick(asking: &[Asking], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
+    let mut prices = vec![1.0_f64; capacity.len()];
+    let (mut bound, mut best) = (f64::INFINITY, (0.0, Vec::new(), None));
+    for round in 0..ROUNDS {
+        let cost = |own: &Own| own.workers * prices[own.worker_type];
+        let least = |columns: &[Own]| columns.iter().map(cost).fold(f64::INFINITY, f64::min);
+        let asked: f64 = asking.iter().map(|member| least(&member.own)).sum();
+        let worth: f64 = capacity.iter().zip(&prices).map(|((_, workers), price)| workers * price).sum();
+        bound = bound.min(worth / asked);
+        let aim = AIM * bound;
+        let mut used = vec![0.0; capacity.len()];
+        let (mut level, mut tight, mut picked) = (f64::INFINITY, None, Vec::with_capacity(asking.len()));
+        for member in asking {
+            // Who has no time for what is aimed at takes what gets nearest to it.
+            let rank = |own: &Own| if own.level_max < aim { (1, -own.level_max) } else { (0, cost(own)) };
+            let by_rank = |a: &&Own, b: &&Own| {
+                let (a, b) = (rank(a), rank(b));
+                a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+            };
+            let chosen = member.own.iter().min_by(by_rank)?;
+            used[chosen.worker_type] += chosen.workers;
+            if chosen.level_max < level {
+                (level, tight) = (chosen.level_max, Some(member.rows[1]));
+            }
+            picked.push(chosen.column);
+        }
+        for ((row, workers), used) in capacity.iter().zip(&used) {
+            if workers / used < level {
+                (level, tight) = (workers / used, Some(*row));
+            }
+        }
+        if level > best.0 {
+            best = (level, picked, tight);
+        }
+        let load: Vec<f64> = capacity
+            .iter()
+            .zip(&used)
+            .map(|((_, workers), used)| if *workers > 0.0 { used / workers } else { 0.0 })
+            .collect();
+        let mean = load.iter().sum::<f64>() / load.len() as f64;
+        let pace = PACE[0] / (1.0 + PACE[1] * f64::from(round));
+        for (price, load) in prices.iter_mut().zip(load) {
+            *price *= (pace * (load / mean - 1.0)).exp();
+        }
+    }
+    let (_, picked, tight) = best;
+    Some((picked, tight?))
+}
