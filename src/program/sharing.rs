@@ -1,13 +1,13 @@
 //! A level program without one: the numbers of members that share worker types, each with its time and its demand.
 //!
 //!   time:      Σ_j Y`[m,j]` ≤ n_m                               for every member
-//!   demand:    Σ_j T`[m,j]`·Y`[m,j]` / n_m ≥ d_m·t                for every member
+//!   demand:    Σ_j T`[m,j]`·Y`[m,j]` / n_m ≥ b_m + d_m·t          for every member
 //!   capacity:  Σ_m s_m·Y`[m,j]` ≤ w_j                           for every worker type
 //!
-//! Either the level t is raised, or it is held and the most is made of what members get. That is what
-//! [`with_demands`](super::BoundObjective::with_demands) writes down term by term; where a million members have terms
-//! of their own, to write them takes longer than to solve them. Or nobody demands anything, and logarithms of what
-//! members get are added up, which a program has a cone each for.
+//! Either the level t is raised, from nothing or from what members have (b), or it is held and the most is made of what
+//! members get. That is what [`with_demands`](super::BoundObjective::with_demands) writes down term by term; where a
+//! million members have terms of their own, to write them takes longer than to solve them. Or nobody demands anything, and
+//! logarithms of what members get are added up, which a program has a cone each for.
 
 use super::bound::BoundObjective;
 use super::expression::{Expr, Fold, Node, Subject};
@@ -29,6 +29,13 @@ pub struct Sharing<'a> {
 pub enum Wanted<'a> {
     /// The highest level.
     Level,
+    /// The highest level above what members have: leaf ≥ base + demand·t.
+    Above {
+        /// What a member's leaf is to be at a level of zero, ≥ 0: `[members]`.
+        base: &'a [f64],
+        /// Class times at which members have that: `[members × K]`.
+        given: &'a [f64],
+    },
     /// The largest Σ worth·leaf at a level that is held.
     Worth {
         /// That level.
@@ -49,6 +56,13 @@ pub struct Logarithms {
     pub weight: Vec<f64>,
     /// What is added to their sum.
     pub constant: f64,
+}
+
+impl Wanted<'_> {
+    /// The leaf that a member has at a level of zero.
+    pub fn base(self, member: usize) -> f64 {
+        if let Self::Above { base, .. } = self { base[member] } else { 0.0 }
+    }
 }
 
 impl BoundObjective<'_> {
@@ -132,13 +146,23 @@ impl Sharing<'_> {
         if self.runs(member, worker_type) { most } else { 0.0 }
     }
 
-    /// A level that a member alone could not better, with all of its time where it is fastest.
-    pub fn limit(&self, member: usize) -> f64 {
+    /// The leaf of a member that has all of its time where it is fastest.
+    pub fn fastest(&self, member: usize) -> f64 {
         let speeds = self.instance.alone(member).iter().enumerate();
         let faster =
             |most: f64, (j, speed): (usize, &f64)| if self.runs(member, j) { most.max(*speed) } else { most };
-        let fastest = speeds.fold(0.0, faster);
-        if self.demand[member] > 0.0 { fastest / self.demand[member] } else { f64::INFINITY }
+        speeds.fold(0.0, faster)
+    }
+
+    /// A level that a member alone could not better, with all of its time where it is fastest.
+    pub fn limit(&self, member: usize) -> f64 {
+        self.limit_above(member, 0.0)
+    }
+
+    /// The same of a level above a leaf that it has.
+    pub fn limit_above(&self, member: usize, base: f64) -> f64 {
+        let demand = self.demand[member];
+        if demand > 0.0 { (self.fastest(member) - base) / demand } else { f64::INFINITY }
     }
 }
 

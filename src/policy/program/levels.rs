@@ -3,13 +3,16 @@
 //!
 //! All three solve level programs (see [`demand`](crate::program::demand)) and read their dual values: a
 //! member whose demand has a positive dual cannot be raised by any allocation without lowering another of the
-//! same level, so no integer program and no tolerance-based search is needed to find who is saturated.
+//! same level, so no integer program and no tolerance-based search is needed to find who is saturated. Where members are
+//! alone on worker types, levels are raised one after another without a program (`shared`).
 
 mod face;
+mod shared;
 
 use std::iter::once;
 
 use self::face::Face;
+pub(super) use self::shared::{FilledShared, fill_shared};
 use crate::policy::program::master::Master;
 use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
@@ -123,13 +126,12 @@ pub(super) struct Fixing {
     pub(super) one_more: Vec<Vec<f64>>,
 }
 
-impl Filled {
-    /// The part of the first level that `leaves` keep, [members], having been `base` below it.
-    pub(super) fn first_level(&self, leaves: &[f64], base: &[f64]) -> f64 {
-        let raised = (0..base.len()).filter(|member| self.first_slope[*member] > 0.0);
-        let kept = raised.map(|member| (leaves[member] - base[member]) / self.first_slope[member]);
-        kept.fold(self.first.level, f64::min)
-    }
+/// The part of the first level, at most `level`, that `leaves` keep, having been `base` below it, by what they rose per
+/// unit of it: [members] each.
+pub(super) fn first_level(level: f64, slope: &[f64], leaves: &[f64], base: &[f64]) -> f64 {
+    let raised = (0..base.len()).filter(|member| slope[*member] > 0.0);
+    let kept = raised.map(|member| (leaves[member] - base[member]) / slope[member]);
+    kept.fold(level, f64::min)
 }
 
 impl Fixing {

@@ -81,7 +81,7 @@ pub(super) fn refine(
 }
 
 /// What took no program.
-fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
+pub(super) fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
     Solved {
         class_time,
         bound,

@@ -114,15 +114,23 @@ impl Task<'_, '_> {
                 (0..n).map(|member| coefficients[member].1 / weight(member) * fallen[member]).collect()
             }
         };
+        let inverse = levels.form() == LevelForm::AffineInInverse;
+        let level = |level: f64| if inverse { level.recip() } else { level };
+        let alone = !self.centred && base.iter().all(|base| *base == 0.0);
+        if let Some(filled) = alone.then(|| levels::fill_shared(solving, self.master, slopes)).flatten() {
+            let levels::FilledShared { class_time, leaves, bound, first_slope } = filled;
+            let reached = levels::first_level(bound, &first_slope, &leaves, &base);
+            let reached = self.hierarchy.map(|_| level(reached));
+            return Ok(Solved { reached, ..sharing::unwritten(class_time, level(bound)) });
+        }
         let mut filled = levels::fill(solving, self.master, slopes, &base)?;
         if self.centred {
             // What everyone has in the end, as much of it as all can have: only optima have all of it.
             filled.class_time = self.centre_at(solving, &filled.leaves)?;
             filled.leaves = levels::leaves(&self.master.bound(), &filled.class_time);
         }
-        let inverse = levels.form() == LevelForm::AffineInInverse;
-        let level = |level: f64| if inverse { level.recip() } else { level };
-        let reached = self.hierarchy.map(|_| level(filled.first_level(&filled.leaves, &base)));
+        let kept = levels::first_level(filled.first.level, &filled.first_slope, &filled.leaves, &base);
+        let reached = self.hierarchy.map(|_| level(kept));
         let Raised { bound, formulation, answer, .. } = filled.first;
         let bound = level(bound);
         // Of a level whose inverse is raised, prices are those of the inverse: d(1/u) = −du/u².

@@ -8,7 +8,7 @@ use crate::program::{Formulation, Program, Sharing, Wanted};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::certificate::{Certificate, Shares};
 use crate::solver::registry;
-use crate::solver::structured;
+use crate::solver::structured::{self, Climbed};
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
     Backend, Basis, BasisStatus, Limits, Pair, Solution, SolveError, Termination, WarmStart, solve_certified,
@@ -270,8 +270,37 @@ impl Solving {
         let shares = structured::share(sharing, wanted, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let shares = shares?;
+        let certificate = self.judged(sharing, wanted, &shares, n_columns)?;
+        Some((shares, certificate))
+    }
+
+    /// A level raised above what members have, without a program; the answer is certified. `near`: prices of the level
+    /// before. Nothing if prices do not settle, which is no fallback.
+    pub(super) fn climb(
+        &mut self,
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        near: Vec<Vec<f64>>,
+        n_columns: usize,
+    ) -> Option<(Climbed, Certificate)> {
         let clock = Stopwatch::start();
-        let certificate = Certificate::of_shares(sharing, wanted, &shares);
+        let climbed = structured::climb(sharing, wanted, near, &self.limits);
+        self.report.seconds.solve += clock.elapsed().as_secs_f64();
+        let climbed = climbed?;
+        let certificate = self.judged(sharing, wanted, &climbed.shares, n_columns)?;
+        Some((climbed, certificate))
+    }
+
+    /// The certificate of what was found without a program, which is counted like one; nothing if it proves too little.
+    fn judged(
+        &mut self,
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        shares: &Shares,
+        n_columns: usize,
+    ) -> Option<Certificate> {
+        let clock = Stopwatch::start();
+        let certificate = Certificate::of_shares(sharing, wanted, shares);
         self.report.seconds.certify += clock.elapsed().as_secs_f64();
         if !certificate.optimal || !self.is_close(wanted, &certificate) {
             return None;
@@ -281,12 +310,14 @@ impl Solving {
         let size = &mut self.report.size;
         (size.columns, size.rows, size.terms) = match wanted {
             Wanted::Logarithms(_) => (n_columns + n, n + k, 2 * n_columns),
-            Wanted::Level | Wanted::Worth { .. } => (n_columns + 1, 2 * n + k, 3 * n_columns + n),
+            Wanted::Level | Wanted::Above { .. } | Wanted::Worth { .. } => {
+                (n_columns + 1, 2 * n + k, 3 * n_columns + n)
+            }
         };
         self.report.solves += 1;
         self.report.iterations += u64::from(shares.asked);
         "structured".clone_into(&mut self.report.backend);
-        Some((shares, certificate))
+        Some(certificate)
     }
 
     /// Is a sum of logarithms as good as programs are solved? An error of a part of all weights is one of that part of

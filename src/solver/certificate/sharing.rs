@@ -3,7 +3,7 @@
 //! Any prices μ ≥ 0 of workers, τ ≥ 0 of members' time and λ ≥ 0 of their leaves bound what is wanted (Boyd &
 //! Vandenberghe, section 5.1), as [`dual_bound`](super::dual_bound) has it of any program:
 //!
-//!   wanted  ≤  Σ μ_j w_j + Σ τ_m n_m − t·Σ λ_m d_m + Σ max { c[m,j] y : 0 ≤ y ≤ most[m,j] }
+//!   wanted  ≤  Σ μ_j w_j + Σ τ_m n_m − Σ λ_m (b_m + t·d_m) + Σ max { c[m,j] y : 0 ≤ y ≤ most[m,j] }
 //!
 //! with c`[m,j]` = (λ_m + worth_m)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a variable, of
 //! coefficient 1 − Σ λ_m d_m. Logarithms that are added up are below their tangents: for any λ_m > 0,
@@ -84,8 +84,9 @@ impl Certificate {
             };
         }
         let level_max = match wanted {
-            Wanted::Level | Wanted::Worth { .. } => {
-                (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min)
+            Wanted::Level | Wanted::Above { .. } | Wanted::Worth { .. } => {
+                let limits = (0..n).map(|member| sharing.limit_above(member, wanted.base(member)));
+                limits.fold(f64::INFINITY, f64::min).max(0.0)
             }
             Wanted::Logarithms(_) => 0.0,
         };
@@ -99,7 +100,7 @@ impl Certificate {
             sums.add(shares.worker_price[worker_type] * workers);
         }
         let primal = match wanted {
-            Wanted::Level => {
+            Wanted::Level | Wanted::Above { .. } => {
                 // (the level is a variable between 0 and the highest)
                 let left = (1.0 - sums.priced).max(0.0) + ROUNDING * (1.0 + sums.priced);
                 sums.add(left * level_max);
@@ -137,7 +138,7 @@ impl Sums {
         let (jobs, size) = (instance.multiplicity[member], instance.scale_factor[member]);
         let (time_price, leaf_price) = (shares.time_price[member], shares.leaf_price[member]);
         let (worth, level) = match wanted {
-            Wanted::Level => (0.0, shares.level),
+            Wanted::Level | Wanted::Above { .. } => (0.0, shares.level),
             Wanted::Worth { level, worth, .. } => (worth[member], level),
             Wanted::Logarithms(_) => (0.0, 0.0),
         };
@@ -157,12 +158,13 @@ impl Sums {
             // (what is rounded off a reduced cost counts for it)
             self.add((reduced.max(0.0) + ROUNDING * (gain + time_price + rent)) * most);
         }
-        let asked = sharing.demand[member];
+        let (asked, base) = (sharing.demand[member], wanted.base(member));
         self.worth += worth * leaf;
         self.priced += leaf_price * asked;
         self.add(time_price * jobs);
+        self.add(-leaf_price * base);
         self.exceeds(time - jobs, jobs);
-        self.exceeds(asked * level - leaf, largest.max(asked * level_max));
+        self.exceeds(base + asked * level - leaf, largest.max(base + asked * level_max));
         if let Wanted::Logarithms(of) = wanted {
             self.logarithm(of.weight[member], (leaf, largest), leaf_price);
         }

@@ -5,7 +5,13 @@
 //! take all of it. There are few, and eight members try them side by side. The search for prices is the one of
 //! [`prices`](super::prices).
 
+mod climb;
+mod corner;
+
 use std::array;
+
+pub use climb::{Climbed, climb};
+use corner::{Best, Proof};
 
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
@@ -17,16 +23,14 @@ use crate::solver::structured::reply::Replies;
 use crate::solver::structured::vertex::Place;
 use crate::solver::timing::Stopwatch;
 
-/// A time may be over or below by this much of all of it.
-const FEASIBLE: f64 = 1e-13;
-/// Speeds that differ by less than this part of them are the same.
-const SAME: f64 = 1e-12;
 /// Prices of a sample of no more members than this are looked for anywhere.
 const SAMPLE_MAX: usize = 384;
 /// How much larger than a sample the next one is.
 const SAMPLE_GROWTH: usize = 8;
 /// The gap at the end, in tolerances.
 const GAP: f64 = 0.1;
+/// What may be left unproven of what a member costs, relative.
+const UNPROVEN_MAX: f64 = 1e-14;
 /// An objective below this part of what all members could have is judged absolutely.
 const UNIT: f64 = 1e-9;
 
@@ -37,6 +41,8 @@ struct Crowd<const K: usize> {
     speed: Vec<[Lane; K]>,
     /// Of a unit of the level: [chunks]
     demand: Vec<Lane>,
+    /// What is asked for at a level of zero: [chunks], or empty.
+    base: Vec<Lane>,
     /// Workers of all jobs: [chunks]
     workers: Vec<Lane>,
     /// Of a unit of leaf; [chunks], or empty if only the level counts.
@@ -46,16 +52,6 @@ struct Crowd<const K: usize> {
     n: usize,
     /// 1 / capacity
     per_worker: [f64; K],
-}
-
-/// The best vertices of eight members.
-#[derive(Clone, Copy, Debug)]
-struct Best<const K: usize> {
-    value: Lane,
-    /// Parts of time on each type.
-    part: [Lane; K],
-    /// What a unit of leaf costs there.
-    leaf: Lane,
 }
 
 /// Solves without writing the program; nothing if there are too many worker types, or prices do not settle.
@@ -73,105 +69,6 @@ pub fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Opti
         7 => Crowd::<7>::share(sharing, wanted, limits),
         8 => Crowd::<8>::share(sharing, wanted, limits),
         _ => None,
-    }
-}
-
-impl<const K: usize> Best<K> {
-    const NONE: Self = Self { value: Lane([f64::INFINITY; LANES]), part: [Lane::ZERO; K], leaf: Lane::ZERO };
-
-    /// One type for as long as the leaf takes.
-    #[inline]
-    fn for_leaf(&mut self, j: usize, speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
-        for i in 0..LANES {
-            let inverse = 1.0 / speed[j].0[i];
-            let x = asked.0[i] * inverse;
-            let value = cost[j].0[i] * x;
-            let fits = if speed[j].0[i] > 0.0 { x } else { f64::INFINITY };
-            let value = if fits <= 1.0 + FEASIBLE { value } else { f64::INFINITY };
-            let taken = value < self.value.0[i];
-            self.leaf.0[i] = if taken { cost[j].0[i] * inverse } else { self.leaf.0[i] };
-            self.value.0[i] = if taken { value } else { self.value.0[i] };
-            for (other, part) in self.part.iter_mut().enumerate() {
-                let own = if other == j { x } else { 0.0 };
-                part.0[i] = if taken { own } else { part.0[i] };
-            }
-        }
-    }
-
-    /// One type for all of the time.
-    #[inline]
-    fn always(&mut self, j: usize, speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
-        for i in 0..LANES {
-            let fits = if speed[j].0[i] > 0.0 { speed[j].0[i] } else { -1.0 };
-            let value = if fits >= asked.0[i] { cost[j].0[i] } else { f64::INFINITY };
-            let taken = value < self.value.0[i];
-            self.leaf.0[i] = if taken { 0.0 } else { self.leaf.0[i] };
-            self.value.0[i] = if taken { value } else { self.value.0[i] };
-            for (other, part) in self.part.iter_mut().enumerate() {
-                let own = if other == j { 1.0 } else { 0.0 };
-                part.0[i] = if taken { own } else { part.0[i] };
-            }
-        }
-    }
-
-    /// Two types that take all of the time.
-    #[inline]
-    fn between(&mut self, (j, l): (usize, usize), speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
-        for i in 0..LANES {
-            let (one, other) = (speed[j].0[i], speed[l].0[i]);
-            let (inverse, gap) = (1.0 / (one - other), (one - other).abs());
-            let x = (asked.0[i] - other) * inverse;
-            let y = (one - asked.0[i]) * inverse;
-            let value = cost[j].0[i] * x + cost[l].0[i] * y;
-            let least = if x < y { x } else { y };
-            let slowest = if one < other { one } else { other };
-            let least = if slowest > 0.0 { least } else { -1.0 };
-            let least = if gap > SAME * (one + other) { least } else { -1.0 };
-            let value = if least >= -FEASIBLE { value } else { f64::INFINITY };
-            let taken = value < self.value.0[i];
-            let leaf = (cost[j].0[i] - cost[l].0[i]) * inverse;
-            self.leaf.0[i] = if taken { leaf } else { self.leaf.0[i] };
-            self.value.0[i] = if taken { value } else { self.value.0[i] };
-            for (at, part) in self.part.iter_mut().enumerate() {
-                let own = if at == j {
-                    x
-                } else if at == l {
-                    y
-                } else {
-                    0.0
-                };
-                part.0[i] = if taken { own } else { part.0[i] };
-            }
-        }
-    }
-}
-
-/// The prices of leaf and time that prove the most of eight members, given a price of leaf.
-#[derive(Clone, Copy, Debug)]
-struct Proof {
-    value: Lane,
-    leaf: Lane,
-    time: Lane,
-}
-
-impl Proof {
-    /// Tries a price of leaf, with the least price of time that goes with it.
-    #[inline]
-    fn attempt<const K: usize>(&mut self, leaf: Lane, speed: &[Lane; K], cost: &[Lane; K], asked: Lane) {
-        for i in 0..LANES {
-            let mut time = 0.0;
-            for j in 0..K {
-                let gain = leaf.0[i] * speed[j].0[i] - cost[j].0[i];
-                let gain = if speed[j].0[i] > 0.0 { gain } else { 0.0 };
-                time = if gain > time { gain } else { time };
-            }
-            let value = leaf.0[i] * asked.0[i] - time;
-            let value = if leaf.0[i] >= 0.0 { value } else { f64::NEG_INFINITY };
-            let taken = value > self.value.0[i];
-            self.leaf.0[i] = if taken { leaf.0[i] } else { self.leaf.0[i] };
-            self.time.0[i] = if taken { time } else { self.time.0[i] };
-            self.value.0[i] = if taken { value } else { self.value.0[i] };
-        }
     }
 }
 
@@ -225,7 +122,7 @@ impl<const K: usize> Crowd<K> {
         if most > 0.0 { 1.0 / most } else { 1.0 }
     }
 
-    fn room_for(n: usize, per_worker: [f64; K], (worth, given): (bool, bool)) -> Self {
+    fn room_for(n: usize, per_worker: [f64; K], [worth, given, base]: [bool; 3]) -> Self {
         let chunks = n.div_ceil(LANES);
         // what fills a chunk asks for nothing and takes nothing
         let mut speed = vec![[Lane::ZERO; K]; chunks];
@@ -233,9 +130,9 @@ impl<const K: usize> Crowd<K> {
             last[0] = Lane::ONE;
         }
         let lanes = || vec![Lane::ZERO; chunks];
-        let worth = if worth { lanes() } else { Vec::new() };
+        let [worth, base] = [worth, base].map(|has| if has { lanes() } else { Vec::new() });
         let given = if given { vec![[Lane::ZERO; K]; chunks] } else { Vec::new() };
-        Self { speed, demand: lanes(), workers: lanes(), worth, given, n, per_worker }
+        Self { speed, demand: lanes(), base, workers: lanes(), worth, given, n, per_worker }
     }
 
     fn of(sharing: &Sharing<'_>, wanted: Wanted<'_>, (limit, unit): (f64, f64)) -> Self {
@@ -244,9 +141,11 @@ impl<const K: usize> Crowd<K> {
             array::from_fn(|j| if instance.capacity[j] > 0.0 { 1.0 / instance.capacity[j] } else { 0.0 });
         let (of_worth, given) = match wanted {
             Wanted::Worth { worth, given, .. } => (Some(worth), given),
+            Wanted::Above { given, .. } => (None, given),
             Wanted::Level | Wanted::Logarithms(_) => (None, &[][..]),
         };
-        let has = (of_worth.is_some(), !given.is_empty());
+        let above = matches!(wanted, Wanted::Above { .. });
+        let has = [of_worth.is_some(), !given.is_empty(), above];
         let mut crowd = Self::room_for(instance.n_members(), per_worker, has);
         for member in 0..crowd.n {
             let (chunk, i) = (member / LANES, member % LANES);
@@ -256,6 +155,10 @@ impl<const K: usize> Crowd<K> {
             }
             crowd.demand[chunk].0[i] = sharing.demand[member] * limit;
             crowd.workers[chunk].0[i] = size * instance.multiplicity[member];
+            if above {
+                // (what it has may be rounded to more than it can have)
+                crowd.base[chunk].0[i] = wanted.base(member).min(sharing.fastest(member));
+            }
             if let Some(worth) = of_worth {
                 crowd.worth[chunk].0[i] = worth[member] * unit;
             }
@@ -269,7 +172,7 @@ impl<const K: usize> Crowd<K> {
     /// Every so manieth member.
     fn sample(&self, step: usize) -> Self {
         let positions = (step / 2..self.n).step_by(step);
-        let has = (!self.worth.is_empty(), !self.given.is_empty());
+        let has = [!self.worth.is_empty(), !self.given.is_empty(), !self.base.is_empty()];
         let mut sample = Self::room_for(positions.len(), self.per_worker, has);
         for (to, from) in positions.enumerate() {
             let ((c, i), (d, o)) = ((to / LANES, to % LANES), (from / LANES, from % LANES));
@@ -278,8 +181,10 @@ impl<const K: usize> Crowd<K> {
             }
             sample.demand[c].0[i] = self.demand[d].0[o];
             sample.workers[c].0[i] = self.workers[d].0[o];
-            if !self.worth.is_empty() {
-                sample.worth[c].0[i] = self.worth[d].0[o];
+            for (to, from) in [(&mut sample.worth, &self.worth), (&mut sample.base, &self.base)] {
+                if let (Some(to), Some(from)) = (to.get_mut(c), from.get(d)) {
+                    to.0[i] = from.0[o];
+                }
             }
             if !self.given.is_empty() {
                 for j in 0..K {
@@ -302,7 +207,8 @@ impl<const K: usize> Crowd<K> {
 
     /// What members are given, as if they had replied so.
     fn replied(&self, groups: usize) -> Option<Replies> {
-        let mut all = Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], slope: 0.0 };
+        let mut all =
+            Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], least: 0.0, slope: 0.0 };
         for (chunk, part) in self.given.iter().enumerate() {
             self.count(chunk, part, &mut all);
         }
@@ -333,6 +239,13 @@ impl<const K: usize> Crowd<K> {
         }
     }
 
+    /// The leaf that is asked of a chunk's members.
+    #[inline]
+    fn asked(&self, chunk: usize, level: f64) -> Lane {
+        let above = self.demand[chunk] * level;
+        self.base.get(chunk).map_or(above, |base| above + *base)
+    }
+
     #[inline]
     fn rent(&self, place: &Place) -> [f64; K] {
         array::from_fn(|j| place.price[j] * self.per_worker[j])
@@ -341,7 +254,7 @@ impl<const K: usize> Crowd<K> {
     #[inline]
     fn best(&self, chunk: usize, rent: &[f64; K], level: f64) -> Best<K> {
         let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
-        let asked = self.demand[chunk] * level;
+        let asked = self.asked(chunk, level);
         let mut best = Best::NONE;
         for j in 0..K {
             best.for_leaf(j, speed, cost, asked);
@@ -362,24 +275,43 @@ impl<const K: usize> Crowd<K> {
     /// What members do at a place; nothing if one of them cannot reach the level.
     fn ask(&self, place: &Place, groups: usize) -> Option<Replies> {
         let (rent, level) = (self.rent(place), place.level[0]);
-        let mut all = Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], slope: 0.0 };
+        let mut all =
+            Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], least: 0.0, slope: 0.0 };
         for chunk in 0..self.demand.len() {
             let best = self.best(chunk, &rent, level);
             if best.value.largest() == f64::INFINITY {
                 return None;
             }
             self.count(chunk, &best.part, &mut all);
-            all.slope += (best.leaf * self.demand[chunk]).sum();
+            if self.worth.is_empty() {
+                let proof = self.proof_of(chunk, &best, &rent, level);
+                all.least += proof.value.sum();
+                all.slope += (proof.leaf * self.demand[chunk]).sum();
+            } else {
+                // (a level that is held is asked for as it is)
+                all.least += best.value.sum();
+            }
         }
         Some(all)
+    }
+
+    /// What the prices of leaf at a chunk's best vertices prove, or the prices that prove the most: at a vertex with more
+    /// than one price of leaf, or one that is the best but for rounding, the price it has may not be one that proves it.
+    #[inline]
+    fn proof_of(&self, chunk: usize, best: &Best<K>, rent: &[f64; K], level: f64) -> Proof {
+        let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
+        let mut proof = Proof::NONE;
+        proof.attempt(best.leaf.max(Lane::ZERO), speed, cost, self.asked(chunk, level));
+        let unproven = best.value - proof.value - best.value.abs() * UNPROVEN_MAX;
+        if unproven.largest() > 0.0 { self.proof(chunk, rent, level) } else { proof }
     }
 
     /// The prices that prove the most of a chunk.
     #[inline]
     fn proof(&self, chunk: usize, rent: &[f64; K], level: f64) -> Proof {
         let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
-        let asked = self.demand[chunk] * level;
-        let mut proof = Proof { value: Lane::all(f64::NEG_INFINITY), leaf: Lane::ZERO, time: Lane::ZERO };
+        let asked = self.asked(chunk, level);
+        let mut proof = Proof::NONE;
         proof.attempt(Lane::ZERO, speed, cost, asked);
         for j in 0..K {
             proof.attempt(cost[j] / speed[j], speed, cost, asked);
@@ -408,6 +340,7 @@ impl<const K: usize> Crowd<K> {
             leaf_price: vec![0.0; self.n],
             asked: found.asked,
         };
+        let limit_of = |member: usize| sharing.limit_above(member, wanted.base(member));
         for (place, weights) in &found.mixture {
             self.mix(place, weights, &mut shares.time);
         }
@@ -429,13 +362,10 @@ impl<const K: usize> Crowd<K> {
                     shares.time_price[member] = proof.time.0[i] / instance.multiplicity[member];
                 }
             }
-        } else if let Some(holder) =
-            (0..self.n).min_by(|a, b| sharing.limit(*a).total_cmp(&sharing.limit(*b)))
-        {
+        } else if let Some(holder) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
             // one member alone holds the level, whatever the others do
-            let fastest = sharing.limit(holder) * sharing.demand[holder];
             shares.leaf_price[holder] = 1.0;
-            shares.time_price[holder] = fastest / instance.multiplicity[holder];
+            shares.time_price[holder] = sharing.fastest(holder) / instance.multiplicity[holder];
         }
         let factor = if let Wanted::Worth { .. } = wanted {
             1.0 / unit

@@ -1,6 +1,6 @@
 //! What members share against the same program written out: its own certificate, and the other solvers.
 
-use super::crowd::share;
+use super::crowd::{climb, share};
 use super::draws::Draws;
 use crate::program::expression::Vocabulary;
 use crate::program::sharing::{Sharing, Wanted};
@@ -82,7 +82,8 @@ fn written(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> Program {
             );
         }
     }
-    let limit = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
+    let limit_of = |member| sharing.limit_above(member, wanted.base(member));
+    let limit = (0..n).map(limit_of).fold(f64::INFINITY, f64::min);
     let (range, cost) = if let Wanted::Worth { level, .. } = wanted {
         (Range::exactly(level), 0.0)
     } else {
@@ -94,7 +95,7 @@ fn written(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> Program {
         program.push_row(Range::at_most(jobs), (0..k).map(|j| (member * k + j, 1.0)));
         let leaf = instance.alone(member).iter().enumerate().map(|(j, speed)| (member * k + j, speed / jobs));
         program.push_row(
-            Range::at_least(0.0),
+            Range::at_least(wanted.base(member)),
             leaf.chain([(level, -sharing.demand[member])]).collect::<Vec<_>>(),
         );
     }
@@ -150,6 +151,41 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
         settled += 1;
     }
     assert!(settled >= 16, "{settled} of 18 settled");
+}
+
+#[test]
+fn levels_above_what_members_have_are_optimal_too() {
+    let (objective, limits) = (objective(), Limits::default());
+    let mut settled = 0;
+    // part of what they had, or all of it, where most have no room to rise
+    let parts = [(0, 0.3), (1, 0.9), (2, 0.99), (3, 1.0)];
+    for (kind, (seed, part)) in KINDS.into_iter().flat_map(|kind| parts.map(|part| (kind, part))) {
+        let (instance, demand, other) = instance(kind, seed);
+        let bound = objective.bind(&instance).unwrap();
+        let mut sharing = bound.sharing(demand).unwrap();
+        let Some(first) = share(&sharing, Wanted::Level, &limits) else { continue };
+        let base: Vec<f64> = sharing.demand.iter().map(|demand| part * first.level * demand).collect();
+        let given: Vec<f64> = first.time.iter().map(|time| part * time).collect();
+        let rises = |member: usize| sharing.limit_above(member, base[member]) > 1e-6 || kind != Kind::Alone;
+        sharing.demand =
+            (0..base.len()).map(|member| if rises(member) { other[member] } else { 0.0 }).collect();
+        let wanted = Wanted::Above { base: &base, given: &given };
+        let Some(climbed) = climb(&sharing, wanted, Vec::new(), &limits) else { continue };
+        if part < 1.0 {
+            judge(&sharing, wanted, &climbed.shares);
+        }
+        let again = climb(&sharing, wanted, climbed.near, &limits).unwrap();
+        let near = |one: f64, other: f64| (one - other).abs() <= 1e-9 * (one.abs() + first.level);
+        assert!(
+            near(again.shares.level, climbed.shares.level),
+            "{kind:?} {seed}: {} {} {}",
+            again.shares.level,
+            climbed.shares.level,
+            first.level
+        );
+        settled += 1;
+    }
+    assert!(settled >= 20, "{settled} of 24 settled");
 }
 
 #[test]

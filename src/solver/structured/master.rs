@@ -12,6 +12,8 @@ use crate::solver::structured::reply::Replies;
 
 /// A variable whose reduced cost is above this is left alone; costs, usage and room are near one.
 const REDUCED: f64 = 1e-13;
+/// What is basic may be below zero by this much.
+const NEGATIVE: f64 = -1e-12;
 /// Pivots smaller than this are not taken.
 const PIVOT: f64 = 1e-10;
 /// Pivots of one solve, for each row.
@@ -82,16 +84,25 @@ impl Master {
         }
     }
 
+    /// Moves the usage of all replies, which is stretched, towards what is given: [groups × L].
+    pub(super) fn approach(&mut self, factor: f64, given: &[f64]) {
+        for (usage, given) in self.usage.iter_mut().zip(given.iter().cycle()) {
+            *usage = given + factor * (*usage - given);
+        }
+        self.inverse.clear();
+    }
+
     /// Multiplies the usage of all replies, which is stretched.
     pub(super) fn scale(&mut self, factor: f64) {
         self.size *= factor;
     }
 
-    /// The basis of the first replies alone.
+    /// The basis of the last replies alone.
     fn begin(&mut self) {
         let rows = self.rows();
+        let last = self.cost.len() - self.groups;
         let mut total = vec![0.0; rows];
-        for (at, usage) in self.usage.iter().enumerate() {
+        for (at, usage) in self.usage[last * rows..].iter().enumerate() {
             total[at % rows] += usage;
         }
         let ratio = |row: &usize| total[*row] / self.room[*row];
@@ -101,7 +112,7 @@ impl Master {
             (true, _) | (false, true) => Variable::Sold(row),
             (false, false) => Variable::Bought(row),
         };
-        self.basis = (0..rows).map(of_row).chain((0..self.groups).map(Variable::Reply)).collect();
+        self.basis = (0..rows).map(of_row).chain((last..self.cost.len()).map(Variable::Reply)).collect();
     }
 
     /// The cost of a variable, and its coefficients by `each`.
@@ -140,7 +151,13 @@ impl Master {
     /// The optimum; none if numbers are too bad for one.
     pub(super) fn solve(&mut self) -> Option<Mixture> {
         let n = self.basis.len();
-        if self.inverse.is_empty() || self.pivots > PIVOTS_KEPT {
+        if self.inverse.is_empty() {
+            // replies that were moved may no longer fit together as they did
+            if self.refactor().is_none() || self.value.iter().any(|value| *value < NEGATIVE) {
+                self.begin();
+                self.refactor()?;
+            }
+        } else if self.pivots > PIVOTS_KEPT {
             self.refactor()?;
         }
         self.mend();
@@ -383,7 +400,7 @@ mod tests {
                         numbers.by_ref().take(n).map(|number| number * by).collect()
                     };
                     let cost = if stretched { vec![0.0; 3] } else { take(3, -1.0) };
-                    master.add(&Replies { cost, usage: take(3 * rows, 1.0), slope: 0.0 });
+                    master.add(&Replies { cost, usage: take(3 * rows, 1.0), least: 0.0, slope: 0.0 });
                     let mixture = master.solve().expect("an optimum");
                     let mut other = registry::backend("clarabel").unwrap();
                     let other = other.solve(&written(&master), &Limits::default(), None).unwrap();
@@ -401,7 +418,7 @@ mod tests {
     #[test]
     fn a_range_is_widened_where_it_holds_prices_back() {
         let mut master = Master::new(vec![1.0], 1, false, vec![0.2], vec![0.4]);
-        master.add(&Replies { cost: vec![0.0], usage: vec![2.0], slope: 0.0 });
+        master.add(&Replies { cost: vec![0.0], usage: vec![2.0], least: 0.0, slope: 0.0 });
         assert!((master.solve().expect("an optimum").price[0] - 0.4).abs() < 1e-12, "one must be bought");
         assert!(master.widen(1.0));
         assert!((master.high[0] - 0.6).abs() < 1e-12);

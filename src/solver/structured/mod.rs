@@ -33,9 +33,9 @@
 //!
 //! Where only a few linking rows are left between blocks, their prices are all there is to find (`prices`): blocks
 //! are asked what they do at prices until a mixture of what they replied fits, and no path is followed. Members that
-//! are known from their own numbers need no program for that, whether a level is wanted (`crowd`) or the largest sum of
-//! logarithms, whose prices Newton's method finds (`market`). Where that does not settle, or the program is of another
-//! kind:
+//! are known from their own numbers need no program for that, whether a level is wanted (`crowd`), one above what they
+//! have (`crowd::climb`), or the largest sum of logarithms, whose prices Newton's method finds (`market`). Where that does
+//! not settle, or the program is of another kind:
 //!
 //! # Few of many
 //!
@@ -84,7 +84,7 @@ use crate::solver::backend::{Backend, Feature, Limits, Pair, Solution, SolveErro
 use crate::solver::certificate::dual_bound;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::timing::Stopwatch;
-pub use crowd::share;
+pub use crowd::{Climbed, climb, share};
 use interior::{End, Interior};
 use linking::Linking;
 use scale::{Frame, Scaled};

@@ -32,7 +32,7 @@ const ROWS_MAX: usize = 8;
 const GROUPS: usize = 48;
 const GROUP_CHUNKS_MIN: usize = 4;
 /// Askings of a stage.
-const ASKED_MAX: usize = 80;
+pub(super) const ASKED_MAX: usize = 80;
 /// How wide the range of prices is at first, in prices that are worth all room together.
 const WIDE: f64 = 4.0;
 /// How far off the prices of a sample are, by the square root of its size; never more than `OFF_MAX`.
@@ -51,7 +51,7 @@ const GAP: f64 = 0.1;
 /// A block's answer is its best one if no reduced cost or dual has the wrong sign by more than this, relative.
 const SIGN: f64 = 1e-9;
 /// How far below the highest level that any block can reach it is asked for, relative.
-const BELOW: f64 = 1e-12;
+pub(super) const BELOW: f64 = 1e-12;
 
 /// What is asked of the one level, if there is one.
 #[derive(Clone, Debug)]
@@ -65,9 +65,9 @@ enum Level {
 /// Where prices are looked for.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    price: Vec<f64>,
-    low: Vec<f64>,
-    high: Vec<f64>,
+    pub(super) price: Vec<f64>,
+    pub(super) low: Vec<f64>,
+    pub(super) high: Vec<f64>,
     level: Option<f64>,
 }
 
@@ -270,8 +270,7 @@ impl Stage<'_> {
                 return None;
             }
             let replies = ask(&asked[round])?;
-            let price = &asked[round].price;
-            let proven = replies.value(price) - worth(price, room);
+            let proven = replies.least - worth(&asked[round].price, room);
             if proven > bound.0 {
                 bound = (proven, round);
             }
@@ -302,7 +301,7 @@ impl Stage<'_> {
         };
         // what no level exceeds, going by what is asked for costs and how much more it would for more
         let bound = |place: &Place, replies: &Replies| {
-            place.level[0] + (worth(&place.price, room) - replies.value(&place.price)) / replies.slope
+            place.level[0] + (worth(&place.price, room) - replies.least) / replies.slope
         };
         let highest = most * (1.0 - BELOW);
         let mut level = start.level.unwrap_or(highest).min(highest);
@@ -343,7 +342,8 @@ impl Stage<'_> {
     }
 }
 
-fn worth(price: &[f64], room: &[f64]) -> f64 {
+/// What room costs at prices.
+pub(super) fn worth(price: &[f64], room: &[f64]) -> f64 {
     price.iter().zip(room).map(|(price, room)| price * room).sum()
 }
 

@@ -14,7 +14,9 @@ pub(super) struct Replies {
     pub(super) cost: Vec<f64>,
     /// C x: [groups × L]
     pub(super) usage: Vec<f64>,
-    /// What blocks cost more, shared rows at their prices, per unit of the one level.
+    /// What blocks cost at least, shared rows at their prices,
+    pub(super) least: f64,
+    /// and per unit more of the one level.
     pub(super) slope: f64,
 }
 
@@ -29,18 +31,26 @@ impl Replies {
     ) -> Option<Self> {
         before.resize(tiles.iter().map(|tile| tile.n_chunks).sum(), UNKNOWN);
         let rows = place.price.len();
-        let mut all = Self { cost: vec![0.0; groups], usage: vec![0.0; groups * rows], slope: 0.0 };
+        let mut all =
+            Self { cost: vec![0.0; groups], usage: vec![0.0; groups * rows], least: 0.0, slope: 0.0 };
         let mut first = 0;
         for tile in tiles {
             let before = &mut before[first..first + tile.n_chunks];
             by_columns!(tile, reply_of(place, first, &mut all, before))?;
             first += tile.n_chunks;
         }
+        all.least = all.value(&place.price);
         Some(all)
     }
 
+    /// Do all of them fit together?
+    pub(super) fn fits(&self, room: &[f64]) -> bool {
+        let used = |row: usize| self.usage.iter().skip(row).step_by(room.len()).sum::<f64>();
+        room.iter().enumerate().all(|(row, room)| used(row) <= *room)
+    }
+
     /// What all of them cost, shared rows at these prices.
-    pub(super) fn value(&self, price: &[f64]) -> f64 {
+    fn value(&self, price: &[f64]) -> f64 {
         let usage = self.usage.iter().zip(price.iter().cycle()).map(|(usage, price)| usage * price);
         self.cost.iter().sum::<f64>() + usage.sum::<f64>()
     }

@@ -105,6 +105,34 @@ proptest! {
         }
     }
 
+    // Whose turn it is changes as members are frozen, as under entities; programs' floors as above.
+    #[cfg(feature = "highs")]
+    #[test]
+    fn filling_without_programs_agrees_with_programs(
+        mut instance in instances(),
+        weights in prop::collection::vec(0.3_f64..3.0, 7),
+        waits in prop::collection::vec(0_usize..3, 7),
+    ) {
+        instance.pairs.clear();
+        let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+        let mut master = Master::of_instance(&objective, instance.clone());
+        let n = instance.n_members();
+        let slopes = |frozen: &[bool]| -> Vec<f64> {
+            let done = frozen.iter().filter(|frozen| **frozen).count();
+            let waits = |member: &usize| waits[*member] <= done || (n - done == 1);
+            let slope = |member| if waits(&member) { weights[member] * (1.0 + done as f64) } else { 0.0 };
+            (0..n).map(slope).collect()
+        };
+        let alone = fill(&mut solving(), &mut master, slopes, &vec![0.0; n]);
+        let mut quick = solving().with_large(registry::backend("structured").ok());
+        if let (Ok(written), Some(shared)) = (alone, fill_shared(&mut quick, &master, slopes)) {
+            prop_assert!((shared.bound - written.first.bound).abs() <= 1e-8 * shared.bound);
+            for (one, other) in shared.leaves.iter().zip(&written.leaves) {
+                prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", shared.leaves, written.leaves);
+            }
+        }
+    }
+
     #[test]
     fn the_worst_level_is_bracketed_tightly(
         mut instance in instances(),

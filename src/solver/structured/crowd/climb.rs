@@ -1,0 +1,250 @@
+//! Raising a level above what members have.
+//!
+//! What is asked for is no multiple of the level, so replies to a level are made replies to a lower one by mixing them
+//! with what members have. A level that one member alone holds is mostly reached at prices that are known from the last
+//! one: then everyone is asked once.
+
+use super::{Crowd, SAMPLE_GROWTH, SAMPLE_MAX};
+use crate::program::sharing::{Sharing, Wanted};
+use crate::solver::backend::Limits;
+use crate::solver::certificate::Shares;
+use crate::solver::structured::master::Master;
+use crate::solver::structured::prices::{ASKED_MAX, BELOW, Found, Stage, Start, groups, sample_gap, worth};
+use crate::solver::structured::reply::Replies;
+use crate::solver::structured::vertex::Place;
+use crate::solver::timing::Stopwatch;
+
+/// The gap at the end, in tolerances. What is left of a level is divided by prices, small ones too.
+const GAP: f64 = 1e-3;
+/// A rise that is less than this part of the highest there can be is none.
+const RISE_MIN: f64 = 1e-11;
+/// Rounding of what all ask for, relative.
+const ROUNDING: f64 = 1e-14;
+/// A type whose workers are worth less than this part of all workers is not scarce.
+const SCARCE_MIN: f64 = 1e-6;
+/// A member that lacks less than this part of the most it can have is at it.
+const LACK_MAX: f64 = 1e-11;
+/// Prices that the next level may begin with.
+const NEAR_MAX: usize = 6;
+
+/// A level raised above what members have.
+#[derive(Clone, Debug)]
+pub struct Climbed {
+    /// Who gets what, and prices that prove it.
+    pub shares: Shares,
+    /// Whom no allocation gives more without lowering another: `[members]`.
+    pub binding: Vec<bool>,
+    /// Prices to begin the next level with.
+    pub near: Vec<Vec<f64>>,
+}
+
+/// The end of a search, and the prices whose replies are mixed there, the most first.
+struct Reached {
+    found: Found,
+    near: Vec<Vec<f64>>,
+}
+
+/// Raises a level above what members have without writing the program; nothing if there are too many worker types, or
+/// prices do not settle. `near`: prices of the level before, if there was one.
+pub fn climb(
+    sharing: &Sharing<'_>,
+    wanted: Wanted<'_>,
+    near: Vec<Vec<f64>>,
+    limits: &Limits,
+) -> Option<Climbed> {
+    match sharing.instance().n_types() {
+        1 => Crowd::<1>::climb(sharing, wanted, near, limits),
+        2 => Crowd::<2>::climb(sharing, wanted, near, limits),
+        3 => Crowd::<3>::climb(sharing, wanted, near, limits),
+        4 => Crowd::<4>::climb(sharing, wanted, near, limits),
+        5 => Crowd::<5>::climb(sharing, wanted, near, limits),
+        6 => Crowd::<6>::climb(sharing, wanted, near, limits),
+        7 => Crowd::<7>::climb(sharing, wanted, near, limits),
+        8 => Crowd::<8>::climb(sharing, wanted, near, limits),
+        _ => None,
+    }
+}
+
+impl<const K: usize> Crowd<K> {
+    fn climb(
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        mut near: Vec<Vec<f64>>,
+        limits: &Limits,
+    ) -> Option<Climbed> {
+        let n = sharing.instance().n_members();
+        let limit_of = |member| sharing.limit_above(member, wanted.base(member));
+        let limit = (0..n).map(limit_of).fold(f64::INFINITY, f64::min);
+        if !(limit > 0.0 && limit.is_finite()) {
+            return None;
+        }
+        let crowd = Self::of(sharing, wanted, (limit, 1.0));
+        let clock = Stopwatch::start();
+        let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let given = crowd.used();
+        let reach = |crowd: &Self, near: Vec<Vec<f64>>, gap: f64| {
+            let groups = groups(crowd.demand.len());
+            let mut ask = |place: &Place| crowd.ask(place, groups);
+            let part = crowd.n as f64 / n as f64;
+            let left = |(given, used): (f64, f64)| part * (1.0 - given) + used;
+            let room: Vec<f64> = given.into_iter().zip(crowd.used()).map(left).collect();
+            let (start, given) = (Start::anywhere(&room), crowd.replied(groups));
+            let mut stage = Stage { ask: &mut ask, given, room, groups, start: &start, gap, late: &late };
+            stage.climb(near)
+        };
+        let (mut step, mut steps) = (1, Vec::new());
+        while near.is_empty() && n / step > SAMPLE_MAX {
+            step *= SAMPLE_GROWTH.min((n / step).div_ceil(SAMPLE_MAX));
+            steps.push(step);
+        }
+        for step in steps.into_iter().rev() {
+            let sample = crowd.sample(step);
+            let gap = sample_gap(sample.n);
+            if let Some(reached) = reach(&sample, near.clone(), gap) {
+                near = reached.near;
+            }
+        }
+        let Reached { found, near } = reach(&crowd, near, limits.tolerance * GAP)?;
+        let binding = crowd.binding(&found);
+        Some(Climbed { shares: crowd.settled(sharing, wanted, &found, (limit, 1.0)), binding, near })
+    }
+
+    /// Whom nothing can give more: those at the most they can have, and those to whom workers that are scarce would
+    /// have to go.
+    fn binding(&self, found: &Found) -> Vec<bool> {
+        let mut rent = self.rent(&found.at);
+        for (rent, price) in rent.iter_mut().zip(&found.at.price) {
+            *rent = if found.has_prices() && *price > SCARCE_MIN { *rent } else { 0.0 };
+        }
+        let level = found.level.first().copied().unwrap_or_default();
+        let mut binding = Vec::with_capacity(self.n);
+        for chunk in 0..self.demand.len() {
+            let proof = self.proof(chunk, &rent, level);
+            let fastest = self.speed[chunk].iter().fold(super::Lane::ZERO, |most, speed| most.max(*speed));
+            let lacking = fastest + self.asked(chunk, level) * -1.0;
+            for i in 0..super::LANES.min(self.n - binding.len()) {
+                let full = lacking.0[i] <= LACK_MAX * fastest.0[i];
+                binding.push(self.demand[chunk].0[i] > 0.0 && (full || proof.leaf.0[i] > 0.0));
+            }
+        }
+        binding
+    }
+}
+
+impl Stage<'_> {
+    /// The highest level above what is given at which blocks fit, 1 being the highest at which each fits by itself.
+    /// Blocks are asked at prices that are `near` before any others.
+    fn climb(&mut self, near: Vec<Vec<f64>>) -> Option<Reached> {
+        let Stage { ask, given, room, groups, start, gap, late } = self;
+        let given = given.as_ref()?;
+        let unit = |price: Vec<f64>| {
+            let all = worth(&price, room).recip();
+            price.into_iter().map(|price| price * all).collect::<Vec<f64>>()
+        };
+        let mut known = near.into_iter().map(unit).collect::<Vec<_>>();
+        if known.is_empty() {
+            known.push(unit(start.price.clone()));
+        }
+        let mut master = Master::new(room.clone(), *groups, true, start.low.clone(), start.high.clone());
+        let highest = 1.0 - BELOW;
+        let mut level = highest;
+        let mut best: Option<(f64, Place, f64)> = None;
+        let mut asked = Vec::new();
+        let mut queue = known.iter().cloned();
+        let mut price = queue.next()?;
+        while asked.len() < ASKED_MAX {
+            let place = Place::exactly(price, vec![level]);
+            let replies = ask(&place)?;
+            let proven = bound(&place, &replies, room);
+            if best.as_ref().is_none_or(|best| proven < best.0) {
+                best = Some((proven, place.clone(), replies.slope));
+            }
+            let fits = asked.is_empty() && level >= highest && replies.fits(room);
+            master.add(&replies);
+            asked.push(place);
+            if fits {
+                return Some(at_once(asked, *groups, known));
+            }
+            let (proven, at, slope) = best.as_ref()?;
+            let lower = proven.min(level);
+            if late() || lower.is_nan() {
+                return None;
+            }
+            if lower <= RISE_MIN {
+                return Some(stays(&asked, (at.clone(), *slope), *groups));
+            }
+            if lower < level {
+                master.approach(lower / level, &given.usage);
+                level = lower;
+            }
+            if let Some(next) = queue.next() {
+                price = next;
+                continue;
+            }
+            let mixture = master.solve()?;
+            let alone = level >= highest && mixture.objective <= 1.0;
+            if !master.widen(1.0) && (alone || mixture.objective <= 1.0 + *gap) {
+                let slope = (!alone).then_some(*slope);
+                let at = at.clone();
+                let end = End { level, at, slope, stretch: mixture.objective.max(1.0) };
+                return Some(mixed(&master, asked, end));
+            }
+            price = mixture.price;
+        }
+        None
+    }
+}
+
+/// What no level exceeds, going by what is asked for costs and how much more it would for more.
+fn bound(place: &Place, replies: &Replies, room: &[f64]) -> f64 {
+    let (all, asked) = (worth(&place.price, room), replies.least);
+    // (where more costs next to nothing, what was rounded is much of it)
+    let bound = place.level[0] + (all - asked + ROUNDING * (all + asked)) / replies.slope;
+    if replies.slope > 0.0 { bound } else { f64::INFINITY }
+}
+
+/// Everyone fits as they are asked for the first time; `near` is what was known of prices.
+fn at_once(asked: Vec<Place>, groups: usize, near: Vec<Vec<f64>>) -> Reached {
+    let (at, level) = (asked[0].clone(), asked[0].level.clone());
+    let mixture = asked.into_iter().map(|place| (place, vec![1.0; groups])).collect();
+    let found = Found { at, slope: None, level, mixture, given: vec![0.0; groups], asked: 1 };
+    Reached { found, near }
+}
+
+/// Nobody rises.
+fn stays(asked: &[Place], (at, slope): (Place, f64), groups: usize) -> Reached {
+    let near = asked.iter().rev().take(1).map(|place| place.price.clone()).collect();
+    let (mixture, given) = (Vec::new(), vec![1.0; groups]);
+    let n_asked = u32::try_from(asked.len()).unwrap_or(u32::MAX);
+    let found = Found { at, slope: Some(slope), level: vec![0.0], mixture, given, asked: n_asked };
+    Reached { found, near }
+}
+
+/// Where a search ended.
+struct End {
+    level: f64,
+    at: Place,
+    slope: Option<f64>,
+    stretch: f64,
+}
+
+/// The mixture of what was asked for, at its level: replies to higher ones are mixed with what is given.
+fn mixed(master: &Master, asked: Vec<Place>, end: End) -> Reached {
+    let n_asked = u32::try_from(asked.len()).unwrap_or(u32::MAX);
+    let mut given = vec![0.0; master.groups];
+    let mut weights = vec![vec![0.0; master.groups]; asked.len()];
+    for (round, group, part) in master.parts() {
+        let (part, of) = (part / end.stretch, end.level / asked[round].level[0]);
+        weights[round][group] = part * of;
+        given[group] += part * (1.0 - of);
+    }
+    let mut mixture: Vec<(Place, Vec<f64>)> = asked.into_iter().zip(weights).collect();
+    mixture.retain(|(_, weights)| weights.iter().any(|weight| *weight != 0.0));
+    let weight = |(_, weights): &(Place, Vec<f64>)| weights.iter().sum::<f64>();
+    let mut most: Vec<&(Place, Vec<f64>)> = mixture.iter().collect();
+    most.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+    let near = most.into_iter().take(NEAR_MAX).map(|(place, _)| place.price.clone()).collect();
+    let End { level, at, slope, .. } = end;
+    let found = Found { at, slope, level: vec![level], mixture, given, asked: n_asked };
+    Reached { found, near }
+}
