@@ -1,7 +1,7 @@
 //! An objective bound to the numbers of one decision: checked data, throughputs as linear forms, values.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
@@ -98,10 +98,18 @@ pub struct BoundObjective<'a> {
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) columns: Arc<Vec<Column>>,
-    terms: Arc<Vec<Term>>,
-    /// Where each member's terms start: [members + 1].
-    term_starts: Arc<Vec<u32>>,
+    /// Worked out when a program is written.
+    terms: Arc<OnceLock<Terms>>,
     levels: Option<Arc<Levels>>,
+}
+
+/// The columns of every member.
+#[derive(Clone, Debug)]
+struct Terms {
+    /// One member after another.
+    all: Vec<Term>,
+    /// Where each begins: [members + 1].
+    starts: Vec<u32>,
 }
 
 impl Objective {
@@ -115,16 +123,14 @@ impl Objective {
             return Err(BindError::NoJobs);
         }
         let columns = instance.columns();
-        let (terms, term_starts) = member_terms(instance, &columns);
-        if let Some(member) = (0..instance.n_members()).find(|m| term_starts[*m] == term_starts[m + 1]) {
+        let mut runs = vec![false; instance.n_members()];
+        for column in &columns {
+            instance.parts(column.combination).for_each(|(member, _, _)| runs[member] = true);
+        }
+        if let Some(member) = runs.iter().position(|runs| !runs) {
             return Err(BindError::RunsNowhere { member });
         }
-        let layout = Layout {
-            columns: Arc::new(columns),
-            terms: Arc::new(terms),
-            term_starts: Arc::new(term_starts),
-            levels: None,
-        };
+        let layout = Layout { columns: Arc::new(columns), terms: Arc::default(), levels: None };
         let data = self.bind_data(instance, true)?;
         let named_types = self.bind_types(instance)?;
         let mut bound = BoundObjective { objective: self, instance, layout, data, named_types };
@@ -215,8 +221,7 @@ fn collect_types(expression: &Expr, named: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// The terms of every member, one member after another, and where each begins.
-fn member_terms(instance: &Instance, columns: &[Column]) -> (Vec<Term>, Vec<u32>) {
+fn member_terms(instance: &Instance, columns: &[Column]) -> Terms {
     let mut starts = vec![0_u32; instance.n_members() + 1];
     for column in columns {
         for (member, _, _) in instance.parts(column.combination) {
@@ -238,7 +243,7 @@ fn member_terms(instance: &Instance, columns: &[Column]) -> (Vec<Term>, Vec<u32>
             next[member] += 1;
         }
     }
-    (terms, starts)
+    Terms { all: terms, starts }
 }
 
 impl<'a> BoundObjective<'a> {
@@ -264,8 +269,9 @@ impl<'a> BoundObjective<'a> {
 
     /// The columns that give time to a member, with what each gives one job of it.
     pub fn terms(&self, member: usize) -> &[Term] {
-        let Layout { terms, term_starts, .. } = &self.layout;
-        &terms[term_starts[member] as usize..term_starts[member + 1] as usize]
+        let write = || member_terms(self.instance, &self.layout.columns);
+        let Terms { all, starts } = self.layout.terms.get_or_init(write);
+        &all[starts[member] as usize..starts[member + 1] as usize]
     }
 
     /// Levels of the members, where the objective has them.
@@ -303,13 +309,16 @@ impl<'a> BoundObjective<'a> {
         let (n, k) = (self.instance.n_members(), self.instance.n_types());
         let by_type = if self.objective.reads_throughput_only() { 0 } else { n * k };
         let (throughput_on, time_on) = (vec![0.0; by_type], vec![0.0; by_type]);
-        let mut point = Point { throughput: Vec::with_capacity(n), throughput_on, time_on };
-        for member in 0..n {
-            let given = |term: &Term| term.throughput * class_time[term.column];
-            point.throughput.push(self.terms(member).iter().map(given).sum());
-            for term in if by_type > 0 { self.terms(member) } else { &[] } {
-                point.throughput_on[member * k + term.worker_type] += given(term);
-                point.time_on[member * k + term.worker_type] += term.time * class_time[term.column];
+        let mut point = Point { throughput: vec![0.0; n], throughput_on, time_on };
+        for (column, given) in self.layout.columns.iter().zip(class_time) {
+            for (member, uses, throughput) in self.instance.parts(column.combination) {
+                let time = uses / self.instance.multiplicity[member];
+                let got = time * throughput[column.worker_type] * given;
+                point.throughput[member] += got;
+                if by_type > 0 {
+                    point.throughput_on[member * k + column.worker_type] += got;
+                    point.time_on[member * k + column.worker_type] += time * given;
+                }
             }
         }
         point
