@@ -3,9 +3,14 @@
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::cli::diagnostics;
 use crate::cli::exit::{ExitStatus, Failure};
+use crate::solver::timing::Stopwatch;
+
+/// Signals this close together are one request: `timeout` sends it to the process and again to its group.
+const REPEATED: Duration = Duration::from_millis(300);
 
 /// Raised by Ctrl-C or a request to terminate. The first asks the command to finish what it holds and keep it;
 /// the second ends it at once.
@@ -22,11 +27,15 @@ impl Interrupt {
     pub fn install() -> Self {
         let interrupt = Self::new();
         let raised = Arc::clone(&interrupt.0);
-        let installed = ctrlc::set_handler(move || {
-            if raised.swap(true, Ordering::SeqCst) {
-                process::exit(ExitStatus::Interrupted as i32);
+        let mut first: Option<Stopwatch> = None;
+        let installed = ctrlc::set_handler(move || match first {
+            None => {
+                first = Some(Stopwatch::start());
+                raised.store(true, Ordering::SeqCst);
+                diagnostics::print("stopping after what is in progress; once more to stop at once");
             }
-            diagnostics::print("stopping after what is in progress; once more to stop at once");
+            Some(first) if first.elapsed() < REPEATED => {}
+            Some(_) => process::exit(ExitStatus::Interrupted as i32),
         });
         if let Err(error) = installed {
             diagnostics::print(&format!("note: an interrupt will stop at once: {error}"));

@@ -269,7 +269,10 @@ fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
         let mut child = run(&["--events", "parts.jsonl", "--checkpoint", "saved.json"]).spawn().unwrap();
         let ended = let_run(&mut child, 3_000 * (1 + n_interrupts));
         if !ended {
-            Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            // twice at once, as `timeout` does: one request
+            for _ in 0..2 {
+                Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            }
         }
         let output = child.wait_with_output().unwrap();
         match output.status.code() {
