@@ -58,13 +58,14 @@ fn every_backend_agrees_on_the_optimum_and_says_what_it_took() {
 }
 
 #[test]
-fn levels_of_entities_whose_jobs_are_much_alike_need_no_program() {
-    let policies = "max_min_fairness_hierarchical_perf,max_min_fairness_water_filling_perf";
-    let asked = ["--policy", policies, "--sizes", "2048", "--backend", "default", "--limit", "60"];
-    for row in results(&asked).rows {
+fn levels_of_jobs_that_are_much_alike_need_no_program() {
+    let policies =
+        "max_min_fairness_perf,max_min_fairness_hierarchical_perf,max_min_fairness_water_filling_perf";
+    let asked = ["--policy", policies, "--sizes", "2048", "--seeds", "0,1", "--backend", "default"];
+    for row in results(&[&asked[..], &["--limit", "60"]].concat()).rows {
         assert_eq!(row.backend_used.as_deref(), Some("structured"), "{row:?}");
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
-        assert!(row.gap_relative.is_some_and(|gap| gap < 1e-9), "{row:?}");
+        assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
         let expected = if row.policy.contains("hierarchical") { 20..60 } else { 1..3 };
         assert!(row.solves.is_some_and(|solves| expected.contains(&solves)), "every level once: {row:?}");
     }

@@ -12,6 +12,8 @@ use crate::solver::structured::reply::Replies;
 
 /// A variable whose reduced cost is above this is left alone; costs, usage and room are near one.
 const REDUCED: f64 = 1e-13;
+/// The same where nothing came of the last pivots: two replies that are alike but for rounding take turns for ever.
+const REDUCED_STALLED: f64 = 1e-12;
 /// What is basic may be below zero by this much.
 const NEGATIVE: f64 = -1e-12;
 /// Pivots smaller than this are not taken.
@@ -212,7 +214,7 @@ impl Master {
 
     /// The variable that gains most, or the first that gains.
     fn entering(&self, dual: &[f64], first: bool) -> Option<Variable> {
-        let mut best = (-REDUCED, None);
+        let mut best = (if first { -REDUCED_STALLED } else { -REDUCED }, None);
         for variable in self.variables() {
             let mut worth = 0.0;
             let cost = self.read(variable, |row, value| worth += dual[row] * value);
