@@ -145,7 +145,7 @@ impl Solving {
     }
 
     /// Solves a small linear program from where its like ended before or, if it is the first of its shape, from `start`;
-    /// nothing if there is no start, or it does not lead to a certified optimum.
+    /// nothing if there is no start, or it does not lead to a certified optimum, which is no fallback.
     pub(super) fn solve_from(
         &mut self,
         formulation: &Formulation,
@@ -173,10 +173,8 @@ impl Solving {
         }
         match outcome {
             Ok(answer) => Ok(Some(answer)),
-            Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
-                self.report.fallbacks.push(attempts);
-                Ok(None)
-            }
+            // (an attempt to be quicker, of which nothing came: the chain has yet to be asked)
+            Err(SolvingError::Solve(SolveError::NotOptimal { .. })) => Ok(None),
             Err(error) => Err(error),
         }
     }
