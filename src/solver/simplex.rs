@@ -20,6 +20,15 @@ use tableau::{State, Tableau, sign};
 pub struct Simplex {
     /// Of the last program, which the next is much like where it comes with a basis.
     factors: Option<Factors>,
+    /// Is every program scaled by its own?
+    forgetful: bool,
+}
+
+impl Simplex {
+    /// A backend whose answers depend on program and basis alone: it scales every program anew.
+    pub fn forgetful() -> Self {
+        Self { factors: None, forgetful: true }
+    }
 }
 
 impl Backend for Simplex {
@@ -58,7 +67,7 @@ impl Backend for Simplex {
             _ => answer(&scaled.program, &tableau, &state, termination),
         };
         let found = scaled.recover(program, Solution { iterations: steps, ..found });
-        self.factors = Some(scaled.into_factors());
+        self.factors = (!self.forgetful).then(|| scaled.into_factors());
         Ok(found)
     }
 }
@@ -82,5 +91,40 @@ fn answer(program: &Program, tableau: &Tableau, state: &State, termination: Term
         row_duals: prices,
         basis: Some(Basis { columns: state.status[..n].to_vec(), rows: state.status[n..].to_vec() }),
         ..without_columns(termination)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Range, Sense};
+    use crate::solver::backend::BasisStatus;
+
+    /// The most of a level of which a unit takes `size` of a column that is at most 1.
+    fn program(size: f64) -> Program {
+        let mut program = Program::new(Sense::Maximize);
+        program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1.0 }, 0.0);
+        let level = Range { lower: 0.0, upper: 2.0 / size };
+        program.push_column(Range::FREE, level, 1.0);
+        program.push_row(Range::at_most(1.0), [(0, 1.0)]);
+        program.push_row(Range::at_least(0.0), [(0, 1.0), (1, -size)]);
+        program
+    }
+
+    #[test]
+    fn a_forgetful_backend_is_not_misled_by_what_it_solved_before() {
+        let basis = Basis {
+            columns: vec![BasisStatus::Basic; 2],
+            rows: vec![BasisStatus::Upper, BasisStatus::Lower],
+        };
+        let slack =
+            Basis { columns: vec![BasisStatus::Lower, BasisStatus::Free], rows: vec![BasisStatus::Basic; 2] };
+        let mut simplex = Simplex::forgetful();
+        for (size, basis) in [(1e16, basis), (1.0, slack)] {
+            let warm = WarmStart { basis: Some(basis), ..WarmStart::default() };
+            let found = simplex.solve(&program(size), &Limits::default(), Some(&warm)).unwrap();
+            assert_eq!(found.termination, Termination::Optimal, "{size}");
+            assert!((found.objective * size - 1.0).abs() < 1e-12, "{size}: {}", found.objective);
+        }
     }
 }

@@ -194,7 +194,15 @@ proptest! {
     fn a_known_start_leads_to_the_optimum(jobs in drawn(14), workers in 2_u32..5) {
         let problem = problem(&jobs, workers);
         for objective in [objectives()[0], objectives()[2], objectives()[3]] {
-            let started = decide(&mut policy(objective, false), &problem);
+            let mut decided = policy(objective, false);
+            let fresh = decided.state();
+            let started = decide(&mut decided, &problem);
+            // whatever was decided before
+            let longer = |(at, job): (usize, &Drawn)| Drawn { hours: 900.0 + 7.0 * at as f64, ..job.clone() };
+            let other: Vec<Drawn> = jobs.iter().rev().enumerate().map(longer).collect();
+            decide(&mut decided, &self::problem(&other, workers));
+            decided.restore(&fresh).unwrap();
+            prop_assert_eq!(&decide(&mut decided, &problem).allocation, &started.allocation, "{}", objective.1);
             let mut chain = policy(objective, false);
             let linear = registry::default_chain(&Program::new(Sense::Maximize));
             chain.solve_by(linear, registry::conic_chain(), Limits::default());

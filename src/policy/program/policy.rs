@@ -22,6 +22,7 @@ use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Problem};
 use crate::program::{BindError, Layout, LevelForm, Objective, Program, Route, Sense};
+use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, Termination, registry};
 
@@ -123,10 +124,11 @@ impl ProgramPolicy {
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let interior = options.refine == Refine::Interior;
-        let own =
-            |name| (options.backend.is_none() && !interior).then(|| registry::backend(name)).transpose();
+        let own = options.backend.is_none() && !interior;
+        let large = own.then(|| registry::backend("structured")).transpose()?;
+        let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
-        let solving = Solving::new(linear, conic).with_large(own("structured")?).with_quick(own("simplex")?);
+        let solving = Solving::new(linear, conic).with_large(large).with_quick(quick);
         let pricing = PricingLimits::default();
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solving, isolated_time })
