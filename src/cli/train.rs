@@ -67,7 +67,7 @@ mod training {
     use crate::learning::training::beginning::Beginning;
     use crate::learning::training::learner::{Learner as _, Saved};
     use crate::learning::training::run::{CurvePoint, Ended, Training};
-    use crate::learning::training::spec::{AnyLearner, FORMAT, TrainingSpec};
+    use crate::learning::training::spec::{AnyLearner, FORMAT, Measure, TrainingSpec};
     use crate::report::{Cell, Table};
     use crate::spec::{Source, SpecError};
     use crate::workload::random::SeedStreams;
@@ -153,6 +153,11 @@ mod training {
             let mut written = Ok(());
             let mut validate =
                 |actor: Arc<dyn Actor>| TrainingSpec::judge(&self.system, &actor, &self.spec.validation);
+            let returns = match self.spec.validation.measure {
+                Measure::Reward => self.system.judged_by,
+                Measure::Service => "less service times over those of `las`, mean and 99th percentile",
+            };
+            self.session.note(format!("validation is {returns}"));
             let begins_with = [
                 (self.spec.warm_up.is_some(), "after the warm-up"),
                 (self.spec.from.is_some(), "at the beginning"),

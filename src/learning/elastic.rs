@@ -9,10 +9,10 @@ use super::gangs::N_FEATURES;
 use super::slots::{SlotEnvironment, Slots};
 use crate::throughput::Throughputs;
 use crate::world::World;
-use crate::world::dl2::{RewardKind, StepOutcome};
+use crate::world::dl2::StepOutcome;
 use crate::world::elastic::{
-    ElasticEpisode, ElasticPolicy, Ladders, N_OF_PAIR, SEEN_MAX, SLOT_S, Sight, WORKERS_PER_TYPE,
-    WorkloadOptions, generate, parse_named, world,
+    ElasticEpisode, ElasticPolicy, ElasticReward, Ladders, N_OF_PAIR, SEEN_MAX, SLOT_S, Sight,
+    WORKERS_PER_TYPE, WorkloadOptions, generate, parse_named, world,
 };
 
 /// The elastic world, workload after workload.
@@ -71,8 +71,8 @@ pub struct ElasticWorld {
     pub sight: Sight,
     /// How many.
     pub window: usize,
-    /// What a slot is worth.
-    pub reward: RewardKind,
+    /// What actions are worth.
+    pub reward: ElasticReward,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
 }
@@ -88,7 +88,7 @@ impl Default for ElasticWorld {
             minutes_log10: workload.minutes_log10,
             sight: Sight::Window,
             window: 20,
-            reward: RewardKind::Progress,
+            reward: ElasticReward::Progress,
             step_limit: 200_000,
         }
     }

@@ -35,6 +35,8 @@ pub struct System {
     pub own_network: Option<&'static str>,
     /// Plays an episode to judge an actor, where that is not by the environment's rewards.
     pub play: Option<Play>,
+    /// What the return of an episode is where an actor is judged: in words, with its unit.
+    pub judged_by: &'static str,
     /// Plays an episode to judge an actor by the jobs' service times, where results were published so: see
     /// `validation.measure`. The return is less these times, over a baseline's.
     pub service: Option<Play>,
@@ -42,6 +44,9 @@ pub struct System {
     pub demonstrate: Option<Demonstrate>,
     make: Arc<dyn Fn() -> Box<dyn Environment> + Send + Sync>,
 }
+
+/// Where a world is decided slot by slot.
+const LESS_SLOTS: &str = "less the mean completion time, in slots of 20 minutes";
 
 /// Plays the episode of a seed; says why it cannot. The return is less the mean completion time.
 pub type Play = Arc<dyn Fn(Arc<dyn Actor>, Choice, u64) -> Result<Finished, String> + Send + Sync>;
@@ -246,6 +251,7 @@ impl System {
         let served = judged.clone();
         Ok(Self {
             name: "deepshare",
+            judged_by: "mean reward of a round",
             data_digest,
             own_network: None,
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
@@ -265,6 +271,7 @@ impl System {
         let (again, judged) = (first.clone(), first.clone());
         Ok(Self {
             name: "dl2",
+            judged_by: LESS_SLOTS,
             data_digest,
             own_network: None,
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
@@ -282,6 +289,7 @@ impl System {
         let (again, judged) = (first.clone(), first.clone());
         Ok(Self {
             name: "elastic",
+            judged_by: LESS_SLOTS,
             data_digest: sha256(format!("{:?}", first.slots().ladders()).as_bytes()),
             own_network: (options.sight == Sight::Pairs).then_some(SCORER),
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
@@ -301,6 +309,7 @@ impl System {
         let lost = || unreachable!("the same options made one before");
         Ok(Self {
             name: "gangs",
+            judged_by: "less the mean completion time, in hours",
             data_digest: sha256(data.as_bytes()),
             own_network: options.is_scored().then_some(SCORER),
             service: None,
@@ -323,6 +332,7 @@ impl System {
         let again = first.clone();
         Ok(Self {
             name: "dual_agent",
+            judged_by: "rewards of an episode, added up",
             data_digest,
             own_network: Some(network::NAME),
             play: None,

@@ -14,6 +14,7 @@ use super::exploration::Exploration;
 use super::learner::{Learner, Progress, Saved, Schedule};
 use super::model::Model;
 use super::replay::{PriorityOptions, Replay, ReplayState};
+pub use super::sample::{Baseline, Credit};
 use super::sample::{Sample, SlotRecorder, samples_from, samples_to};
 use super::{TrainingError, within};
 use crate::learning::environment::Environment;
@@ -51,10 +52,27 @@ pub struct ActorCriticOptions {
     /// γ per round: a decision is judged by its round's reward and the critic's value of what follows, discounted.
     /// Without, by its round's reward alone, as DL2's released trainer has it.
     pub discount: Option<f64>,
+    /// Adam's rate for the critic alone, if it is another.
+    #[serde(skip_serializing_if = "is_default")]
+    pub critic_learning_rate: Option<Schedule>,
+    /// What the critic judges from.
+    #[serde(skip_serializing_if = "is_default")]
+    pub baseline: Baseline,
+    /// Which reward is a decision's.
+    #[serde(skip_serializing_if = "is_default")]
+    pub credit: Credit,
+    /// Whether the advantages of a batch are shifted and scaled to mean 0 and deviation 1, so that a step is as long
+    /// whatever rewards are counted in. DL2's released trainer does not.
+    #[serde(skip_serializing_if = "is_default")]
+    pub normalize_advantages: bool,
     /// Whether a critic says what was to be expected; otherwise the mean reward kept does.
     pub critic: bool,
     /// How samples are drawn: by priority, or each as likely.
     pub priorities: Option<PriorityOptions>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for ActorCriticOptions {
@@ -67,6 +85,10 @@ impl Default for ActorCriticOptions {
             entropy_weight: Schedule::Constant(0.1),
             gradient: GradientAt::Released,
             discount: None,
+            critic_learning_rate: None,
+            baseline: Baseline::default(),
+            credit: Credit::default(),
+            normalize_advantages: false,
             critic: true,
             priorities: Some(PriorityOptions::default()),
         }
@@ -84,6 +106,8 @@ impl ActorCriticOptions {
         let line = |schedule: Schedule| format!("{schedule:?}");
         let expected = "a finite number, at least 0";
         within(self.learning_rate.is_fine(), "learning_rate", line(self.learning_rate), expected)?;
+        let of_critic = self.critic_learning_rate.unwrap_or(self.learning_rate);
+        within(of_critic.is_fine(), "critic_learning_rate", line(of_critic), expected)?;
         within(self.entropy_weight.is_fine(), "entropy_weight", line(self.entropy_weight), expected)?;
         if let Some(discount) = self.discount {
             within((0.0..=1.0).contains(&discount), "discount", discount, "a number from 0 to 1")?;
@@ -146,8 +170,13 @@ impl<E: Environment> ActorCritic<E> {
             "one with a critic's state: `ppo`",
         )?;
         let model = model(&environments)?;
-        let discount = options.discount.unwrap_or(0.0);
-        let recorder = |lane| SlotRecorder::new(explore(lane), discount as f32);
+        let recorder = |lane| {
+            SlotRecorder::new(
+                explore(lane),
+                options.discount.unwrap_or(0.0),
+                (options.baseline, options.credit),
+            )
+        };
         Ok(Self {
             recorders: (0..options.n_environments).map(recorder).collect(),
             adam: Adam::new(model.parameters(), AdamOptions::default()),
@@ -180,7 +209,10 @@ impl<E: Environment> ActorCritic<E> {
         let seen = stacked(&batch, |sample| &sample.observation)?;
         let (advantages, value_loss) = if self.options.critic {
             let targets = self.targets(&batch)?;
-            let values = self.model.values(&seen)?;
+            let values = match self.options.baseline {
+                Baseline::Decision => self.model.values(&seen)?,
+                Baseline::Round => self.model.values(&stacked(&batch, |sample| &sample.first)?)?,
+            };
             let errors: Vec<f32> =
                 values.to_vec1::<f32>()?.iter().zip(&targets).map(|(value, target)| target - value).collect();
             let targets = Tensor::from_vec(targets, batch.len(), &Device::Cpu)?;
@@ -194,7 +226,10 @@ impl<E: Environment> ActorCritic<E> {
         let probabilities = self.probabilities(&batch, &logits)?;
         let actions: Vec<usize> = batch.iter().map(|sample| sample.action).collect();
         let entropy_weight = self.options.entropy_weight.at(share);
-        let (slopes, entropy) = slopes(&probabilities, &actions, &advantages, entropy_weight);
+        let (mean, deviation) =
+            if self.options.normalize_advantages { normalization(&advantages) } else { (0.0, 1.0) };
+        let counted: Vec<f32> = advantages.iter().map(|advantage| (advantage - mean) / deviation).collect();
+        let (slopes, entropy) = slopes(&probabilities, &actions, &counted, entropy_weight);
         let slopes = Tensor::from_vec(slopes, logits.shape(), &Device::Cpu)?;
         // Its gradient with respect to the logits is the slopes.
         let mut loss = (logits * slopes)?.sum_all()?;
@@ -204,7 +239,9 @@ impl<E: Environment> ActorCritic<E> {
             loss = (loss + value_loss)?;
         }
         let rate = self.options.learning_rate.at(share);
-        let norm = self.adam.step(self.model.parameters(), &loss.backward()?, rate)?;
+        let of_critic = self.options.critic_learning_rate.map_or(rate, |critic| critic.at(share));
+        let rate = |name: &str| if name.starts_with("critic.") { of_critic } else { rate };
+        let norm = self.adam.step_by(self.model.parameters(), &loss.backward()?, rate)?;
         figures.push(("gradient_norm", norm));
         let errors = drawn.places.iter().copied().zip(advantages.iter().map(|error| f64::from(*error)));
         self.replay.learn_from(errors.collect::<Vec<_>>());
@@ -241,6 +278,14 @@ fn stacked(batch: &[&Sample], part: impl Fn(&Sample) -> &Vec<f32>) -> Result<Ten
     let length = batch.first().map_or(0, |sample| part(sample).len());
     let numbers: Vec<f32> = batch.iter().flat_map(|sample| part(sample).iter().copied()).collect();
     Ok(Tensor::from_vec(numbers, (batch.len(), length), &Device::Cpu)?)
+}
+
+/// Mean and standard deviation, a little more than which is divided by.
+fn normalization(numbers: &[f32]) -> (f32, f32) {
+    let n = numbers.len().max(1) as f32;
+    let mean = numbers.iter().sum::<f32>() / n;
+    let variance = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f32>() / n;
+    (mean, variance.sqrt() + 1e-6)
 }
 
 /// The derivatives by the logits, [samples × actions], of −Σ A log p(a)/B − c ΣH/(BK), and the mean of H: B samples of

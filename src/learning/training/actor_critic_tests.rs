@@ -81,6 +81,13 @@ fn the_defaults_are_those_of_the_released_trainer() {
         (Schedule::Constant(1e-4), Schedule::Constant(0.1))
     );
     options.check().unwrap();
+    // Files of weights have the document that made them: what is as published is not written.
+    let written = serde_json::to_value(&options).unwrap();
+    let later = ["baseline", "credit", "normalize_advantages", "critic_learning_rate"];
+    assert!(later.iter().all(|field| written.get(field).is_none()), "{written}");
+    let endless = Some(Schedule::Constant(f64::NAN));
+    let endless = ActorCriticOptions { critic_learning_rate: endless, ..options.clone() };
+    assert!(endless.check().unwrap_err().to_string().starts_with("`critic_learning_rate` is"));
     let bare = ActorCriticOptions { critic: false, discount: Some(0.9), ..options.clone() };
     assert!(bare.check().unwrap_err().to_string().contains("no critic"));
     assert!(ActorCriticOptions { replay: 10, ..options }.check().is_err());
@@ -92,6 +99,7 @@ fn the_best_arm_is_found_by_every_variant() {
         quick(),
         ActorCriticOptions { gradient: GradientAt::Recomputed, ..quick() },
         ActorCriticOptions { critic: false, ..quick() },
+        ActorCriticOptions { normalize_advantages: true, baseline: Baseline::Round, ..quick() },
         ActorCriticOptions { priorities: None, n_environments: 2, ..quick() },
     ];
     for options in variants {
@@ -113,6 +121,30 @@ fn what_follows_counts_where_returns_are_discounted() {
     };
     assert!(end_probability(Some(0.9)) > 0.85);
     assert!(end_probability(None) < 0.85);
+}
+
+#[test]
+fn the_critic_has_a_rate_of_its_own() {
+    let of_critic = Some(Schedule::Constant(0.0));
+    let options = ActorCriticOptions { critic_learning_rate: of_critic, ..quick() };
+    let mut learner = learner(|_| Bandit::new(vec![0.2, 0.9]), as_drawn, options);
+    let before = learner.model().parameters().to_tensors().unwrap();
+    train(&mut learner, 300);
+    let after = learner.model().parameters().to_tensors().unwrap();
+    for (name, _, numbers) in before.iter() {
+        let moved = numbers != after.get(name).unwrap().1;
+        // (The actor sees a constant: its first layer's biases move as well.)
+        assert_eq!(moved, name.starts_with("actor."), "{name}");
+    }
+}
+
+#[test]
+fn advantages_are_normalized_whatever_they_are_counted_in() {
+    for scale in [1.0, 1e-3, 1e3] {
+        let (mean, deviation) = normalization(&[1.0 * scale, 3.0 * scale, 5.0 * scale, 3.0 * scale]);
+        assert!((mean / scale - 3.0).abs() < 1e-5 && (deviation / scale - 2f32.sqrt()).abs() < 2e-3);
+    }
+    assert!((0.0 / normalization(&[2.0, 2.0]).1).abs() < 1e-9, "equals are worth nothing");
 }
 
 #[test]
@@ -145,7 +177,14 @@ fn named(correct: fn(&Moment<'_>) -> Option<usize>) -> fn(&Moment<'_>) -> Option
 #[test]
 fn a_training_that_was_stopped_goes_on_bit_for_bit() {
     let begin = || {
-        let options = ActorCriticOptions { discount: Some(0.9), n_environments: 2, ..quick() };
+        let options = ActorCriticOptions {
+            discount: Some(0.9),
+            n_environments: 2,
+            baseline: Baseline::Round,
+            normalize_advantages: true,
+            critic_learning_rate: Some(Schedule::Constant(0.02)),
+            ..quick()
+        };
         learner(
             |_| Grid::new((3, 3), Walls::Masked, 20),
             |_| Box::new(EpsilonGreedy { chance: 0.1 }) as Box<dyn Exploration>,

@@ -55,6 +55,19 @@ impl Adam {
         gradients: &GradStore,
         rate: f64,
     ) -> Result<f64, TrainingError> {
+        self.step_by(parameters, gradients, |_| rate)
+    }
+
+    /// The same, at a rate for each parameter by its name.
+    ///
+    /// # Errors
+    /// If the gradient is not finite: nothing has changed then.
+    pub fn step_by(
+        &mut self,
+        parameters: &Parameters,
+        gradients: &GradStore,
+        rate: impl Fn(&str) -> f64,
+    ) -> Result<f64, TrainingError> {
         let mut flat = Vec::with_capacity(parameters.len());
         let mut square = 0.0;
         for (_, variable) in parameters.iter() {
@@ -75,10 +88,11 @@ impl Adam {
         let exponent = i32::try_from(self.n_steps).unwrap_or(i32::MAX);
         let unbiased = |decay: f64| 1.0 - decay.powi(exponent);
         let [kept_1, kept_2] = [self.options.first_decay as f32, self.options.second_decay as f32];
-        let stride = (rate / unbiased(self.options.first_decay)) as f32;
+        let first_unbiased = unbiased(self.options.first_decay);
         let root = unbiased(self.options.second_decay).sqrt() as f32;
         let epsilon = self.options.epsilon as f32;
-        for (number, (_, variable)) in parameters.iter().enumerate() {
+        for (number, (name, variable)) in parameters.iter().enumerate() {
+            let stride = (rate(name) / first_unbiased) as f32;
             let mut weights = variable.flatten_all()?.to_vec1::<f32>()?;
             let (first, second) = (&mut self.first[number], &mut self.second[number]);
             for (place, weight) in weights.iter_mut().enumerate() {

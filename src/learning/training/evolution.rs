@@ -31,6 +31,8 @@ pub struct EvolutionOptions {
     pub learning_rate: Schedule,
     /// Beginnings of the names of tensors that are disturbed, as `actor.score.1`; all of the actors' if there are none.
     /// Where networks know from a warm-up what matters, it may do to weigh that anew.
+    // (not written where there are none, as in files made before there were any)
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
 }
 

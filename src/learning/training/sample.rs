@@ -1,5 +1,6 @@
 //! Decisions as replay keeps them, with the reward of the round that they were made in.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::TrainingError;
@@ -8,6 +9,29 @@ use crate::learning::environment::{Space, Status, Transition};
 use crate::learning::tensors::Tensors;
 use crate::learning::vectorized::{Moment, Observer};
 use crate::workload::random::Stream;
+
+/// What the critic judges decisions from, which is what they are held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Baseline {
+    /// What was seen when each was made, as DL2's released trainer has it.
+    #[default]
+    Decision,
+    /// What was seen first in their round. In the middle of one, what is allocated is in sight no more, and the reward of
+    /// the round is due to it.
+    Round,
+}
+
+/// Which reward a decision is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Credit {
+    /// That of its whole round, as published.
+    #[default]
+    Round,
+    /// That of its own step, in worlds whose reward says what each step is worth.
+    Decision,
+}
 
 /// A decision to learn from.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +43,8 @@ pub(super) struct Sample {
     pub(super) action: usize,
     /// Of its round.
     pub(super) reward: f32,
+    /// What was seen first in its round, where that is asked for; empty otherwise.
+    pub(super) first: Vec<f32>,
     /// What was seen first in the next round.
     pub(super) next: Vec<f32>,
     /// What the value of the next round counts for: 0 if none follows.
@@ -30,6 +56,10 @@ pub(super) struct Sample {
 pub(super) struct SlotRecorder {
     exploration: Box<dyn Exploration>,
     discount: f32,
+    credit: Credit,
+    baseline: Baseline,
+    /// What was seen first in this round.
+    first: Vec<f32>,
     pending: Vec<Sample>,
     reward: f32,
     /// Rounds that the last step took, if one is over and what follows is not seen yet.
@@ -40,10 +70,17 @@ pub(super) struct SlotRecorder {
 }
 
 impl SlotRecorder {
-    pub(super) fn new(exploration: Box<dyn Exploration>, discount: f32) -> Self {
+    pub(super) fn new(
+        exploration: Box<dyn Exploration>,
+        discount: f64,
+        (baseline, credit): (Baseline, Credit),
+    ) -> Self {
         Self {
             exploration,
-            discount,
+            discount: discount as f32,
+            credit,
+            baseline,
+            first: Vec::new(),
             pending: Vec::new(),
             reward: 0.0,
             over: None,
@@ -75,7 +112,9 @@ impl SlotRecorder {
     fn settle(&mut self, next: &[f32], discount: f32) {
         let reward = std::mem::take(&mut self.reward);
         for mut sample in self.pending.drain(..) {
-            sample.reward = reward;
+            if self.credit == Credit::Round {
+                sample.reward = reward;
+            }
             sample.next.extend_from_slice(next);
             sample.discount = discount;
             self.samples.push(sample);
@@ -95,12 +134,16 @@ impl Observer for SlotRecorder {
             self.settle(moment.observation, self.discount_over(rounds));
         }
         self.n_decisions += 1;
+        if self.is_new && self.baseline == Baseline::Round {
+            self.first = moment.observation.to_vec();
+        }
         self.pending.push(Sample {
             observation: moment.observation.to_vec(),
             mask: moment.mask.to_vec(),
             probabilities: moment.probabilities.to_vec(),
             action: 0,
             reward: 0.0,
+            first: self.first.clone(),
             next: Vec::new(),
             discount: 0.0,
         });
@@ -116,6 +159,7 @@ impl Observer for SlotRecorder {
     fn after(&mut self, action: usize, transition: &Transition, last: Option<&Moment>) {
         if let Some(sample) = self.pending.last_mut() {
             sample.action = action;
+            sample.reward = transition.reward;
         }
         if !transition.counts {
             self.pending.pop();
@@ -151,6 +195,9 @@ pub(super) fn samples_to(samples: &[Sample]) -> Result<Tensors, TrainingError> {
     add("observations", all(|sample| &sample.observation))?;
     add("probabilities", all(|sample| &sample.probabilities))?;
     add("next", all(|sample| &sample.next))?;
+    if samples.iter().any(|sample| !sample.first.is_empty()) {
+        add("first", all(|sample| &sample.first))?;
+    }
     let flag = |allowed: &bool| if *allowed { 1.0 } else { 0.0 };
     add("masks", samples.iter().flat_map(|sample| sample.mask.iter().map(flag)).collect())?;
     add("actions", samples.iter().map(|sample| sample.action as f32).collect())?;
@@ -173,6 +220,7 @@ pub(super) fn samples_from(tensors: &Tensors, space: &Space) -> Result<Vec<Sampl
     };
     let (seen, n_actions) = (space.observation_length(), space.n_actions);
     let (observations, next) = (column("observations", seen)?, column("next", seen)?);
+    let first = if tensors.contains("first") { Some(column("first", seen)?) } else { None };
     let (probabilities, masks) = (column("probabilities", n_actions)?, column("masks", n_actions)?);
     let (actions, rewards, discounts) =
         (column("actions", 1)?, column("rewards", 1)?, column("discounts", 1)?);
@@ -185,8 +233,49 @@ pub(super) fn samples_from(tensors: &Tensors, space: &Space) -> Result<Vec<Sampl
         probabilities: row(probabilities, n_actions, number),
         action: (0..n_actions).find(|action| *action as f32 >= actions[number]).unwrap_or_default(),
         reward: rewards[number],
+        first: first.map(|first| row(first, seen, number)).unwrap_or_default(),
         next: row(next, seen, number),
         discount: discounts[number],
     };
     Ok((0..n).map(sample).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learning::training::exploration::AsDrawn;
+    use crate::workload::random::SeedStreams;
+
+    fn moment(observation: &[f32]) -> Moment<'_> {
+        Moment { agent: 0, observation, mask: &[true], state: &[], probabilities: &[1.0] }
+    }
+
+    /// Two decisions of one round, worth 1 and 2, and one of the next, worth 4: (seen, first in its round, reward, next).
+    fn recorded(baseline: Baseline, credit: Credit) -> Vec<(f32, Vec<f32>, f32, f32)> {
+        let mut recorder = SlotRecorder::new(Box::new(AsDrawn), 0.5, (baseline, credit));
+        let mut choices = SeedStreams::new(1).stream("choices");
+        for (seen, reward, rounds) in [(10.0, 1.0, 0), (11.0, 2.0, 1), (12.0, 4.0, 1)] {
+            recorder.before(&moment(&[seen]));
+            recorder.choose(&moment(&[seen]), 0, &mut choices);
+            recorder.after(0, &Transition { rounds, ..Transition::new(reward, Status::Running) }, None);
+        }
+        recorder.rest(&moment(&[13.0]));
+        let samples = recorder.take_samples();
+        assert!(samples.iter().all(|sample| sample.discount == 0.5));
+        samples.into_iter().map(|one| (one.observation[0], one.first, one.reward, one.next[0])).collect()
+    }
+
+    #[test]
+    fn decisions_share_the_reward_of_their_round() {
+        let expected = [(10.0, vec![], 3.0, 12.0), (11.0, vec![], 3.0, 12.0), (12.0, vec![], 4.0, 13.0)];
+        assert_eq!(recorded(Baseline::Decision, Credit::Round), expected);
+    }
+
+    #[test]
+    fn what_was_seen_first_in_a_round_is_kept_with_all_of_it_where_the_critic_judges_from_that() {
+        let found = recorded(Baseline::Round, Credit::Decision);
+        let expected =
+            [(10.0, vec![10.0], 1.0, 12.0), (11.0, vec![10.0], 2.0, 12.0), (12.0, vec![12.0], 4.0, 13.0)];
+        assert_eq!(found, expected);
+    }
 }

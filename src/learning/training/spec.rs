@@ -53,7 +53,7 @@ pub struct TrainingSpec {
     #[serde(default)]
     pub actor_critic: Option<ActorCriticOptions>,
     /// What replaces drawn actions while actor and critic learn.
-    #[serde(default)]
+    #[serde(default, with = "serde_yaml::with::singleton_map")]
     pub exploration: ExplorationName,
     /// Learn by evolution strategies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -364,6 +364,18 @@ test: { seeds: [3] }
     }
 
     #[test]
+    fn an_exploration_with_a_chance_is_read_and_written() {
+        let text =
+            TEXT.replace("ppo: { n_steps: 64, learning_rate: { from: 0.001, to: 0.0 } }", "actor_critic: {}");
+        assert_eq!(read(&text).exploration, ExplorationName::AsDrawn);
+        let spec = read(&format!("{text}exploration: {{ epsilon_greedy: {{ chance: 0.02 }} }}\n"));
+        assert_eq!(spec.exploration, ExplorationName::EpsilonGreedy { chance: 0.02 });
+        let written = serde_json::to_value(&spec).unwrap();
+        assert_eq!(written["exploration"], serde_json::json!({ "epsilon_greedy": { "chance": 0.02 } }));
+        assert_eq!(TrainingSpec::deserialize(&written).unwrap(), spec);
+    }
+
+    #[test]
     fn weights_beside_a_document_are_its_own() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/training");
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -384,6 +396,9 @@ test: { seeds: [3] }
             assert_eq!(made.to_bytes().unwrap(), bytes, "{}", path.display());
             let own =
                 spec.provenance((&system, None), (made.header.n_updates, made.header.n_decisions)).unwrap();
+            // (so that they come out again byte for byte; options of PPO are younger than those of DL2)
+            let younger = path.ends_with("dl2.safetensors");
+            assert!(younger || made.header.spec == own.spec, "{}: {}", path.display(), own.spec);
             // What the header does not name had not been thought of when the weights were made, and is at its default.
             assert_eq!(TrainingSpec::deserialize(&made.header.spec).unwrap(), spec);
             assert_eq!((made.header.data_digest, made.header.network), (own.data_digest, own.network));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::index::{Id, JobId, ServerId, WorkerTypeId};
-use crate::world::dl2::{RewardKind, StepOutcome};
+use crate::world::dl2::StepOutcome;
 use crate::world::elastic::climb::Climb;
 use crate::world::elastic::ladders::{Ladders, RUNGS};
 use crate::world::elastic::rules::remaining_alone_s;
@@ -225,13 +225,27 @@ fn of_pair(world: &World, ladders: &Ladders, climb: Climb, row: &mut [f32]) {
     }
 }
 
+/// What actions are worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ElasticReward {
+    /// A slot, the parts of their work that jobs do in it, added up: as published for DL2.
+    #[default]
+    Progress,
+    /// A slot, less one for each job that was there.
+    ActiveJobs,
+    /// A climb, the part of its work that its job does in the slot for it; a slot is worth as much as by
+    /// [`Progress`](Self::Progress), but says whose it was.
+    OwnProgress,
+}
+
 /// An episode: reset, then step until it is done.
 #[derive(Clone, Debug)]
 pub struct ElasticEpisode {
     world: World,
     ladders: Arc<Ladders>,
     window: Window,
-    reward: RewardKind,
+    reward: ElasticReward,
     part: [Part; 1],
 }
 
@@ -241,7 +255,7 @@ impl ElasticEpisode {
         world: World,
         ladders: Arc<Ladders>,
         (sight, n_window): (Sight, usize),
-        reward: RewardKind,
+        reward: ElasticReward,
     ) -> Self {
         let window = Window::new(sight, n_window, &ladders);
         Self { world, ladders, window, reward, part: [Part::workers(Id::from_index(0), 1)] }
@@ -278,20 +292,39 @@ impl ElasticEpisode {
 
     /// Plays an action. The slot ends with nothing, and once nobody who is seen can climb.
     pub fn step(&mut self, action: usize) -> StepOutcome {
+        let mut own = 0.0;
         if let Some(climb) = self.window.decode(&self.world, &self.ladders, action) {
+            own = self.own_progress(climb);
             let decision = climb.decision(&self.world, &mut self.part);
             let applied = self.world.apply(decision);
             debug_assert!(applied.is_ok(), "what was found fits");
             self.window.look(&self.world, &self.ladders);
             if !self.window.jobs.is_empty() {
-                return StepOutcome { reward: 0.0, valid: true, slot_ended: false, done: false };
+                return StepOutcome { reward: own, valid: true, slot_ended: false, done: false };
             }
         }
         let n_active = self.world.active().len();
         let progress = self.world.advance(&mut &*self.ladders);
-        let reward = self.reward.of_slot(progress, n_active);
+        let reward = match self.reward {
+            ElasticReward::Progress => progress,
+            ElasticReward::ActiveJobs => -(n_active as f64),
+            ElasticReward::OwnProgress => own,
+        };
         self.begin_slot();
         StepOutcome { reward, valid: true, slot_ended: true, done: self.world.is_done() }
+    }
+
+    /// What a climb is worth by itself: nothing, where slots are worth something.
+    fn own_progress(&self, climb: Climb) -> f64 {
+        if self.reward != ElasticReward::OwnProgress {
+            return 0.0;
+        }
+        let work = self.world.job(climb.job).work;
+        let left = work - self.world.progress(climb.job);
+        let done = |steps_per_s: f64| (steps_per_s * SLOT_S).min(left);
+        let (before, after) =
+            (self.ladders.of_job(&self.world, climb.job), climb.steps_per_s(&self.world, &self.ladders));
+        (done(after) - done(before)) / work
     }
 
     fn begin_slot(&mut self) {

@@ -183,7 +183,7 @@ fn speed(name: &str, workers: u32, kind: usize) -> f64 {
 fn seen(sight: Sight) -> Vec<f32> {
     let ladders = std::sync::Arc::new(ladders());
     let steps = |(name, hours, kind)| job(of_type(&ladders, name), hours * 3600.0 * speed(name, 1, kind));
-    let reward = crate::world::dl2::RewardKind::Progress;
+    let reward = ElasticReward::Progress;
     let empty = world(&ladders, 4);
     let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 3), reward);
     episode.reset(&JOBS_SEEN.map(steps));
@@ -211,6 +211,42 @@ fn not_grown(kind: usize) -> f64 {
 fn close(found: &[f32], expected: &[f64]) -> bool {
     let same = |(found, expected): (&f32, &f64)| (f64::from(*found) - expected).abs() < 1e-5;
     found.len() == expected.len() && found.iter().zip(expected).all(same)
+}
+
+/// What each step of an episode is worth in which the first climb that may be chosen always is, and how its slots end.
+fn worth(reward: ElasticReward) -> Vec<(f64, bool)> {
+    let ladders = std::sync::Arc::new(ladders());
+    let jobs = generate(&ladders, &WorkloadOptions { n_jobs: 9, ..WorkloadOptions::default() }, 3).unwrap();
+    let empty = world(&ladders, 4);
+    let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (Sight::Pairs, 9), reward);
+    episode.reset(&jobs);
+    let mut mask = vec![false; episode.window().n_actions()];
+    std::iter::from_fn(|| {
+        if episode.world().is_done() {
+            return None;
+        }
+        episode.mask(&mut mask);
+        let outcome = episode.step(mask.iter().position(|allowed| *allowed).unwrap());
+        Some((outcome.reward, outcome.slot_ended))
+    })
+    .collect()
+}
+
+#[test]
+fn a_slot_is_worth_what_its_climbs_are() {
+    let (slots, climbs) = (worth(ElasticReward::Progress), worth(ElasticReward::OwnProgress));
+    assert_eq!(slots.len(), climbs.len());
+    let (mut own, mut n_slots) = (0.0, 0);
+    for ((of_slot, ended), (of_climb, _)) in slots.iter().zip(&climbs) {
+        assert!(*ended || *of_slot == 0.0, "{of_slot}");
+        own += of_climb;
+        if *ended {
+            assert!((own - of_slot).abs() < 1e-9, "{own} {of_slot}");
+            (own, n_slots) = (0.0, n_slots + 1);
+        }
+    }
+    let all: f64 = climbs.iter().map(|(of_climb, _)| of_climb).sum();
+    assert!((all - 9.0).abs() < 1e-9 && n_slots > 10, "each of nine jobs is done: {all} in {n_slots} slots");
 }
 
 #[test]
