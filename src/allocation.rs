@@ -16,7 +16,8 @@ pub const VIOLATION_MAX: f64 = 1e-6;
 /// X: [combination × worker type] in [0, 1], a member of the allocation polytope.
 ///
 /// Made only by a check, of all rows at once ([`Allocation::check`]) or one by one ([`AllocationBuilder`]), so whoever
-/// holds one may rely on it; the one exception says so in its name ([`Allocation::overcommitted`]) and in [`violation_max`](Allocation::violation_max).
+/// holds one may rely on it; the one exception says so in its name ([`Allocation::overcommitted`]) and in
+/// [`violation_max`](Allocation::violation_max).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
     combinations: IndexVec<CombinationId, Combination<JobIndex>>,

@@ -69,10 +69,10 @@ impl BoundObjective<'_> {
     /// Members that share, of these demands `[members]`; nothing where there is more to the program: pairs, the policy's
     /// own constraints, leaves that are no throughputs, demands that are no finite numbers from 0, or no demand at all.
     pub fn sharing(&self, demand: Vec<f64>) -> Option<Sharing<'_>> {
-        let by_throughput = self.objective.inversion().is_some_and(Inversion::leaf_is_throughput);
         let finite = demand.iter().all(|demand| *demand >= 0.0 && demand.is_finite());
-        let fits = by_throughput && self.is_plain() && finite && demand.iter().any(|demand| *demand > 0.0);
-        fits.then_some(Sharing { instance: self.instance, demand })
+        let fits = self.is_of_throughputs() && self.instance.pairs.is_empty() && finite;
+        (fits && demand.iter().any(|demand| *demand > 0.0))
+            .then_some(Sharing { instance: self.instance, demand })
     }
 
     /// Members that share and demand nothing, and the logarithms of their throughputs that the objective adds up; nothing
@@ -100,6 +100,12 @@ impl BoundObjective<'_> {
         let known = logarithms.weight.len() == self.instance.n_members() && logarithms.constant.is_finite();
         let demand = vec![0.0; self.instance.n_members()];
         known.then_some((Sharing { instance: self.instance, demand }, logarithms))
+    }
+
+    /// Are levels of throughputs, and are there no constraints of the policy's own?
+    pub fn is_of_throughputs(&self) -> bool {
+        let by_throughput = self.objective.inversion().is_some_and(Inversion::leaf_is_throughput);
+        by_throughput && self.objective.constraints().is_empty()
     }
 
     /// Are there neither pairs nor constraints of the policy's own?

@@ -72,6 +72,20 @@ fn levels_of_jobs_that_are_much_alike_need_no_program() {
 }
 
 #[test]
+fn pairs_of_unlike_jobs_take_programs_over_their_kinds() {
+    let policies = "max_min_fairness_packed,finish_time_fairness_packed,min_total_duration_packed,\
+                    max_min_fairness_water_filling_packed,max_min_fairness_hierarchical_packed";
+    let jobs = ["--instance", "osdi20-distinct", "--sizes", "300", "--backend", "default", "--limit", "60"];
+    for row in results(&[&["--policy", policies], &jobs[..]].concat()).rows {
+        assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
+        assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
+        // over jobs, there would be two for each
+        let few = row.n_rows.is_some_and(|rows| rows < 300);
+        assert!(few || cfg!(not(feature = "highs")), "{row:?}");
+    }
+}
+
+#[test]
 fn a_backend_that_lacks_what_a_program_needs_declines() {
     let policy = ["--policy", "proportional_fairness", "--instance", "random", "--sizes", "12"];
     let results = results(&[&policy[..], &["--backend", "default,good_lp-microlp"]].concat());

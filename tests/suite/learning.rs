@@ -284,6 +284,7 @@ validation: { seeds: [1, 2] }
         let output = apportion(&["train", file, "--out", out, "--checkpoint-every", "1", "--format", "csv"]);
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{message}");
+        assert!(message.contains("validation is mean reward of a round"), "{message}");
         String::from_utf8(output.stdout).expect("text")
     }
 

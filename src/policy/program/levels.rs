@@ -7,13 +7,16 @@
 //! alone on worker types, levels are raised one after another without a program (`shared`).
 
 mod face;
+mod pooled;
 mod shared;
 
 use std::iter::once;
 
 use self::face::Face;
+pub(super) use self::pooled::fill_pooled;
 pub(super) use self::shared::{FilledShared, fill_shared};
 use crate::policy::program::master::Master;
+use crate::policy::program::pools::Pools;
 use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
@@ -270,8 +273,10 @@ fn raise_held(
 /// The best worst level, from both sides.
 #[derive(Clone, Debug)]
 pub(super) struct Parametric {
-    /// Class time of the columns: [columns].
+    /// Class time of the columns, [columns]; none where pools have it.
     pub(super) class_time: Vec<f64>,
+    /// The leaf of each member there: [members].
+    pub(super) leaves: Vec<f64>,
     /// The worst level there.
     pub(super) value: f64,
     /// What no allocation can better.
@@ -296,7 +301,13 @@ pub(super) struct Parametric {
 /// job then gets the part τ of what it needs, which costs the others a part of their level, however close ρ is. So
 /// where Newton's method stops short, levels a little worse than ρ are tried, further off each time, until one can
 /// be reached by all.
-pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Result<Parametric, SolvingError> {
+///
+/// With `pools`, which raise levels in place of programs over members, it fails where they do.
+pub(super) fn best_worst(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    mut pools: Option<&mut Pools>,
+) -> Result<Parametric, SolvingError> {
     let (levels, range) = {
         let bound = master.bound();
         (bound.levels_kept().ok_or(SolvingError::Empty)?, bound.level_range())
@@ -312,18 +323,18 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
     for _ in 0..STEPS_MAX {
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
-        let (reached, answer) = tried_at(solving, master, &demands, &mut old)?;
-        let leaves = leaves(&master.bound(), &reached.class_time);
+        let (reached, answer) = tried_at(solving, master, pools.as_deref_mut(), &demands, &mut old)?;
         let value = members
             .clone()
-            .map(|member| levels.level(member, leaves[member]))
+            .map(|member| levels.level(member, reached.leaves[member]))
             .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
         let next = cut(&levels, &reached, tried, attained).map_or(ideal, |next| worst(ideal, next));
-        let Reached { class_time, demand_price, .. } = reached;
+        let Reached { class_time, leaves, demand_price, .. } = reached;
         let bound = ideal;
-        let found = Parametric { class_time, value, bound, demands, answer, demand_price, formulation: None };
+        let found =
+            Parametric { class_time, leaves, value, bound, demands, answer, demand_price, formulation: None };
         let best = match &mut best {
             Some(best) if !better(value, best.value) => best,
             best => best.insert(found),
@@ -351,16 +362,23 @@ pub(super) fn best_worst(solving: &mut Solving, master: &mut Master<'_>) -> Resu
 fn tried_at(
     solving: &mut Solving,
     master: &mut Master<'_>,
+    pools: Option<&mut Pools>,
     demands: &[Demand],
     old: &mut Option<Formulation>,
 ) -> Result<(Reached, Option<Answer>), SolvingError> {
+    if let Some(pools) = pools {
+        let raised = pools.raise(solving, master, demands).ok_or(SolvingError::Empty)?;
+        let leaves = demands.iter().map(|demand| demand.slope * raised.level).collect();
+        let (class_time, bound, demand_price) = (Vec::new(), raised.bound, raised.demand_price);
+        return Ok((Reached { class_time, leaves, bound, demand_price }, None));
+    }
     if let Some(reached) = sharing::raise(solving, master, demands) {
         return Ok((reached, None));
     }
-    let Raised { class_time, bound, demand_price, answer, formulation, .. } =
+    let Raised { class_time, leaves, bound, demand_price, answer, formulation, .. } =
         raise(solving, master, demands, old.take())?;
     *old = Some(formulation);
-    Ok((Reached { class_time, bound, demand_price }, Some(answer)))
+    Ok((Reached { class_time, leaves, bound, demand_price }, Some(answer)))
 }
 
 /// The level at which what the duals ask for equals what they bound, by bisection between a level no allocation

@@ -173,7 +173,13 @@ impl<'a> Master<'a> {
         }
     }
 
-    fn admit(&mut self, pairs: Vec<(usize, usize)>) {
+    /// The pairs that may become columns, if not all are.
+    pub(super) fn pairing(&self) -> Option<&Pairing> {
+        self.pricing.as_ref().map(Pricing::pairing)
+    }
+
+    /// Makes pairs columns, behind the others.
+    pub(super) fn admit(&mut self, pairs: Vec<(usize, usize)>) {
         let Some(pricing) = &mut self.pricing else { return };
         for (a, b) in pricing.admit(pairs) {
             if let Some(pair) = pricing.pairing().pair(a, b) {

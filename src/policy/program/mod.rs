@@ -13,6 +13,7 @@ mod levels;
 mod master;
 mod pairs;
 mod policy;
+mod pools;
 mod pricing;
 mod promises;
 mod reduce;

@@ -2,8 +2,10 @@
 //! [`sharing`](crate::program::sharing)).
 
 use crate::policy::decision::{Decision, Policy, PolicyError};
+use crate::policy::program::levels;
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::{Explaining, Solved, Task};
 use crate::policy::program::solving::Solving;
@@ -14,8 +16,10 @@ use crate::solver::certificate::{Certificate, Shares};
 /// The level of some demands, raised.
 #[derive(Debug)]
 pub(super) struct Reached {
-    /// Class time of the columns: [columns].
+    /// Class time of the columns, [columns]; none where pools have it.
     pub(super) class_time: Vec<f64>,
+    /// The leaf of each member there: [members].
+    pub(super) leaves: Vec<f64>,
     /// What no allocation can exceed.
     pub(super) bound: f64,
     /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
@@ -49,8 +53,10 @@ pub(super) fn raise(solving: &mut Solving, master: &Master<'_>, demands: &[Deman
     }
     let demand = demands.iter().map(|demand| demand.slope).collect();
     let (shares, certificate) = solve(solving, master, demand, Wanted::Level)?;
+    let class_time = class_time(&master.bound(), &shares);
     Some(Reached {
-        class_time: class_time(&master.bound(), &shares),
+        leaves: levels::leaves(&master.bound(), &class_time),
+        class_time,
         bound: certificate.bound,
         demand_price: shares.leaf_price,
     })
@@ -97,7 +103,7 @@ pub(super) fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
 impl Task<'_, '_> {
     /// The optimum of a level that is a column, or its inverse is, refined, or of a sum of logarithms, which fixes every
     /// throughput; nothing where a program must be written.
-    pub(super) fn shared(&self, solving: &mut Solving) -> Option<Solved> {
+    pub(super) fn shared(&mut self, solving: &mut Solving) -> Option<Solved> {
         let objective = self.master.objective();
         if objective.route() == Route::Conic {
             return self.bought(solving);
@@ -117,6 +123,14 @@ impl Task<'_, '_> {
                 (0.0, slope) => demand.push(slope),
                 _ => return None,
             }
+        }
+        if let Some(mut pools) = Pools::of(self.master, solving, Told::Level) {
+            let demands: Vec<Demand> =
+                demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
+            let raised = pools.raise(solving, self.master, &demands)?;
+            pools.refine(solving, self.master, raised.level)?;
+            let bound = if inverse { raised.bound.recip() } else { raised.bound };
+            return Some(unwritten(pools.divided(self.master)?, bound));
         }
         let (shares, certificate) = solve(solving, self.master, demand.clone(), Wanted::Level)?;
         let bound = if inverse { certificate.bound.recip() } else { certificate.bound };

@@ -5,6 +5,7 @@ use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::levels::{self, Fixing, Raised};
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
+use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::sharing;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
@@ -117,7 +118,11 @@ impl Task<'_, '_> {
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
         let alone = !self.centred && base.iter().all(|base| *base == 0.0);
-        if let Some(filled) = alone.then(|| levels::fill_shared(solving, self.master, slopes)).flatten() {
+        let mut without_programs = || {
+            let shared = levels::fill_shared(solving, self.master, slopes);
+            shared.or_else(|| levels::fill_pooled(solving, self.master, slopes))
+        };
+        if let Some(filled) = if alone { without_programs() } else { None } {
             let levels::FilledShared { class_time, leaves, bound, first_slope } = filled;
             let reached = levels::first_level(bound, &first_slope, &leaves, &base);
             let reached = self.hierarchy.map(|_| level(reached));
@@ -148,7 +153,12 @@ impl Task<'_, '_> {
     }
 
     fn parametric(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let found = levels::best_worst(solving, self.master)?;
+        let pooled = self.refine == Refine::Utilization;
+        let pools = if pooled { Pools::of(self.master, solving, Told::Cut) } else { None };
+        if let Some(solved) = pools.and_then(|pools| self.parametric_of(solving, pools)) {
+            return Ok(solved);
+        }
+        let found = levels::best_worst(solving, self.master, None)?;
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let n = self.master.reduced().instance.n_members();
         let required = |member, level| levels.required(member, level).value;
@@ -200,6 +210,19 @@ impl Task<'_, '_> {
             fixing: None,
             discounts: Vec::new(),
         })
+    }
+
+    /// The same by pools of members, without a program over members; nothing where that fails.
+    fn parametric_of(&mut self, solving: &mut Solving, mut pools: Pools) -> Option<Solved> {
+        let found = levels::best_worst(solving, self.master, Some(&mut pools)).ok()?;
+        let levels = self.master.bound().levels_kept()?;
+        let least = |(member, leaf): (usize, &f64)| {
+            let slope = levels.required(member, found.value).value.min(*leaf).max(0.0);
+            Demand { slope, base: 0.0 }
+        };
+        let demands: Vec<Demand> = found.leaves.iter().enumerate().map(least).collect();
+        let class_time = pools.held(solving, self.master, &demands)?;
+        Some(sharing::unwritten(class_time, found.bound))
     }
 
     /// The centre of the allocations that give members the largest common part of `leaves`, [members]: class times.

@@ -160,6 +160,22 @@ impl Solving {
         else {
             return Ok(None);
         };
+        self.solve_quickly(program, basis)
+    }
+
+    /// Solves a linear program from a basis, if there is one, that need not be feasible; nothing if that does not come to a
+    /// certified optimum.
+    pub(super) fn solve_near(&mut self, program: &Program, basis: Option<Basis>) -> Option<Answer> {
+        if let Some(basis) = basis.as_ref().filter(|_| program.n_rows() <= ROWS_FEW)
+            && let Ok(Some(answer)) = self.solve_quickly(program, basis.clone())
+        {
+            return Some(answer);
+        }
+        self.basis = basis;
+        self.solve_by_chain(program).ok().filter(|answer| !answer.solution.row_duals.is_empty())
+    }
+
+    fn solve_quickly(&mut self, program: &Program, basis: Basis) -> Result<Option<Answer>, SolvingError> {
         let Some(quick) = self.quick.take() else { return Ok(None) };
         let limits = Limits { iterations: Some(STEPS_MAX), ..self.limits };
         let limits = std::mem::replace(&mut self.limits, limits);

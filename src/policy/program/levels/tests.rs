@@ -145,7 +145,7 @@ proptest! {
         instance.data.insert("isolated_elapsed".into(), column(|s| s.2));
         let objective = objective(Sense::Minimize, "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + 1[s]))");
         let mut master = Master::of_instance(&objective, instance.clone());
-        let found = best_worst(&mut solving(), &mut master).unwrap();
+        let found = best_worst(&mut solving(), &mut master, None).unwrap();
         prop_assert!(found.bound <= found.value);
         prop_assert!((found.value - found.bound) / found.value <= 1e-8, "{found:?}");
         // A level a little below the bound asks for more than any allocation gives.

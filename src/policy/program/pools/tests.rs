@@ -1,0 +1,50 @@
+//! The bound, at whatever prices.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::policy::program::master::PricingLimits;
+use crate::policy::program::packed_tests::{drawn, objectives, policy, problem_of};
+use crate::policy::program::pairs::Pairing;
+use crate::policy::program::reduce::reduce;
+use crate::solver::registry;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_prices_bound_a_level_below_what_is_reached(
+        jobs in drawn(14),
+        workers in 2_u32..5,
+        factors in prop::collection::vec(0.0_f64..2.0, 40),
+    ) {
+        let problem = problem_of(&jobs, workers, 2);
+        let policy = policy(objectives()[0], true);
+        let objective = policy.options().objective.clone();
+        let reduced = reduce(&problem, &policy.selection(&[], &[], true));
+        let layout = policy.layout(&objective, &reduced).unwrap();
+        let pairing = Pairing::of(&problem, &policy.options().view, &reduced.classes, true);
+        let limits = PricingLimits { from: 0, gain_max: 1e-9 };
+        let master = Master::new(&objective, reduced, layout, Some(pairing), limits);
+        let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
+        let mut solving = Solving::new(linear, Vec::new()).with_large(registry::backend("structured").ok());
+        let Some(mut pools) = Pools::of(&master, &solving, Told::Cut) else { return Ok(()) };
+        let levels = master.bound().levels_kept().unwrap();
+        let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };
+        let demands: Vec<Demand> = (0..master.reduced().instance.n_members()).map(demand).collect();
+        let Some(raised) = pools.raise(&mut solving, &master, &demands) else {
+            // (an interior-point method alone may not come near enough)
+            prop_assert!(!cfg!(feature = "highs"));
+            return Ok(());
+        };
+        prop_assert!(raised.bound >= raised.level * (1.0 - 1e-12), "{raised:?}");
+        let Some((stage, duals)) = pools.raised(&mut solving, &master) else {
+            prop_assert!(!cfg!(feature = "highs"));
+            return Ok(());
+        };
+        let disturbed: Vec<f64> = duals.iter().zip(factors.iter().cycle()).map(|(dual, factor)| dual * factor).collect();
+        if let Some(priced) = bound::priced(&pools, &stage, &master, &disturbed) {
+            prop_assert!(priced.bound >= raised.level * (1.0 - 1e-9), "{priced:?} {raised:?}");
+        }
+    }
+}
