@@ -36,16 +36,15 @@ pub struct AllocationBuilder<'a> {
     shares: Vec<f64>,
     /// `[n]`.
     received: Vec<Received>,
-    /// All jobs as sharers of workers, where pairs are expected: `[n]`, or empty.
-    sharers: Vec<Sharer>,
     /// Given away: `[K]`.
     workers: Vec<f64>,
     violation_max: f64,
 }
 
-/// What a job has received so far.
+/// What a job has received so far, and what decides with whom it may share: one look at memory for both.
 #[derive(Clone, Copy, Debug)]
 struct Received {
+    sharer: Sharer,
     /// steps/s.
     throughput: f64,
     time: f64,
@@ -154,28 +153,21 @@ impl Allocation {
 impl<'a> AllocationBuilder<'a> {
     /// No rows yet.
     pub fn new(problem: &'a Problem) -> Self {
+        let nothing = |job| Received { sharer: problem.sharer(job), throughput: 0.0, time: 0.0 };
         Self {
             problem,
             combinations: Vec::new(),
             shares: Vec::new(),
-            received: vec![Received { throughput: 0.0, time: 0.0 }; problem.n_jobs()],
-            sharers: Vec::new(),
+            received: problem.jobs().ids().map(nothing).collect(),
             workers: vec![0.0; problem.n_types()],
             violation_max: 0.0,
         }
     }
 
-    /// Makes room for so many rows, and ready for many `pairs` if there are any.
-    pub fn reserve(&mut self, n_rows: usize, pairs: bool) {
+    /// Makes room for so many rows.
+    pub fn reserve(&mut self, n_rows: usize) {
         self.combinations.reserve_exact(n_rows);
         self.shares.reserve_exact(n_rows * self.workers.len());
-        if pairs {
-            self.sharers = self.problem.jobs().ids().map(|job| self.problem.sharer(job)).collect();
-        }
-    }
-
-    fn sharer(&self, job: JobIndex) -> Sharer {
-        self.sharers.get(job.index()).copied().unwrap_or_else(|| self.problem.sharer(job))
     }
 
     /// Adds a row: the shares of a combination, `[K]`. Shares below 0 by no more than [`VIOLATION_MAX`] become 0.
@@ -201,16 +193,15 @@ impl<'a> AllocationBuilder<'a> {
         if time == 0.0 {
             return Ok(());
         }
-        let sharer = self.sharer(first);
+        let mut received = self.received[first.index()];
         let row = &self.shares[begin..];
         for (used, share) in self.workers.iter_mut().zip(row) {
-            *used += f64::from(sharer.scale_factor()) * share;
+            *used += f64::from(received.sharer.scale_factor()) * share;
         }
-        let mut received = self.received[first.index()];
         received.time += time;
         if let Some(second) = combination.second() {
-            let sharers = [sharer, self.sharer(second)];
             let other = &mut self.received[second.index()];
+            let sharers = [received.sharer, other.sharer];
             other.time += time;
             for (worker_type, share) in row.iter().enumerate().filter(|(_, share)| **share > 0.0) {
                 let kind = WorkerTypeId::from_index(worker_type);

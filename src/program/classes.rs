@@ -11,6 +11,9 @@
 //! sums over a job's pairs enter its time, its throughput and the capacity, so any other division of the class
 //! pair's time with the same sums is as good: a [`Division`] is a sparse one.
 
+/// After so many jobs, half of which are unlike all others, the rest is not looked for among them.
+const UNLIKE_JOBS: usize = 1024;
+
 /// A division of n jobs into classes, in the order of their keys, so that it does not depend on the order of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
@@ -24,23 +27,52 @@ pub struct Classes {
 impl Classes {
     /// Groups `n` jobs whose keys agree in every word; `write` puts a job's key into `width` words.
     ///
-    /// One hash pass, O(n·width); only the classes' keys are kept. Then the classes are sorted.
+    /// One hash pass, O(n·width), after which the classes are sorted; where hardly any two are alike, only sorted. The
+    /// classes' keys are beside.
     ///
     /// # Panics
     /// If there are 2^32 jobs or more.
-    pub fn group(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> Self {
+    pub fn group(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> (Self, ClassKeys) {
         let mut key = vec![0; width];
         let mut table = Table::with_capacity(64, width);
-        let class_of = (0..n).map(|job| {
+        let mut class_of: Vec<u32> = Vec::with_capacity(n);
+        for job in 0..n {
+            if job == UNLIKE_JOBS && table.n_classes() * 2 > job {
+                return Self::sorted(n, width, write);
+            }
             write(job, &mut key);
-            table.find_or_insert(&key)
-        });
-        let mut class_of: Vec<u32> = class_of.collect();
-        let rank = table.ranks();
+            class_of.push(table.find_or_insert(&key));
+        }
+        let keys = ClassKeys::of(table.keys);
+        let mut rank = vec![0_u32; keys.order.len()];
+        for (class, place) in (0..).zip(&keys.order) {
+            rank[*place as usize] = class;
+        }
         for class in &mut class_of {
             *class = rank[*class as usize];
         }
-        Self::from_assignment(class_of, rank.len())
+        (Self::from_assignment(class_of, rank.len()), keys)
+    }
+
+    /// The same, without a look for those that are alike: they are beside each other in the end.
+    fn sorted(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> (Self, ClassKeys) {
+        let mut words = vec![0; n * width];
+        for (job, key) in words.chunks_exact_mut(width.max(1)).enumerate() {
+            write(job, key);
+        }
+        let mut keys = ClassKeys::of(KeyWords { width, words });
+        let mut class_of = vec![0_u32; n];
+        let mut firsts: Vec<u32> = Vec::with_capacity(n);
+        for job in &keys.order {
+            let known = firsts.last().is_some_and(|first| keys.words.key(*first) == keys.words.key(*job));
+            if !known {
+                firsts.push(*job);
+            }
+            class_of[*job as usize] = u32::try_from(firsts.len() - 1).expect("fewer than 2^32 classes");
+        }
+        keys.order = firsts;
+        let n_classes = keys.order.len();
+        (Self::from_assignment(class_of, n_classes), keys)
     }
 
     /// Every job a class of its own, in order.
@@ -109,25 +141,77 @@ impl Classes {
     }
 }
 
+/// Keys side by side.
+#[derive(Clone, Debug)]
+struct KeyWords {
+    width: usize,
+    /// [keys × width]
+    words: Vec<u64>,
+}
+
+impl KeyWords {
+    fn key(&self, place: u32) -> &[u64] {
+        &self.words[place as usize * self.width..(place as usize + 1) * self.width]
+    }
+
+    /// Puts places in the order of their keys from a word on, which is beside each. Words that many have in common are
+    /// looked at once, not in every comparison.
+    fn sort(&self, order: &mut [(u64, u32)], word: usize) {
+        order.sort_unstable_by_key(|(word, _)| *word);
+        if word + 1 >= self.width {
+            return;
+        }
+        for same in order.chunk_by_mut(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
+            for (next, place) in same.iter_mut() {
+                *next = self.key(*place)[word + 1];
+            }
+            self.sort(same, word + 1);
+        }
+    }
+}
+
+/// The keys that jobs were grouped by.
+#[derive(Clone, Debug)]
+pub struct ClassKeys {
+    words: KeyWords,
+    /// The place of each class's key.
+    order: Vec<u32>,
+}
+
+impl ClassKeys {
+    /// In the order of the keys.
+    fn of(words: KeyWords) -> Self {
+        let n = words.words.len() / words.width.max(1);
+        let first = |place: u32| words.key(place).first().copied().unwrap_or(0);
+        let mut order: Vec<(u64, u32)> = (0..).take(n).map(|place| (first(place), place)).collect();
+        words.sort(&mut order, 0);
+        let order = order.into_iter().map(|(_, place)| place).collect();
+        Self { words, order }
+    }
+
+    /// The key of a class: [width].
+    pub fn of_class(&self, class: usize) -> &[u64] {
+        self.words.key(self.order[class])
+    }
+}
+
 /// An open-addressing table from key to class: insertion order numbers the classes, never the hash.
 struct Table {
-    width: usize,
     /// Half of a key's hash, and its class: other keys are told apart without a look at them.
     slots: Vec<(u32, u32)>,
-    /// Of each class: [classes × width].
-    keys: Vec<u64>,
-    n_classes: usize,
+    /// Of each class.
+    keys: KeyWords,
 }
 
 const EMPTY: u32 = u32::MAX;
 
 impl Table {
     fn with_capacity(n_slots: usize, width: usize) -> Self {
-        Self { width, slots: vec![(0, EMPTY); n_slots], keys: Vec::new(), n_classes: 0 }
+        Self { slots: vec![(0, EMPTY); n_slots], keys: KeyWords { width, words: Vec::new() } }
     }
 
-    fn key(&self, class: u32) -> &[u64] {
-        &self.keys[class as usize * self.width..(class as usize + 1) * self.width]
+    fn n_classes(&self) -> usize {
+        self.keys.words.len() / self.keys.width.max(1)
     }
 
     fn find_or_insert(&mut self, key: &[u64]) -> u32 {
@@ -139,16 +223,15 @@ impl Table {
             if class == EMPTY {
                 break;
             }
-            if known == hash && self.key(class) == key {
+            if known == hash && self.keys.key(class) == key {
                 return class;
             }
             slot = (slot + 1) & mask;
         }
-        let class = u32::try_from(self.n_classes).expect("fewer than 2^32 classes");
+        let class = u32::try_from(self.n_classes()).expect("fewer than 2^32 classes");
         self.slots[slot] = (hash, class);
-        self.keys.extend_from_slice(key);
-        self.n_classes += 1;
-        if self.n_classes * 2 > self.slots.len() {
+        self.keys.words.extend_from_slice(key);
+        if self.n_classes() * 2 > self.slots.len() {
             self.grow();
         }
         class
@@ -166,34 +249,6 @@ impl Table {
                 slot = (slot + 1) & mask;
             }
             self.slots[slot] = (hash, class);
-        }
-    }
-
-    /// The place of each class in the order of keys.
-    fn ranks(&self) -> Vec<u32> {
-        let word = |class: u32| self.key(class).first().copied().unwrap_or(0);
-        let mut order: Vec<(u64, u32)> =
-            (0..).take(self.n_classes).map(|class| (word(class), class)).collect();
-        self.sort(&mut order, 0);
-        let mut ranks = vec![0; self.n_classes];
-        for (rank, (_, class)) in (0..).zip(&order) {
-            ranks[*class as usize] = rank;
-        }
-        ranks
-    }
-
-    /// Puts classes in the order of their keys from a word on, which is beside each. Words that many have in common are
-    /// looked at once, not in every comparison.
-    fn sort(&self, order: &mut [(u64, u32)], word: usize) {
-        order.sort_unstable_by_key(|(word, _)| *word);
-        if word + 1 >= self.width {
-            return;
-        }
-        for same in order.chunk_by_mut(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
-            for (next, class) in same.iter_mut() {
-                *next = self.key(*class)[word + 1];
-            }
-            self.sort(same, word + 1);
         }
     }
 }
@@ -298,21 +353,25 @@ mod tests {
     #[test]
     fn equal_keys_share_a_class_whatever_the_order() {
         let keys = [[5, 1], [3, 3], [5, 1], [0, 9]];
-        let classes = Classes::group(4, 2, |job, key| key.copy_from_slice(&keys[job]));
+        let (classes, of) = Classes::group(4, 2, |job, key| key.copy_from_slice(&keys[job]));
         assert_eq!((0..4).map(|job| classes.class_of(job)).collect::<Vec<_>>(), [2, 1, 2, 0]);
         assert_eq!(classes.members(2), [0, 2]);
+        assert_eq!([0, 1, 2].map(|class| of.of_class(class)), [[0, 9], [3, 3], [5, 1]]);
     }
 
     proptest! {
         #[test]
-        fn grouping_agrees_with_a_sorted_map(keys in prop::collection::vec(0_u64..400, 0..1500)) {
-            let classes = Classes::group(keys.len(), 1, |job, key| key[0] = keys[job]);
+        fn grouping_agrees_with_a_sorted_map(most in prop::sample::select(vec![9_u64, 400, 4000, u64::MAX]), drawn in prop::collection::vec(any::<u64>(), 0..2500)) {
+            let keys: Vec<u64> = drawn.iter().map(|key| key % most).collect();
+            let (classes, of) = Classes::group(keys.len(), 1, |job, key| key[0] = keys[job]);
             let mut distinct = keys.clone();
             distinct.sort_unstable();
             distinct.dedup();
             prop_assert_eq!(classes.len(), distinct.len());
             for (job, key) in keys.iter().enumerate() {
-                prop_assert_eq!(distinct[classes.class_of(job)], *key);
+                let class = classes.class_of(job);
+                prop_assert_eq!((distinct[class], of.of_class(class)), (*key, &[*key][..]));
+                prop_assert!(classes.members(class).is_sorted());
             }
         }
 

@@ -27,15 +27,12 @@ impl Groups {
     ///
     /// # Panics
     /// If there are 2^32 jobs or more.
-    pub fn of(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> Self {
-        let classes = Classes::group(n, width, &mut write);
+    pub fn of(n: usize, width: usize, write: impl FnMut(usize, &mut [u64])) -> Self {
+        let (classes, keys) = Classes::group(n, width, write);
         let mut groups = Self::new(width);
-        let mut key = vec![0; width];
         for class in 0..classes.len() {
-            let members = classes.members(class);
-            write(members[0] as usize, &mut key);
-            groups.keys.extend_from_slice(&key);
-            groups.members.push(members.to_vec());
+            groups.keys.extend_from_slice(keys.of_class(class));
+            groups.members.push(classes.members(class).to_vec());
             groups.before.push(None);
         }
         groups.class_of = (0..n).map(|job| as_u32(classes.class_of(job))).collect();
@@ -115,7 +112,8 @@ impl Groups {
         (0..).zip(&mut self.before).for_each(|(class, before)| *before = Some(class));
     }
 
-    fn key(&self, class: usize) -> &[u64] {
+    /// The key of a class: [width].
+    pub fn key(&self, class: usize) -> &[u64] {
         &self.keys[class * self.width..(class + 1) * self.width]
     }
 
@@ -206,7 +204,7 @@ mod tests {
                     }
                     Edit::Remove(_) | Edit::Update(..) => {}
                 }
-                let anew = Classes::group(keys.len(), 1, |job, key| key[0] = keys[job]);
+                let (anew, _) = Classes::group(keys.len(), 1, |job, key| key[0] = keys[job]);
                 prop_assert_eq!(groups.classes(), anew);
             }
         }

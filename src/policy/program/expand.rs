@@ -47,7 +47,7 @@ pub(super) fn expand(
     let n_jobs = reduced.classes.n_jobs();
     let mut pairs = Pairs::of(reduced, &with_time, keep_all);
     let mut builder = AllocationBuilder::new(problem);
-    builder.reserve(n_jobs + pairs.n_pairs_max(), !with_time.is_empty());
+    builder.reserve(n_jobs + pairs.n_pairs_max());
     let alone: Vec<f64> = (0..n_members)
         .flat_map(|class| {
             let fraction = 1.0 / reduced.classes.members(class).len() as f64;

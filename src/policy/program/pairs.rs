@@ -25,7 +25,7 @@ pub(super) struct Pairing {
 impl Pairing {
     /// Looks up every two kinds. With `prune`, pairs that time slicing serves as well are left out.
     pub(super) fn of(problem: &Problem, view: &ThroughputView, classes: &Classes, prune: bool) -> Self {
-        let kinds = Classes::group(classes.len(), problem.n_types() + 3, |member, key| {
+        let (kinds, _) = Classes::group(classes.len(), problem.n_types() + 3, |member, key| {
             write_kind(problem, classes, member, key);
         });
         let n = kinds.len();

@@ -1,7 +1,5 @@
 //! Problem → [`Instance`] over classes: the numbers a program-backed policy sees, and no others.
 
-use std::collections::BTreeMap;
-
 use crate::index::{Id, JobIndex};
 use crate::policy::heuristic::Behaviour;
 use crate::policy::program::hierarchy;
@@ -46,64 +44,17 @@ pub(super) struct Reduced {
 /// Groups the problem's jobs and gathers the instance, without pairs.
 pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     let n = problem.n_jobs();
-    let classes = if selection.classes {
-        let mut keys = Keys::of(problem, selection);
-        Classes::group(n, keys.width(), |position, key| keys.write(position, key))
-    } else {
-        Classes::singletons(n)
-    };
-    gather(problem, selection, classes)
-}
-
-/// Gathers the instance of a problem whose jobs are grouped, without pairs.
-pub(super) fn gather(problem: &Problem, selection: &Selection<'_>, classes: Classes) -> Reduced {
-    let k = problem.n_types();
-    let seen = selection.view.seen(problem);
-    let columns: Vec<Datum<'_>> = selection.data.iter().map(|name| Datum::of(name, problem)).collect();
-    let first = |class: usize| JobIndex::from_index(classes.members(class)[0] as usize);
-    let mut throughput = vec![0.0; classes.len() * k];
-    for class in 0..classes.len() {
-        seen.row(first(class), &mut throughput[class * k..(class + 1) * k]);
+    let mut keys = Keys::of(problem, selection);
+    let width = keys.width();
+    if selection.classes {
+        let (classes, known) = Classes::group(n, width, |position, key| keys.write(position, key));
+        return keys.gather(classes, |class| known.of_class(class));
     }
-    let row = |class: usize| &throughput[class * k..(class + 1) * k];
-    let values = |datum: &Datum<'_>| {
-        let value = |class: usize| datum.value(problem, selection, first(class), row(class));
-        (0..classes.len()).map(value).collect()
-    };
-    let data: BTreeMap<String, Vec<f64>> =
-        selection.data.iter().cloned().zip(columns.iter().map(values)).collect();
-    let types = problem.cluster().types();
-    let mut type_data = BTreeMap::new();
-    if types.iter().all(|kind| kind.price.is_some()) {
-        type_data.insert(
-            "price".to_owned(),
-            types.iter().filter_map(|kind| kind.price.map(DollarsPerWorkerHour::get)).collect(),
-        );
+    let mut words = vec![0; n * width];
+    for (position, key) in words.chunks_exact_mut(width).enumerate() {
+        keys.write(position, key);
     }
-    let waived = if selection.waived.is_empty() {
-        Vec::new()
-    } else {
-        (0..classes.len()).map(|class| selection.waived[first(class).index()]).collect()
-    };
-    let equal_share = (0..classes.len()).map(|class| view::equal_share(problem, row(class))).collect();
-    let instance = Instance {
-        waived,
-        eased: 0.0,
-        oversized: selection.behaviour == Behaviour::Published,
-        capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
-        multiplicity: classes.multiplicity(),
-        data,
-        type_data,
-        worker_types: types.iter().map(|kind| kind.name.clone()).collect(),
-        scale_factor: (0..classes.len()).map(|class| scale_factor(problem, first(class))).collect(),
-        throughput,
-        pairs: Vec::new(),
-    };
-    Reduced { instance, classes, pairs: Vec::new(), equal_share }
-}
-
-fn scale_factor(problem: &Problem, job: JobIndex) -> f64 {
-    f64::from(problem.jobs()[job].scale_factor)
+    keys.gather(Classes::singletons(n), |class| &words[class * width..(class + 1) * width])
 }
 
 /// Per-job data, by name.
@@ -192,6 +143,52 @@ impl<'a> Keys<'a> {
             paired: selection.pairs && !matches!(problem.colocation(), Colocation::None),
             row: vec![0.0; problem.n_types()],
         }
+    }
+
+    /// Gathers the instance of classes, of which the keys are known, without pairs.
+    pub(super) fn gather<'k>(&self, classes: Classes, key: impl Fn(usize) -> &'k [u64]) -> Reduced {
+        let (problem, selection) = (self.problem, self.selection);
+        let (n, k) = (classes.len(), problem.n_types());
+        let names = selection.data.iter().map(|name| (name, Datum::of(name, problem)));
+        let mut data: Vec<(&String, Datum<'_>, Vec<f64>)> =
+            names.map(|(name, datum)| (name, datum, Vec::with_capacity(n))).collect();
+        let mut scale_factor = Vec::with_capacity(n);
+        let mut throughput = Vec::with_capacity(n * k);
+        let mut equal_share = Vec::with_capacity(n);
+        for class in 0..n {
+            // (as they are written)
+            let (size, words) = key(class).split_first().unwrap_or((&0, &[]));
+            let (row, columns) = words.split_at(k);
+            throughput.extend(row.iter().map(|word| f64::from_bits(*word)));
+            let row = &throughput[class * k..];
+            let mut columns = columns.iter().map(|word| f64::from_bits(*word));
+            scale_factor.push(*size as f64);
+            equal_share.push(view::equal_share(problem, row));
+            let first = JobIndex::from_index(classes.members(class)[0] as usize);
+            for (_, datum, values) in &mut data {
+                let written = if datum.is_derived() { None } else { columns.next() };
+                values.push(written.unwrap_or_else(|| datum.value(problem, selection, first, row)));
+            }
+        }
+        let types = problem.cluster().types();
+        let prices = types.iter().map(|kind| kind.price.map(DollarsPerWorkerHour::get));
+        let prices: Option<Vec<f64>> = prices.collect();
+        let waived = |class: usize| selection.waived[classes.members(class)[0] as usize];
+        let waived = if selection.waived.is_empty() { Vec::new() } else { (0..n).map(waived).collect() };
+        let instance = Instance {
+            waived,
+            eased: 0.0,
+            oversized: selection.behaviour == Behaviour::Published,
+            capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
+            multiplicity: classes.multiplicity(),
+            data: data.into_iter().map(|(name, _, values)| (name.clone(), values)).collect(),
+            type_data: prices.map(|prices| ("price".to_owned(), prices)).into_iter().collect(),
+            worker_types: types.iter().map(|kind| kind.name.clone()).collect(),
+            scale_factor,
+            throughput,
+            pairs: Vec::new(),
+        };
+        Reduced { instance, classes, pairs: Vec::new(), equal_share }
     }
 
     /// Words of a key.

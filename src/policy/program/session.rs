@@ -23,7 +23,7 @@ use crate::policy::heuristic::Behaviour;
 use crate::policy::program::hierarchy::{self, Hierarchy};
 use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::policy::{ProgramPolicy, Refine};
-use crate::policy::program::reduce::{Keys, Reduced, gather};
+use crate::policy::program::reduce::{Keys, Reduced};
 use crate::policy::program::solve::Solved;
 use crate::problem::{ActiveJob, Colocation, Problem, ProblemError};
 use crate::program::{BoundObjective, Groups, Objective};
@@ -240,7 +240,7 @@ impl Session {
         let Some(decided) = &self.decision else { return Ok(None) };
         let (n, k) = (self.problem.n_jobs(), self.problem.n_types());
         let mut builder = AllocationBuilder::new(&self.problem);
-        builder.reserve(n, false);
+        builder.reserve(n);
         for job in 0..n {
             let shares = &decided.shares[self.groups.class_of(job) * k..][..k];
             let pushed = builder.push(Combination::single(JobIndex::from_index(job)), shares.iter().copied());
@@ -282,7 +282,8 @@ impl Session {
         if let Some(bases) = policy.solving.bases() {
             bases.begin(groups.before());
         }
-        let reduced = gather(problem, &policy.selection(&[], &[], true), groups.classes());
+        let selection = policy.selection(&[], &[], true);
+        let reduced = Keys::of(problem, &selection).gather(groups.classes(), |class| groups.key(class));
         let layout = policy.layout(objective, &reduced)?;
         let mut master = Master::new(objective, reduced, layout, None, PricingLimits::NEVER);
         let as_listed = policy.options.behaviour == Behaviour::Published;
