@@ -116,9 +116,9 @@ pub fn isolated_share(problem: &Problem, scale_factor: u32, n_jobs: usize) -> Ve
     shares
 }
 
-/// `thr_iso`: the throughput of the isolated share.
-pub fn isolated(problem: &Problem, job: JobIndex, row: &[f64]) -> f64 {
-    let parts = problem.n_jobs() as f64 * f64::from(problem.jobs()[job].scale_factor);
+/// `thr_iso`: the throughput of the isolated share at this scale factor.
+pub fn isolated(problem: &Problem, scale_factor: u32, row: &[f64]) -> f64 {
+    let parts = problem.n_jobs() as f64 * f64::from(scale_factor);
     let shares = || problem.cluster().types().iter().map(|kind| f64::from(kind.n_workers) / parts);
     let sum: f64 = shares().sum();
     let most = if sum > 1.0 { sum } else { 1.0 };
@@ -146,9 +146,7 @@ mod tests {
         let problem = problem();
         assert!((equal_share(&problem, &[4.0, 1.0]) - 14.0 / 8.0).abs() < 1e-15);
         // w/(n·s) = (2, 6)/(2·2) = (0.5, 1.5), divided by its sum 2.
-        assert!(
-            (isolated(&problem, JobIndex::from_index(0), &[4.0, 1.0]) - (4.0 * 0.25 + 0.75)).abs() < 1e-15
-        );
+        assert!((isolated(&problem, 2, &[4.0, 1.0]) - (4.0 * 0.25 + 0.75)).abs() < 1e-15);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl IsolatedTime {
                 account.accumulated_s + done / account.isolated_throughput
             });
             seen.row(index, &mut row);
-            let isolated_throughput = view::isolated(problem, index, &row);
+            let isolated_throughput = view::isolated(problem, job.scale_factor, &row);
             next.push((job.id, Account { accumulated_s, steps_remaining: remaining, isolated_throughput }));
             seconds.push(accumulated_s);
         }

@@ -92,11 +92,10 @@ impl<'a> Datum<'a> {
         matches!(self, Self::ScaleFactor | Self::EqualShare | Self::Isolated)
     }
 
-    /// A job's value; `row` is its throughput. An SLO that is absent is infinitely far.
-    fn value(self, problem: &Problem, selection: &Selection<'_>, index: JobIndex, row: &[f64]) -> f64 {
+    /// A job's value, unless it is derived. An SLO that is absent is infinitely far.
+    fn value(self, problem: &Problem, selection: &Selection<'_>, index: JobIndex) -> f64 {
         let job = &problem.jobs()[index];
         match self {
-            Self::ScaleFactor => f64::from(job.scale_factor),
             Self::Weight => job.weight,
             Self::StepsRemaining => job.steps_remaining.get(),
             Self::Elapsed => job.elapsed.get(),
@@ -108,8 +107,7 @@ impl<'a> Datum<'a> {
             Self::SloRemaining => {
                 job.slo_remaining.map(Seconds::get).filter(|left| *left > 0.0).unwrap_or(f64::INFINITY)
             }
-            Self::EqualShare => view::equal_share(problem, row),
-            Self::Isolated => view::isolated(problem, index, row),
+            Self::ScaleFactor | Self::EqualShare | Self::Isolated => f64::NAN,
             Self::Extra(column) => column.map_or(f64::NAN, |column| column[index.index()]),
         }
     }
@@ -162,12 +160,17 @@ impl<'a> Keys<'a> {
             throughput.extend(row.iter().map(|word| f64::from_bits(*word)));
             let row = &throughput[class * k..];
             let mut columns = columns.iter().map(|word| f64::from_bits(*word));
-            scale_factor.push(*size as f64);
-            equal_share.push(view::equal_share(problem, row));
-            let first = JobIndex::from_index(classes.members(class)[0] as usize);
+            let size = u32::try_from(*size).unwrap_or(u32::MAX);
+            let equal = view::equal_share(problem, row);
+            scale_factor.push(f64::from(size));
+            equal_share.push(equal);
             for (_, datum, values) in &mut data {
-                let written = if datum.is_derived() { None } else { columns.next() };
-                values.push(written.unwrap_or_else(|| datum.value(problem, selection, first, row)));
+                values.push(match datum {
+                    Datum::ScaleFactor => f64::from(size),
+                    Datum::EqualShare => equal,
+                    Datum::Isolated => view::isolated(problem, size, row),
+                    _ => columns.next().unwrap_or(f64::NAN),
+                });
             }
         }
         let types = problem.cluster().types();
@@ -213,7 +216,7 @@ impl<'a> Keys<'a> {
             push(value.to_bits());
         }
         for column in &self.columns {
-            push(column.value(self.problem, self.selection, index, &self.row).to_bits());
+            push(column.value(self.problem, self.selection, index).to_bits());
         }
         if let Some(waived) = self.waived {
             push(u64::from(waived[position]));

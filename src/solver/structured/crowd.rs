@@ -7,11 +7,13 @@
 
 mod climb;
 mod corner;
+mod screen;
 
 use std::array;
 
 pub use climb::{Climbed, climb};
 use corner::{Best, Proof};
+use screen::Asking;
 
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
@@ -87,7 +89,8 @@ impl<const K: usize> Crowd<K> {
         let given = crowd.used();
         let search = |crowd: &Self, part: f64, start: &Start, gap: f64| {
             let groups = groups(crowd.demand.len());
-            let mut ask = |place: &Place| crowd.ask(place, groups);
+            let mut asking = Asking::new(crowd, groups, start, matches!(wanted, Wanted::Worth { .. }));
+            let mut ask = |place: &Place| asking.ask(place);
             // what is given to a sample fits as well as what is given to all
             let left = |(room, given): (&f64, &f64)| part * (room - given);
             let room = room.iter().zip(&given).map(left).zip(crowd.used()).map(|(left, used)| left + used);
@@ -175,24 +178,28 @@ impl<const K: usize> Crowd<K> {
         let has = [!self.worth.is_empty(), !self.given.is_empty(), !self.base.is_empty()];
         let mut sample = Self::room_for(positions.len(), self.per_worker, has);
         for (to, from) in positions.enumerate() {
-            let ((c, i), (d, o)) = ((to / LANES, to % LANES), (from / LANES, from % LANES));
-            for j in 0..K {
-                sample.speed[c][j].0[i] = self.speed[d][j].0[o];
-            }
-            sample.demand[c].0[i] = self.demand[d].0[o];
-            sample.workers[c].0[i] = self.workers[d].0[o];
-            for (to, from) in [(&mut sample.worth, &self.worth), (&mut sample.base, &self.base)] {
-                if let (Some(to), Some(from)) = (to.get_mut(c), from.get(d)) {
-                    to.0[i] = from.0[o];
-                }
-            }
-            if !self.given.is_empty() {
-                for j in 0..K {
-                    sample.given[c][j].0[i] = self.given[d][j].0[o];
-                }
-            }
+            sample.copy((to / LANES, to % LANES), self, (from / LANES, from % LANES));
         }
         sample
+    }
+
+    /// Takes over a member: its chunk and lane here and there.
+    fn copy(&mut self, (c, i): (usize, usize), from: &Self, (d, o): (usize, usize)) {
+        for j in 0..K {
+            self.speed[c][j].0[i] = from.speed[d][j].0[o];
+        }
+        self.demand[c].0[i] = from.demand[d].0[o];
+        self.workers[c].0[i] = from.workers[d].0[o];
+        for (to, from) in [(&mut self.worth, &from.worth), (&mut self.base, &from.base)] {
+            if let (Some(to), Some(from)) = (to.get_mut(c), from.get(d)) {
+                to.0[i] = from.0[o];
+            }
+        }
+        if let (Some(to), Some(from)) = (self.given.get_mut(c), from.given.get(d)) {
+            for j in 0..K {
+                to[j].0[i] = from[j].0[o];
+            }
+        }
     }
 
     /// What is used of each type where members have what they are given.
@@ -207,18 +214,16 @@ impl<const K: usize> Crowd<K> {
 
     /// What members are given, as if they had replied so.
     fn replied(&self, groups: usize) -> Option<Replies> {
-        let mut all =
-            Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], least: 0.0, slope: 0.0 };
+        let mut all = Replies::nothing(groups, K);
         for (chunk, part) in self.given.iter().enumerate() {
-            self.count(chunk, part, &mut all);
+            self.count(chunk, chunk % groups, part, &mut all);
         }
         (!self.given.is_empty()).then_some(all)
     }
 
-    /// Adds what a chunk uses and is worth at parts of its time.
+    /// Adds what a chunk uses and is worth at parts of its time to its group's.
     #[inline]
-    fn count(&self, chunk: usize, part: &[Lane; K], all: &mut Replies) {
-        let group = chunk % all.cost.len();
+    fn count(&self, chunk: usize, group: usize, part: &[Lane; K], all: &mut Replies) {
         for (j, part) in part.iter().enumerate() {
             all.usage[group * K + j] += (self.workers[chunk] * *part).sum() * self.per_worker[j];
         }
@@ -246,9 +251,13 @@ impl<const K: usize> Crowd<K> {
         self.base.get(chunk).map_or(above, |base| above + *base)
     }
 
-    #[inline]
     fn rent(&self, place: &Place) -> [f64; K] {
-        array::from_fn(|j| place.price[j] * self.per_worker[j])
+        self.rented(&place.price)
+    }
+
+    /// Prices of workers, of prices of all workers of a type.
+    fn rented(&self, price: &[f64]) -> [f64; K] {
+        array::from_fn(|j| price[j] * self.per_worker[j])
     }
 
     #[inline]
@@ -274,15 +283,19 @@ impl<const K: usize> Crowd<K> {
 
     /// What members do at a place; nothing if one of them cannot reach the level.
     fn ask(&self, place: &Place, groups: usize) -> Option<Replies> {
+        let mut all = Replies::nothing(groups, K);
+        self.reply(place, |chunk| chunk % groups, &mut all).then_some(all)
+    }
+
+    /// Adds what members do at a place to what their groups do. False if one of them cannot reach the level.
+    fn reply(&self, place: &Place, group: impl Fn(usize) -> usize, all: &mut Replies) -> bool {
         let (rent, level) = (self.rent(place), place.level[0]);
-        let mut all =
-            Replies { cost: vec![0.0; groups], usage: vec![0.0; groups * K], least: 0.0, slope: 0.0 };
         for chunk in 0..self.demand.len() {
             let best = self.best(chunk, &rent, level);
             if best.value.largest() == f64::INFINITY {
-                return None;
+                return false;
             }
-            self.count(chunk, &best.part, &mut all);
+            self.count(chunk, group(chunk), &best.part, all);
             if self.worth.is_empty() {
                 let proof = self.proof_of(chunk, &best, &rent, level);
                 all.least += proof.value.sum();
@@ -292,7 +305,7 @@ impl<const K: usize> Crowd<K> {
                 all.least += best.value.sum();
             }
         }
-        Some(all)
+        true
     }
 
     /// What the prices of leaf at a chunk's best vertices prove, or the prices that prove the most: at a vertex with more

@@ -21,6 +21,11 @@ pub(super) struct Replies {
 }
 
 impl Replies {
+    /// Of blocks that do nothing.
+    pub(super) fn nothing(groups: usize, rows: usize) -> Self {
+        Self { cost: vec![0.0; groups], usage: vec![0.0; groups * rows], least: 0.0, slope: 0.0 }
+    }
+
     /// The replies of all blocks; none if one has no feasible vertex. `before`: where they were the last time, chunk by
     /// chunk; nothing at first.
     pub(super) fn of(
@@ -31,8 +36,7 @@ impl Replies {
     ) -> Option<Self> {
         before.resize(tiles.iter().map(|tile| tile.n_chunks).sum(), UNKNOWN);
         let rows = place.price.len();
-        let mut all =
-            Self { cost: vec![0.0; groups], usage: vec![0.0; groups * rows], least: 0.0, slope: 0.0 };
+        let mut all = Self::nothing(groups, rows);
         let mut first = 0;
         for tile in tiles {
             let before = &mut before[first..first + tile.n_chunks];
@@ -50,7 +54,7 @@ impl Replies {
     }
 
     /// What all of them cost, shared rows at these prices.
-    fn value(&self, price: &[f64]) -> f64 {
+    pub(super) fn value(&self, price: &[f64]) -> f64 {
         let usage = self.usage.iter().zip(price.iter().cycle()).map(|(usage, price)| usage * price);
         self.cost.iter().sum::<f64>() + usage.sum::<f64>()
     }
