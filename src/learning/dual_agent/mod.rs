@@ -13,6 +13,7 @@ use super::environment::{Environment, Refused, Show, Space, Status, Transition};
 use crate::world::dual_agent::manner::{Manner, PATIENCE, WORTH_MOVING};
 use crate::world::dual_agent::observe::{FEATURE_MAX, Knowledge, STATE_LEN, Window};
 use crate::world::dual_agent::placement::Placement;
+use crate::world::dual_agent::proposals::N_PROPOSALS;
 use crate::world::dual_agent::rule::{Order, order_named, placement_named};
 use crate::world::dual_agent::{
     Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
@@ -43,6 +44,9 @@ pub struct DualAgentWorld {
     /// Whether the placement agent sees what a rule would do, as networks beside a rule have to.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub advised: bool,
+    /// Whether it chooses among whole placements that that rule proposes, in place of one server after another.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub proposals: bool,
     /// How much faster a job must be elsewhere for that rule to move it.
     #[serde(skip_serializing_if = "is_usual")]
     pub moving: f64,
@@ -104,6 +108,7 @@ impl Default for DualAgentWorld {
             placement: None,
             fee_weight,
             advised: false,
+            proposals: false,
             moving: WORTH_MOVING,
             packing: 0.0,
             step_limit: 100_000,
@@ -126,6 +131,12 @@ impl DualAgentWorld {
         ];
         if let Some((field, _)) = counts.into_iter().find(|(_, value)| *value == 0) {
             return Err(format!("`{field}` is 0, expected a whole number above 0"));
+        }
+        if self.proposals && seen_servers < N_PROPOSALS - 1 {
+            let least = N_PROPOSALS - 1;
+            return Err(format!(
+                "`seen_servers` is {seen_servers}, expected at least {least} beside `proposals`"
+            ));
         }
         let within = |fine: bool, field: &str, value: f64, expected: &str| {
             if fine { Ok(()) } else { Err(format!("`{field}` is {value}, expected {expected}")) }
@@ -154,8 +165,17 @@ impl DualAgentWorld {
             return Err("`placement` is given beside `order`: nothing is left to learn".to_owned());
         }
         let window = Window { n_jobs: seen_jobs, n_servers: seen_servers };
-        let (knowledge, advised) = (self.knowledge, self.advised);
-        Ok(EpisodeOptions { window, knowledge, order, manner, placement, fee_weight: fee, advised })
+        let (knowledge, advised, proposals) = (self.knowledge, self.advised, self.proposals);
+        Ok(EpisodeOptions {
+            window,
+            knowledge,
+            order,
+            manner,
+            placement,
+            fee_weight: fee,
+            advised,
+            proposals,
+        })
     }
 
     /// An environment of these options, still to be reset.

@@ -9,6 +9,8 @@
 //! placement: logit of candidate c = candidate[c, e of the chosen job, s, q]
 //! ```
 //!
+//! A candidate is a server, or a whole placement that a rule proposes ([`Choices`]); those have networks of their own names.
+//!
 //! Beside a rule ([`residual`](super::residual)) scores and logits are added to the rule's, and linear functions of the rows
 //! themselves, `job` and `place`, to them.
 //!
@@ -24,6 +26,7 @@ use crate::learning::network::{Activation, Mlp, NetworkError};
 use crate::learning::tensors::Tensors;
 use crate::world::dual_agent::episode::ORDERING;
 use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES};
+use crate::world::dual_agent::proposals::{N_PROPOSALS, PROPOSAL_FEATURES, PROPOSAL_MERIT};
 
 /// The name of this network in checkpoints.
 pub const NAME: &str = "dual_agent";
@@ -33,6 +36,47 @@ pub const N_EXCHANGES: usize = 2;
 
 /// Numbers before the sets: counts, and the whole.
 pub const HEAD: usize = 2 + GLOBAL_FEATURES;
+
+/// What the placement agent chooses among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choices {
+    /// Servers, one after another.
+    Servers {
+        /// Whether it sees what a rule would do.
+        advised: bool,
+    },
+    /// Whole placements.
+    Proposals,
+}
+
+/// Beginnings of the names of tensors that only one of [`Choices`] has.
+pub const HEADS: [&str; 4] = ["actor.candidate.", "actor.place.", "actor.proposal.", "actor.choice."];
+
+impl Choices {
+    /// Numbers about each.
+    pub const fn n_features(self) -> usize {
+        match self {
+            Self::Servers { .. } => CANDIDATE_FEATURES,
+            Self::Proposals => PROPOSAL_FEATURES,
+        }
+    }
+
+    /// The names of what scores them: a network, and a linear function beside a rule.
+    pub const fn heads(self) -> [&'static str; 2] {
+        match self {
+            Self::Servers { .. } => ["candidate", "place"],
+            Self::Proposals => ["proposal", "choice"],
+        }
+    }
+
+    /// Rows that there is room for among so many actions.
+    pub const fn n_rows(self, n_actions: usize) -> usize {
+        match self {
+            Self::Servers { .. } => n_actions,
+            Self::Proposals => N_PROPOSALS,
+        }
+    }
+}
 
 /// Where sets lie in an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +88,16 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// From the lengths of an agent's observation and logits, and whether advice is at the end of the placement agent's.
-    pub fn of(agent: usize, n_numbers: usize, n_actions: usize, advised: bool) -> Self {
+    /// From the lengths of an agent's observation and logits, and what the placement agent chooses among.
+    pub fn of(agent: usize, n_numbers: usize, n_actions: usize, choices: Choices) -> Self {
         let n = n_actions.saturating_sub(1);
         let rest = n_numbers.saturating_sub(HEAD);
         if agent == ORDERING {
             Self { n_jobs: n, n_servers: rest.saturating_sub(n * JOB_FEATURES) / SERVER_FEATURES }
         } else {
-            let advice = if advised { n_actions } else { 0 };
-            let others = 2 + n_actions * CANDIDATE_FEATURES + advice + n * SERVER_FEATURES;
+            let advice = if choices == (Choices::Servers { advised: true }) { n_actions } else { 0 };
+            let rows = choices.n_rows(n_actions) * choices.n_features();
+            let others = 2 + rows + advice + n * SERVER_FEATURES;
             Self { n_jobs: rest.saturating_sub(others) / JOB_FEATURES, n_servers: n }
         }
     }
@@ -88,10 +133,11 @@ pub struct SetActor {
     score: Mlp,
     stop: Mlp,
     candidate: Mlp,
+    choices: Choices,
     beside: Option<Beside>,
 }
 
-/// A rule, and linear functions of a job's row with the whole and of a candidate's.
+/// A rule, and linear functions of a job's row with the whole and of a candidate's or a proposal's.
 #[derive(Clone, Debug, PartialEq)]
 struct Beside {
     rule: Residual,
@@ -125,8 +171,14 @@ impl SetActor {
         let jobs = network("jobs")?;
         let squeeze_jobs = network("squeeze_jobs")?;
         let (width, summary) = (jobs.n_outputs(), squeeze_jobs.n_outputs());
+        let choices = if tensors.contains("actor.proposal.0.weight") {
+            Choices::Proposals
+        } else {
+            Choices::Servers { advised: rule.is_some() }
+        };
+        let [candidate, place] = choices.heads();
         let beside =
-            |rule| Ok::<_, NetworkError>(Beside { rule, job: network("job")?, place: network("place")? });
+            |rule| Ok::<_, NetworkError>(Beside { rule, job: network("job")?, place: network(place)? });
         let actor = Self {
             communicates,
             width,
@@ -141,7 +193,8 @@ impl SetActor {
             ],
             score: network("score")?,
             stop: network("stop")?,
-            candidate: network("candidate")?,
+            candidate: network(candidate)?,
+            choices,
             beside: rule.map(beside).transpose()?,
         };
         let [[job_gate, job_message], [server_gate, server_message]] = &actor.exchange;
@@ -158,11 +211,11 @@ impl SetActor {
             ("server_message", server_message, 2 * summary, width),
             ("score", &actor.score, width + summary, n_scores),
             ("stop", &actor.stop, 2 * summary, 1),
-            ("candidate", &actor.candidate, CANDIDATE_FEATURES + width + 2 * summary, 1),
+            (candidate, &actor.candidate, choices.n_features() + width + 2 * summary, 1),
         ];
         if let Some(Beside { job, place, .. }) = &actor.beside {
             sizes.push(("job", job, JOB_FEATURES + GLOBAL_FEATURES, 2));
-            sizes.push(("place", place, CANDIDATE_FEATURES, 1));
+            sizes.push((choices.heads()[1], place, choices.n_features(), 1));
         }
         for (name, network, inputs, outputs) in sizes {
             let found = [network.n_inputs(), network.n_outputs()];
@@ -189,11 +242,8 @@ impl SetActor {
                 return Err(CheckpointError::Header { reason: format!("its network is no `{NAME}`") });
             }
         }
-        let silent = checkpoint.header.spec.pointer("/sets/communicates") == Some(&false.into());
-        let rule = checkpoint.header.spec.pointer("/sets/residual").filter(|rule| !rule.is_null());
-        let rule = rule.map(Residual::deserialize).transpose();
-        let rule = rule.map_err(|error| CheckpointError::Header { reason: error.to_string() })?;
-        Ok(Self::from_tensors(&checkpoint.weights(), !silent, rule)?)
+        let (communicates, rule) = options_of(checkpoint)?;
+        Ok(Self::from_tensors(&checkpoint.weights(), communicates, rule)?)
     }
 
     fn encode(&self, network: &Mlp, rows: &[f32], n_features: usize, scratch: &mut Scratch) -> Squeezed {
@@ -269,16 +319,32 @@ impl SetActor {
         logits: &mut [f32],
     ) {
         let (mut own, mut linear) = ([0.0], [0.0]);
-        for (number, (row, logit)) in rows.chunks_exact(CANDIDATE_FEATURES).zip(logits).enumerate() {
+        for (number, (row, logit)) in rows.chunks_exact(self.choices.n_features()).zip(logits).enumerate() {
             self.candidate.forward(&[row, told].concat(), scratch, &mut own);
             *logit = own[0];
             if let Some(Beside { rule, place, .. }) = &self.beside {
                 place.forward(row, scratch, &mut linear);
                 let advised = advice.get(number).copied().unwrap_or_default();
-                *logit += linear[0] + rule.candidate(number == 0, row, advised);
+                *logit += linear[0]
+                    + match self.choices {
+                        Choices::Servers { .. } => rule.candidate(number == 0, row, advised),
+                        Choices::Proposals => row[PROPOSAL_MERIT],
+                    };
             }
         }
     }
+}
+
+/// Whether the agents of a checkpoint tell each other their summaries, and the rule beside them.
+///
+/// # Errors
+/// If its header cannot be read.
+pub fn options_of(checkpoint: &Checkpoint) -> Result<(bool, Option<Residual>), CheckpointError> {
+    let silent = checkpoint.header.spec.pointer("/sets/communicates") == Some(&false.into());
+    let rule = checkpoint.header.spec.pointer("/sets/residual").filter(|rule| !rule.is_null());
+    let rule = rule.map(Residual::deserialize).transpose();
+    let rule = rule.map_err(|error| CheckpointError::Header { reason: error.to_string() })?;
+    Ok((!silent, rule))
 }
 
 /// A count in an observation.
@@ -295,7 +361,7 @@ impl Actor for SetActor {
         scratch: &mut Scratch,
         logits: &mut [f32],
     ) -> Result<(), ActorError> {
-        let layout = Layout::of(agent, observation.len(), logits.len(), self.beside.is_some());
+        let layout = Layout::of(agent, observation.len(), logits.len(), self.choices);
         let n_jobs = count(observation[0]).min(layout.n_jobs);
         let n_servers = count(observation[1]).min(layout.n_servers);
         let whole = &observation[2..HEAD];

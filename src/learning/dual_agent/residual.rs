@@ -10,7 +10,8 @@
 //! Speeds are parts of the job's best; that of a margin is the type's, or as far as the rule is `expecting` what is
 //! expected of the very servers. While nothing runs the margin does not count. To order and to margin the ordering
 //! agent adds a number each, the placement agent adds one to a candidate's logit; each is the sum of what its network
-//! says and of a linear function of the row itself.
+//! says and of a linear function of the row itself. A whole placement that the rule proposes has the logarithm of what
+//! it is worth to the rule, and nothing else.
 
 use serde::{Deserialize, Serialize};
 

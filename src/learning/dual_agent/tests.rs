@@ -1,10 +1,11 @@
-use super::network::SetActor;
+use super::network::{Choices, SetActor};
 use super::residual::Residual;
 use super::*;
 use crate::learning::actor::{Actor, Scratch, masked_softmax, most_probable};
 use crate::learning::checker::{CheckOptions, check};
 use crate::learning::tensors::Tensors;
 use crate::workload::random::SeedStreams;
+use crate::world::dual_agent::RulePlayer;
 use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES};
 use crate::world::dual_agent::rule::Rule;
 
@@ -26,6 +27,12 @@ fn tables() -> Arc<Tables> {
 fn it_passes_the_check() {
     let tables = tables();
     let rules = [(None, None), (Some("las"), None), (None, Some("best_fit"))];
+    let proposals = DualAgentWorld { proposals: true, seen_servers: 10, ..world() };
+    check(
+        || proposals.environment(&tables).unwrap(),
+        CheckOptions { n_episodes: 2, ..CheckOptions::default() },
+    )
+    .assert_passed();
     for (order, placement) in rules {
         let name = |rule: Option<&str>| rule.map(str::to_owned);
         let world = DualAgentWorld { order: name(order), placement: name(placement), ..world() };
@@ -70,7 +77,7 @@ fn by_rule(text: &str) -> f64 {
     let mut cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.01, ..CloudOptions::default() });
     cloud.reset(&jobs, 5);
     let rule: Rule = text.parse().unwrap();
-    crate::world::dual_agent::RulePlayer::new(rule, 0).run(&mut cloud).unwrap().run.completion_s
+    RulePlayer::new(rule, 0).run(&mut cloud).unwrap().run.completion_s
 }
 
 /// A teacher's half beside the rule of the other half plays as the whole rule does, whatever is known of servers.
@@ -101,10 +108,15 @@ fn one_agent_and_a_rule_play_as_the_pair_of_rules_does() {
 
 /// With random weights; beside a rule, heads say nothing.
 fn actor(width: usize, summary: usize, beside: Option<Residual>) -> SetActor {
+    actor_of(width, summary, beside, Choices::Servers { advised: beside.is_some() })
+}
+
+fn actor_of(width: usize, summary: usize, beside: Option<Residual>, choices: Choices) -> SetActor {
     let n_scores = if beside.is_some() { 2 } else { 1 };
     let pooled = 2 * width + GLOBAL_FEATURES;
     let mut draws = SeedStreams::new(4).stream("weights");
     let mut tensors = Tensors::default();
+    let [candidate, place] = choices.heads();
     let networks: [(&str, &[usize]); 13] = [
         ("jobs", &[JOB_FEATURES, width, width]),
         ("servers", &[SERVER_FEATURES, width, width]),
@@ -116,14 +128,14 @@ fn actor(width: usize, summary: usize, beside: Option<Residual>) -> SetActor {
         ("server_message", &[2 * summary, width]),
         ("score", &[width + summary, width, n_scores]),
         ("stop", &[2 * summary, width, 1]),
-        ("candidate", &[CANDIDATE_FEATURES + width + 2 * summary, width, 1]),
+        (candidate, &[choices.n_features() + width + 2 * summary, width, 1]),
         ("job", &[JOB_FEATURES + GLOBAL_FEATURES, 2]),
-        ("place", &[CANDIDATE_FEATURES, 1]),
+        (place, &[choices.n_features(), 1]),
     ];
     for (name, sizes) in networks {
         for (layer, pair) in sizes.windows(2).enumerate() {
             let is_head =
-                layer + 2 == sizes.len() && ["score", "stop", "candidate", "job", "place"].contains(&name);
+                layer + 2 == sizes.len() && ["score", "stop", candidate, "job", place].contains(&name);
             let (weight, bias) = if is_head && beside.is_some() { (0.0, 0.0) } else { (0.4, 0.1) };
             let numbers = (0..pair[0] * pair[1]).map(|_| draws.normal(0.0, weight) as f32).collect();
             tensors.insert(format!("actor.{name}.{layer}.weight"), vec![pair[1], pair[0]], numbers).unwrap();
@@ -157,6 +169,37 @@ fn networks_that_say_nothing_play_as_the_rule_beside_them() {
     }
     for agent in [0, 1] {
         assert!(turns[agent] > 20 && agreed[agent] * 10 >= turns[agent] * 9, "{agreed:?} of {turns:?}");
+    }
+}
+
+/// Whole placements are the rule's own, so networks that say nothing place as it does, to the last bit.
+#[test]
+fn networks_that_say_nothing_choose_the_placements_of_the_rule() {
+    let manner = "patient=0.45/expecting=0.6";
+    let world = DualAgentWorld {
+        advised: true,
+        proposals: true,
+        jobs: Jobs::Fixed(40),
+        gap_s: 30.0,
+        scale: 0.02,
+        seen_servers: 10,
+        knowledge: Knowledge::Switching,
+        order: Some(format!("srtf_estimated/{manner}")),
+        moving: 1.02,
+        packing: 0.5,
+        ..world()
+    };
+    let rule: Rule = format!("srtf_estimated/switching/{manner}/moving=1.02/packing=0.5").parse().unwrap();
+    let actor = actor_of(8, 4, Some(Residual::of(0.45)), Choices::Proposals);
+    let (tables, options) = (tables(), world.episode().unwrap());
+    let cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.02, ..CloudOptions::default() });
+    for seed in 1..6 {
+        let jobs = generate(&tables, &world.workload(1.0), seed).unwrap();
+        let mut own = cloud.clone();
+        own.reset(&jobs, seed);
+        let expected = RulePlayer::new(rule, 0).run(&mut own).unwrap();
+        let found = player::play(cloud.clone(), options, &actor, &jobs, seed).unwrap();
+        assert_eq!(found, expected, "seed {seed}");
     }
 }
 
@@ -227,6 +270,7 @@ fn options_out_of_range_are_named() {
     assert!(said(&|world| world.scale = 0.0).contains("`scale` is 0"));
     assert!(said(&|world| world.moving = 0.5).contains("`moving` is 0.5"));
     assert!(said(&|world| world.packing = -1.0).contains("`packing` is -1"));
+    assert!(said(&|world| world.proposals = true).contains("`seen_servers` is 8, expected at least 10"));
     assert!(said(&|world| world.gap_s = -1.0).contains("`gap_s` is -1"));
     assert!(said(&|world| world.order = Some("frtf".to_owned())).contains("`srtf`"));
     let both = |world: &mut DualAgentWorld| {

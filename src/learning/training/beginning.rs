@@ -8,7 +8,7 @@ use super::model::{Model, Parameters, fitting};
 use super::sets::SetOptions;
 use super::spec::TrainingSpec;
 use crate::learning::checkpoint::{Checkpoint, NetworkKind};
-use crate::learning::dual_agent::network::NAME;
+use crate::learning::dual_agent::network::{HEADS, NAME};
 use crate::learning::onnx::is_onnx;
 use crate::learning::system::System;
 use crate::learning::tensors::Tensors;
@@ -62,7 +62,8 @@ impl Beginning {
         Ok(Some(Self { weights: found.weights(), digest: sha256(&bytes) }))
     }
 
-    /// Puts them in place of what a model began with. A critic of which there is nothing stays as it is.
+    /// Puts them in place of what a model began with. A critic of which there is nothing stays as it is, and so do the
+    /// placement agent's heads for another kind of choices than the weights were trained for.
     ///
     /// # Errors
     /// If they are not this model's; nothing has changed then.
@@ -81,12 +82,14 @@ impl Beginning {
     /// These weights, and of others what the model has now.
     fn filled(&self, parameters: &Parameters) -> Result<Tensors, TrainingError> {
         let mut whole = parameters.to_tensors()?;
-        if let Some((name, ..)) = self.weights.iter().find(|(name, ..)| !whole.contains(name)) {
+        let is_head = |name: &str| HEADS.iter().any(|head| name.starts_with(head));
+        let lost = |name: &str| !whole.contains(name) && !is_head(name);
+        if let Some((name, ..)) = self.weights.iter().find(|(name, ..)| lost(name)) {
             let reason = format!("`{name}` is no tensor of this training's networks");
             return Err(TrainingError::Checkpoint { reason });
         }
         for (name, variable) in parameters.iter() {
-            if self.weights.contains(name) || !name.starts_with("critic.") {
+            if self.weights.contains(name) || !name.starts_with("critic.") && !is_head(name) {
                 let numbers = fitting(&self.weights, name, variable.dims())?;
                 whole.insert(name.as_str(), variable.dims().to_vec(), numbers)?;
             }
@@ -197,6 +200,34 @@ validation: { seeds: [1] }
             }
             assert_eq!(learner.save().unwrap(), resumed.save().unwrap());
             assert_eq!(Beginning::load(&next, &system).unwrap().unwrap().digest, sha256(&bytes));
+        }
+    }
+
+    /// Whoever is to choose among whole placements begins with all else of weights that chose servers, and the other way.
+    #[test]
+    fn heads_for_other_choices_stay_as_they_were_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("first.safetensors");
+        let servers = TEXT.replace("seen_servers: 6", "seen_servers: 10");
+        let proposals = servers.replace("advised: true", "advised: true, proposals: true");
+        let proposals = proposals.replace("actor.place", "actor.choice").replace("seed: 5", "seed: 6");
+        for (first, next) in [(&servers, &proposals), (&proposals, &servers)] {
+            let (spec, system) = made(first);
+            let weights = weights_of(&spec, &system);
+            let provenance = spec.provenance((&system, None), (1, 2)).unwrap();
+            fs::write(&file, Checkpoint::of_weights(provenance, &weights).to_bytes().unwrap()).unwrap();
+            let (mut next, system) = made(next);
+            let drawn = weights_of(&next, &system);
+            next.from = Some(file.display().to_string());
+            let begun = weights_of(&next, &system);
+            let mut n_heads = 0;
+            for (name, _, numbers) in begun.iter().filter(|(name, ..)| name.starts_with("actor.")) {
+                let is_head = HEADS.iter().any(|head| name.starts_with(head));
+                let of = if is_head { &drawn } else { &weights };
+                assert_eq!(numbers, of.get(name).unwrap().1, "{name}");
+                n_heads += usize::from(is_head);
+            }
+            assert_eq!(n_heads, 8);
         }
     }
 

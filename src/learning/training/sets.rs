@@ -8,15 +8,16 @@ use super::linear::linear;
 use super::model::{Model, Parameters, orthogonal};
 use super::{TrainingError, within};
 use crate::learning::actor::Actor;
-use crate::learning::dual_agent::network::{HEAD, Layout, N_EXCHANGES, SetActor, count};
+use crate::learning::dual_agent::network::{Choices, HEAD, Layout, N_EXCHANGES, SetActor, count};
 use crate::learning::dual_agent::residual::{Residual, SPEED_MIN, STOP, TIME_LEFT_SCALE, TOO_SLOW};
 use crate::learning::environment::Space;
 use crate::workload::random::SeedStreams;
 use crate::world::dual_agent::episode::ORDERING;
 use crate::world::dual_agent::observe::{
-    CANDIDATE_EXPECTED, CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_EXPECTED, JOB_FEATURES, JOB_RELATIVE,
-    JOB_TIME_LEFT, SERVER_FEATURES, WHOLE_PLACED,
+    CANDIDATE_EXPECTED, GLOBAL_FEATURES, JOB_EXPECTED, JOB_FEATURES, JOB_RELATIVE, JOB_TIME_LEFT,
+    SERVER_FEATURES, WHOLE_PLACED,
 };
+use crate::world::dual_agent::proposals::PROPOSAL_MERIT;
 
 /// Sizes of the networks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +72,7 @@ pub struct SetModel {
     communicates: bool,
     beside: Option<Beside>,
     layouts: [(usize, Layout); 2],
+    choices: Choices,
     jobs: Layers,
     servers: Layers,
     squeeze_jobs: Layers,
@@ -117,7 +119,7 @@ impl SetModel {
     pub fn new(
         spaces: &[Space],
         state_length: usize,
-        options: &SetOptions,
+        (options, proposals): (&SetOptions, bool),
         streams: SeedStreams,
     ) -> std::result::Result<Self, TrainingError> {
         options.check()?;
@@ -138,7 +140,9 @@ impl SetModel {
         };
         let SetOptions { width, summary, communicates, residual } = *options;
         let (pooled, told, open) = (2 * width + GLOBAL_FEATURES, 2 * summary, std::f64::consts::SQRT_2);
-        let candidate = CANDIDATE_FEATURES + width + told;
+        let advised = residual.is_some();
+        let choices = if proposals { Choices::Proposals } else { Choices::Servers { advised } };
+        let (heads, candidate) = (choices.heads(), choices.n_features() + width + told);
         let jobs = network("actor.jobs", &[JOB_FEATURES, width, width], open)?;
         let servers = network("actor.servers", &[SERVER_FEATURES, width, width], open)?;
         let squeeze_jobs = network("actor.squeeze_jobs", &[pooled, width, summary], 1.0)?;
@@ -152,24 +156,26 @@ impl SetModel {
         let (n_scores, small) = if residual.is_some() { (2, 0.0) } else { (1, 0.01) };
         let score = network("actor.score", &[width + summary, width, n_scores], small)?;
         let stop = network("actor.stop", &[told, width, 1], small)?;
-        let candidate = network("actor.candidate", &[candidate, width, width, 1], small)?;
+        let candidate = network(&format!("actor.{}", heads[0]), &[candidate, width, width, 1], small)?;
         let beside = match residual {
             None => None,
             Some(rule) => {
                 let job = network("actor.job", &[JOB_FEATURES + GLOBAL_FEATURES, 2], small)?;
-                Some(Beside { rule, job, place: network("actor.place", &[CANDIDATE_FEATURES, 1], small)? })
+                let place = network(&format!("actor.{}", heads[1]), &[choices.n_features(), 1], small)?;
+                Some(Beside { rule, job, place })
             }
         };
         let critic = network("critic", &[state_length, 64, 64, 1], 1.0)?;
         let layout = |agent: usize| {
             let Space { n_actions, .. } = spaces[agent];
-            (n_actions, Layout::of(agent, spaces[agent].observation_length(), n_actions, residual.is_some()))
+            (n_actions, Layout::of(agent, spaces[agent].observation_length(), n_actions, choices))
         };
         Ok(Self {
             parameters,
             communicates,
             beside,
             layouts: [layout(0), layout(1)],
+            choices,
             jobs,
             servers,
             squeeze_jobs,
@@ -304,7 +310,7 @@ impl Model for SetModel {
         }
         let head = observations.narrow(1, layout.candidates(), 2)?.to_vec2::<f32>()?;
         let n = head.iter().map(|row| count(row[1])).max().unwrap_or(0).clamp(1, n_actions);
-        let rows = set(observations, layout.candidates() + 2, (n, CANDIDATE_FEATURES))?;
+        let rows = set(observations, layout.candidates() + 2, (n, self.choices.n_features()))?;
         let (batch, _, width) = jobs.dims3()?;
         let last = n_jobs - 1;
         let chosen: Vec<u32> = head
@@ -317,13 +323,18 @@ impl Model for SetModel {
         let told = Tensor::cat(&[&chosen, &self.heard(&s)?, &q], 1)?;
         let mut logits = dense(&self.candidate, &beside(&rows, &told)?)?;
         if let Some(Beside { rule, place, .. }) = &self.beside {
-            let advice = observations.narrow(1, layout.advice(), n)?.unsqueeze(2)?;
-            let expected = rows.narrow(2, CANDIDATE_EXPECTED, 1)?;
-            let mut staying = vec![0.0; n];
-            staying[0] = rule.staying as f32;
-            let staying = Tensor::from_vec(staying, (1, n, 1), &Device::Cpu)?;
-            let advised = ((advice * rule.advised)? + expected)?.broadcast_add(&staying)?;
-            logits = ((logits + dense(place, &rows)?)? + advised)?;
+            let of_rule = match self.choices {
+                Choices::Proposals => rows.narrow(2, PROPOSAL_MERIT, 1)?,
+                Choices::Servers { .. } => {
+                    let advice = observations.narrow(1, layout.advice(), n)?.unsqueeze(2)?;
+                    let expected = rows.narrow(2, CANDIDATE_EXPECTED, 1)?;
+                    let mut staying = vec![0.0; n];
+                    staying[0] = rule.staying as f32;
+                    let staying = Tensor::from_vec(staying, (1, n, 1), &Device::Cpu)?;
+                    ((advice * rule.advised)? + expected)?.broadcast_add(&staying)?
+                }
+            };
+            logits = ((logits + dense(place, &rows)?)? + of_rule)?;
         }
         widened(&logits, n_actions)
     }
@@ -370,18 +381,26 @@ mod tests {
             jobs,
             scale: 0.01,
             seen_jobs: 7,
-            seen_servers: 9,
+            seen_servers: 10,
             gap_s: 10.0,
             ..DualAgentWorld::default()
         };
         let rule = Some(Residual { expecting: 0.4, staying: 0.05, advised: 1.0, ..Residual::of(0.5) });
-        for (communicates, residual) in [(true, None), (false, None), (true, rule)] {
-            let world = DualAgentWorld { advised: residual.is_some(), ..world.clone() };
+        let kinds = [
+            (true, None, false),
+            (false, None, false),
+            (true, rule, false),
+            (true, None, true),
+            (true, rule, true),
+        ];
+        for (communicates, residual, proposals) in kinds {
+            let world = DualAgentWorld { advised: residual.is_some(), proposals, ..world.clone() };
             let mut environment = world.environment(&tables).unwrap();
             let options = SetOptions { width: 12, summary: 5, communicates, residual };
             let spaces = environment.spaces().to_vec();
             let streams = SeedStreams::new(7);
-            let model = SetModel::new(&spaces, environment.state_length(), &options, streams).unwrap();
+            let options = (&options, proposals);
+            let model = SetModel::new(&spaces, environment.state_length(), options, streams).unwrap();
             // Weights that start near 0 would hide mistakes.
             let mut draws = streams.stream("test");
             for (_, variable) in model.parameters().iter() {
@@ -416,7 +435,9 @@ mod tests {
                 let found = found.unwrap().to_vec2::<f32>().unwrap();
                 let pairs = found.iter().flatten().zip(expected.iter().flatten()).zip(mask);
                 for ((found, expected), _) in pairs.filter(|(_, allowed)| **allowed) {
-                    assert!((found - expected).abs() < 1e-5 * expected.abs().max(1.0), "{found} {expected}");
+                    // What a margin is rounded by counts so much more often.
+                    let close = if *expected < STOP { 1e-4 } else { 1e-5 };
+                    assert!((found - expected).abs() < close * expected.abs().max(1.0), "{found} {expected}");
                 }
             }
         }

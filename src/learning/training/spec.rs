@@ -232,7 +232,8 @@ impl TrainingSpec {
         Ok(match system.own_network {
             Some(dual_agent::network::NAME) => {
                 let options = self.sets.clone().unwrap_or_default();
-                Box::new(SetModel::new(spaces, state_length, &options, streams)?)
+                let proposals = self.world.get("proposals") == Some(&Value::Bool(true));
+                Box::new(SetModel::new(spaces, state_length, (&options, proposals), streams)?)
             }
             Some(_) => Box::new(ScorerModel::new(&self.network, streams)?),
             None => Box::new(MlpModel::new(spaces, state_length, &self.network, streams)?),

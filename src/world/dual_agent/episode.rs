@@ -1,4 +1,4 @@
-//! One workload as an episode of two agents' actions: who is next, then where it goes, a server at a time.
+//! One workload as an episode of two agents' actions: who is next, then where it goes, a server at a time or whole.
 
 use crate::index::{Id, JobId, ServerId};
 use crate::world::dual_agent::cloud::{Cloud, PARTS_MAX, RoundOutcome};
@@ -9,6 +9,7 @@ use crate::world::dual_agent::observe::{
     STATE_LEN, Window, candidate_row, global_row, job_row, running_row, server_row, stay_row,
 };
 use crate::world::dual_agent::placement::{Placement, Placer};
+use crate::world::dual_agent::proposals::{N_PROPOSALS, PROPOSAL_FEATURES, Proposals};
 use crate::world::dual_agent::rule::{Order, Rule, RulePlayer};
 use crate::world::job::{Part, WorldJob};
 use crate::world::servers::ACCELERATOR;
@@ -36,11 +37,16 @@ pub struct EpisodeOptions {
     pub fee_weight: f64,
     /// Whether the placement agent sees, last, what a rule would do: 1 for that action, 0 for others.
     pub advised: bool,
+    /// Whether the placement agent chooses among whole placements that a rule proposes, in place of servers.
+    pub proposals: bool,
 }
 
 impl EpisodeOptions {
     /// Numbers that the placement agent sees.
     pub const fn placement_length(&self) -> usize {
+        if self.proposals {
+            return self.window.team_length() + 2 + N_PROPOSALS * PROPOSAL_FEATURES;
+        }
         self.window.placement_length() + if self.advised { self.window.n_candidates() } else { 0 }
     }
 }
@@ -56,6 +62,7 @@ impl Default for EpisodeOptions {
             placement: None,
             fee_weight: 0.0,
             advised: false,
+            proposals: false,
         }
     }
 }
@@ -93,6 +100,7 @@ pub struct DualAgentEpisode {
     servers: Vec<ServerId>,
     /// Servers on which the chosen job may go on.
     candidates: Vec<ServerId>,
+    proposals: Proposals,
     may_stay: bool,
     parts: Vec<Part>,
     needed: u16,
@@ -127,6 +135,7 @@ impl DualAgentEpisode {
             jobs: Vec::new(),
             servers: Vec::new(),
             candidates: Vec::new(),
+            proposals: Proposals::default(),
             may_stay: false,
             parts: Vec::with_capacity(PARTS_MAX),
             needed: 0,
@@ -203,6 +212,18 @@ impl DualAgentEpisode {
                         self.turn = Turn::Order;
                         continue;
                     }
+                    if self.options.proposals {
+                        self.placer.propose(&self.cloud, job, &mut self.proposals);
+                        match (self.proposals.count(), self.proposals.best()) {
+                            (1, Some(only)) => self.take_proposal(job, only),
+                            (_, Some(_)) => {
+                                self.look_at_servers();
+                                return step;
+                            }
+                            (_, None) => self.end_round(&mut step),
+                        }
+                        continue;
+                    }
                     self.look_at_candidates(job);
                     if self.candidates.len() + usize::from(self.may_stay) != 1 {
                         self.look_at_servers();
@@ -248,7 +269,7 @@ impl DualAgentEpisode {
                 self.sorted.push((-merit, number(server)));
             }
         }
-        keep_best(&mut self.sorted, self.options.window.n_servers, &mut self.servers);
+        self.options.window.keep_servers(&mut self.sorted, &mut self.servers);
     }
 
     fn look_at_candidates(&mut self, job: JobId) {
@@ -273,7 +294,7 @@ impl DualAgentEpisode {
             let whole = 0.3 * f64::from(free.min(self.needed)) / f64::from(self.needed);
             self.sorted.push((-(speed.ln() + there + whole), number(server)));
         }
-        keep_best(&mut self.sorted, self.options.window.n_servers, &mut self.candidates);
+        self.options.window.keep_servers(&mut self.sorted, &mut self.candidates);
     }
 
     fn choose(&mut self, job: JobId) {
@@ -288,7 +309,7 @@ impl DualAgentEpisode {
             self.jobs.len() - 1
         });
         self.turn = Turn::Place { job, row };
-        if self.options.placement.is_none() {
+        if self.options.placement.is_none() && !self.options.proposals {
             self.placer.place(&self.cloud, job, &mut self.advised);
         }
     }
@@ -312,6 +333,12 @@ impl DualAgentEpisode {
         }
     }
 
+    fn take_proposal(&mut self, job: JobId, place: usize) {
+        // What does not fit after all waits; what is proposed does.
+        let _ = self.cloud.place(job, &self.proposals.all()[place].parts);
+        self.turn = Turn::Order;
+    }
+
     /// Writes what may be done: rows of jobs and, last, nothing more in this round; or to stay, and rows of candidates.
     /// While nothing runs, something must.
     pub fn mask(&self, mask: &mut [bool]) {
@@ -323,6 +350,11 @@ impl DualAgentEpisode {
                     *allowed = self.cloud.fits(*job, &self.free);
                 }
                 mask[self.options.window.n_jobs] = !self.cloud.world().placed().is_empty();
+            }
+            Turn::Place { .. } if self.options.proposals => {
+                for (allowed, proposal) in mask.iter_mut().zip(self.proposals.all()) {
+                    *allowed = proposal.merit > 0.0;
+                }
             }
             Turn::Place { .. } => {
                 mask[0] = self.may_stay;
@@ -338,6 +370,7 @@ impl DualAgentEpisode {
             Turn::Over => {}
             Turn::Order if action == self.options.window.n_jobs => self.end_round(&mut ended),
             Turn::Order => self.choose(self.jobs[action]),
+            Turn::Place { job, .. } if self.options.proposals => self.take_proposal(job, action),
             Turn::Place { job, .. } => self.take(job, action),
         }
         let settled = self.settle();
@@ -363,6 +396,7 @@ impl DualAgentEpisode {
                 });
                 Some(found.unwrap_or(self.options.window.n_jobs))
             }
+            Turn::Place { .. } if self.options.proposals => self.proposals.best(),
             Turn::Place { job, .. } => {
                 if self.may_stay && self.advised == self.cloud.last_parts(job) {
                     return Some(0);
@@ -390,7 +424,11 @@ impl DualAgentEpisode {
         for (row, server) in servers.chunks_exact_mut(SERVER_FEATURES).zip(&self.servers) {
             server_row(&self.cloud, self.options.knowledge, *server, row);
         }
-        if let (Turn::Place { job, row }, false) = (self.turn, rest.is_empty()) {
+        if let (Turn::Place { job, row }, true) = (self.turn, self.options.proposals) {
+            (rest[0], rest[1]) = (count(row), count(N_PROPOSALS));
+            let known = (&self.cloud, self.options.knowledge);
+            self.proposals.rows(known, job, &self.jobs, &mut rest[2..]);
+        } else if let (Turn::Place { job, row }, false) = (self.turn, rest.is_empty()) {
             (rest[0], rest[1]) = (count(row), count(self.candidates.len() + 1));
             let n_candidates = self.options.window.n_candidates();
             let (rows, advice) = rest[2..].split_at_mut(n_candidates * CANDIDATE_FEATURES);
@@ -451,15 +489,4 @@ fn count(n: usize) -> f32 {
 
 fn number(id: impl Id) -> u32 {
     u32::try_from(id.index()).unwrap_or(u32::MAX)
-}
-
-/// Keeps those of least cost, and puts them in order of their numbers.
-fn keep_best(sorted: &mut Vec<(f64, u32)>, n: usize, kept: &mut Vec<ServerId>) {
-    if sorted.len() > n {
-        sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        sorted.truncate(n);
-    }
-    kept.clear();
-    kept.extend(sorted.iter().map(|(_, server)| ServerId::from_index(*server as usize)));
-    kept.sort_unstable();
 }

@@ -24,6 +24,7 @@ pub mod manner;
 pub mod observe;
 pub mod performance;
 pub mod placement;
+pub mod proposals;
 pub mod rule;
 pub mod speeds;
 pub mod summary;

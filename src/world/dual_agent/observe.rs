@@ -93,6 +93,17 @@ impl Window {
         self.team_length() + 2 + self.n_candidates() * CANDIDATE_FEATURES
     }
 
+    /// Keeps of (cost, number) those servers of least cost that there is room for, and puts them in order of their numbers.
+    pub(super) fn keep_servers(&self, sorted: &mut Vec<(f64, u32)>, kept: &mut Vec<ServerId>) {
+        if sorted.len() > self.n_servers {
+            sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+            sorted.truncate(self.n_servers);
+        }
+        kept.clear();
+        kept.extend(sorted.iter().map(|(_, server)| ServerId::from_index(*server as usize)));
+        kept.sort_unstable();
+    }
+
     /// Candidates at most.
     pub const fn n_candidates(&self) -> usize {
         self.n_servers + 1
@@ -102,7 +113,8 @@ impl Window {
 /// Largest absolute value of a feature.
 pub const FEATURE_MAX: f32 = 10.0;
 
-fn put(row: &mut [f32], numbers: &[f64]) {
+/// Writes numbers, none of them too large.
+pub(super) fn put(row: &mut [f32], numbers: &[f64]) {
     for (place, number) in row.iter_mut().zip(numbers) {
         #[expect(clippy::cast_possible_truncation, reason = "networks compute with 32-bit floats")]
         let number = *number as f32;
@@ -217,7 +229,7 @@ pub fn job_row(
 }
 
 /// Expected log speed of a server, its deviation, and how long ago it was measured, from 0 to 1.
-fn known(cloud: &Cloud, knowledge: Knowledge, server: ServerId, job: Option<JobId>) -> [f64; 3] {
+pub(super) fn known(cloud: &Cloud, knowledge: Knowledge, server: ServerId, job: Option<JobId>) -> [f64; 3] {
     let filter = cloud.filter();
     let age = 1.0 - (-filter.since_s(server) / 7200.0).exp();
     match knowledge {

@@ -6,6 +6,7 @@ use crate::workload::random::{SeedStreams, Stream};
 use crate::world::dual_agent::cloud::{Cloud, FORGOTTEN_S};
 use crate::world::dual_agent::cluster::{N_TYPES, type_of, workers_by_type};
 use crate::world::dual_agent::manner::Manner;
+use crate::world::dual_agent::proposals::{Proposal, Proposals};
 use crate::world::dual_agent::speeds::Newcomer;
 use crate::world::job::{Part, WorldJob};
 use crate::world::servers::ACCELERATOR;
@@ -113,6 +114,38 @@ impl Placer {
             }
         }
         (!parts.is_empty()).then(|| self.worth(cloud, job, parts))
+    }
+
+    /// Writes all that a rule that knows speeds compares, and by what: [`place`](Self::place) takes the best.
+    pub fn propose(&mut self, cloud: &Cloud, job: JobId, proposals: &mut Proposals) {
+        for proposal in &mut proposals.all {
+            proposal.parts.clear();
+            proposal.merit = 0.0;
+        }
+        let best_speed = cloud.tables().best_speed(cloud.world().job(job).job_type);
+        if cloud.may_stay(job) {
+            let Proposal { parts, merit, relative } = &mut proposals.all[0];
+            parts.extend_from_slice(cloud.last_parts(job));
+            let speed = predicted(self.rule, cloud, job, parts);
+            (*merit, *relative) = (self.manner.moving * speed, speed / best_speed);
+        }
+        let free = cloud.free_by_type();
+        let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
+        for (server_type, free) in free.into_iter().enumerate() {
+            let fits = free >= u32::from(workers);
+            if !fits || cloud.tables().speed_there(job_type, server_type) <= 0.0 {
+                continue;
+            }
+            for spread in [false, true] {
+                if self.fill(cloud, job, (server_type, spread)) {
+                    let speed = predicted(self.rule, cloud, job, &self.trial);
+                    let merit = self.packed(cloud, speed);
+                    let proposal = &mut proposals.all[Proposals::place_of(server_type, spread)];
+                    proposal.parts.extend_from_slice(&self.trial);
+                    (proposal.merit, proposal.relative) = (merit, speed / best_speed);
+                }
+            }
+        }
     }
 
     /// What a speed on the servers tried is worth, beside the workers that stay free there.
