@@ -1,21 +1,31 @@
 //! This program's weights for other tools.
 
 use super::checkpoint::{Checkpoint, CheckpointError, NetworkKind};
+use super::dual_agent::network::{NAME, SetActor, options_of};
+use super::dual_agent::player::episode_of;
 use super::gangs::SCORER;
 use super::network::Activation;
-use super::onnx;
+use super::onnx::{self, Sets};
 
 /// The network of a checkpoint as an ONNX file, with the header as metadata.
 ///
 /// # Errors
-/// If it is no dense layers, or damaged.
+/// If it is neither dense layers nor networks over sets, or damaged.
 pub fn to_onnx(checkpoint: &Checkpoint) -> Result<Vec<u8>, CheckpointError> {
+    let header = serde_json::to_string(&checkpoint.slim().header);
+    let header = header.map_err(|error| CheckpointError::Header { reason: error.to_string() })?;
     let layers = match &checkpoint.header.network {
         NetworkKind::Mlp { activation, n_agents } => (*activation, *n_agents),
         NetworkKind::Own { name } if name == SCORER => (Activation::Tanh, 1),
+        NetworkKind::Own { name } if name == NAME => {
+            // What does not fit together is told by the network that decides here.
+            SetActor::from_checkpoint(checkpoint)?;
+            let (communicates, rule) = options_of(checkpoint)?;
+            let episode = episode_of(&checkpoint.header.spec)?;
+            let sets = Sets { tensors: &checkpoint.weights(), communicates, rule, episode };
+            return Ok(onnx::write_sets(&sets, &header)?);
+        }
         NetworkKind::Own { name } => return Err(CheckpointError::Kind { name: name.clone() }),
     };
-    let header = serde_json::to_string(&checkpoint.slim().header);
-    let header = header.map_err(|error| CheckpointError::Header { reason: error.to_string() })?;
     Ok(onnx::write(&checkpoint.weights(), layers, &header)?)
 }

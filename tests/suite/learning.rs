@@ -85,9 +85,9 @@ fn networks_are_written_for_other_tools() {
         &["policies", "export-onnx", "nowhere.safetensors", "--out", &out],
         "there is no such file",
     );
-    let agents = "training/dual_agent.safetensors";
-    let expected = "its network is `dual_agent`, not dense layers";
-    assert_refused(&["policies", "export-onnx", agents, "--out", &out], expected);
+    let output = export("training/dual_agent.safetensors");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && table.contains("actor.candidate.0.weight,"), "{table}");
 }
 
 #[cfg(not(feature = "onnx"))]
@@ -177,6 +177,25 @@ mod onnx {
         let scores_nothing = one_layer(folder.path(), &[(13, 1)], f32::NAN);
         let run = ["world", "elastic", "--jobs", "8", "--weights", &scores_nothing];
         assert_refused(&run, "layer on seed 0: the logit of action 0 is NaN");
+    }
+
+    #[test]
+    fn two_agents_of_one_file_play_as_the_shipped_ones() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for weights in ["dual_agent", "dual_agent_longer", "dual_agent_joint"] {
+            let shipped = format!("{}/training/{weights}.safetensors", env!("CARGO_MANIFEST_DIR"));
+            let file = path(folder.path(), &format!("{weights}.onnx"));
+            assert!(apportion(&["policies", "export-onnx", &shipped, "--out", &file]).status.success());
+            let rows = |weights: &str| {
+                let small = ["world", "dual-agent", "--jobs", "12", "--gap", "30", "--scale", "0.01"];
+                let more = ["--policy", "srtf/posterior", "--weights", weights, "--format", "csv"];
+                let output = apportion(&[&small[..], &more[..]].concat());
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                String::from_utf8(output.stdout).expect("text")
+            };
+            assert!(rows(&file).contains(weights), "{}", rows(&file));
+            assert_eq!(rows(&file), rows(&shipped));
+        }
     }
 
     fn words(run: &[String]) -> Vec<&str> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::DualAgentWorld;
 use super::network::SetActor;
@@ -17,8 +18,8 @@ use crate::world::dual_agent::rule::LIMITS;
 use crate::world::dual_agent::{Cloud, DualAgentEpisode, DualAgentSummary, EpisodeOptions};
 use crate::world::{WorldError, WorldJob};
 
-/// The agents of a file, in the world that they were trained in as far as it says what they see. Of an ONNX model the
-/// sizes say how many jobs and servers that are.
+/// The agents of a file, in the world that they were trained in as far as it says what they see. Of an ONNX model that
+/// this program did not write the sizes say how many jobs and servers that are.
 ///
 /// # Errors
 /// If the file holds something else.
@@ -26,11 +27,7 @@ pub fn read_agents(trained: &Trained) -> Result<(Arc<dyn Actor>, EpisodeOptions)
     match trained {
         Trained::Own(checkpoint) => {
             let actor = SetActor::from_checkpoint(checkpoint)?;
-            let world = checkpoint.header.spec.get("world").filter(|world| !world.is_null());
-            let world = world.map_or_else(|| Ok(DualAgentWorld::default()), DualAgentWorld::deserialize);
-            let world = world.map_err(|error| error.to_string());
-            let options = world.and_then(|world| world.episode());
-            Ok((Arc::new(actor), options.map_err(|reason| CheckpointError::Header { reason })?))
+            Ok((Arc::new(actor), episode_of(&checkpoint.header.spec)?))
         }
         #[cfg(feature = "onnx")]
         Trained::Onnx(_) => {
@@ -38,9 +35,30 @@ pub fn read_agents(trained: &Trained) -> Result<(Arc<dyn Actor>, EpisodeOptions)
             let [order, placement] = &ports[..] else {
                 return Err(TrainedError::Agents { found: ports.len(), expected: 2 });
             };
-            Ok((actor, EpisodeOptions { window: window_of(order, placement)?, ..EpisodeOptions::default() }))
+            if trained.spec().get("world").is_none() {
+                let window = window_of(order, placement)?;
+                return Ok((actor, EpisodeOptions { window, ..EpisodeOptions::default() }));
+            }
+            let options = episode_of(trained.spec())?;
+            let window = options.window;
+            order.observation.expect(window.team_length(), "what is seen by its header")?;
+            order.logits.expect(window.n_jobs + 1, "jobs, and to stop")?;
+            placement.observation.expect(options.placement_length(), "what is seen by its header")?;
+            placement.logits.expect(window.n_candidates(), "candidates")?;
+            Ok((actor, options))
         }
     }
+}
+
+/// How episodes of a training of this specification are played.
+///
+/// # Errors
+/// If it is not one of the dual-agent scheduler's.
+pub fn episode_of(spec: &Value) -> Result<EpisodeOptions, CheckpointError> {
+    let world = spec.get("world").filter(|world| !world.is_null());
+    let world = world.map_or_else(|| Ok(DualAgentWorld::default()), DualAgentWorld::deserialize);
+    let options = world.map_err(|error| error.to_string()).and_then(|world| world.episode());
+    options.map_err(|reason| CheckpointError::Header { reason })
 }
 
 /// The window that networks of these sizes see.

@@ -4,8 +4,9 @@
 //! `[batch, numbers seen]` → `[batch, actions]`, the batch of 1 or of no fixed size. Where several agents decide, the
 //! file has one input and one output for each, in order. Masks are applied outside, to the logits.
 //!
-//! [`write()`] makes such files in any build. To read them takes the feature `onnx`, and with it tract.
+//! [`write()`] and [`write_sets()`] make such files in any build. To read them takes the feature `onnx`, and with it tract.
 
+mod sets;
 mod write;
 #[cfg(feature = "onnx")]
 mod check;
@@ -23,6 +24,7 @@ use thiserror::Error;
 pub use guard::is_guarded;
 #[cfg(feature = "onnx")]
 pub use read::OnnxActor;
+pub use sets::{Sets, write_sets};
 pub use write::write;
 
 #[cfg(test)]

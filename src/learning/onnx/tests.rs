@@ -1,15 +1,22 @@
 #![cfg(feature = "onnx")]
 
+use std::sync::Arc;
+
 use super::write::{FLOAT, Graph, Message, model, node, tensor, value};
 use super::*;
 use crate::learning::actor::{Actor, ActorError, Scratch};
 use crate::learning::checkpoint::{Checkpoint, NetworkKind};
+use crate::learning::dual_agent::player::read_agents;
 use crate::learning::export::to_onnx;
 use crate::learning::gangs::Scorer;
 use crate::learning::network::{Activation, MlpActor};
 use crate::learning::tensors::Tensors;
+use crate::learning::trained::Trained;
 use crate::spec::policy::{WEIGHTS, load_weights};
 use crate::workload::random::{SeedStreams, Stream};
+use crate::world::dual_agent::{
+    Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
+};
 
 fn numbers(stream: &mut Stream, count: usize) -> Vec<f32> {
     (0..count).map(|_| stream.uniform_in(-2.0, 2.0) as f32).collect()
@@ -60,6 +67,52 @@ fn shipped_weights_give_the_same_logits() {
             let [one, other] = [&*own, &onnx].map(|actor| logits(actor, 0, &seen, n_outputs));
             assert!(close(&one, &other), "{name}: {one:?} {other:?}");
         }
+    }
+}
+
+/// Both agents of the dual-agent scheduler on the way through an episode, deciding alone, beside a rule, and among whole
+/// placements.
+#[test]
+fn networks_over_sets_give_the_same_logits() {
+    let tables = Arc::new(Tables::embedded().unwrap());
+    let mut stream = SeedStreams::new(5).stream("actions");
+    for name in ["dual_agent", "dual_agent_longer", "dual_agent_joint"] {
+        let path = format!("{}/training/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
+        let own = Trained::read(&path, &std::fs::read(&path).unwrap()).unwrap();
+        let Trained::Own(checkpoint) = &own else { panic!("{name}") };
+        let onnx = Trained::read("agents.onnx", &to_onnx(checkpoint).unwrap()).unwrap();
+        let ((own, options), (onnx, same)) = (read_agents(&own).unwrap(), read_agents(&onnx).unwrap());
+        assert_eq!(options, same);
+        let options = EpisodeOptions { placement: None, ..options };
+        let cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.01, ..CloudOptions::default() });
+        let workload = WorkloadOptions { n_jobs: 12, gap_s: 10.0, ..WorkloadOptions::default() };
+        let mut episode = DualAgentEpisode::new(cloud, options);
+        episode.reset(&generate(&tables, &workload, 3).unwrap(), 3);
+        let mut turns = [0, 0];
+        for _ in 0..80 {
+            let agent = episode.agent();
+            let (n_seen, n_actions) = match agent {
+                0 => (options.window.team_length(), options.window.n_jobs + 1),
+                _ => (options.placement_length(), options.window.n_candidates()),
+            };
+            let (mut seen, mut mask) = (vec![0.0; n_seen], vec![false; n_actions]);
+            episode.observe(&mut seen);
+            episode.mask(&mut mask);
+            let allowed: Vec<usize> = (0..n_actions).filter(|action| mask[*action]).collect();
+            let [one, other] = [&*own, &*onnx].map(|actor| {
+                let logits = logits(actor, agent, &seen, n_actions);
+                allowed.iter().map(|action| logits[*action]).collect::<Vec<_>>()
+            });
+            // A margin is rounded, and counts ten thousand times.
+            let mut pairs = one.iter().zip(&other);
+            let close = pairs.all(|(one, other)| (one - other).abs() < 1e-4 * one.abs().max(1.0));
+            assert!(close, "{name}: {one:?} {other:?}");
+            turns[agent] += 1;
+            if episode.step(*stream.choice(&allowed)).done {
+                break;
+            }
+        }
+        assert!(turns.iter().all(|turns| *turns > 10), "{name}: {turns:?}");
     }
 }
 

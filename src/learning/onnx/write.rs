@@ -8,8 +8,12 @@ use crate::learning::tensors::Tensors;
 /// `TensorProto.DataType.FLOAT`.
 pub(super) const FLOAT: u64 = 1;
 
-/// `AttributeProto.AttributeType.INT`.
+/// `TensorProto.DataType.INT64`.
+const INT64: u64 = 7;
+
+/// `AttributeProto.AttributeType.INT`, and `INTS`.
 const INT: u64 = 2;
+const INTS: u64 = 7;
 
 /// The version of the format, and of the operators: old enough for every tool of these years.
 const IR_VERSION: u64 = 8;
@@ -64,7 +68,7 @@ pub(super) fn value(name: &str, kind: u64, extents: &[Result<usize, &str>]) -> M
 }
 
 /// Floats of `[batch, length]`.
-fn floats(name: &str, length: usize) -> Message {
+pub(super) fn floats(name: &str, length: usize) -> Message {
     value(name, FLOAT, &[Err("batch"), Ok(length)])
 }
 
@@ -73,6 +77,23 @@ pub(super) fn tensor(name: &str, shape: &[usize], numbers: &[f32]) -> Message {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let dims = shape.iter().fold(Message::default(), |all, extent| all.number(1, *extent as u64));
     dims.number(2, FLOAT).text(8, name).bytes(9, &bytes)
+}
+
+/// A list of 64-bit integers, of two's complement where they are signed.
+pub(super) fn integers(name: &str, numbers: &[u64]) -> Message {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    Message::default().number(1, numbers.len() as u64).number(2, INT64).text(8, name).bytes(9, &bytes)
+}
+
+/// `AttributeProto` of a number.
+pub(super) fn number_of(name: &str, number: u64) -> Message {
+    Message::default().text(1, name).number(3, number).number(20, INT)
+}
+
+/// `AttributeProto` of the axes that an operator is along.
+pub(super) fn axes(numbers: &[u64]) -> Message {
+    let all = numbers.iter().fold(Message::default().text(1, "axes"), |all, axis| all.number(8, *axis));
+    all.number(20, INTS)
 }
 
 /// `NodeProto`, named as what it gives.
@@ -137,7 +158,7 @@ pub fn write(
             let is_last = layer + 1 == network.n_layers();
             let sum = if is_last { of_agent("logits") } else { format!("sum.{agent}.{layer}") };
             // y = x Wᵀ + b.
-            let transposed = Message::default().text(1, "transB").number(3, 1).number(20, INT);
+            let transposed = number_of("transB", 1);
             nodes.push(node("Gemm", &[&from, &names[0], &names[1]], &sum).message(5, &transposed));
             if !is_last {
                 let operator = match activation {
