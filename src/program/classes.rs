@@ -189,7 +189,7 @@ impl ClassKeys {
         Self { words, order }
     }
 
-    /// The key of a class: [width].
+    /// The key of a class: `[width]`.
     pub fn of_class(&self, class: usize) -> &[u64] {
         self.words.key(self.order[class])
     }

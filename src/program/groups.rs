@@ -112,7 +112,7 @@ impl Groups {
         (0..).zip(&mut self.before).for_each(|(class, before)| *before = Some(class));
     }
 
-    /// The key of a class: [width].
+    /// The key of a class: `[width]`.
     pub fn key(&self, class: usize) -> &[u64] {
         &self.keys[class * self.width..(class + 1) * self.width]
     }
