@@ -120,12 +120,14 @@ impl<const K: usize> Crowd<K> {
         let nothing = || Replies::nothing(groups, K);
         let rest = Self::room_for(0, self.per_worker, [false; 3]);
         let mut screened = Screened { within, decided: [nothing(), nothing()], rest, group: Vec::new() };
-        let rent = self.rent(place);
+        let (rent, [least, most]) = (self.rent(place), within.level);
         let rents = [within.low, within.high].map(|price| self.rented(&price));
         for group in 0..groups {
             let mut free = 0;
             for chunk in (group..self.demand.len()).step_by(groups) {
-                let best = within.level.map(|level| self.best(chunk, &rent, level));
+                let highest = self.best(chunk, &rent, most);
+                let lowest = if least < most { self.best(chunk, &rent, least) } else { highest };
+                let best = [lowest, highest];
                 let mut parts = best.map(|best| best.part);
                 for i in 0..LANES.min(self.n - chunk * LANES) {
                     if self.is_decided((chunk, i), &best, &rents) {
