@@ -14,7 +14,17 @@
 /// After so many jobs, half of which are unlike all others, the rest is not looked for among them.
 const UNLIKE_JOBS: usize = 1024;
 
-/// A division of n jobs into classes, in the order of their keys, so that it does not depend on the order of jobs.
+/// Where classes are that hardly any two jobs share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlike {
+    /// In the order of their keys, as where many are alike.
+    ByKey,
+    /// By their first jobs: what has the order of jobs is read and written in that order, and no other.
+    InTurn,
+}
+
+/// A division of n jobs into classes. Where many are alike, classes are in the order of their keys, and so do not depend on
+/// the order of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     class_of: Vec<u32>,
@@ -25,59 +35,99 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Groups `n` jobs whose keys agree in every word; `write` puts a job's key into `width` words.
+    /// Groups `n` jobs whose keys agree in every word; `write` puts a job's key into `width` words. The classes' keys are
+    /// beside.
     ///
-    /// One hash pass, O(n·width), after which the classes are sorted; where hardly any two are alike, only sorted. The
-    /// classes' keys are beside.
+    /// One hash pass, O(n·width), after which classes are sorted; where hardly any two jobs are alike, jobs are.
     ///
     /// # Panics
     /// If there are 2^32 jobs or more.
-    pub fn group(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> (Self, ClassKeys) {
+    pub fn group(
+        n: usize,
+        width: usize,
+        unlike: Unlike,
+        mut write: impl FnMut(usize, &mut [u64]),
+    ) -> (Self, ClassKeys) {
         let mut key = vec![0; width];
         let mut table = Table::with_capacity(64, width);
         let mut class_of: Vec<u32> = Vec::with_capacity(n);
         for job in 0..n {
             if job == UNLIKE_JOBS && table.n_classes() * 2 > job {
-                return Self::sorted(n, width, write);
+                let words = KeyWords::of(n, width, write);
+                return match unlike {
+                    Unlike::ByKey => Self::sorted(words),
+                    Unlike::InTurn => Self::in_turn(words),
+                };
             }
             write(job, &mut key);
             class_of.push(table.find_or_insert(&key));
         }
-        let keys = ClassKeys::of(table.keys);
-        let mut rank = vec![0_u32; keys.order.len()];
-        for (class, place) in (0..).zip(&keys.order) {
+        let order = table.keys.order();
+        let mut rank = vec![0_u32; order.len()];
+        for (class, place) in (0..).zip(&order) {
             rank[*place as usize] = class;
         }
         for class in &mut class_of {
             *class = rank[*class as usize];
         }
-        (Self::from_assignment(class_of, rank.len()), keys)
+        (Self::from_assignment(class_of, rank.len()), ClassKeys { words: table.keys, order: Some(order) })
     }
 
-    /// The same, without a look for those that are alike: they are beside each other in the end.
-    fn sorted(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> (Self, ClassKeys) {
-        let mut words = vec![0; n * width];
-        for (job, key) in words.chunks_exact_mut(width.max(1)).enumerate() {
-            write(job, key);
+    /// Jobs with these keys, classes in the order of their keys.
+    fn sorted(words: KeyWords) -> (Self, ClassKeys) {
+        let mut order = words.order();
+        let mut class_of = vec![0_u32; order.len()];
+        let (mut class, mut last) = (0, None);
+        for job in &order {
+            class += u32::from(last.is_some_and(|last| words.key(last) != words.key(*job)));
+            class_of[*job as usize] = class;
+            last = Some(*job);
         }
-        let mut keys = ClassKeys::of(KeyWords { width, words });
-        let mut class_of = vec![0_u32; n];
-        let mut firsts: Vec<u32> = Vec::with_capacity(n);
-        for job in &keys.order {
-            let known = firsts.last().is_some_and(|first| keys.words.key(*first) == keys.words.key(*job));
-            if !known {
-                firsts.push(*job);
+        order.dedup_by_key(|job| class_of[*job as usize]);
+        (Self::from_assignment(class_of, order.len()), ClassKeys { words, order: Some(order) })
+    }
+
+    /// Jobs with these keys, classes by their first jobs. (Few hashes are alike, so few keys are looked at again.)
+    fn in_turn(words: KeyWords) -> (Self, ClassKeys) {
+        let n = words.n();
+        let place = |of: &u64| (*of & 0xFFFF_FFFF) as u32;
+        let key = |of: &u64| words.key(place(of));
+        let mut order: Vec<u64> =
+            (0..n).map(|job| (u64::from(hash(words.key(job))) << 32) | u64::from(job)).collect();
+        order.sort_unstable();
+        let mut first_of = Vec::new();
+        for run in order.chunk_by_mut(|one, other| one >> 32 == other >> 32).filter(|run| run.len() > 1) {
+            run.sort_unstable_by(|one, other| key(one).cmp(key(other)).then(one.cmp(other)));
+            for alike in run.chunk_by(|one, other| key(one) == key(other)).filter(|alike| alike.len() > 1) {
+                if first_of.is_empty() {
+                    first_of.extend(0..n);
+                }
+                for job in alike {
+                    first_of[place(job) as usize] = place(&alike[0]);
+                }
             }
-            class_of[*job as usize] = u32::try_from(firsts.len() - 1).expect("fewer than 2^32 classes");
         }
-        keys.order = firsts;
-        let n_classes = keys.order.len();
-        (Self::from_assignment(class_of, n_classes), keys)
+        if first_of.is_empty() {
+            return (Self::singletons(n as usize), ClassKeys { words, order: None });
+        }
+        let mut class_of: Vec<u32> = Vec::with_capacity(first_of.len());
+        let mut firsts = Vec::new();
+        for (job, first) in (0_u32..).zip(&first_of) {
+            if *first == job {
+                class_of.push(as_u32(firsts.len()));
+                firsts.push(job);
+            } else {
+                class_of.push(class_of[*first as usize]);
+            }
+        }
+        (Self::from_assignment(class_of, firsts.len()), ClassKeys { words, order: Some(firsts) })
     }
 
     /// Every job a class of its own, in order.
     pub fn singletons(n: usize) -> Self {
-        Self::from_assignment((0..).take(n).collect(), n)
+        let class_of: Vec<u32> = (0..).take(n).collect();
+        let starts = class_of.iter().copied().chain([as_u32(n)]).collect();
+        Self { jobs: class_of.clone(), class_of, starts }
     }
 
     fn from_assignment(class_of: Vec<u32>, n_classes: usize) -> Self {
@@ -105,7 +155,7 @@ impl Classes {
         let mut jobs = Vec::with_capacity(class_of.len());
         for members in members {
             jobs.extend_from_slice(members);
-            starts.push(u32::try_from(jobs.len()).expect("fewer than 2^32 jobs"));
+            starts.push(as_u32(jobs.len()));
         }
         Self { class_of, starts, jobs }
     }
@@ -150,8 +200,30 @@ struct KeyWords {
 }
 
 impl KeyWords {
+    /// Of all jobs.
+    fn of(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> Self {
+        let mut words = vec![0; n * width];
+        for (job, key) in words.chunks_exact_mut(width.max(1)).enumerate() {
+            write(job, key);
+        }
+        Self { width, words }
+    }
+
     fn key(&self, place: u32) -> &[u64] {
         &self.words[place as usize * self.width..(place as usize + 1) * self.width]
+    }
+
+    /// How many.
+    fn n(&self) -> u32 {
+        as_u32(self.words.len() / self.width.max(1))
+    }
+
+    /// Places in the order of their keys, then of themselves.
+    fn order(&self) -> Vec<u32> {
+        let first = |place: u32| self.key(place).first().copied().unwrap_or(0);
+        let mut order: Vec<(u64, u32)> = (0..self.n()).map(|place| (first(place), place)).collect();
+        self.sort(&mut order, 0);
+        order.into_iter().map(|(_, place)| place).collect()
     }
 
     /// Puts places in the order of their keys from a word on, which is beside each. Words that many have in common are
@@ -159,6 +231,8 @@ impl KeyWords {
     fn sort(&self, order: &mut [(u64, u32)], word: usize) {
         order.sort_unstable_by_key(|(word, _)| *word);
         if word + 1 >= self.width {
+            let alike = order.chunk_by_mut(|one, other| one.0 == other.0);
+            alike.for_each(|same| same.sort_unstable_by_key(|(_, place)| *place));
             return;
         }
         for same in order.chunk_by_mut(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
@@ -174,24 +248,18 @@ impl KeyWords {
 #[derive(Clone, Debug)]
 pub struct ClassKeys {
     words: KeyWords,
-    /// The place of each class's key.
-    order: Vec<u32>,
+    /// The place of each class's key, if it is not the class's own.
+    order: Option<Vec<u32>>,
 }
 
 impl ClassKeys {
-    /// In the order of the keys.
-    fn of(words: KeyWords) -> Self {
-        let n = words.words.len() / words.width.max(1);
-        let first = |place: u32| words.key(place).first().copied().unwrap_or(0);
-        let mut order: Vec<(u64, u32)> = (0..).take(n).map(|place| (first(place), place)).collect();
-        words.sort(&mut order, 0);
-        let order = order.into_iter().map(|(_, place)| place).collect();
-        Self { words, order }
-    }
-
     /// The key of a class: `[width]`.
     pub fn of_class(&self, class: usize) -> &[u64] {
-        self.words.key(self.order[class])
+        let at = class * self.words.width;
+        match &self.order {
+            Some(order) => self.words.key(order[class]),
+            None => &self.words.words[at..at + self.words.width],
+        }
     }
 }
 
@@ -211,7 +279,7 @@ impl Table {
     }
 
     fn n_classes(&self) -> usize {
-        self.keys.words.len() / self.keys.width.max(1)
+        self.keys.n() as usize
     }
 
     fn find_or_insert(&mut self, key: &[u64]) -> u32 {
@@ -228,7 +296,7 @@ impl Table {
             }
             slot = (slot + 1) & mask;
         }
-        let class = u32::try_from(self.n_classes()).expect("fewer than 2^32 classes");
+        let class = as_u32(self.n_classes());
         self.slots[slot] = (hash, class);
         self.keys.words.extend_from_slice(key);
         if self.n_classes() * 2 > self.slots.len() {
@@ -251,6 +319,11 @@ impl Table {
             self.slots[slot] = (hash, class);
         }
     }
+}
+
+/// As many jobs or classes as are taken.
+fn as_u32(number: usize) -> u32 {
+    u32::try_from(number).expect("fewer than 2^32 jobs")
 }
 
 /// Half of a hash of a key's words.
@@ -353,7 +426,7 @@ mod tests {
     #[test]
     fn equal_keys_share_a_class_whatever_the_order() {
         let keys = [[5, 1], [3, 3], [5, 1], [0, 9]];
-        let (classes, of) = Classes::group(4, 2, |job, key| key.copy_from_slice(&keys[job]));
+        let (classes, of) = Classes::group(4, 2, Unlike::ByKey, |job, key| key.copy_from_slice(&keys[job]));
         assert_eq!((0..4).map(|job| classes.class_of(job)).collect::<Vec<_>>(), [2, 1, 2, 0]);
         assert_eq!(classes.members(2), [0, 2]);
         assert_eq!([0, 1, 2].map(|class| of.of_class(class)), [[0, 9], [3, 3], [5, 1]]);
@@ -361,17 +434,33 @@ mod tests {
 
     proptest! {
         #[test]
-        fn grouping_agrees_with_a_sorted_map(most in prop::sample::select(vec![9_u64, 400, 4000, u64::MAX]), drawn in prop::collection::vec(any::<u64>(), 0..2500)) {
+        fn grouping_agrees_with_a_sorted_map(
+            most in prop::sample::select(vec![9_u64, 400, 4000, u64::MAX]),
+            drawn in prop::collection::vec(any::<u64>(), 0..2500),
+        ) {
             let keys: Vec<u64> = drawn.iter().map(|key| key % most).collect();
-            let (classes, of) = Classes::group(keys.len(), 1, |job, key| key[0] = keys[job]);
             let mut distinct = keys.clone();
             distinct.sort_unstable();
             distinct.dedup();
-            prop_assert_eq!(classes.len(), distinct.len());
-            for (job, key) in keys.iter().enumerate() {
-                let class = classes.class_of(job);
-                prop_assert_eq!((distinct[class], of.of_class(class)), (*key, &[*key][..]));
-                prop_assert!(classes.members(class).is_sorted());
+            let unlike = keys.len() > UNLIKE_JOBS && {
+                let mut first = keys[..UNLIKE_JOBS].to_vec();
+                first.sort_unstable();
+                first.dedup();
+                first.len() * 2 > UNLIKE_JOBS
+            };
+            let write = |job: usize, key: &mut [u64]| key[0] = keys[job];
+            for order in [Unlike::ByKey, Unlike::InTurn] {
+                let (classes, of) = Classes::group(keys.len(), 1, order, write);
+                let by_key = order == Unlike::ByKey || !unlike;
+                prop_assert_eq!(classes.len(), distinct.len());
+                for (job, key) in keys.iter().enumerate() {
+                    let class = classes.class_of(job);
+                    prop_assert_eq!(of.of_class(class), &[*key][..]);
+                    prop_assert!(classes.members(class).is_sorted());
+                    prop_assert!(!by_key || distinct[class] == *key);
+                }
+                let firsts: Vec<u32> = (0..classes.len()).map(|class| classes.members(class)[0]).collect();
+                prop_assert!(by_key || firsts.is_sorted());
             }
         }
 

@@ -1,6 +1,6 @@
 //! Classes that are kept while jobs come and go: what grouping anew would give, for the cost of what changed.
 
-use super::classes::Classes;
+use super::classes::{Classes, Unlike};
 
 /// A division of jobs into classes in the order of their keys, as [`Classes::group`] makes it. Positions of jobs are
 /// those of a list in which the last takes the place of one that leaves.
@@ -28,7 +28,7 @@ impl Groups {
     /// # Panics
     /// If there are 2^32 jobs or more.
     pub fn of(n: usize, width: usize, write: impl FnMut(usize, &mut [u64])) -> Self {
-        let (classes, keys) = Classes::group(n, width, write);
+        let (classes, keys) = Classes::group(n, width, Unlike::ByKey, write);
         let mut groups = Self::new(width);
         for class in 0..classes.len() {
             groups.keys.extend_from_slice(keys.of_class(class));
@@ -204,7 +204,7 @@ mod tests {
                     }
                     Edit::Remove(_) | Edit::Update(..) => {}
                 }
-                let (anew, _) = Classes::group(keys.len(), 1, |job, key| key[0] = keys[job]);
+                let (anew, _) = Classes::group(keys.len(), 1, Unlike::ByKey, |job, key| key[0] = keys[job]);
                 prop_assert_eq!(groups.classes(), anew);
             }
         }

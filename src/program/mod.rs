@@ -22,7 +22,7 @@ pub mod classes;
 pub mod groups;
 
 pub use bound::{BindError, BoundObjective, Layout, Point, Term};
-pub use classes::Classes;
+pub use classes::{Classes, Unlike};
 pub use demand::Demand;
 pub use formulate::HOLD_SLACK;
 pub use formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};

@@ -6,7 +6,7 @@
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::view::ThroughputView;
 use crate::problem::{Colocation, Problem};
-use crate::program::{Classes, InstancePair, Part};
+use crate::program::{Classes, InstancePair, Part, Unlike};
 use crate::workload::Combination;
 
 /// The pairs of a problem's members.
@@ -25,9 +25,10 @@ pub(super) struct Pairing {
 impl Pairing {
     /// Looks up every two kinds. With `prune`, pairs that time slicing serves as well are left out.
     pub(super) fn of(problem: &Problem, view: &ThroughputView, classes: &Classes, prune: bool) -> Self {
-        let (kinds, _) = Classes::group(classes.len(), problem.n_types() + 3, |member, key| {
-            write_kind(problem, classes, member, key);
-        });
+        let (kinds, _) =
+            Classes::group(classes.len(), problem.n_types() + 3, Unlike::ByKey, |member, key| {
+                write_kind(problem, classes, member, key);
+            });
         let n = kinds.len();
         let mut beside = vec![None; n * n];
         for g in 0..n {

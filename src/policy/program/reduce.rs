@@ -5,8 +5,13 @@ use crate::policy::heuristic::Behaviour;
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, Seen, ThroughputView};
 use crate::problem::{Colocation, Problem};
-use crate::program::{Classes, Instance};
+use crate::program::{Classes, Instance, Unlike};
 use crate::units::{DollarsPerWorkerHour, Seconds};
+
+/// Unlike jobs are members in the order of their keys: then any part of them is much like all, from which searches for
+/// prices gain, and so do levels over pairs from jobs of a kind that are side by side. So many are more than caches hold, and
+/// going through them in another order than their own costs more than that.
+const IN_TURN_MIN: usize = 1 << 19;
 
 /// What to take from a problem.
 #[derive(Clone, Debug)]
@@ -47,7 +52,8 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     let mut keys = Keys::of(problem, selection);
     let width = keys.width();
     if selection.classes {
-        let (classes, known) = Classes::group(n, width, |position, key| keys.write(position, key));
+        let unlike = if keys.paired || n < IN_TURN_MIN { Unlike::ByKey } else { Unlike::InTurn };
+        let (classes, known) = Classes::group(n, width, unlike, |position, key| keys.write(position, key));
         return keys.gather(classes, |class| known.of_class(class));
     }
     let mut words = vec![0; n * width];
