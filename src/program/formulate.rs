@@ -90,6 +90,15 @@ impl BoundObjective<'_> {
         self.level_range_within(&Reach::of(self), self.reference_value())
     }
 
+    /// A level (or value) that no allocation betters.
+    pub fn ideal(&self) -> f64 {
+        let range = self.range(self.objective.expression(), At::default(), &Reach::of(self));
+        match self.objective.sense() {
+            Sense::Maximize => range.upper,
+            Sense::Minimize => range.lower,
+        }
+    }
+
     fn level_range_within(&self, reach: &Reach, reference: Option<f64>) -> Range {
         let range = self.range(self.objective.expression(), At::default(), reach);
         let Some(reference) = reference else { return range };

@@ -105,6 +105,7 @@ impl Instance {
     }
 
     /// Has the type workers enough for a gang, or is that not asked?
+    #[inline]
     pub fn has_room(&self, scale_factor: f64, worker_type: usize) -> bool {
         self.oversized || scale_factor <= self.capacity[worker_type]
     }

@@ -23,16 +23,27 @@ impl Reach {
         let by_type = if bound.objective.reads_throughput_only() { 0 } else { n * k };
         let (throughput_on, time_on) = (Vec::with_capacity(by_type), Vec::with_capacity(by_type));
         let mut reach = Self { throughput: Vec::with_capacity(n), throughput_on, time_on };
+        let paired = !instance.pairs.is_empty();
+        let mut alone = bound.layout.columns.iter().take(if paired { 0 } else { usize::MAX }).peekable();
         let (mut best, mut times, mut order) = (vec![0.0_f64; k], vec![0.0_f64; k], Vec::with_capacity(k));
         for member in 0..n {
             best.fill(0.0);
             times.fill(0.0);
-            for term in bound.terms(member) {
-                let j = term.worker_type;
-                let combination = bound.layout.columns[term.column].combination;
-                let scale_factor = instance.scale_factor_of(combination);
-                times[j] = times[j].max((term.time * instance.capacity[j] / scale_factor).min(1.0));
-                best[j] = best[j].max(term.throughput / term.time);
+            let mut add = |j: usize, scale_factor: f64, time: f64, speed: f64| {
+                times[j] = times[j].max((time * instance.capacity[j] / scale_factor).min(1.0));
+                best[j] = best[j].max(speed);
+            };
+            // (alone, members' columns are one after another)
+            while let Some(column) = alone.next_if(|column| column.combination == member) {
+                let (j, scale_factor) = (column.worker_type, instance.scale_factor[member]);
+                add(j, scale_factor, 1.0 / instance.multiplicity[member], instance.alone(member)[j]);
+            }
+            if paired {
+                for term in bound.terms(member) {
+                    let combination = bound.layout.columns[term.column].combination;
+                    let scale_factor = instance.scale_factor_of(combination);
+                    add(term.worker_type, scale_factor, term.time, term.throughput / term.time);
+                }
             }
             // All of its time, on the fastest types first.
             order.clear();

@@ -140,12 +140,14 @@ impl Sharing<'_> {
     }
 
     /// May a member have time of a worker type?
+    #[inline]
     pub fn runs(&self, member: usize, worker_type: usize) -> bool {
         let fits = self.instance.has_room(self.instance.scale_factor[member], worker_type);
         fits && self.instance.capacity[worker_type] > 0.0 && self.instance.alone(member)[worker_type] > 0.0
     }
 
     /// The most class time that a member can have of a worker type: 0 where it cannot run.
+    #[inline]
     pub fn most(&self, member: usize, worker_type: usize) -> f64 {
         let Instance { capacity, multiplicity, scale_factor, .. } = self.instance;
         let most = (capacity[worker_type] / scale_factor[member]).min(multiplicity[member]);
@@ -153,6 +155,7 @@ impl Sharing<'_> {
     }
 
     /// The leaf of a member that has all of its time where it is fastest.
+    #[inline]
     pub fn fastest(&self, member: usize) -> f64 {
         let speeds = self.instance.alone(member).iter().enumerate();
         let faster =
@@ -166,6 +169,7 @@ impl Sharing<'_> {
     }
 
     /// The same of a level above a leaf that it has.
+    #[inline]
     pub fn limit_above(&self, member: usize, base: f64) -> f64 {
         let demand = self.demand[member];
         if demand > 0.0 { (self.fastest(member) - base) / demand } else { f64::INFINITY }

@@ -308,15 +308,14 @@ pub(super) fn best_worst(
     master: &mut Master<'_>,
     mut pools: Option<&mut Pools>,
 ) -> Result<Parametric, SolvingError> {
-    let (levels, range) = {
+    let (levels, mut ideal) = {
         let bound = master.bound();
-        (bound.levels_kept().ok_or(SolvingError::Empty)?, bound.level_range())
+        (bound.levels_kept().ok_or(SolvingError::Empty)?, bound.ideal())
     };
     let sense = master.objective().sense();
     let members = 0..master.reduced().instance.n_members();
     let better = |a: f64, b: f64| if sense == Sense::Minimize { a < b } else { a > b };
     let worst = |a: f64, b: f64| if sense == Sense::Minimize { a.max(b) } else { a.min(b) };
-    let mut ideal = if sense == Sense::Minimize { range.lower } else { range.upper };
     let (mut tried, mut off) = (ideal, GAP_MAX / 16.0);
     let mut best: Option<Parametric> = None;
     let mut old = None;

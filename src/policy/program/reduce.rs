@@ -11,7 +11,7 @@ use crate::units::{DollarsPerWorkerHour, Seconds};
 /// Unlike jobs are members in the order of their keys: then any part of them is much like all, from which searches for
 /// prices gain, and so do levels over pairs from jobs of a kind that are side by side. So many are more than caches hold, and
 /// going through them in another order than their own costs more than that.
-const IN_TURN_MIN: usize = 1 << 19;
+const IN_TURN_MIN: usize = 1 << 16;
 
 /// What to take from a problem.
 #[derive(Clone, Debug)]

@@ -7,13 +7,13 @@
 
 mod climb;
 mod corner;
-mod screen;
+mod pass;
 
 use std::array;
 
 pub use climb::{Climbed, climb};
-use corner::{Best, Proof};
-use screen::Asking;
+use corner::Eight;
+use pass::At;
 
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
@@ -31,8 +31,6 @@ const SAMPLE_MAX: usize = 384;
 const SAMPLE_GROWTH: usize = 8;
 /// The gap at the end, in tolerances.
 const GAP: f64 = 0.1;
-/// What may be left unproven of what a member costs, relative.
-const UNPROVEN_MAX: f64 = 1e-14;
 /// An objective below this part of what all members could have is judged absolutely.
 const UNIT: f64 = 1e-9;
 
@@ -54,6 +52,18 @@ struct Crowd<const K: usize> {
     n: usize,
     /// 1 / capacity
     per_worker: [f64; K],
+}
+
+/// What a group does.
+#[derive(Clone, Copy, Debug)]
+struct Done<const K: usize> {
+    /// Workers of each type.
+    workers: [Lane; K],
+    worth: Lane,
+}
+
+impl<const K: usize> Done<K> {
+    const NOTHING: Self = Self { workers: [Lane::ZERO; K], worth: Lane::ZERO };
 }
 
 /// Solves without writing the program; nothing if there are too many worker types, or prices do not settle.
@@ -89,8 +99,7 @@ impl<const K: usize> Crowd<K> {
         let given = crowd.used();
         let search = |crowd: &Self, part: f64, start: &Start, gap: f64| {
             let groups = groups(crowd.demand.len());
-            let mut asking = Asking::new(crowd, groups, start, matches!(wanted, Wanted::Worth { .. }));
-            let mut ask = |place: &Place| asking.ask(place);
+            let mut ask = |place: &Place| crowd.ask(place, groups);
             // what is given to a sample fits as well as what is given to all
             let left = |(room, given): (&f64, &f64)| part * (room - given);
             let room = room.iter().zip(&given).map(left).zip(crowd.used()).map(|(left, used)| left + used);
@@ -214,28 +223,41 @@ impl<const K: usize> Crowd<K> {
 
     /// What members are given, as if they had replied so.
     fn replied(&self, groups: usize) -> Option<Replies> {
-        let mut all = Replies::nothing(groups, K);
+        let mut done = vec![Done::NOTHING; groups];
         for (chunk, part) in self.given.iter().enumerate() {
-            self.count(chunk, chunk % groups, part, &mut all);
+            self.count(chunk, part, &mut done[chunk % groups]);
         }
-        (!self.given.is_empty()).then_some(all)
+        (!self.given.is_empty()).then(|| self.replies(&done))
     }
 
     /// Adds what a chunk uses and is worth at parts of its time to its group's.
-    #[inline]
-    fn count(&self, chunk: usize, group: usize, part: &[Lane; K], all: &mut Replies) {
-        for (j, part) in part.iter().enumerate() {
-            all.usage[group * K + j] += (self.workers[chunk] * *part).sum() * self.per_worker[j];
+    #[expect(clippy::inline_always, reason = "see `corner`")]
+    #[inline(always)]
+    fn count(&self, chunk: usize, part: &[Lane; K], done: &mut Done<K>) {
+        for (workers, part) in done.workers.iter_mut().zip(part) {
+            *workers += self.workers[chunk] * *part;
         }
         if let Some(worth) = self.worth.get(chunk) {
             let speeds = self.speed[chunk].iter().zip(part);
-            let leaf = speeds.fold(Lane::ZERO, |sum, (speed, part)| sum + *speed * *part);
-            all.cost[group] -= (*worth * leaf).sum();
+            done.worth += *worth * speeds.fold(Lane::ZERO, |sum, (speed, part)| sum + *speed * *part);
         }
     }
 
+    /// What groups do, without prices.
+    fn replies(&self, done: &[Done<K>]) -> Replies {
+        let mut all = Replies::nothing(done.len(), K);
+        for ((done, cost), usage) in done.iter().zip(&mut all.cost).zip(all.usage.chunks_exact_mut(K)) {
+            *cost = -done.worth.sum();
+            for ((usage, workers), per_worker) in usage.iter_mut().zip(&done.workers).zip(&self.per_worker) {
+                *usage = workers.sum() * per_worker;
+            }
+        }
+        all
+    }
+
     /// What all of a chunk's time costs on each type.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "see `corner`")]
+    #[inline(always)]
     fn costs(&self, chunk: usize, rent: &[f64; K]) -> [Lane; K] {
         let rented = |j: usize| self.workers[chunk] * rent[j];
         match self.worth.get(chunk) {
@@ -245,7 +267,8 @@ impl<const K: usize> Crowd<K> {
     }
 
     /// The leaf that is asked of a chunk's members.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "see `corner`")]
+    #[inline(always)]
     fn asked(&self, chunk: usize, level: f64) -> Lane {
         let above = self.demand[chunk] * level;
         self.base.get(chunk).map_or(above, |base| above + *base)
@@ -260,79 +283,23 @@ impl<const K: usize> Crowd<K> {
         array::from_fn(|j| price[j] * self.per_worker[j])
     }
 
-    #[inline]
-    fn best(&self, chunk: usize, rent: &[f64; K], level: f64) -> Best<K> {
-        let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
-        let asked = self.asked(chunk, level);
-        let mut best = Best::NONE;
-        for j in 0..K {
-            best.for_leaf(j, speed, cost, asked);
-        }
-        if !self.worth.is_empty() {
-            for j in 0..K {
-                best.always(j, speed, cost, asked);
-            }
-        }
-        for j in 0..K {
-            for l in j + 1..K {
-                best.between((j, l), speed, cost, asked);
-            }
-        }
-        best
+    /// A chunk at prices and a level.
+    #[expect(clippy::inline_always, reason = "see `corner`")]
+    #[inline(always)]
+    fn at(&self, chunk: usize, (rent, level): &At<K>) -> Eight<'_, K> {
+        Eight { speed: &self.speed[chunk], cost: self.costs(chunk, rent), asked: self.asked(chunk, *level) }
+    }
+
+    /// Prices of workers, and the level.
+    fn place(&self, place: &Place) -> At<K> {
+        (self.rent(place), place.level[0])
     }
 
     /// What members do at a place; nothing if one of them cannot reach the level.
     fn ask(&self, place: &Place, groups: usize) -> Option<Replies> {
-        let mut all = Replies::nothing(groups, K);
-        self.reply(place, |chunk| chunk % groups, &mut all).then_some(all)
-    }
-
-    /// Adds what members do at a place to what their groups do. False if one of them cannot reach the level.
-    fn reply(&self, place: &Place, group: impl Fn(usize) -> usize, all: &mut Replies) -> bool {
-        let (rent, level) = (self.rent(place), place.level[0]);
-        for chunk in 0..self.demand.len() {
-            let best = self.best(chunk, &rent, level);
-            if best.value.largest() == f64::INFINITY {
-                return false;
-            }
-            self.count(chunk, group(chunk), &best.part, all);
-            if self.worth.is_empty() {
-                let proof = self.proof_of(chunk, &best, &rent, level);
-                all.least += proof.value.sum();
-                all.slope += (proof.leaf * self.demand[chunk]).sum();
-            } else {
-                // (a level that is held is asked for as it is)
-                all.least += best.value.sum();
-            }
-        }
-        true
-    }
-
-    /// What the prices of leaf at a chunk's best vertices prove, or the prices that prove the most: at a vertex with more
-    /// than one price of leaf, or one that is the best but for rounding, the price it has may not be one that proves it.
-    #[inline]
-    fn proof_of(&self, chunk: usize, best: &Best<K>, rent: &[f64; K], level: f64) -> Proof {
-        let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
-        let mut proof = Proof::NONE;
-        proof.attempt(best.leaf.max(Lane::ZERO), speed, cost, self.asked(chunk, level));
-        let unproven = best.value - proof.value - best.value.abs() * UNPROVEN_MAX;
-        if unproven.largest() > 0.0 { self.proof(chunk, rent, level) } else { proof }
-    }
-
-    /// The prices that prove the most of a chunk.
-    #[inline]
-    fn proof(&self, chunk: usize, rent: &[f64; K], level: f64) -> Proof {
-        let (speed, cost) = (&self.speed[chunk], &self.costs(chunk, rent));
-        let asked = self.asked(chunk, level);
-        let mut proof = Proof::NONE;
-        proof.attempt(Lane::ZERO, speed, cost, asked);
-        for j in 0..K {
-            proof.attempt(cost[j] / speed[j], speed, cost, asked);
-            for l in j + 1..K {
-                proof.attempt((cost[j] - cost[l]) / (speed[j] - speed[l]), speed, cost, asked);
-            }
-        }
-        proof
+        let mut done = vec![Done::NOTHING; groups];
+        let [least, slope] = pass::reply(self, self.place(place), &mut done)?;
+        Some(Replies { least, slope, ..self.replies(&done) })
     }
 
     /// All members where the mixture has them, in their own units.
@@ -355,10 +322,10 @@ impl<const K: usize> Crowd<K> {
         };
         let limit_of = |member: usize| sharing.limit_above(member, wanted.base(member));
         for (place, weights) in &found.mixture {
-            self.mix(place, weights, &mut shares.time);
+            pass::mix(self, self.place(place), weights, &mut shares.time);
         }
         for ((chunk, part), time) in self.given.iter().enumerate().zip(shares.time.chunks_mut(K * LANES)) {
-            Self::add(found.given[chunk % found.given.len()], part, time);
+            pass::add(found.given[chunk % found.given.len()], part, time);
         }
         for (time, jobs) in shares.time.chunks_exact_mut(K).zip(&instance.multiplicity) {
             for time in time {
@@ -366,14 +333,11 @@ impl<const K: usize> Crowd<K> {
             }
         }
         if found.has_prices() {
-            let rent = self.rent(&found.at);
-            shares.worker_price.copy_from_slice(&rent);
-            for chunk in 0..self.demand.len() {
-                let proof = self.proof(chunk, &rent, found.at.level[0]);
-                for (i, member) in (chunk * LANES..self.n.min((chunk + 1) * LANES)).enumerate() {
-                    shares.leaf_price[member] = proof.leaf.0[i];
-                    shares.time_price[member] = proof.time.0[i] / instance.multiplicity[member];
-                }
+            let at = self.place(&found.at);
+            shares.worker_price.copy_from_slice(&at.0);
+            pass::prove(self, at, &mut shares.leaf_price, &mut shares.time_price);
+            for (price, jobs) in shares.time_price.iter_mut().zip(&instance.multiplicity) {
+                *price /= jobs;
             }
         } else if let Some(holder) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
             // one member alone holds the level, whatever the others do
@@ -391,27 +355,5 @@ impl<const K: usize> Crowd<K> {
             *price *= factor;
         }
         shares
-    }
-
-    /// Adds the parts of time that members take at a place, times the weight of their group.
-    fn mix(&self, place: &Place, weights: &[f64], time: &mut [f64]) {
-        let (rent, level) = (self.rent(place), place.level[0]);
-        for (chunk, time) in time.chunks_mut(K * LANES).enumerate() {
-            let weight = weights[chunk % weights.len()];
-            if weight == 0.0 {
-                continue;
-            }
-            Self::add(weight, &self.best(chunk, &rent, level).part, time);
-        }
-    }
-
-    /// Adds so much of a chunk's parts of time.
-    #[inline]
-    fn add(weight: f64, part: &[Lane; K], time: &mut [f64]) {
-        for (i, time) in time.chunks_exact_mut(K).enumerate() {
-            for (time, part) in time.iter_mut().zip(part) {
-                *time += weight * part.0[i];
-            }
-        }
     }
 }

@@ -42,6 +42,12 @@ impl Lane {
         self.0.iter().sum()
     }
 
+    /// Is this so of any of them?
+    #[inline]
+    pub(super) fn any(self, is: impl Fn(f64) -> bool) -> bool {
+        self.0.iter().fold(false, |any, value| any | is(*value))
+    }
+
     /// The largest.
     pub(super) fn largest(self) -> f64 {
         self.0.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b))

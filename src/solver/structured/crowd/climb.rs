@@ -4,7 +4,7 @@
 //! with what members have. A level that one member alone holds is mostly reached at prices that are known from the last
 //! one: then everyone is asked once.
 
-use super::{Crowd, SAMPLE_GROWTH, SAMPLE_MAX};
+use super::{Crowd, LANES, Lane, SAMPLE_GROWTH, SAMPLE_MAX, pass};
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
@@ -117,14 +117,15 @@ impl<const K: usize> Crowd<K> {
             *rent = if found.has_prices() && *price > SCARCE_MIN { *rent } else { 0.0 };
         }
         let level = found.level.first().copied().unwrap_or_default();
+        let (mut leaf, mut time) = (vec![0.0; self.n], vec![0.0; self.n]);
+        pass::prove(self, (rent, level), &mut leaf, &mut time);
         let mut binding = Vec::with_capacity(self.n);
-        for chunk in 0..self.demand.len() {
-            let proof = self.proof(chunk, &rent, level);
-            let fastest = self.speed[chunk].iter().fold(super::Lane::ZERO, |most, speed| most.max(*speed));
+        for (chunk, leaf) in leaf.chunks(LANES).enumerate() {
+            let fastest = self.speed[chunk].iter().fold(Lane::ZERO, |most, speed| most.max(*speed));
             let lacking = fastest + self.asked(chunk, level) * -1.0;
-            for i in 0..super::LANES.min(self.n - binding.len()) {
+            for (i, leaf) in leaf.iter().enumerate() {
                 let full = lacking.0[i] <= LACK_MAX * fastest.0[i];
-                binding.push(self.demand[chunk].0[i] > 0.0 && (full || proof.leaf.0[i] > 0.0));
+                binding.push(self.demand[chunk].0[i] > 0.0 && (full || *leaf > 0.0));
             }
         }
         binding
