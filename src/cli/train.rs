@@ -156,6 +156,7 @@ mod training {
             let returns = match self.spec.validation.measure {
                 Measure::Reward => self.system.judged_by,
                 Measure::Service => "less service times over those of `las`, mean and 99th percentile",
+                Measure::Times => "less mean service and completion times over those of `las`",
             };
             self.session.note(format!("validation is {returns}"));
             let begins_with = [

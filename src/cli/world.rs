@@ -13,7 +13,7 @@ use crate::catalog::Catalog;
 use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::world::learned::Learned;
-use crate::learning::deepshare::{DeepShareEnvironment, Workloads};
+use crate::learning::deepshare::{DeepShareEnvironment, RoundReward, Workloads};
 use crate::learning::dl2::{Dl2Environment, Dl2EnvironmentOptions, Dl2World};
 use crate::learning::environment::Environment as _;
 use crate::learning::system::DeepShareWorld;
@@ -254,13 +254,14 @@ fn deepshare_players(
     }
     for weights in &arguments.weights {
         let learned = Learned::load(weights, "deepshare")?;
-        let masked = learned.world::<DeepShareWorld>("deepshare")?.masked;
+        let DeepShareWorld { masked, sight, .. } = learned.world("deepshare")?;
         for (suffix, hybrid) in [("", false), ("/hybrid", true)] {
             let options = DeepShareWorld::default().options().in_use(hybrid);
             let options = deepshare::EpisodeOptions { fidelity, ..options };
             let none = Workloads::Listed(Vec::new());
             let environment = DeepShareEnvironment::new(Arc::clone(tables), none, options, masked, STEPS_MAX)
                 .map_err(|error| Failure::Bug { message: error.to_string() })?;
+            let environment = environment.learning_by(sight, RoundReward::default());
             learned.check_fits(environment.spaces(), "deepshare")?;
             let (learned, environment) = (learned.clone(), Box::new(environment));
             let name = format!("{}{suffix}", learned.name);

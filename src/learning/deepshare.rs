@@ -5,14 +5,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Space, Status, Transition};
 use super::evaluation::{play, summary_of};
 use super::vectorized::{Finished, PlayError};
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{
-    self, DeepShareEpisode, DeepSharePolicy, DeepShareSpeeds, EpisodeOptions, LIMITS, Mix, N_ACTIONS,
-    OBSERVATION_LEN, Order, PolicyName, Width, WorkloadError, generate, mask, observe,
+    self, DeepShareEpisode, DeepSharePolicy, DeepShareSight, DeepShareSpeeds, EpisodeOptions, LIMITS, Mix,
+    N_ACTIONS, Order, PolicyName, Width, WorkloadError, generate, mask,
 };
 use crate::world::{Summary, WorldError, WorldJob, run};
 
@@ -28,6 +30,18 @@ pub enum Workloads {
     Listed(Vec<Vec<WorldJob>>),
 }
 
+/// What a round is worth in training.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundReward {
+    /// As published: contention and utilization, weighed.
+    #[default]
+    Published,
+    /// The parts of their work that jobs do in it, added up. Over an episode that is the number of jobs, whoever decides:
+    /// what it teaches, discounted, is to have work done early.
+    Progress,
+}
+
 /// Episodes of DeepShare's world.
 #[derive(Clone, Debug)]
 pub struct DeepShareEnvironment {
@@ -37,6 +51,8 @@ pub struct DeepShareEnvironment {
     /// Whether invalid actions are masked.
     masks: bool,
     step_limit: u64,
+    sight: DeepShareSight,
+    reward: RoundReward,
     spaces: [Space; 1],
     episode: DeepShareEpisode,
     n_steps: u64,
@@ -44,7 +60,7 @@ pub struct DeepShareEnvironment {
 }
 
 impl DeepShareEnvironment {
-    /// Episodes of at most `step_limit` steps, of jobs as in `tables`.
+    /// Episodes of at most `step_limit` steps, of jobs as in `tables`, seen and rewarded as published.
     ///
     /// # Errors
     /// If the tables lack the mix.
@@ -58,10 +74,28 @@ impl DeepShareEnvironment {
         if let Workloads::Drawn(mix, _) = &workloads {
             generate(&tables, mix, 0, 0)?;
         }
-        let serials = tables.job_types.len() * 3;
-        let spaces = [Space::uniform(OBSERVATION_LEN, (0.0, serials as f32), N_ACTIONS)];
+        let (sight, reward) = (DeepShareSight::default(), RoundReward::default());
+        let spaces = [space_of(sight)];
         let episode = DeepShareEpisode::new(&tables, options);
-        Ok(Self { tables, workloads, options, masks, step_limit, spaces, episode, n_steps: 0, status: None })
+        Ok(Self {
+            tables,
+            workloads,
+            options,
+            masks,
+            step_limit,
+            sight,
+            reward,
+            spaces,
+            episode,
+            n_steps: 0,
+            status: None,
+        })
+    }
+
+    /// The same, seen and rewarded so.
+    #[must_use]
+    pub fn learning_by(self, sight: DeepShareSight, reward: RoundReward) -> Self {
+        Self { sight, reward, spaces: [space_of(sight)], ..self }
     }
 
     /// The same as policies are used: see [`EpisodeOptions::in_use`].
@@ -93,19 +127,38 @@ impl DeepShareEnvironment {
     /// Plays the episode of a seed as published results are measured: the return is less the mean of two quotients, of
     /// the mean service time and of its 99th percentile, each over that of the published `las` for the same jobs.
     pub(super) fn judge_service(
-        mut self,
+        self,
         actor: &dyn Actor,
         choice: Choice,
         seed: u64,
+    ) -> Result<Finished, String> {
+        self.judge_quotients(actor, (choice, seed), |found| [found.service_s, found.service_p99_s])
+    }
+
+    /// The same by the means of service and completion times.
+    pub(super) fn judge_times(
+        self,
+        actor: &dyn Actor,
+        choice: Choice,
+        seed: u64,
+    ) -> Result<Finished, String> {
+        self.judge_quotients(actor, (choice, seed), |found| [found.service_s, found.completion_s])
+    }
+
+    /// The return is less the mean of the quotients of these times over those of the published `las`.
+    fn judge_quotients(
+        mut self,
+        actor: &dyn Actor,
+        (choice, seed): (Choice, u64),
+        times: fn(&Summary) -> [f64; 2],
     ) -> Result<Finished, String> {
         let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
         if played.status != Status::Terminated {
             return Ok(Finished { total_reward: CUT_OFF, ..played });
         }
-        let found = self.episode.world().summary();
-        let las = self.las(seed).map_err(|error| error.to_string())?;
-        let quotients = [found.service_s / las.service_s, found.service_p99_s / las.service_p99_s];
-        Ok(Finished { total_reward: -(quotients[0] + quotients[1]) / 2.0, ..played })
+        let found = times(&self.episode.world().summary());
+        let las = times(&self.las(seed).map_err(|error| error.to_string())?);
+        Ok(Finished { total_reward: -(found[0] / las[0] + found[1] / las[1]) / 2.0, ..played })
     }
 
     /// What becomes of the jobs of a seed under the published `las`.
@@ -144,6 +197,10 @@ impl DeepShareEnvironment {
     }
 }
 
+fn space_of(sight: DeepShareSight) -> Space {
+    Space::uniform(sight.length(), (0.0, sight.most()), N_ACTIONS)
+}
+
 impl Environment for DeepShareEnvironment {
     fn spaces(&self) -> &[Space] {
         &self.spaces
@@ -156,9 +213,7 @@ impl Environment for DeepShareEnvironment {
     }
 
     fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
-        let mut seen = [0.0; OBSERVATION_LEN];
-        observe(self.episode.world(), self.options.fidelity, &mut seen);
-        observation.copy_from_slice(&seen);
+        self.sight.observe(self.episode.world(), self.options.fidelity, observation);
         mask.copy_from_slice(&self.allowed());
     }
 
@@ -180,12 +235,11 @@ impl Environment for DeepShareEnvironment {
             false => Status::Running,
         };
         self.status = Some(status);
-        Ok(Transition {
-            reward: outcome.reward as f32,
-            rounds: u32::from(outcome.round_ended),
-            counts: true,
-            status,
-        })
+        let reward = match self.reward {
+            RoundReward::Published => outcome.reward,
+            RoundReward::Progress => outcome.progress,
+        };
+        Ok(Transition { rounds: u32::from(outcome.round_ended), ..Transition::new(reward as f32, status) })
     }
 
     fn step_limit(&self) -> Option<u64> {
@@ -202,14 +256,18 @@ mod tests {
 
     #[test]
     fn it_passes_the_check() {
-        for (fidelity, decisions, masks) in [
-            (Fidelity::RELEASED, DecisionsPerRound::UntilInvalid, false),
-            (Fidelity::CORRECTED, DecisionsPerRound::One, true),
+        let base = (false, DeepShareSight::Serials, RoundReward::Published);
+        let hybrid = (true, DeepShareSight::Counts, RoundReward::Progress);
+        for (fidelity, decisions, masks, (hybrid, sight, reward)) in [
+            (Fidelity::RELEASED, DecisionsPerRound::UntilInvalid, false, base),
+            (Fidelity::CORRECTED, DecisionsPerRound::One, true, base),
+            (Fidelity::RELEASED, DecisionsPerRound::UntilInvalid, false, hybrid),
+            (Fidelity::CORRECTED, DecisionsPerRound::UntilInvalid, true, hybrid),
         ] {
             let options = EpisodeOptions {
                 fidelity,
                 decisions,
-                hybrid: false,
+                hybrid,
                 preempts_first: false,
                 contention_weight: 0.7,
                 utilization_weight: 0.3,
@@ -217,7 +275,8 @@ mod tests {
             let make = |step_limit| {
                 let workloads = Workloads::Drawn(Mix::Random, 12);
                 let tables = SpreadThroughputs::deepshare();
-                DeepShareEnvironment::new(tables, workloads, options, masks, step_limit).unwrap()
+                let new = DeepShareEnvironment::new(tables, workloads, options, masks, step_limit).unwrap();
+                new.learning_by(sight, reward)
             };
             let report = check(|| make(2_000), CheckOptions { n_episodes: 3, ..CheckOptions::default() });
             report.assert_passed();
@@ -286,6 +345,9 @@ mod tests {
         let found = new(5_000).play(&UniformActor, Choice::Sampled, 3).unwrap();
         let expected = (found.service_s / las.service_s + found.service_p99_s / las.service_p99_s) / -2.0;
         let judged = new(5_000).judge_service(&UniformActor, Choice::Sampled, 3).unwrap();
+        assert!((judged.total_reward - expected).abs() < 1e-12, "{judged:?} {expected}");
+        let expected = (found.service_s / las.service_s + found.completion_s / las.completion_s) / -2.0;
+        let judged = new(5_000).judge_times(&UniformActor, Choice::Sampled, 3).unwrap();
         assert!((judged.total_reward - expected).abs() < 1e-12, "{judged:?} {expected}");
         let cut_off = new(9).judge_service(&UniformActor, Choice::Sampled, 3).unwrap();
         assert_eq!(cut_off.total_reward, CUT_OFF);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::actor::{Actor, Choice};
-use super::deepshare::{DeepShareEnvironment, Workloads};
+use super::deepshare::{DeepShareEnvironment, RoundReward, Workloads};
 use super::dl2::{Dl2World, demonstrate_rule};
 use super::dual_agent::{DualAgentWorld, network};
 use super::elastic::{self, ElasticWorld};
@@ -20,7 +20,7 @@ use crate::spec::nearest::name_list;
 use crate::spec::run::sha256;
 use crate::throughput::elastic::ElasticThroughputs;
 use crate::throughput::spread::SpreadThroughputs;
-use crate::world::deepshare::{DecisionsPerRound, EpisodeOptions, Fidelity, Mix};
+use crate::world::deepshare::{DecisionsPerRound, DeepShareSight, EpisodeOptions, Fidelity, Mix};
 use crate::world::dual_agent::Tables;
 use crate::world::elastic::Sight;
 
@@ -40,6 +40,8 @@ pub struct System {
     /// Plays an episode to judge an actor by the jobs' service times, where results were published so: see
     /// `validation.measure`. The return is less these times, over a baseline's.
     pub service: Option<Play>,
+    /// The same by the jobs' mean service and completion times.
+    pub times: Option<Play>,
     /// Shows what others do.
     pub demonstrate: Option<Demonstrate>,
     make: Arc<dyn Fn() -> Box<dyn Environment> + Send + Sync>,
@@ -98,6 +100,10 @@ pub struct DeepShareWorld {
     pub contention_weight: f64,
     /// w2.
     pub utilization_weight: f64,
+    /// What a round is worth.
+    pub reward: RoundReward,
+    /// How servers and candidates are seen.
+    pub sight: DeepShareSight,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
 }
@@ -113,6 +119,8 @@ impl Default for DeepShareWorld {
             masked: false,
             contention_weight: 0.8,
             utilization_weight: 0.2,
+            reward: RoundReward::Published,
+            sight: DeepShareSight::Serials,
             step_limit: 20_000,
         }
     }
@@ -163,6 +171,7 @@ impl DeepShareWorld {
         let workloads = Workloads::Drawn(mix, self.jobs);
         let options = self.options();
         DeepShareEnvironment::new(Arc::clone(tables), workloads, options, self.masked, self.step_limit)
+            .map(|environment| environment.learning_by(self.sight, self.reward))
             .map_err(|error| error.to_string())
     }
 
@@ -248,7 +257,7 @@ impl System {
         let data_digest = sha256(format!("{tables:?}").as_bytes());
         let first = options.environment(&tables).map_err(fault)?;
         let judged = first.in_use(options.round == RoundEnd::NothingFits);
-        let served = judged.clone();
+        let (served, timed) = (judged.clone(), judged.clone());
         Ok(Self {
             name: "deepshare",
             judged_by: "mean reward of a round",
@@ -257,6 +266,9 @@ impl System {
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
             service: Some(Arc::new(move |actor, choice, seed| {
                 served.clone().judge_service(&*actor, choice, seed)
+            })),
+            times: Some(Arc::new(move |actor, choice, seed| {
+                timed.clone().judge_times(&*actor, choice, seed)
             })),
             demonstrate: None,
             make: Arc::new(move || Box::new(first.clone())),
@@ -276,6 +288,7 @@ impl System {
             own_network: None,
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
             service: None,
+            times: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
             })),
@@ -294,6 +307,7 @@ impl System {
             own_network: (options.sight == Sight::Pairs).then_some(SCORER),
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
             service: None,
+            times: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 elastic::demonstrate_rule(&mut again.clone(), teacher.name, seed, show)
             })),
@@ -313,6 +327,7 @@ impl System {
             data_digest: sha256(data.as_bytes()),
             own_network: options.is_scored().then_some(SCORER),
             service: None,
+            times: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 let mut policy = (teacher.policy)(teacher.name)?;
                 demonstrate(&mut again().unwrap_or_else(lost), &mut *policy, seed, show)
@@ -337,6 +352,7 @@ impl System {
             own_network: Some(network::NAME),
             play: None,
             service: None,
+            times: None,
             demonstrate: Some(Arc::new(move |teacher, seed, show| {
                 again.clone().demonstrate(teacher.name, seed, show)
             })),

@@ -157,9 +157,12 @@ mod onnx {
     #[test]
     fn worlds_take_the_shipped_networks_alike() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (world, weights, policy) in
-            [("dl2", "dl2_world", "drf"), ("deepshare", "deepshare_e", "las"), ("elastic", "elastic", "drf")]
-        {
+        for (world, weights, policy) in [
+            ("dl2", "dl2_world", "drf"),
+            ("deepshare", "deepshare_e", "las"),
+            ("deepshare", "deepshare_hybrid", "las"),
+            ("elastic", "elastic", "drf"),
+        ] {
             let shipped = format!("{}/training/{weights}.safetensors", env!("CARGO_MANIFEST_DIR"));
             let file = path(folder.path(), &format!("{weights}.onnx"));
             assert!(apportion(&["policies", "export-onnx", &shipped, "--out", &file]).status.success());

@@ -239,6 +239,28 @@ fn the_shipped_deepshare_agent_serves_as_the_published_one() {
     assert!(mean < 0.73 && tail < 0.65, "{mean} {tail}\n{table}");
 }
 
+/// Better than random actions with the same fallback, and than the released E hybrid, which takes 0.866 of the service time
+/// of `las` and 0.938 of the completion time of `random_hybrid`. On workloads that validation never saw.
+#[test]
+fn the_shipped_hybrid_is_better_than_a_random_one() {
+    let policies = ["--policy", "las", "--policy", "random_hybrid", "--weights", "deepshare_hybrid"];
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let command = command.args(["world", "deepshare", "--traces", "3", "--format", "csv"]).args(policies);
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).expect("text");
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    let of = |row: usize, name: &str| {
+        let column = rows[0].iter().position(|other| *other == name).expect("a column");
+        rows[row][column].parse::<f64>().expect("a number")
+    };
+    assert_eq!(rows[4][0], "deepshare_hybrid/hybrid");
+    let [of_las, of_random] = [1, 2].map(|row| of(4, "service_h") / of(row, "service_h"));
+    let completion = of(4, "completion_h") / of(2, "completion_h");
+    assert!(of_las < 0.866 && of_random < 0.97 && completion < 0.93, "{of_las} {of_random} {completion}");
+    assert!(of(4, "utilization") > 0.97, "{rows:?}");
+}
+
 #[test]
 fn policies_of_time_shares_are_rows_beside_rules() {
     let allocated = ["--policy", "las", "--allocated", "completion_rate", "--allocated", "fifo_perf"];

@@ -126,6 +126,8 @@ pub enum Measure {
     Reward,
     /// The jobs' service times, where results were published so: in DeepShare's world.
     Service,
+    /// The jobs' mean service and completion times, there.
+    Times,
 }
 
 impl Measure {
@@ -157,7 +159,8 @@ impl TrainingSpec {
         self.budget.check()?;
         self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
         let measured = self.validation.measure == Measure::Reward || self.system == "deepshare";
-        within(measured, "validation.measure", "service", "`reward`, outside of `deepshare`")?;
+        let measure = if self.validation.measure == Measure::Times { "times" } else { "service" };
+        within(measured, "validation.measure", measure, "`reward`, outside of `deepshare`")?;
         let beside = self.sets.as_ref().is_some_and(|sets| sets.residual.is_some());
         let advised = self.world.get("advised") == Some(&Value::Bool(true));
         let both = "given where `world.advised` is true, and nowhere else";
@@ -247,7 +250,11 @@ impl TrainingSpec {
         measure: Measure,
         (choice, seeds): (Choice, &[u64]),
     ) -> Result<Vec<Finished>, TrainingError> {
-        let play = if measure == Measure::Service { &system.service } else { &system.play };
+        let play = match measure {
+            Measure::Reward => &system.play,
+            Measure::Service => &system.service,
+            Measure::Times => &system.times,
+        };
         match play {
             None => {
                 let played = evaluate(|| system.environment(), &**actor, choice, seeds);
@@ -431,5 +438,7 @@ test: { seeds: [3] }
             read(&elsewhere).check().unwrap_err().to_string(),
             "`validation.measure` is service, expected `reward`, outside of `deepshare`"
         );
+        let wrong = elsewhere.replace("service", "times");
+        assert!(read(&wrong).check().unwrap_err().to_string().starts_with("`validation.measure` is times"));
     }
 }

@@ -101,8 +101,9 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
 }
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
-pub const WEIGHTS: [(&str, &[u8]); 5] = [
+pub const WEIGHTS: [(&str, &[u8]); 6] = [
     ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
+    ("deepshare_hybrid", include_bytes!("../../../training/deepshare_hybrid.safetensors")),
     ("dl2", include_bytes!("../../../training/dl2.safetensors")),
     ("dl2_world", include_bytes!("../../../training/dl2_world.safetensors")),
     ("elastic", include_bytes!("../../../training/elastic.safetensors")),

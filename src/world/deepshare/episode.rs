@@ -52,6 +52,8 @@ impl EpisodeOptions {
 pub struct StepOutcome {
     /// Its reward; 0 while the round goes on.
     pub reward: f64,
+    /// The parts of their work that jobs did in the round, added up; 0 while it goes on.
+    pub progress: f64,
     /// Whether it started a job.
     pub valid: bool,
     /// Whether the round ended.
@@ -107,8 +109,8 @@ impl DeepShareEpisode {
         let decision = chosen.map_or(Decision::EndRound, |job| Decision::Place { job, parts: &self.parts });
         let valid = self.world.apply(decision).is_ok() && chosen.is_some();
         let round_ended = !valid || self.options.decisions == DecisionsPerRound::One;
-        let reward = if round_ended { self.end_round() } else { 0.0 };
-        StepOutcome { reward, valid, round_ended, done: self.world.is_done() }
+        let (reward, progress) = if round_ended { self.end_round() } else { (0.0, 0.0) };
+        StepOutcome { reward, progress, valid, round_ended, done: self.world.is_done() }
     }
 
     fn choose(&mut self, action: usize) -> Option<JobId> {
@@ -120,7 +122,8 @@ impl DeepShareEpisode {
         jobs.find(|job| Width::Widest.place(&self.world, *job, &mut self.parts))
     }
 
-    fn end_round(&mut self) -> f64 {
+    /// The reward of the round, and the parts of their work that jobs did in it.
+    fn end_round(&mut self) -> (f64, f64) {
         let Self { world, speeds, options, .. } = self;
         if options.preempts_first {
             world.forget_retention();
@@ -131,8 +134,8 @@ impl DeepShareEpisode {
         let gained =
             reward(world, options.contention_weight, options.utilization_weight, self.utilization.get());
         self.utilization.add(world.utilization());
-        world.advance(speeds);
+        let progress = world.advance(speeds);
         world.begin_round();
-        gained
+        (gained, progress)
     }
 }

@@ -23,7 +23,7 @@ mod workload;
 
 pub use allocated::{AllocatedError, AllocatedPolicy};
 pub use episode::{DecisionsPerRound, DeepShareEpisode, EpisodeOptions, StepOutcome};
-pub use observe::{OBSERVATION_LEN, UtilizationMean, observe, reward};
+pub use observe::{DeepShareSight, OBSERVATION_LEN, UtilizationMean, observe, observe_counts, reward};
 pub use order::{Order, Width};
 pub use policy::{DeepSharePolicy, PolicyName, all, parse_named};
 pub use speeds::DeepShareSpeeds;
@@ -45,6 +45,9 @@ pub const N_SERVERS: usize = 4;
 
 /// Accelerators of a server.
 pub const WORKERS_PER_SERVER: u16 = 8;
+
+/// Models of the published tables.
+pub const N_MODELS: usize = 6;
 
 /// Numbers of workers that jobs need.
 pub const DEMANDS: [u16; 3] = [2, 4, 8];

@@ -1,8 +1,8 @@
 //! What a learned policy sees, and what it is rewarded with.
 
-use crate::index::{Id, ServerId};
+use crate::index::{Id, JobId, ServerId};
 use crate::world::deepshare::{
-    DEMANDS, Fidelity, N_SERVERS, WORKERS_PER_SERVER, candidates, is_shape, workers_on,
+    DEMANDS, Fidelity, N_MODELS, N_SERVERS, WORKERS_PER_SERVER, candidates, is_shape, looks_free, workers_on,
 };
 use crate::world::state::World;
 
@@ -15,6 +15,79 @@ pub const OBSERVATION_LEN: usize = N_SERVERS * N_COLUMNS;
 /// Weight of the newest round in the mean utilization: span 10.
 const UTILIZATION_WEIGHT: f64 = 2.0 / 11.0;
 
+/// Numbers of a server, and of a candidate, with [`DeepShareSight::Counts`]: one for each model, and one for what is free.
+const N_OF_SERVER: usize = N_MODELS + 1;
+
+/// How a learned policy sees servers and candidates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeepShareSight {
+    /// As published: serial numbers, see [`observe`].
+    #[default]
+    Serials,
+    /// The same as numbers from 0 to 1, see [`observe_counts`].
+    Counts,
+}
+
+impl DeepShareSight {
+    /// Numbers of an observation.
+    pub const fn length(self) -> usize {
+        match self {
+            Self::Serials => OBSERVATION_LEN,
+            Self::Counts => N_SERVERS * N_OF_SERVER + DEMANDS.len() * N_MODELS,
+        }
+    }
+
+    /// The largest number in one; the smallest is 0.
+    pub const fn most(self) -> f32 {
+        match self {
+            Self::Serials => (N_MODELS * DEMANDS.len()) as f32,
+            Self::Counts => 1.0,
+        }
+    }
+
+    /// Writes an observation.
+    ///
+    /// # Panics
+    /// If it is not of the length.
+    pub fn observe(self, world: &World, fidelity: Fidelity, observation: &mut [f32]) {
+        match self {
+            Self::Serials => observe(world, fidelity, observation),
+            Self::Counts => observe_counts(world, fidelity, observation),
+        }
+    }
+}
+
+/// Writes what [`observe`] does, but so that a network need not tell kinds apart by their numbers.
+///
+/// | numbers | what |
+/// |---|---|
+/// | 7 for each server | parts of its workers that jobs of each model hold, and the free part |
+/// | 6 for each demand | 1 for the model of the candidate of that demand |
+///
+/// # Panics
+/// If `observation` is not of the length of [`DeepShareSight::Counts`].
+pub fn observe_counts(world: &World, fidelity: Fidelity, observation: &mut [f32]) {
+    observation.fill(0.0);
+    let (of_servers, of_candidates) = observation.split_at_mut(N_SERVERS * N_OF_SERVER);
+    let model = |job: JobId| world.job(job).job_type.index() / DEMANDS.len();
+    for (server, row) in of_servers.chunks_exact_mut(N_OF_SERVER).enumerate() {
+        let id = ServerId::from_index(server);
+        let (held, free) = row.split_at_mut(N_MODELS);
+        for &job in world.residents(id) {
+            if !(fidelity.ending_looks_free && world.is_ending(job)) {
+                held[model(job)] += f32::from(workers_on(world, job, id)) / f32::from(WORKERS_PER_SERVER);
+            }
+        }
+        free[0] = f32::from(looks_free(world, id, fidelity)) / f32::from(WORKERS_PER_SERVER);
+    }
+    for (row, candidate) in of_candidates.chunks_exact_mut(N_MODELS).zip(candidates(world)) {
+        if let Some(job) = candidate {
+            row[model(job)] = 1.0;
+        }
+    }
+}
+
 /// Writes the published observation, raw serial numbers 0…18.
 ///
 /// | columns | row r                                                                                          |
@@ -23,7 +96,10 @@ const UTILIZATION_WEIGHT: f64 = 2.0 / 11.0;
 /// | 8–15    | column 8 + g − 1: the serial of the candidate that may run on r + 1 servers of g workers each   |
 ///
 /// A serial is 1 + 3 · model + demand; 0 = free, or none.
-pub fn observe(world: &World, fidelity: Fidelity, observation: &mut [f32; OBSERVATION_LEN]) {
+///
+/// # Panics
+/// If `observation` is not of [`OBSERVATION_LEN`].
+pub fn observe(world: &World, fidelity: Fidelity, observation: &mut [f32]) {
     observation.fill(0.0);
     for server in 0..N_SERVERS {
         let id = ServerId::from_index(server);

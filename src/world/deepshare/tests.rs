@@ -8,9 +8,10 @@ use crate::throughput::spread::SpreadThroughputs;
 use crate::world::advance::AfterRound;
 use crate::world::apply::Decision;
 use crate::world::deepshare::{
-    DEMANDS, DecisionsPerRound, DeepShareEpisode, DeepSharePolicy, DeepShareSpeeds, EpisodeOptions, Fidelity,
-    LIMITS, Mix, NOTHING, OBSERVATION_LEN, PREEMPT_AT, PolicyName, SERVER_SETS, UtilizationMean, all,
-    candidates, decode, from_trace, generate, job_type, mask, observe, parse_named, reward, spread, world,
+    DEMANDS, DecisionsPerRound, DeepShareEpisode, DeepSharePolicy, DeepShareSight, DeepShareSpeeds,
+    EpisodeOptions, Fidelity, LIMITS, Mix, NOTHING, OBSERVATION_LEN, PREEMPT_AT, PolicyName, SERVER_SETS,
+    UtilizationMean, all, candidates, decode, from_trace, generate, job_type, mask, observe, observe_counts,
+    parse_named, reward, spread, world,
 };
 use crate::world::job::WorldJob;
 use crate::world::run;
@@ -56,6 +57,14 @@ fn an_observation_by_hand() {
     // The candidate of 8 is the first, serial 6: on 1, 2, 4 servers with 8, 4, 2 workers each.
     (expected[15], expected[16 + 11], expected[3 * 16 + 9]) = (6.0, 6.0, 6.0);
     assert_eq!(observation, expected);
+    // The same as counts: each server has a worker of model 2, the first two one of model 0; all are of eight.
+    let mut counts = vec![9.0; DeepShareSight::Counts.length()];
+    observe_counts(&world, Fidelity::RELEASED, &mut counts);
+    let servers = [[0.125, 0.0, 0.125, 0.0, 0.0, 0.0, 0.75], [0.0, 0.0, 0.125, 0.0, 0.0, 0.0, 0.875]];
+    assert_eq!(counts[..28], [servers[0], servers[0], servers[1], servers[1]].concat());
+    // Only one of 8 workers is a candidate, of model 1.
+    let of_eight = 28 + 2 * 6 + 1;
+    assert!((28..46).all(|number| counts[number] == f32::from(u8::from(number == of_eight))));
     assert_eq!(mask(&world, Fidelity::RELEASED), [true; 8]);
     // Two jobs of 8 on servers 0, 1 would need 4 of the 6 free each: one fits, the next does not.
     assert_eq!(act(&mut world, 0).index(), 0);
@@ -177,4 +186,35 @@ fn an_episode_is_the_run_of_its_actions() {
     while !episode.step(actions.below(8)).done {
         assert!(episode.world().placed().iter().all(|job| episode.world().retention(*job) > PREEMPT_AT));
     }
+}
+
+#[test]
+fn an_episode_of_a_hybrid_is_the_run_of_its_actions() {
+    // Until not even the baselines' placement finds room: the random hybrid's own run, action by action.
+    let tables = SpreadThroughputs::deepshare();
+    let options = EpisodeOptions {
+        fidelity: Fidelity::CORRECTED,
+        decisions: DecisionsPerRound::UntilInvalid,
+        hybrid: true,
+        preempts_first: false,
+        contention_weight: 0.7,
+        utilization_weight: 0.3,
+    };
+    let mut episode = DeepShareEpisode::new(&tables, options);
+    episode.reset(&generate(&tables, &Mix::Random, 64, 5).unwrap());
+    let mut actions = crate::workload::random::SeedStreams::new(5).stream("deepshare actions");
+    let (mut gained, mut fallbacks) = (0.0, 0);
+    loop {
+        let action = actions.below(8);
+        fallbacks += usize::from(decode(episode.world(), action, options.fidelity).is_none());
+        let outcome = episode.step(action);
+        assert!(outcome.round_ended || (outcome.valid && outcome.progress == 0.0));
+        gained += outcome.progress;
+        if outcome.done {
+            break;
+        }
+    }
+    assert_eq!(episode.world().summary(), play("random_hybrid", Fidelity::CORRECTED, 5));
+    assert!((gained - 64.0).abs() < 1e-9, "each of 64 jobs is done: {gained}");
+    assert!(fallbacks > 200, "{fallbacks}");
 }
