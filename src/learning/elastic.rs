@@ -184,6 +184,24 @@ mod tests {
     }
 
     #[test]
+    fn a_climb_is_its_jobs_where_rewards_are_own() {
+        let owners = |reward| {
+            let world = ElasticWorld { reward, ..small() };
+            let mut environment = world.environment().unwrap();
+            environment.reset(3);
+            let space = &environment.spaces()[0];
+            let (mut seen, mut mask) = (vec![0.0; space.observation_length()], vec![false; space.n_actions]);
+            environment.observe(&mut seen, &mut mask);
+            // Once no job has come yet, nothing can be done but to let a slot pass.
+            let first = mask.iter().position(|allowed| *allowed).unwrap();
+            let climbed = environment.step(first).unwrap();
+            (first + 1 == mask.len(), climbed.owner, environment.step(mask.len() - 1).unwrap().owner)
+        };
+        assert_eq!(owners(ElasticReward::OwnProgress), (false, Some(0), None));
+        assert_eq!(owners(ElasticReward::Progress), (false, None, None));
+    }
+
+    #[test]
     fn a_rule_does_the_same_as_a_teacher() {
         let first = small().environment().unwrap();
         // (slots end by themselves here once nobody can climb, where a random rule would draw once more)

@@ -66,6 +66,8 @@ pub struct Transition {
     /// Whether there is something to learn from it; not, for example, if the action could not be carried out.
     /// Learners that replay single actions leave it out; those that need whole episodes do not.
     pub counts: bool,
+    /// The job whose own gain the reward is, by its number; none where it is everybody's.
+    pub owner: Option<usize>,
     /// Where the episode stands.
     pub status: Status,
 }
@@ -73,7 +75,7 @@ pub struct Transition {
 impl Transition {
     /// A step of one round, from which there is something to learn.
     pub fn new(reward: f32, status: Status) -> Self {
-        Self { reward, rounds: 1, counts: true, status }
+        Self { reward, rounds: 1, counts: true, owner: None, status }
     }
 }
 

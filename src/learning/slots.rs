@@ -6,6 +6,7 @@ use super::actor::{Actor, Choice};
 use super::environment::{Environment, Refused, Space, Status, Transition};
 use super::evaluation::{play, summary_of};
 use super::vectorized::{Finished, PlayError};
+use crate::index::{Id, JobId};
 use crate::world::dl2::StepOutcome;
 use crate::world::{Summary, World};
 
@@ -104,6 +105,7 @@ impl<W: Slots> Environment for SlotEnvironment<W> {
             reward: outcome.reward as f32,
             rounds: u32::from(outcome.slot_ended),
             counts: outcome.valid,
+            owner: outcome.owner.map(JobId::index),
             status,
         })
     }

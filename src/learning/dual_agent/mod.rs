@@ -298,7 +298,7 @@ impl Environment for DualAgentEnvironment {
             false => Status::Running,
         };
         self.status = Some(status);
-        Ok(Transition { reward: outcome.reward as f32, rounds: outcome.rounds, counts: true, status })
+        Ok(Transition { rounds: outcome.rounds, ..Transition::new(outcome.reward as f32, status) })
     }
 
     fn step_limit(&self) -> Option<u64> {

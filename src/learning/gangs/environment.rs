@@ -268,7 +268,7 @@ impl Environment for GangEnvironment {
             true => Status::Running,
         };
         self.status = Some(status);
-        Ok(Transition { reward: reward as f32, rounds: u32::from(decided), counts: true, status })
+        Ok(Transition { rounds: u32::from(decided), ..Transition::new(reward as f32, status) })
     }
 
     fn step_limit(&self) -> Option<u64> {

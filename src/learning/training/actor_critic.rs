@@ -13,7 +13,7 @@ use super::distribution::{log_probabilities, penalty};
 use super::exploration::Exploration;
 use super::learner::{Learner, Progress, Saved, Schedule};
 use super::model::Model;
-use super::replay::{PriorityOptions, Replay, ReplayState};
+use super::replay::{Drawn, PriorityOptions, Replay, ReplayState};
 pub use super::sample::{Baseline, Credit};
 use super::sample::{Sample, SlotRecorder, samples_from, samples_to};
 use super::{TrainingError, within};
@@ -43,6 +43,10 @@ pub struct ActorCriticOptions {
     pub batch: usize,
     /// Samples kept; nothing is learned before there are so many.
     pub replay: usize,
+    /// Whether a batch is all decisions of the latest round, whatever `batch` says: what DL2's ablation of replay learns
+    /// from.
+    #[serde(skip_serializing_if = "is_default")]
+    pub latest_round: bool,
     /// Adam's rate, for actor and critic.
     pub learning_rate: Schedule,
     /// Weight of the entropy, which is averaged over the batch and the actions.
@@ -81,6 +85,7 @@ impl Default for ActorCriticOptions {
             n_environments: 1,
             batch: 256,
             replay: 8192,
+            latest_round: false,
             learning_rate: Schedule::Constant(1e-4),
             entropy_weight: Schedule::Constant(0.1),
             gradient: GradientAt::Released,
@@ -197,12 +202,18 @@ impl<E: Environment> ActorCritic<E> {
         samples.iter().map(|sample| f64::from(sample.reward)).sum::<f64>() / samples.len().max(1) as f64
     }
 
-    fn learn(&mut self) -> Result<Vec<(&'static str, f64)>, TrainingError> {
-        let drawn = if self.options.priorities.is_some() {
+    /// Draws a batch, of samples the latest `n_new` of which are of the latest round.
+    fn draw(&mut self, n_new: usize) -> Drawn {
+        if self.options.latest_round {
+            self.replay.latest(n_new)
+        } else if self.options.priorities.is_some() {
             self.replay.draw(self.options.batch, &mut self.draws)
         } else {
             self.replay.draw_uniformly(self.options.batch, &mut self.draws)
-        };
+        }
+    }
+
+    fn learn(&mut self, drawn: &Drawn) -> Result<Vec<(&'static str, f64)>, TrainingError> {
         let share = self.n_decisions as f64 / self.budget.max(1) as f64;
         let expected_without_critic = self.mean_reward() as f32;
         let batch: Vec<&Sample> = drawn.places.iter().map(|place| &self.replay.samples()[*place]).collect();
@@ -316,14 +327,17 @@ impl<E: Environment> Learner for ActorCritic<E> {
     fn update(&mut self) -> Result<Progress, TrainingError> {
         let actor = self.model.actor()?;
         let finished = self.environments.collect(&*actor, Length::Rounds(1), &mut self.recorders)?;
+        let mut n_new = 0;
         for lane in 0..self.recorders.len() {
             self.n_decisions += self.recorders[lane].take_decisions();
             for sample in self.recorders[lane].take_samples() {
                 let better = f64::from(sample.reward) - self.mean_reward();
                 self.replay.push(sample, better.max(1.0));
+                n_new += 1;
             }
         }
-        let figures = if self.replay.is_full() { self.learn()? } else { Vec::new() };
+        let drawn = if self.replay.is_full() { self.draw(n_new) } else { Drawn::default() };
+        let figures = if drawn.places.is_empty() { Vec::new() } else { self.learn(&drawn)? };
         self.n_updates += 1;
         Ok(Progress { n_updates: self.n_updates, n_decisions: self.n_decisions, finished, figures })
     }

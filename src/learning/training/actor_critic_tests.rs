@@ -83,7 +83,7 @@ fn the_defaults_are_those_of_the_released_trainer() {
     options.check().unwrap();
     // Files of weights have the document that made them: what is as published is not written.
     let written = serde_json::to_value(&options).unwrap();
-    let later = ["baseline", "credit", "normalize_advantages", "critic_learning_rate"];
+    let later = ["baseline", "credit", "latest_round", "normalize_advantages", "critic_learning_rate"];
     assert!(later.iter().all(|field| written.get(field).is_none()), "{written}");
     let endless = Some(Schedule::Constant(f64::NAN));
     let endless = ActorCriticOptions { critic_learning_rate: endless, ..options.clone() };
@@ -101,6 +101,7 @@ fn the_best_arm_is_found_by_every_variant() {
         ActorCriticOptions { critic: false, ..quick() },
         ActorCriticOptions { normalize_advantages: true, baseline: Baseline::Round, ..quick() },
         ActorCriticOptions { priorities: None, n_environments: 2, ..quick() },
+        ActorCriticOptions { latest_round: true, credit: Credit::Job, ..quick() },
     ];
     for options in variants {
         let mut learner = learner(|_| Bandit::new(vec![0.2, 0.5, 0.95]), as_drawn, options.clone());

@@ -155,6 +155,13 @@ impl<T> Replay<T> {
         Drawn { weights: vec![1.0; n], places }
     }
 
+    /// The latest `n`, or as many as there are.
+    pub fn latest(&self, n: usize) -> Drawn {
+        let n = n.min(self.samples.len());
+        let place = |back: usize| (self.next + self.capacity - 1 - back) % self.capacity;
+        Drawn { weights: vec![1.0; n], places: (0..n).rev().map(place).collect() }
+    }
+
     /// Sets priorities from how wrong the critic was.
     pub fn learn_from(&mut self, errors: impl IntoIterator<Item = (usize, f64)>) {
         for (place, error) in errors {
@@ -264,6 +271,8 @@ mod tests {
         assert!((state.priorities[1] - 4f64.powf(0.9)).abs() < 1e-12);
         replay.push('c', 3.0);
         assert_eq!(replay.samples(), ['c', 'b']);
+        assert_eq!((replay.latest(0).places, replay.latest(1).places), (vec![], vec![0]));
+        assert_eq!(replay.latest(5).places, [1, 0], "b came before c");
         let mut other = Replay::new(2, PriorityOptions::default());
         assert!(other.restore(vec!['c', 'b'], &replay.state()));
         let mut streams = [(); 2].map(|()| SeedStreams::new(3).stream("same"));

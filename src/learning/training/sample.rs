@@ -31,6 +31,9 @@ pub enum Credit {
     Round,
     /// That of its own step, in worlds whose reward says what each step is worth.
     Decision,
+    /// All that the job of its step gains in the round, in worlds whose reward says whose it is: what DL2's ablation of the
+    /// common reward was published with.
+    Job,
 }
 
 /// A decision to learn from.
@@ -61,6 +64,8 @@ pub(super) struct SlotRecorder {
     /// What was seen first in this round.
     first: Vec<f32>,
     pending: Vec<Sample>,
+    /// Whose the reward of each of them is.
+    owners: Vec<Option<usize>>,
     reward: f32,
     /// Rounds that the last step took, if one is over and what follows is not seen yet.
     over: Option<u32>,
@@ -82,6 +87,7 @@ impl SlotRecorder {
             baseline,
             first: Vec::new(),
             pending: Vec::new(),
+            owners: Vec::new(),
             reward: 0.0,
             over: None,
             is_new: true,
@@ -111,16 +117,27 @@ impl SlotRecorder {
     /// The round is over, and this is what follows.
     fn settle(&mut self, next: &[f32], discount: f32) {
         let reward = std::mem::take(&mut self.reward);
-        for mut sample in self.pending.drain(..) {
-            if self.credit == Credit::Round {
-                sample.reward = reward;
-            }
+        let own: Vec<f32> = match self.credit {
+            Credit::Round => vec![reward; self.pending.len()],
+            Credit::Decision => self.pending.iter().map(|sample| sample.reward).collect(),
+            Credit::Job => (0..self.pending.len()).map(|number| self.of_owner(number)).collect(),
+        };
+        self.owners.clear();
+        for (mut sample, own) in self.pending.drain(..).zip(own) {
+            sample.reward = own;
             sample.next.extend_from_slice(next);
             sample.discount = discount;
             self.samples.push(sample);
         }
         self.over = None;
         self.is_new = true;
+    }
+
+    /// What the decisions of this round for the same job are worth together; one for no job, by itself.
+    fn of_owner(&self, number: usize) -> f32 {
+        let Some(owner) = self.owners[number] else { return self.pending[number].reward };
+        let own = self.owners.iter().zip(&self.pending).filter(|(other, _)| **other == Some(owner));
+        own.map(|(_, sample)| sample.reward).sum()
     }
 
     fn discount_over(&self, rounds: u32) -> f32 {
@@ -160,9 +177,11 @@ impl Observer for SlotRecorder {
         if let Some(sample) = self.pending.last_mut() {
             sample.action = action;
             sample.reward = transition.reward;
+            self.owners.push(transition.owner);
         }
         if !transition.counts {
             self.pending.pop();
+            self.owners.pop();
         }
         self.reward += transition.reward;
         match (last, transition.status) {
@@ -269,6 +288,27 @@ mod tests {
     fn decisions_share_the_reward_of_their_round() {
         let expected = [(10.0, vec![], 3.0, 12.0), (11.0, vec![], 3.0, 12.0), (12.0, vec![], 4.0, 13.0)];
         assert_eq!(recorded(Baseline::Decision, Credit::Round), expected);
+    }
+
+    #[test]
+    fn decisions_for_the_same_job_share_what_it_gains_where_the_world_says_whose_it_is() {
+        let mut recorder = SlotRecorder::new(Box::new(AsDrawn), 0.5, (Baseline::Decision, Credit::Job));
+        // Jobs 7, 8 and 7 again, and the end of the slot, which is no job's.
+        for (reward, owner, rounds) in
+            [(1.0, Some(7), 0), (2.0, Some(8), 0), (4.0, Some(7), 0), (0.0, None, 1)]
+        {
+            recorder.before(&moment(&[0.0]));
+            let transition = Transition { rounds, owner, ..Transition::new(reward, Status::Running) };
+            recorder.after(0, &transition, None);
+        }
+        recorder.rest(&moment(&[1.0]));
+        let rewards: Vec<f32> = recorder.take_samples().iter().map(|sample| sample.reward).collect();
+        assert_eq!(rewards, [5.0, 2.0, 5.0, 0.0]);
+        // The next slot owes nothing to the one before.
+        recorder.before(&moment(&[1.0]));
+        recorder.after(0, &Transition { owner: Some(7), ..Transition::new(3.0, Status::Running) }, None);
+        recorder.rest(&moment(&[2.0]));
+        assert_eq!(recorder.take_samples()[0].reward, 3.0);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::actor_critic::{ActorCritic, ActorCriticOptions};
 use super::beginning::Beginning;
 use super::evolution::{Evolution, EvolutionOptions};
-use super::exploration::{AsDrawn, EpsilonGreedy, Exploration};
+use super::exploration::{AsDrawn, EpsilonGreedy, Exploration, FewestFirst};
 use super::injection::Injection;
 use super::learner::Learner;
 use super::model::{MlpModel, MlpOptions, Model};
@@ -96,6 +96,12 @@ pub enum ExplorationName {
     AsDrawn,
     /// DL2's rules, for its own world.
     Injection,
+    /// A climb of a job that holds fewest workers, with a chance, where another holds 3 to 5 times as many: for the elastic
+    /// world, seen as pairs.
+    FewestFirst {
+        /// ε.
+        chance: f64,
+    },
     /// Any allowed action, with a chance.
     EpsilonGreedy {
         /// ε.
@@ -156,6 +162,10 @@ impl TrainingSpec {
         self.warm_up.as_ref().map_or(Ok(()), WarmUp::check)?;
         let injects = self.exploration == ExplorationName::Injection;
         within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
+        let fewest = matches!(self.exploration, ExplorationName::FewestFirst { .. });
+        let pairs = self.system == "elastic" && self.world.get("sight") == Some(&Value::from("pairs"));
+        let elsewhere = "another, outside of `elastic` with `sight: pairs`";
+        within(!fewest || pairs, "exploration", "fewest_first", elsewhere)?;
         self.budget.check()?;
         self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
         let measured = self.validation.measure == Measure::Reward || self.system == "deepshare";
@@ -216,6 +226,7 @@ impl TrainingSpec {
             let explore = |_| match self.exploration {
                 ExplorationName::AsDrawn => Box::new(AsDrawn) as Box<dyn Exploration>,
                 ExplorationName::Injection => Box::new(Injection::new(n_jobs)),
+                ExplorationName::FewestFirst { chance } => Box::new(FewestFirst { chance }),
                 ExplorationName::EpsilonGreedy { chance } => Box::new(EpsilonGreedy { chance }),
             };
             let learner = ActorCritic::new(make, (model, explore), options.clone(), budget, streams)?;
@@ -440,5 +451,10 @@ test: { seeds: [3] }
         );
         let wrong = elsewhere.replace("service", "times");
         assert!(read(&wrong).check().unwrap_err().to_string().starts_with("`validation.measure` is times"));
+        let fewest = TEXT.replace("seed: 5", "seed: 5\nexploration: { fewest_first: { chance: 0.4 } }");
+        assert_eq!(
+            read(&fewest).check().unwrap_err().to_string(),
+            "`exploration` is fewest_first, expected another, outside of `elastic` with `sight: pairs`"
+        );
     }
 }

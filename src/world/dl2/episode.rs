@@ -48,6 +48,8 @@ pub struct StepOutcome {
     pub reward: f64,
     /// Whether it is a sample to learn from: it was done, or was the chosen end of the slot.
     pub valid: bool,
+    /// The job whose own gain the reward is; none where it is the slot's.
+    pub owner: Option<JobId>,
     /// Whether the slot ended.
     pub slot_ended: bool,
     /// Whether all jobs are done.
@@ -98,13 +100,13 @@ impl Dl2Episode {
         let done = chosen.is_some_and(|(job, tasks)| self.add(job, tasks));
         if done {
             self.window.look(&self.world);
-            return StepOutcome { reward: 0.0, valid: true, slot_ended: false, done: false };
+            return StepOutcome { reward: 0.0, valid: true, owner: None, slot_ended: false, done: false };
         }
         let n_active = self.world.active().len();
         let progress = self.world.advance(&mut self.speeds);
         let reward = self.options.reward.of_slot(progress, n_active);
         self.begin_slot();
-        StepOutcome { reward, valid: void, slot_ended: true, done: self.world.is_done() }
+        StepOutcome { reward, valid: void, owner: None, slot_ended: true, done: self.world.is_done() }
     }
 
     fn begin_slot(&mut self) {

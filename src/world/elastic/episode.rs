@@ -21,7 +21,8 @@ const N_OF_TYPE: usize = 3;
 /// Numbers of an action's row.
 pub const N_OF_PAIR: usize = 13;
 
-/// Positions in it.
+/// Positions in it: log₂ of 1 + the workers that the job holds, / 3; and others.
+pub const HELD: usize = 5;
 const CROWDING: usize = 10;
 const NOTHING: usize = 12;
 
@@ -292,15 +293,16 @@ impl ElasticEpisode {
 
     /// Plays an action. The slot ends with nothing, and once nobody who is seen can climb.
     pub fn step(&mut self, action: usize) -> StepOutcome {
-        let mut own = 0.0;
+        let (mut own, mut owner) = (0.0, None);
         if let Some(climb) = self.window.decode(&self.world, &self.ladders, action) {
             own = self.own_progress(climb);
+            owner = Some(climb.job).filter(|_| self.reward == ElasticReward::OwnProgress);
             let decision = climb.decision(&self.world, &mut self.part);
             let applied = self.world.apply(decision);
             debug_assert!(applied.is_ok(), "what was found fits");
             self.window.look(&self.world, &self.ladders);
             if !self.window.jobs.is_empty() {
-                return StepOutcome { reward: own, valid: true, slot_ended: false, done: false };
+                return StepOutcome { reward: own, valid: true, owner, slot_ended: false, done: false };
             }
         }
         let n_active = self.world.active().len();
@@ -311,7 +313,7 @@ impl ElasticEpisode {
             ElasticReward::OwnProgress => own,
         };
         self.begin_slot();
-        StepOutcome { reward, valid: true, slot_ended: true, done: self.world.is_done() }
+        StepOutcome { reward, valid: true, owner, slot_ended: true, done: self.world.is_done() }
     }
 
     /// What a climb is worth by itself: nothing, where slots are worth something.

@@ -20,7 +20,7 @@ mod rules;
 mod workload;
 
 pub use climb::Climb;
-pub use episode::{ElasticEpisode, ElasticReward, N_OF_PAIR, SEEN_MAX, Sight, Window};
+pub use episode::{ElasticEpisode, ElasticReward, HELD, N_OF_PAIR, SEEN_MAX, Sight, Window};
 pub use ladders::{Ladders, RUNGS};
 pub use rules::{ElasticPolicy, ElasticRule, all, parse_named};
 pub use workload::{WorkloadError, WorkloadOptions, generate};
