@@ -62,7 +62,7 @@ fn levels_of_jobs_that_are_much_alike_need_no_program() {
     let policies =
         "max_min_fairness_perf,max_min_fairness_hierarchical_perf,max_min_fairness_water_filling_perf";
     let asked = ["--policy", policies, "--sizes", "2048", "--seeds", "0,1", "--backend", "default"];
-    for row in results(&[&asked[..], &["--limit", "60"]].concat()).rows {
+    for row in results(&[&asked[..], &["--limit", "600"]].concat()).rows {
         assert_eq!(row.backend_used.as_deref(), Some("structured"), "{row:?}");
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
         assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
@@ -75,7 +75,7 @@ fn levels_of_jobs_that_are_much_alike_need_no_program() {
 fn pairs_of_unlike_jobs_take_programs_over_their_kinds() {
     let policies = "max_min_fairness_packed,finish_time_fairness_packed,min_total_duration_packed,\
                     max_min_fairness_water_filling_packed,max_min_fairness_hierarchical_packed";
-    let jobs = ["--instance", "osdi20-distinct", "--sizes", "300", "--backend", "default", "--limit", "60"];
+    let jobs = ["--instance", "osdi20-distinct", "--sizes", "300", "--backend", "default", "--limit", "600"];
     for row in results(&[&["--policy", policies], &jobs[..]].concat()).rows {
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
         assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
