@@ -12,7 +12,7 @@ mod pass;
 use std::array;
 
 pub use climb::{Climbed, climb};
-use corner::Eight;
+use corner::{Best, Eight, cheapest, cheapest_above};
 use pass::At;
 
 use crate::program::sharing::{Sharing, Wanted};
@@ -231,8 +231,7 @@ impl<const K: usize> Crowd<K> {
     }
 
     /// Adds what a chunk uses and is worth at parts of its time to its group's.
-    #[expect(clippy::inline_always, reason = "see `corner`")]
-    #[inline(always)]
+    #[inline]
     fn count(&self, chunk: usize, part: &[Lane; K], done: &mut Done<K>) {
         for (workers, part) in done.workers.iter_mut().zip(part) {
             *workers += self.workers[chunk] * *part;
@@ -256,8 +255,7 @@ impl<const K: usize> Crowd<K> {
     }
 
     /// What all of a chunk's time costs on each type.
-    #[expect(clippy::inline_always, reason = "see `corner`")]
-    #[inline(always)]
+    #[inline]
     fn costs(&self, chunk: usize, rent: &[f64; K]) -> [Lane; K] {
         let rented = |j: usize| self.workers[chunk] * rent[j];
         match self.worth.get(chunk) {
@@ -267,8 +265,7 @@ impl<const K: usize> Crowd<K> {
     }
 
     /// The leaf that is asked of a chunk's members.
-    #[expect(clippy::inline_always, reason = "see `corner`")]
-    #[inline(always)]
+    #[inline]
     fn asked(&self, chunk: usize, level: f64) -> Lane {
         let above = self.demand[chunk] * level;
         self.base.get(chunk).map_or(above, |base| above + *base)
@@ -284,10 +281,15 @@ impl<const K: usize> Crowd<K> {
     }
 
     /// A chunk at prices and a level.
-    #[expect(clippy::inline_always, reason = "see `corner`")]
-    #[inline(always)]
+    #[inline]
     fn at(&self, chunk: usize, (rent, level): &At<K>) -> Eight<'_, K> {
         Eight { speed: &self.speed[chunk], cost: self.costs(chunk, rent), asked: self.asked(chunk, *level) }
+    }
+
+    /// What a chunk's members do at best.
+    #[inline]
+    fn best(&self, members: &Eight<'_, K>) -> Best<K> {
+        if self.worth.is_empty() { cheapest(members) } else { cheapest_above(members) }
     }
 
     /// Prices of workers, and the level.

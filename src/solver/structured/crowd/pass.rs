@@ -1,9 +1,6 @@
-//! Passes over all members, eight abreast: compiled for vectors of four numbers, too, and chosen by what the machine has.
-//! Sums are taken in the same order whatever that is.
+//! Passes over all members, eight abreast.
 
-use multiversion::multiversion;
-
-use super::corner::{Best, Eight, Proof};
+use super::corner::{Best, Eight, Proof, best_proof, proof_at};
 use super::{Crowd, Done};
 use crate::solver::structured::lane::{LANES, Lane};
 
@@ -15,13 +12,12 @@ pub(super) type At<const K: usize> = ([f64; K], f64);
 
 /// Adds what members do to what their groups do, every so manieth chunk to the same. Gives what they cost at least, and per
 /// unit more of the level; nothing if one of them cannot reach it.
-#[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn reply<const K: usize>(crowd: &Crowd<K>, at: At<K>, done: &mut [Done<K>]) -> Option<[f64; 2]> {
     let (mut least, mut slope) = (Lane::ZERO, Lane::ZERO);
     let mut group = 0;
     for chunk in 0..crowd.demand.len() {
         let members = crowd.at(chunk, &at);
-        let best = if crowd.worth.is_empty() { members.cheapest() } else { members.cheapest_above() };
+        let best = crowd.best(&members);
         if best.value.any(|value| value == f64::INFINITY) {
             return None;
         }
@@ -41,16 +37,14 @@ pub(super) fn reply<const K: usize>(crowd: &Crowd<K>, at: At<K>, done: &mut [Don
 
 /// What the prices of leaf at best vertices prove, or the prices that prove the most: at a vertex with more than one
 /// price of leaf, or one that is the best but for rounding, the price it has may not be one that proves it.
-#[expect(clippy::inline_always, reason = "see `corner`")]
-#[inline(always)]
+#[inline]
 fn surely<const K: usize>(members: &Eight<'_, K>, best: &Best<K>) -> Proof {
-    let proof = members.proof_at(best.leaf.max(Lane::ZERO));
+    let proof = proof_at(members, &best.leaf.max(Lane::ZERO));
     let unproven = best.value - proof.value - best.value.abs() * UNPROVEN_MAX;
-    if unproven.any(|unproven| unproven > 0.0) { members.proof() } else { proof }
+    if unproven.any(|unproven| unproven > 0.0) { best_proof(members) } else { proof }
 }
 
 /// Adds the parts of time `[members × K]` that members take, times the weight of their group.
-#[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn mix<const K: usize>(crowd: &Crowd<K>, at: At<K>, weights: &[f64], time: &mut [f64]) {
     for (chunk, time) in time.chunks_mut(K * LANES).enumerate() {
         let weight = weights[chunk % weights.len()];
@@ -58,7 +52,7 @@ pub(super) fn mix<const K: usize>(crowd: &Crowd<K>, at: At<K>, weights: &[f64], 
             continue;
         }
         let members = crowd.at(chunk, &at);
-        let best = if crowd.worth.is_empty() { members.cheapest() } else { members.cheapest_above() };
+        let best = crowd.best(&members);
         add(weight, &best.part, time);
     }
 }
@@ -74,10 +68,9 @@ pub(super) fn add<const K: usize>(weight: f64, part: &[Lane; K], time: &mut [f64
 }
 
 /// Writes the prices of leaf and of time that prove the most: `[members]` each.
-#[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn prove<const K: usize>(crowd: &Crowd<K>, at: At<K>, leaf: &mut [f64], time: &mut [f64]) {
     for (chunk, (leaf, time)) in leaf.chunks_mut(LANES).zip(time.chunks_mut(LANES)).enumerate() {
-        let proof = crowd.at(chunk, &at).proof();
+        let proof = best_proof(&crowd.at(chunk, &at));
         leaf.copy_from_slice(&proof.leaf.0[..leaf.len()]);
         time.copy_from_slice(&proof.time.0[..time.len()]);
     }
