@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
-use super::expression::{Expr, Fold, Function, Node, Operator, Subject, TypeRef};
+use super::expression::{Expr, Node, Subject, TypeRef};
 use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
 use super::objective::{Constraint, Objective};
@@ -300,8 +300,7 @@ impl<'a> BoundObjective<'a> {
         if inversion.leaf_is_throughput() {
             return Some(point.throughput.clone());
         }
-        let leaf = |member| self.evaluate(inversion.leaf(), At { member, worker_type: 0 }, Some(point));
-        Some((0..self.instance.n_members()).map(leaf).collect())
+        Some(self.of_members(inversion.leaf(), point))
     }
 
     /// What the jobs get from class times of the columns: `[columns]`.
@@ -327,7 +326,7 @@ impl<'a> BoundObjective<'a> {
     /// The objective's value at a point, as the policy writes it, with what soft constraints cost there: that much less of
     /// what is maximized, more of what is minimized.
     pub fn value(&self, point: &Point) -> f64 {
-        let value = self.evaluate(self.objective.expression(), At::default(), Some(point));
+        let value = self.evaluate(self.objective.expression(), At::default(), point);
         match self.objective.sense() {
             Sense::Maximize => value - self.penalties(point),
             Sense::Minimize => value + self.penalties(point),
@@ -339,7 +338,7 @@ impl<'a> BoundObjective<'a> {
         let cost = |constraint: &Constraint| {
             let Some(penalty) = constraint.soft else { return 0.0 };
             let exceeded = self.places(constraint.subject).map(|at| {
-                let excess = self.evaluate(&constraint.excess, at, Some(point));
+                let excess = self.evaluate(&constraint.excess, at, point);
                 let excess = if constraint.equality { excess.abs() } else { excess.max(0.0) };
                 self.count(constraint.subject, at) * excess
             });
@@ -353,7 +352,7 @@ impl<'a> BoundObjective<'a> {
     pub fn excesses(&self, point: &Point) -> Vec<f64> {
         let excess = |constraint: &Constraint| {
             let values = self.places(constraint.subject).map(|at| {
-                let value = self.evaluate(&constraint.excess, at, Some(point));
+                let value = self.evaluate(&constraint.excess, at, point);
                 if constraint.equality { value.abs() } else { value }
             });
             values.fold(f64::NEG_INFINITY, f64::max)
@@ -403,64 +402,19 @@ impl<'a> BoundObjective<'a> {
         }
     }
 
-    /// The value of an expression that does not depend on the allocation.
-    pub(crate) fn constant(&self, expression: &Expr, at: At) -> f64 {
-        self.evaluate(expression, at, None)
+    pub(crate) fn members_data(&self, slot: usize) -> &'a [f64] {
+        self.data[slot]
     }
 
+    /// The data of steps, 0 where they have none: [members × steps].
     pub(crate) fn step_data(&self, steps: &[Option<&Expr>]) -> Vec<f64> {
-        let mut data = Vec::with_capacity(self.instance.n_members() * steps.len());
-        for at in self.places(Subject::Job) {
-            data.extend(steps.iter().map(|step| step.map_or(0.0, |datum| self.constant(datum, at))));
+        let mut data = vec![0.0; self.instance.n_members() * steps.len()];
+        for (place, step) in steps.iter().enumerate().filter_map(|(place, step)| Some((place, (*step)?))) {
+            for (own, value) in data.chunks_exact_mut(steps.len()).zip(self.constants(step)) {
+                own[place] = value;
+            }
         }
         data
-    }
-
-    /// The value of an expression at a point; without one, variables have none (NaN).
-    fn evaluate(&self, expression: &Expr, at: At, point: Option<&Point>) -> f64 {
-        let k = self.instance.n_types();
-        let on = |of: &TypeRef, values: fn(&Point) -> &[f64]| {
-            point.map_or(f64::NAN, |point| values(point)[at.member * k + self.type_position(of, at)])
-        };
-        match &expression.node {
-            Node::Number { value, .. } => *value,
-            Node::Data { slot, of, .. } => self.datum(*slot, of.as_ref(), at),
-            Node::Throughput => point.map_or(f64::NAN, |point| point.throughput[at.member]),
-            Node::ThroughputOn(of) => on(of, |point| &point.throughput_on),
-            Node::TimeOn(of) => on(of, |point| &point.time_on),
-            Node::Negate(inner) => -self.evaluate(inner, at, point),
-            Node::Binary(operator, left, right) => {
-                let (x, y) = (self.evaluate(left, at, point), self.evaluate(right, at, point));
-                match operator {
-                    Operator::Add => x + y,
-                    Operator::Subtract => x - y,
-                    Operator::Multiply => x * y,
-                    Operator::Divide => quotient(x, y),
-                }
-            }
-            Node::Call(function, arguments) => {
-                let mut values = arguments.iter().map(|argument| self.evaluate(argument, at, point));
-                let first = values.next().unwrap_or(f64::NAN);
-                match function {
-                    Function::Log => first.ln(),
-                    Function::Sqrt => first.sqrt(),
-                    Function::Inv => first.recip(),
-                    Function::Min => values.fold(first, f64::min),
-                    Function::Max => values.fold(first, f64::max),
-                }
-            }
-            Node::Reduce(reduction, inner) => {
-                let places = self.range_over(reduction.over, at);
-                let values = places.map(|place| (self.evaluate(inner, place, point), place));
-                match reduction.fold {
-                    Fold::Sum => values.map(|(value, place)| value * self.count(reduction.over, place)).sum(),
-                    Fold::Min | Fold::LexicographicMin => {
-                        values.fold(f64::INFINITY, |least, (value, _)| least.min(value))
-                    }
-                    Fold::Max => values.fold(f64::NEG_INFINITY, |most, (value, _)| most.max(value)),
-                }
-            }
-        }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod expression;
 pub mod inversion;
 pub mod objective;
 pub mod bound;
+mod evaluation;
 mod range;
 mod forms;
 mod compile;

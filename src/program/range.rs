@@ -1,7 +1,8 @@
 //! Bounds on what expressions can be, by interval arithmetic over all allocations.
 
 use super::bound::{At, BoundObjective};
-use super::expression::{Expr, Fold, Function, Node, Operator, Subject};
+use super::evaluation::{Quantity, Variables};
+use super::expression::{Expr, Fold, Function, Node, Subject};
 use super::standard::{Range, Sense};
 
 /// Bounds on what a job of each member can get.
@@ -123,69 +124,60 @@ impl Reach {
 impl BoundObjective<'_> {
     /// Where the value of an expression lies, for every allocation within reach.
     pub(crate) fn range(&self, expression: &Expr, at: At, reach: &Reach) -> Range {
-        let k = self.instance.n_types();
-        let up_to = |upper: f64| Range { lower: 0.0, upper };
-        match &expression.node {
-            Node::Number { value, .. } => Range::exactly(*value),
-            Node::Data { slot, of, .. } => Range::exactly(self.datum(*slot, of.as_ref(), at)),
-            Node::Throughput => reach.throughput[at.member],
-            Node::ThroughputOn(of) => up_to(reach.throughput_on[at.member * k + self.type_position(of, at)]),
-            Node::TimeOn(of) => up_to(reach.time_on[at.member * k + self.type_position(of, at)]),
-            Node::Negate(inner) => negated(self.range(inner, at, reach)),
-            Node::Binary(operator, left, right) => {
-                let (x, y) = (self.range(left, at, reach), self.range(right, at, reach));
-                match operator {
-                    Operator::Add => plus(x, y),
-                    Operator::Subtract => plus(x, negated(y)),
-                    Operator::Multiply => times(x, y),
-                    Operator::Divide => times(x, reciprocal(y)),
-                }
-            }
-            Node::Call(function, arguments) => {
-                let mut ranges = arguments.iter().map(|argument| self.range(argument, at, reach));
-                let first = ranges.next().unwrap_or(Range::FREE);
-                let each =
-                    |with: fn(f64) -> f64| Range { lower: with(first.lower), upper: with(first.upper) };
-                match function {
-                    Function::Log => each(|x| x.max(0.0).ln()),
-                    Function::Sqrt => each(|x| x.max(0.0).sqrt()),
-                    Function::Inv => reciprocal(first),
-                    Function::Min => ranges.fold(first, |a, b| pointwise(a, b, f64::min)),
-                    Function::Max => ranges.fold(first, |a, b| pointwise(a, b, f64::max)),
-                }
-            }
-            Node::Reduce(reduction, inner) => {
-                let ranges = self.range_over(reduction.over, at).map(|place| {
-                    let range = self.range(inner, place, reach);
-                    match reduction.fold {
-                        Fold::Sum => times(range, Range::exactly(self.count(reduction.over, place))),
-                        _ => range,
-                    }
-                });
-                match reduction.fold {
-                    Fold::Sum => ranges.fold(Range::exactly(0.0), plus),
-                    Fold::Min | Fold::LexicographicMin => {
-                        ranges.fold(Range::exactly(f64::INFINITY), |a, b| pointwise(a, b, f64::min))
-                    }
-                    Fold::Max => {
-                        ranges.fold(Range::exactly(f64::NEG_INFINITY), |a, b| pointwise(a, b, f64::max))
-                    }
-                }
-            }
-        }
+        self.evaluate(expression, at, reach)
     }
 }
 
-fn pointwise(x: Range, y: Range, with: fn(f64, f64) -> f64) -> Range {
-    Range { lower: with(x.lower, y.lower), upper: with(x.upper, y.upper) }
+impl Variables for Reach {
+    type Quantity = Range;
+
+    fn throughput(&self, member: usize) -> Range {
+        self.throughput[member]
+    }
+
+    fn throughput_on(&self, place: usize) -> Range {
+        Range { lower: 0.0, upper: self.throughput_on[place] }
+    }
+
+    fn time_on(&self, place: usize) -> Range {
+        Range { lower: 0.0, upper: self.time_on[place] }
+    }
 }
 
-fn negated(x: Range) -> Range {
-    Range { lower: -x.upper, upper: -x.lower }
-}
+impl Quantity for Range {
+    fn exactly(value: f64) -> Self {
+        Self::exactly(value)
+    }
 
-fn plus(x: Range, y: Range) -> Range {
-    Range { lower: x.lower + y.lower, upper: x.upper + y.upper }
+    fn negated(self) -> Self {
+        Self { lower: -self.upper, upper: -self.lower }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { lower: self.lower + other.lower, upper: self.upper + other.upper }
+    }
+
+    fn times(self, other: Self) -> Self {
+        times(self, other)
+    }
+
+    fn over(self, other: Self) -> Self {
+        times(self, reciprocal(other))
+    }
+
+    fn of(self, function: Function) -> Self {
+        let each = |with: fn(f64) -> f64| Self { lower: with(self.lower), upper: with(self.upper) };
+        match function {
+            Function::Log => each(|x| x.max(0.0).ln()),
+            Function::Sqrt => each(|x| x.max(0.0).sqrt()),
+            Function::Inv => reciprocal(self),
+            Function::Min | Function::Max => self,
+        }
+    }
+
+    fn select(self, other: Self, with: fn(f64, f64) -> f64) -> Self {
+        Self { lower: with(self.lower, other.lower), upper: with(self.upper, other.upper) }
+    }
 }
 
 fn times(x: Range, y: Range) -> Range {
@@ -206,7 +198,7 @@ fn reciprocal(x: Range) -> Range {
     if x.lower >= 0.0 {
         Range { lower: 1.0 / x.upper, upper: if x.lower == 0.0 { f64::INFINITY } else { 1.0 / x.lower } }
     } else if x.upper <= 0.0 {
-        negated(reciprocal(negated(x)))
+        reciprocal(x.negated()).negated()
     } else {
         Range::FREE
     }
