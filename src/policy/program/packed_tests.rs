@@ -201,12 +201,18 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Levels are raised from a known start, and end where the chain ends from nothing.
+    /// Levels and sums are raised from a known start, and end where the chain ends from nothing.
     #[test]
     fn a_known_start_leads_to_the_optimum(jobs in drawn(14), workers in 2_u32..5) {
         let problem = problem(&jobs, workers);
-        for objective in [objectives()[0], objectives()[2], objectives()[3]] {
-            let mut decided = policy(objective, false);
+        for objective in [objectives()[0], objectives()[2], objectives()[3], objectives()[5]] {
+            let is_sum = objective.1.starts_with("sum");
+            let policy = || {
+                let mut policy = policy(objective, false);
+                policy.options.refine = if is_sum { Refine::None } else { Refine::Utilization };
+                policy
+            };
+            let mut decided = policy();
             let fresh = decided.state();
             let started = decide(&mut decided, &problem);
             // whatever was decided before
@@ -215,7 +221,7 @@ proptest! {
             decide(&mut decided, &self::problem(&other, workers));
             decided.restore(&fresh).unwrap();
             prop_assert_eq!(&decide(&mut decided, &problem).allocation, &started.allocation, "{}", objective.1);
-            let mut chain = policy(objective, false);
+            let mut chain = policy();
             let linear = registry::default_chain(&Program::new(Sense::Maximize));
             chain.solve_by(linear, registry::conic_chain(), Limits::default());
             let chain = decide(&mut chain, &problem);

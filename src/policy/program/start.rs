@@ -1,9 +1,10 @@
-//! Where simplex starts a program that raises a level which members reach together, some of them in pairs.
+//! Where simplex starts a small program over members, some of them in pairs.
 //!
-//! Every member begins with one column that is its own, alone or beside its like, of a worker type that is cheap for it at
-//! prices under which all types are in demand; the level is as high as these columns allow. That is a vertex, near the
-//! best without pairs of different members, and from there each member takes a step or two. From nothing the level
-//! would not leave 0 before every member has a column.
+//! A sum over members starts with nothing given to anyone. A level that members reach together would not leave 0 from
+//! there before every member has a column, so it starts higher: every member begins with one column that is its own,
+//! alone or beside its like, of a worker type that is cheap for it at prices under which all types are in demand; the
+//! level is as high as these columns allow. That is a vertex, near the best without pairs of different members, and from
+//! there each member takes a step or two.
 
 use crate::program::{AuxiliaryRole, Formulation, RowRole, Sense};
 use crate::solver::{Basis, BasisStatus};
@@ -50,6 +51,11 @@ type Capacity = Vec<(usize, f64)>;
 
 /// A basis to start from; nothing if the program is of another form.
 pub(super) fn start(formulation: &Formulation) -> Option<Basis> {
+    if is_sum(formulation) {
+        let program = &formulation.program;
+        let columns = vec![BasisStatus::Lower; program.n_columns()];
+        return Some(Basis { columns, rows: vec![BasisStatus::Basic; program.n_rows()] });
+    }
     let level = level_column(formulation)?;
     let (asking, capacity) = asking(formulation, level)?;
     let (picked, tight) = pick(&asking, &capacity)?;
@@ -63,6 +69,13 @@ pub(super) fn start(formulation: &Formulation) -> Option<Basis> {
     }
     rows[tight] = BasisStatus::Upper;
     Some(Basis { columns, rows })
+}
+
+/// Is a sum made as large as time and workers allow?
+fn is_sum(formulation: &Formulation) -> bool {
+    let given = |role: &RowRole| matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. });
+    let raised = formulation.program.sense == Sense::Maximize;
+    raised && formulation.auxiliaries.is_empty() && formulation.rows.iter().all(given)
 }
 
 /// The column that is maximized, if it is the only one, and all rows say is what members and worker types have.
