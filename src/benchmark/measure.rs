@@ -144,8 +144,9 @@ fn repeat(
     let clock = Stopwatch::start();
     let mut best: Option<Taken> = None;
     let mut once = || -> Result<Taken, CaseError> {
+        decide.forget()?;
         let (clock, before) = (Stopwatch::start(), processor());
-        let mut taken = decide(problem)?;
+        let mut taken = decide.decide(problem)?;
         taken.seconds.total = clock.elapsed().as_secs_f64();
         taken.seconds.processor = before.zip(processor()).map(|(before, after)| after - before);
         Ok(taken)
@@ -161,18 +162,38 @@ fn repeat(
     Ok(best.unwrap_or_else(|| unreachable!("one decision at least")))
 }
 
-type Decider<'a> = Box<dyn FnMut(&Problem) -> Result<Taken, CaseError> + 'a>;
+/// Who decides: a policy on the whole problem, or a program on each part of it.
+enum Decider<'a> {
+    /// With its state before any decision.
+    Whole(Box<dyn Policy>, serde_json::Value),
+    Parts(&'a Catalog, &'a Case<'a>),
+}
 
-/// Who decides: a rule, a program on the whole problem, or one on each part of it.
-fn decider<'a>(catalog: &'a Catalog, case: &'a Case<'_>) -> Result<Decider<'a>, CaseError> {
-    let Some(mut policy) = program(catalog, case)? else {
-        let mut rule = catalog.policy(case.policy)?;
-        return Ok(Box::new(move |problem| whole(problem, rule.as_mut())));
-    };
-    if case.partitions == 1 {
-        return Ok(Box::new(move |problem| whole(problem, &mut policy)));
+impl Decider<'_> {
+    /// Makes the next decision the first: a policy may repeat its last, or know what it decided.
+    fn forget(&mut self) -> Result<(), CaseError> {
+        match self {
+            Self::Whole(policy, fresh) => Ok(policy.restore(fresh)?),
+            Self::Parts(..) => Ok(()),
+        }
     }
-    Ok(Box::new(move |problem| in_parts(problem, catalog, case)))
+
+    fn decide(&mut self, problem: &Problem) -> Result<Taken, CaseError> {
+        match self {
+            Self::Whole(policy, _) => whole(problem, policy.as_mut()),
+            Self::Parts(catalog, case) => in_parts(problem, catalog, case),
+        }
+    }
+}
+
+fn decider<'a>(catalog: &'a Catalog, case: &'a Case<'_>) -> Result<Decider<'a>, CaseError> {
+    let policy: Box<dyn Policy> = match program(catalog, case)? {
+        Some(_) if case.partitions > 1 => return Ok(Decider::Parts(catalog, case)),
+        Some(policy) => Box::new(policy),
+        None => catalog.policy(case.policy)?,
+    };
+    let fresh = policy.state();
+    Ok(Decider::Whole(policy, fresh))
 }
 
 /// The policy, on the case's backend alone; `None` for rules.

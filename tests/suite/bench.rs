@@ -57,6 +57,15 @@ fn every_backend_agrees_on_the_optimum_and_says_what_it_took() {
     }
 }
 
+/// Policies that repeat what they gave as long as nobody comes or goes are timed where they decide.
+#[test]
+fn every_repetition_is_a_decision_from_nothing() {
+    let arguments = ["--policy", "completion_rate", "--instance", "osdi20-distinct", "--sizes", "12"];
+    let row = &results(&[&arguments[..], &["--limit", "60"]].concat()).rows[0];
+    assert!(row.repeats > 1, "{row:?}");
+    assert!(row.objective.is_some() && row.solves == Some(1), "{row:?}");
+}
+
 #[test]
 fn levels_of_jobs_that_are_much_alike_need_no_program() {
     let policies =
