@@ -333,8 +333,14 @@ fn shipped_documents_say_what_they_are_and_where_from() {
         ("throughputs", &["source:", "unit:"]),
         ("sweeps", &["source:", "name:"]),
     ];
+    let sources = sources();
     for (folder, keys) in rules {
         for file in files(folder, &["yaml"]) {
+            let included = format!("/{}\")", file.path);
+            if !sources.iter().any(|source| source.text.contains(&included)) {
+                let remedy = "include it where its folder's are embedded";
+                complaints.push(format!("{}: is not in the binary: {remedy}", file.path));
+            }
             for key in keys {
                 let either = key == &"summary:" && file.text.contains("\ndescription:");
                 let has = file.text.lines().any(|line| line.starts_with(key)) || either;

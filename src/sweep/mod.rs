@@ -30,8 +30,9 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [crate::spec::lookup::Embedded; 11] = [
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 12] = [
     ("knee", include_str!("../../sweeps/knee.yaml")),
+    ("learned-vs-optimized", include_str!("../../sweeps/learned-vs-optimized.yaml")),
     ("osdi20-estimation", include_str!("../../sweeps/osdi20-estimation.yaml")),
     ("osdi20-figure-10", include_str!("../../sweeps/osdi20-figure-10.yaml")),
     ("osdi20-figure-11", include_str!("../../sweeps/osdi20-figure-11.yaml")),
