@@ -214,7 +214,8 @@ fn gang_policy(
                 Some(_) => Some(read_scorer(&trained()?).map_err(at_fault)?),
                 None => None,
             };
-            let values = ByValues::new(&document.name, scorer, options.backend.clone());
+            let pairs = learned.colocation == file::Colocation::Pairs;
+            let values = ByValues::new(&document.name, scorer, pairs, options.backend.clone());
             let values = values.map_err(|source| CatalogError::Program { policy: policy(), source })?;
             Decider::Values(Box::new(values))
         }

@@ -409,6 +409,8 @@ mod tests {
         let said = |world: Value| System::new("gangs", &world).unwrap_err().to_string();
         assert!(said(json!({ "rates": [] })).contains("`rates` is []"));
         assert!(said(json!({ "actor": "uniform" })).contains("`actor` is a rule"));
+        assert!(said(json!({ "colocation": "pairs" })).contains("`colocation` is pairs, expected none"));
+        assert!(System::new("gangs", &json!({ "actor": "values", "colocation": "pairs" })).is_ok());
         assert!(said(json!({ "throughputs": "osdi21" })).contains("osdi21"));
         assert!(said(json!({ "multi_worker": true })).contains("`workers` is 4, expected at least 8"));
     }

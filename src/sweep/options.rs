@@ -120,7 +120,7 @@ pub(super) fn may_pair(spec: &RunSpec) -> bool {
     match Catalog::embedded().document(&spec.policy).map(|document| document.kind) {
         Ok(PolicyKind::Program(program)) => program.colocation == file::Colocation::Pairs,
         Ok(PolicyKind::Heuristic(heuristic)) => heuristic.rule.pairs(),
-        Ok(PolicyKind::Learned(_)) => false,
+        Ok(PolicyKind::Learned(learned)) => learned.colocation == file::Colocation::Pairs,
         Err(_) => true,
     }
 }

@@ -32,7 +32,7 @@ fn a_file_that_is_no_saved_policy_is_refused() {
 
 #[test]
 fn learned_policies_run_where_others_do() {
-    for policy in ["dl2", "learned_pairs", "learned_values", "random_gangs"] {
+    for policy in ["dl2", "learned_pairs", "learned_values", "learned_values_packed", "random_gangs"] {
         let cluster = "v100=2,p100=2,k80=2";
         let run = ["simulate", "--policy", policy, "--cluster", cluster, "--rate", "0.2", "--jobs", "8"];
         let output = apportion(&[&run[..], &["--format", "json"]].concat());

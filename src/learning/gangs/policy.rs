@@ -1,5 +1,6 @@
 //! A policy that decides gang by gang, or by values.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::draft::Draft;
 use super::look::Sight;
 use super::rules::Rule;
-use super::values::{ByValues, largest_share, of_jobs, undecided};
+use super::values::{ByValues, largest_share, undecided};
 use crate::Allocation;
 use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
 use crate::learning::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
@@ -66,8 +67,11 @@ pub struct GangPolicy {
 struct State {
     /// Workers of each type at the last decision; empty before the first.
     workers: Vec<u32>,
-    /// The jobs of the last decision, with their shares of each type.
+    /// The jobs of the last decision, with their shares of each type alone.
     given: Vec<(JobId, Vec<f64>)>,
+    /// Those that shared workers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pairs: Vec<([JobId; 2], Vec<f64>)>,
     draws: Stream,
 }
 
@@ -84,7 +88,7 @@ impl GangPolicy {
     /// A policy that has decided nothing yet; `seed` is of what it draws.
     pub fn new(name: impl Into<String>, decider: Decider, asked: Asked, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("gangs");
-        let state = State { workers: Vec::new(), given: Vec::new(), draws };
+        let state = State { workers: Vec::new(), given: Vec::new(), pairs: Vec::new(), draws };
         Self { name: name.into(), decider, asked, state, scratch: Room::default() }
     }
 
@@ -118,13 +122,32 @@ impl GangPolicy {
     }
 
     /// The type that the last decision gave each job most of.
-    fn held(&self, problem: &Problem) -> IndexVec<JobIndex, Option<WorkerTypeId>> {
-        let given = &self.state.given;
-        let of = |id: JobId| {
-            let place = given.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-            largest_share(&given[place].1)
-        };
-        problem.jobs().iter().map(|active| of(active.id)).collect()
+    pub(super) fn held(&self, problem: &Problem) -> IndexVec<JobIndex, Option<WorkerTypeId>> {
+        let mut given: BTreeMap<JobId, Vec<f64>> = self.state.given.iter().cloned().collect();
+        for (jobs, shares) in &self.state.pairs {
+            for id in jobs {
+                let own = given.get_mut(id).into_iter().flatten();
+                own.zip(shares).for_each(|(own, share)| *own += share);
+            }
+        }
+        problem.jobs().iter().map(|active| largest_share(given.get(&active.id)?)).collect()
+    }
+
+    fn remember(&mut self, problem: &Problem, decision: &Decision) {
+        let id = |job: JobIndex| problem.jobs()[job].id;
+        let nothing = vec![0.0; problem.n_types()];
+        let mut given: BTreeMap<JobId, Vec<f64>> =
+            problem.jobs().iter().map(|active| (active.id, nothing.clone())).collect();
+        self.state.pairs.clear();
+        for (row, jobs) in decision.allocation.combinations().enumerate() {
+            let shares = decision.allocation.shares().row(row).to_vec();
+            match jobs.second() {
+                None => drop(given.insert(id(jobs.first()), shares)),
+                Some(second) => self.state.pairs.push(([id(jobs.first()), id(second)], shares)),
+            }
+        }
+        self.state.given = given.into_iter().collect();
+        self.state.workers = problem.cluster().types().iter().map(|kind| kind.n_workers).collect();
     }
 
     /// The last decision once more.
@@ -132,6 +155,12 @@ impl GangPolicy {
         let rows = problem.jobs().ids().zip(&self.state.given);
         let rows = rows.filter(|(_, (_, shares))| shares.iter().any(|share| *share > 0.0));
         let rows = rows.map(|(job, (_, shares))| (Combination::single(job), shares.clone()));
+        let places: BTreeMap<JobId, JobIndex> =
+            problem.jobs().enumerate().map(|(job, active)| (active.id, job)).collect();
+        let pairs = self.state.pairs.iter().filter_map(|([one, other], shares)| {
+            Some((Combination::pair(*places.get(one)?, *places.get(other)?), shares.clone()))
+        });
+        let rows = rows.chain(pairs);
         let allocation = Allocation::check(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: self.name.clone(), source })?;
         Ok(Decision::of(allocation))
@@ -185,15 +214,7 @@ impl Policy for GangPolicy {
         let repeats = self.asked == Asked::Events && self.is_as_before(problem);
         let decision = if repeats { self.repeated(problem)? } else { self.decide_anew(problem)? };
         if !repeats {
-            let mut given: IndexVec<JobIndex, Vec<f64>> =
-                problem.jobs().iter().map(|_| vec![0.0; problem.n_types()]).collect();
-            for (job, shares) in of_jobs(&decision) {
-                given[job].copy_from_slice(shares);
-            }
-            let ids = problem.jobs().iter().map(|active| active.id);
-            self.state.given = ids.zip(given.iter().cloned()).collect();
-            self.state.given.sort_by_key(|(id, _)| *id);
-            self.state.workers = problem.cluster().types().iter().map(|kind| kind.n_workers).collect();
+            self.remember(problem, &decision);
         }
         // What is given is all that runs: a job that fills a gap may fill it where it is slow, and lose its own place.
         let rules = RoundRules {

@@ -1,16 +1,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::cluster::Cluster;
-use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
+use crate::index::{Id, JobId, JobIndex, RowId, WorkerTypeId};
 use crate::learning::actor::{Actor, Choice, Scratch};
 use crate::learning::checker::{CheckOptions, check};
 use crate::learning::evaluation::evaluate;
 use crate::learning::tensors::Tensors;
-use crate::policy::Policy;
-use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+use crate::policy::heuristic::Behaviour;
+use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, ThroughputView};
+use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder, matrix_columns};
+use crate::program::expression::Vocabulary;
+use crate::program::{Objective, ObjectiveText, Sense};
 use crate::units::{Seconds, Steps};
+use crate::workload::Combination;
 use crate::workload::random::SeedStreams;
 
 /// Jobs of (workers, steps, steps/s per type).
@@ -195,7 +201,7 @@ fn rules_give_what_fits_and_never_leave_a_cluster_empty() {
 #[test]
 fn values_are_placed_by_an_optimum() {
     // Completions per hour: job 0 2 or 1, job 1 8 or 6. One worker of each type: 2 + 6 beats 8 + 1? No: 9 > 8.
-    let mut values = ByValues::new("values", None, None).unwrap();
+    let mut values = ByValues::new("values", None, false, None).unwrap();
     let made = problem("fast=1,slow=1", &[(1, 3600.0, &[2.0, 1.0]), (1, 3600.0, &[8.0, 6.0])]);
     let draft = Draft::new("values", &made, nothing).unwrap();
     let decision = values.decide("values", &made, &draft).unwrap();
@@ -208,10 +214,130 @@ fn values_are_placed_by_an_optimum() {
     let decision = values.decide("values", &made, &draft).unwrap();
     assert_eq!(shares(&decision, &made), ["0 fast 1.00", "1 slow 1.00"]);
     // With scores: the first network prefers short jobs so much that their time counts twice.
-    let mut scored = ByValues::new("values", Some(Arc::new(shortest())), None).unwrap();
+    let mut scored = ByValues::new("values", Some(Arc::new(shortest())), false, None).unwrap();
     let decision = scored.decide("values", &made, &draft).unwrap();
     // V = rate², as the score is ln of the rate: 9 + 56.25 < 64 + 4.
     assert_eq!(shares(&decision, &made), ["0 slow 1.00", "1 fast 1.00"]);
+}
+
+/// One worker and two jobs of two hours and of one, which each keep this part of their speed beside the other.
+fn shared(kept: f64) -> Problem {
+    let mut builder = ProblemBuilder::new(Arc::new("only=1".parse().unwrap()));
+    for (id, steps) in [7200.0, 3600.0].into_iter().enumerate() {
+        let active =
+            ActiveJob { steps_remaining: Steps::new(steps), ..ActiveJob::new(JobId::from_index(id)) };
+        builder.job(active, &[1.0]);
+    }
+    let pair = Combination::pair(JobIndex::from_index(0), JobIndex::from_index(1));
+    builder.colocation(Colocation::Pairs([(pair, vec![[kept, kept]])].into()));
+    builder.build().unwrap()
+}
+
+#[test]
+fn values_have_jobs_share_workers_where_that_is_worth_it() {
+    // Completions per hour: the short one alone 1, both beside each other 1.5 of what they keep.
+    for (kept, together, pairs) in [(0.7, true, true), (0.6, false, true), (0.7, false, false)] {
+        let made = shared(kept);
+        let mut values = ByValues::new("values", None, pairs, None).unwrap();
+        let draft = Draft::new("values", &made, nothing).unwrap();
+        let decision = values.decide("values", &made, &draft).unwrap();
+        let shares = decision.allocation.shares();
+        for (row, jobs) in decision.allocation.combinations().enumerate() {
+            let expected =
+                f64::from(u8::from(jobs.is_pair() == together && (together || jobs.first().index() == 1)));
+            assert!((shares.row(row)[0] - expected).abs() < 1e-9, "{kept} {pairs}: {jobs:?}");
+        }
+        let best = if together { 1.5 * kept } else { 1.0 };
+        assert!((decision.objective.unwrap().value - best).abs() < 1e-9, "{kept} {pairs}");
+    }
+}
+
+#[test]
+fn jobs_that_share_workers_still_do_at_the_next_round_and_after_a_restart() {
+    let made = shared(0.7);
+    let policy = || {
+        let values = ByValues::new("values", None, true, None).unwrap();
+        GangPolicy::new("values", Decider::Values(Box::new(values)), Asked::Events, 0)
+    };
+    let mut first = policy();
+    let decided = first.allocate(&made).unwrap();
+    assert!(decided.allocation.combinations().iter().any(Combination::is_pair));
+    let mut resumed = policy();
+    resumed.restore(&first.state()).unwrap();
+    for policy in [&mut first, &mut resumed] {
+        let again = policy.allocate(&made).unwrap();
+        assert!(again.objective.is_none(), "nothing was decided anew");
+        let given = |decision: &crate::policy::Decision| -> Vec<_> {
+            let shares = decision.allocation.shares();
+            let rows = decision.allocation.combinations().enumerate();
+            let rows = rows.map(|(row, jobs)| (*jobs, shares.row(row).to_vec()));
+            rows.filter(|(_, shares)| shares[0] > 0.0).collect()
+        };
+        assert_eq!(given(&again), given(&decided));
+    }
+    // Whoever shares workers holds them.
+    let held = first.held(&made);
+    let mut held = held.iter();
+    assert!(held.all(|kind| *kind == Some(WorkerTypeId::from_index(0))));
+}
+
+fn completion_rate(pairs: bool) -> ProgramPolicy {
+    let text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput / steps_remaining)");
+    ProgramPolicy::try_new(ProgramOptions {
+        name: "rate".to_owned(),
+        objective: Objective::check(&text, Vocabulary::default()).unwrap(),
+        view: ThroughputView::Measured,
+        pairs,
+        refine: Refine::None,
+        hierarchical: false,
+        discounted: false,
+        behaviour: Behaviour::Corrected,
+        backend: Some("clarabel".to_owned()),
+    })
+    .unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Without scores it is the program of the policy language, solved there by an interior-point method over all pairs.
+    #[test]
+    fn values_without_scores_complete_as_many_jobs_as_the_written_program(
+        jobs in prop::collection::vec((any::<prop::sample::Index>(), 0.1_f64..50.0), 1..12),
+        workers in 1_u32..4,
+        pairs in any::<bool>(),
+    ) {
+        let throughputs = crate::Throughputs::embedded("osdi20").unwrap();
+        let kinds = ["v100", "p100", "k80"].map(|name| (name, workers));
+        let cluster = Cluster::try_new(kinds).unwrap();
+        let columns = matrix_columns(&cluster, &throughputs).unwrap();
+        let fits = |row: &RowId| throughputs.rows()[*row].scale_factor <= workers;
+        let rows: Vec<RowId> = throughputs.rows().ids().filter(fits).collect();
+        let mut builder = ProblemBuilder::new(Arc::new(cluster));
+        for (id, (row, hours)) in jobs.iter().enumerate() {
+            let row = rows[row.index(rows.len())];
+            let speeds: Vec<f64> =
+                columns.iter().map(|column| column.map_or(0.0, |column| throughputs.alone(row, column))).collect();
+            let active = ActiveJob {
+                scale_factor: throughputs.rows()[row].scale_factor,
+                steps_remaining: Steps::new(hours * 3600.0 * speeds[0]),
+                row: Some(row),
+                ..ActiveJob::new(JobId::from_index(id))
+            };
+            builder.job(active, &speeds);
+        }
+        builder.colocation(Colocation::Rows { throughputs, columns });
+        let made = builder.build().unwrap();
+        let completed = |decision: &crate::policy::Decision| -> f64 {
+            let speeds = decision.allocation.effective_throughput();
+            made.jobs().enumerate().map(|(job, active)| speeds[job] / active.steps_remaining.get()).sum()
+        };
+        let draft = Draft::new("values", &made, nothing).unwrap();
+        let decision = ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &draft).unwrap();
+        let written = completion_rate(pairs).allocate(&made).unwrap();
+        let (one, other) = (completed(&decision), completed(&written));
+        prop_assert!((one - other).abs() <= 1e-6 * other, "{one} {other}");
+    }
 }
 
 #[test]

@@ -10,10 +10,13 @@
 //!
 //!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
 //!
+//! Where two jobs may share workers, a job has beside another of its value what it keeps of its speed.
+//!
 //! Without a network every score is 0: what completes the most jobs per hour at this moment, which is the rule of
 //! Smith for service that may be interrupted, on workers that are not alike. The score learns what that rule does not see:
 //! what comes after the moment.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::draft::Draft;
@@ -26,9 +29,10 @@ use crate::policy::program::ProgramPolicyError;
 use crate::policy::{
     Decision, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine, ThroughputView,
 };
-use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use crate::program::expression::Vocabulary;
 use crate::program::{Objective, ObjectiveText, Sense};
+use crate::workload::Combination;
 
 /// Values this much smaller than the largest, on a logarithmic scale, count as this much smaller: a solver could not
 /// tell them from 0.
@@ -38,18 +42,20 @@ const SPREAD_MAX: f64 = 12.0;
 #[derive(Debug)]
 pub struct ByValues {
     scorer: Option<Arc<dyn Actor>>,
+    pairs: bool,
     program: ProgramPolicy,
     scratch: Scratch,
 }
 
 impl ByValues {
-    /// With these scores; without, all are 0.
+    /// With these scores; without, all are 0. With `pairs`, two jobs may share workers.
     ///
     /// # Errors
     /// If there is no such backend.
     pub fn new(
         name: &str,
         scorer: Option<Arc<dyn Actor>>,
+        pairs: bool,
         backend: Option<String>,
     ) -> Result<Self, ProgramPolicyError> {
         let text = ObjectiveText {
@@ -63,14 +69,14 @@ impl ByValues {
             name: name.to_owned(),
             objective: objective.unwrap_or_else(|_| unreachable!("an objective of the language")),
             view: ThroughputView::Measured,
-            pairs: false,
+            pairs,
             refine: Refine::None,
             hierarchical: false,
             discounted: false,
             behaviour: Behaviour::Corrected,
             backend,
         })?;
-        Ok(Self { scorer, program, scratch: Scratch::default() })
+        Ok(Self { scorer, pairs, program, scratch: Scratch::default() })
     }
 
     /// ln V: [n × K], row after row; −∞ where the job does not run.
@@ -118,6 +124,9 @@ impl ByValues {
             let valued = ActiveJob { scale_factor: active.scale_factor, ..ActiveJob::new(active.id) };
             worth.job(valued, row);
         }
+        if self.pairs {
+            worth.colocation(Colocation::Pairs(of_pairs(problem, &values)));
+        }
         let worth = worth.build().map_err(|error| PolicyError::Infeasible {
             policy: name.to_owned(),
             reason: error.to_string(),
@@ -132,6 +141,29 @@ impl ByValues {
     }
 }
 
+/// What two jobs are worth beside each other, of those that are worth more so than one after the other: [K] each.
+fn of_pairs(problem: &Problem, values: &[f64]) -> BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>> {
+    let n_types = problem.n_types();
+    let beside = |pair: Combination<JobIndex>| {
+        let jobs = [pair.first(), pair.second()?];
+        let on = |kind: WorkerTypeId| {
+            let together = problem.colocated(pair, kind)?;
+            let alone = jobs.map(|job| problem.throughput()[(job, kind)]);
+            let value = jobs.map(|job| values[job.index() * n_types + kind.index()]);
+            let kept = [together[0] / alone[0], together[1] / alone[1]];
+            let gains = value.iter().all(|value| *value > 0.0) && kept[0] + kept[1] > 1.0;
+            gains.then(|| [value[0] * kept[0], value[1] * kept[1]])
+        };
+        let row: Vec<Option<[f64; 2]>> = problem.cluster().types().ids().map(on).collect();
+        let shared = row.iter().any(Option::is_some);
+        shared.then(|| (pair, row.into_iter().map(Option::unwrap_or_default).collect()))
+    };
+    let jobs = || problem.jobs().ids();
+    let pairs =
+        jobs().flat_map(|one| jobs().skip(one.index() + 1).map(move |other| Combination::pair(one, other)));
+    pairs.filter_map(beside).collect()
+}
+
 /// A policy's complaint about its network.
 pub(super) fn undecided(name: &str) -> impl FnOnce(ActorError) -> PolicyError {
     |error| PolicyError::Undecided { policy: name.to_owned(), reason: error.to_string() }
@@ -142,10 +174,4 @@ pub(super) fn largest_share(shares: &[f64]) -> Option<WorkerTypeId> {
     let given = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
     let (place, _) = given.rev().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     Some(WorkerTypeId::from_index(place))
-}
-
-/// The shares of single jobs in a decision.
-pub(super) fn of_jobs(decision: &Decision) -> impl Iterator<Item = (JobIndex, &[f64])> {
-    let shares = decision.allocation.shares();
-    decision.allocation.combinations().enumerate().map(move |(row, jobs)| (jobs.first(), shares.row(row)))
 }

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::learning::actor::{Actor, Choice};
 use crate::learning::environment::Status;
 use crate::learning::vectorized::Finished;
-use crate::spec::policy::ActorName;
+use crate::spec::policy::{ActorName, Colocation};
 use crate::throughput::Throughputs;
 use crate::units::JobsPerHour;
 
@@ -26,6 +26,8 @@ const SCALE_FACTOR_MAX: u32 = 8;
 pub struct GangsWorld {
     /// Who is to decide: `window`, `pairs` or `values`. Values are learned by `evolution` alone.
     pub actor: ActorName,
+    /// Which jobs may share workers; decisions by values alone let them.
+    pub colocation: Colocation,
     /// A throughput matrix that ships with the program.
     pub throughputs: String,
     /// Workers of each of its types.
@@ -48,6 +50,7 @@ impl Default for GangsWorld {
     fn default() -> Self {
         Self {
             actor: ActorName::Pairs,
+            colocation: Colocation::None,
             throughputs: "osdi20".to_owned(),
             workers: 4,
             rates: vec![0.3, 0.45, 0.6],
@@ -72,6 +75,9 @@ impl GangsWorld {
             if value == 0 {
                 return Err(format!("`{field}` is 0, {positive}"));
             }
+        }
+        if self.colocation == Colocation::Pairs && self.actor != ActorName::Values {
+            return Err("`colocation` is pairs, expected none where the actor is not `values`".to_owned());
         }
         if self.rates.is_empty() || !self.rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
             return Err(format!("`rates` is {:?}, expected numbers above 0, at least one", self.rates));
@@ -125,7 +131,9 @@ impl GangsWorld {
         seed: u64,
     ) -> Result<Finished, String> {
         let decider = if self.actor == ActorName::Values {
-            let values = ByValues::new("gangs", Some(actor), None).map_err(|error| error.to_string())?;
+            let pairs = self.colocation == Colocation::Pairs;
+            let values =
+                ByValues::new("gangs", Some(actor), pairs, None).map_err(|error| error.to_string())?;
             Decider::Values(Box::new(values))
         } else {
             let sight = self.sight(false)?;

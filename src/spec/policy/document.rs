@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::learned::{self, ActorName, AskedName, ChoiceName, Learned};
 use crate::spec::document::{Source, SpecError};
@@ -36,7 +36,7 @@ pub struct Document {
     /// How it sees throughputs: `measured` (default), `unit`, `reference(TYPE, …)` or `reference(TYPE, …, fastest)`.
     throughput: Option<String>,
     /// Which jobs may share workers: `none` (default) or `pairs`.
-    colocation: Option<Colocation>,
+    pub(super) colocation: Option<Colocation>,
     /// What is made as large as possible: an expression.
     maximize: Option<String>,
     /// What is made as small as possible: an expression.
@@ -75,12 +75,12 @@ pub struct Document {
 }
 
 impl Document {
-    /// Which of the fields that belong to one kind alone are given: field, kind, given.
+    /// Which of the fields that belong to one kind alone are given, where they may be strange: field, kind, given.
     fn own_fields(&self) -> [(&'static str, Kind, bool); 16] {
         use Kind::{Heuristic, Learned, Program};
         [
             ("throughput", Program, self.throughput.is_some()),
-            ("colocation", Program, self.colocation.is_some()),
+            ("colocation", Program, self.colocation.is_some() && self.kind != Learned),
             ("maximize", Program, self.maximize.is_some()),
             ("minimize", Program, self.minimize.is_some()),
             ("for_each_job", Program, !self.for_each_job.is_empty()),
@@ -132,7 +132,7 @@ pub enum Kind {
 }
 
 /// Which jobs may share workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Colocation {
     /// None.

@@ -3,9 +3,10 @@
 use crate::spec::lookup::Embedded;
 
 /// Every file in `policies/`, by its name there.
-pub const EMBEDDED: [Embedded; 39] = [
+pub const EMBEDDED: [Embedded; 41] = [
     ("allox", include_str!("../../../policies/allox.yaml")),
     ("completion_rate", include_str!("../../../policies/completion_rate.yaml")),
+    ("completion_rate_packed", include_str!("../../../policies/completion_rate_packed.yaml")),
     ("dl2", include_str!("../../../policies/dl2.yaml")),
     ("fifo", include_str!("../../../policies/fifo.yaml")),
     ("fifo_packed", include_str!("../../../policies/fifo_packed.yaml")),
@@ -18,6 +19,7 @@ pub const EMBEDDED: [Embedded; 39] = [
     ("las", include_str!("../../../policies/las.yaml")),
     ("learned_pairs", include_str!("../../../policies/learned_pairs.yaml")),
     ("learned_values", include_str!("../../../policies/learned_values.yaml")),
+    ("learned_values_packed", include_str!("../../../policies/learned_values_packed.yaml")),
     ("least_service_gangs", include_str!("../../../policies/least_service_gangs.yaml")),
     ("max_min_fairness", include_str!("../../../policies/max_min_fairness.yaml")),
     ("max_min_fairness_hierarchical", include_str!("../../../policies/max_min_fairness_hierarchical.yaml")),

@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::document::Document;
+use super::document::{Colocation, Document};
 use crate::spec::document::{Source, SpecError};
 use crate::spec::lookup::read_bytes;
 use crate::spec::nearest::{name_list, suggestion};
@@ -66,6 +66,8 @@ pub enum ChoiceName {
 pub struct Learned {
     /// Who decides.
     pub actor: ActorName,
+    /// Which jobs may share workers.
+    pub colocation: Colocation,
     /// The weights: a name, or the path of a file.
     pub weights: Option<String>,
     /// When it decides anew.
@@ -80,6 +82,11 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
         let help = Some("as in `actor: pairs`".to_owned());
         return Err(source.error_at("kind", "a learned policy needs `actor`", help));
     };
+    let colocation = document.colocation.unwrap_or_default();
+    if colocation == Colocation::Pairs && actor != ActorName::Values {
+        let help = Some("`actor: values` lets jobs share workers".to_owned());
+        return Err(source.error_at_key("colocation", "this actor places one job at a time, alone", help));
+    }
     let (optional, looked_at) = actor.weights();
     match &document.weights {
         None if !optional => {
@@ -93,6 +100,7 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
         }
         _ => Ok(Learned {
             actor,
+            colocation,
             weights: document.weights.clone(),
             asked: document.asked.unwrap_or_default(),
             choice: document.choice.unwrap_or_default(),
@@ -101,13 +109,15 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
 }
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
-pub const WEIGHTS: [(&str, &[u8]); 6] = [
+pub const WEIGHTS: [(&str, &[u8]); 8] = [
     ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
     ("deepshare_hybrid", include_bytes!("../../../training/deepshare_hybrid.safetensors")),
     ("dl2", include_bytes!("../../../training/dl2.safetensors")),
     ("dl2_world", include_bytes!("../../../training/dl2_world.safetensors")),
     ("elastic", include_bytes!("../../../training/elastic.safetensors")),
     ("learned_pairs", include_bytes!("../../../training/learned_pairs.safetensors")),
+    ("learned_values", include_bytes!("../../../training/learned_values.safetensors")),
+    ("learned_values_packed", include_bytes!("../../../training/learned_values_packed.safetensors")),
 ];
 
 /// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator or ends in

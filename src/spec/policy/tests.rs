@@ -58,6 +58,8 @@ fn fields_that_do_not_fit_together_are_refused_at_their_place() {
         ("kind: learned\n", 4, "a learned policy needs `actor`"),
         ("kind: learned\nactor: pairs\n", 5, "this actor needs `weights`"),
         ("kind: learned\nactor: uniform\nweights: x\n", 6, "would ignore `weights`"),
+        ("kind: learned\nactor: uniform\ncolocation: pairs\n", 6, "places one job at a time, alone"),
+        ("kind: heuristic\nrule: fifo\ncolocation: pairs\n", 6, "`colocation` belongs to `kind: program`"),
         ("kind: learned\nactor: uniform\nrefine: none\n", 6, "`refine` belongs to `kind: program`"),
         ("kind: heuristic\nrule: fifo\nactor: pairs\n", 6, "`actor` belongs to `kind: learned`"),
         ("kind: program\nmaximise: x\n", 5, "unknown key `maximise`"),
