@@ -205,11 +205,12 @@ proptest! {
     #[test]
     fn a_known_start_leads_to_the_optimum(jobs in drawn(14), workers in 2_u32..5) {
         let problem = problem(&jobs, workers);
-        for objective in [objectives()[0], objectives()[2], objectives()[3], objectives()[5]] {
-            let is_sum = objective.1.starts_with("sum");
+        let refined = [0, 2, 3, 5].map(|objective| (objective, Refine::Utilization));
+        for (objective, refine) in refined.into_iter().chain([(5, Refine::None)]) {
+            let objective = objectives()[objective];
             let policy = || {
                 let mut policy = policy(objective, false);
-                policy.options.refine = if is_sum { Refine::None } else { Refine::Utilization };
+                policy.options.refine = refine;
                 policy
             };
             let mut decided = policy();
@@ -230,7 +231,9 @@ proptest! {
             let paired = started.allocation.combinations().iter().any(Combination::is_pair);
             prop_assert!(!paired || report.backend == "simplex", "{}", report.backend);
             let (one, other) = (started.objective.unwrap(), chain.objective.unwrap());
-            prop_assert!((one.value - other.value).abs() <= 1e-7 * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
+            // (an interior-point method alone is as exact as its certificates say)
+            let near = if cfg!(feature = "highs") { 1e-7 } else { 1e-6 };
+            prop_assert!((one.value - other.value).abs() <= near * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
         }
     }
 }

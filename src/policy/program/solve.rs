@@ -304,6 +304,10 @@ impl Task<'_, '_> {
             if same_rows && tried == 0 && next.program.n_rows() == n_rows {
                 solving.pair(Pair::Second);
             }
+            if !reduced.pairs.is_empty() && next.auxiliaries.is_empty() {
+                // (a sum's vertex is one of the program that holds it)
+                solving.hold_basis(next.program.n_rows());
+            }
             let outcome = self.master.solve_all(solving, &next);
             let time = outcome.map(|answer| next.class_time(&answer.solution.columns).to_vec());
             first = next.first_stage(&reduced.instance);
