@@ -1,6 +1,7 @@
 //! Allocations: the share of time each combination gets on each worker type, checked against their problem.
 
 use std::fmt;
+use std::hint::black_box;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -48,6 +49,19 @@ struct Received {
     /// steps/s.
     throughput: f64,
     time: f64,
+}
+
+/// What two jobs are given together, of which pairs of such jobs are given parts: looked up and checked once for all of
+/// them.
+#[derive(Clone, Debug)]
+pub struct Together {
+    sharers: [Sharer; 2],
+    /// `[K]`
+    shares: Vec<f64>,
+    share_max: f64,
+    time: f64,
+    /// Of each of the two, in steps/s.
+    throughput: [f64; 2],
 }
 
 /// Why shares are not an allocation.
@@ -220,6 +234,69 @@ impl<'a> AllocationBuilder<'a> {
         Ok(())
     }
 
+    /// Has at hand what a job has received, for rows that follow. Whoever looks at job after job reads memory in order, which
+    /// is many times faster than where the second jobs of pairs happen to be.
+    #[inline]
+    pub fn look_at(&self, job: usize) {
+        if let Some(received) = self.received.get(job) {
+            black_box(received.time);
+        }
+    }
+
+    /// These shares for two such jobs, `[K]`, for parts of them to be pushed; `None` where that takes a look at each pair:
+    /// where pairs are given one by one, or have what they may not have.
+    pub fn together(&self, jobs: [JobIndex; 2], shares: Vec<f64>) -> Option<Together> {
+        let sharers = jobs.map(|job| self.received[job.index()].sharer);
+        let (mut time, mut share_max, mut throughput) = (0.0, 0.0_f64, [0.0; 2]);
+        for (worker_type, share) in shares.iter().enumerate().filter(|(_, share)| **share != 0.0) {
+            let kind = WorkerTypeId::from_index(worker_type);
+            let [first, second] = self.problem.colocated_by_row(sharers, kind).filter(|_| *share > 0.0)?;
+            throughput[0] += share * first;
+            throughput[1] += share * second;
+            time += share;
+            share_max = share_max.max(*share);
+        }
+        let fits = shares.len() == self.workers.len();
+        fits.then_some(Together { sharers, shares, share_max, time, throughput })
+    }
+
+    /// Adds a row: this part, 0 to 1, of what such jobs are given together.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    #[inline]
+    pub fn push_part(
+        &mut self,
+        of: &Together,
+        pair: Combination<JobIndex>,
+        part: f64,
+    ) -> Result<(), AllocationError> {
+        let shares = of.shares.iter().map(|share| share * part);
+        let Some(second) = pair.second() else { return self.push(pair, shares) };
+        let jobs = [pair.first(), second].map(Id::index);
+        let [first, second] = jobs.map(|job| self.received[job].sharer);
+        let throughput = match of.throughput {
+            throughput if [first, second] == of.sharers => throughput,
+            [one, other] if [second, first] == of.sharers => [other, one],
+            _ => return self.push(pair, shares),
+        };
+        if !(part >= 0.0 && part * of.share_max <= 1.0) {
+            return self.push(pair, shares);
+        }
+        self.combinations.push(pair);
+        self.shares.extend(shares);
+        let scale = f64::from(first.scale_factor()) * part;
+        for (used, share) in self.workers.iter_mut().zip(&of.shares) {
+            *used += scale * share;
+        }
+        for (job, throughput) in jobs.into_iter().zip(throughput) {
+            let received = &mut self.received[job];
+            received.time += of.time * part;
+            received.throughput += throughput * part;
+        }
+        Ok(())
+    }
+
     /// The allocation, if its rows fit together.
     ///
     /// # Errors
@@ -288,5 +365,90 @@ impl fmt::Display for Allocation {
             writeln!(f, "{:>10}  {}", jobs.join("+"), shares.join("  "))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::index::JobId;
+    use crate::problem::{ActiveJob, Colocation, ProblemBuilder, matrix_columns};
+    use crate::throughput::Throughputs;
+
+    /// A job of each of the first rows of the matrix, on two worker types.
+    fn problem(n_jobs: usize, colocation: impl FnOnce(Arc<Throughputs>) -> Colocation) -> Problem {
+        let throughputs = Throughputs::embedded("osdi20").unwrap();
+        let cluster = Arc::new(crate::Cluster::try_new([("v100", 8), ("k80", 8)]).unwrap());
+        let columns = matrix_columns(&cluster, &throughputs).unwrap();
+        let mut builder = ProblemBuilder::new(cluster);
+        for (index, row) in throughputs.rows().ids().take(n_jobs).enumerate() {
+            let speeds: Vec<f64> =
+                columns.iter().map(|column| column.map_or(0.0, |c| throughputs.alone(row, c))).collect();
+            builder.job(ActiveJob { row: Some(row), ..ActiveJob::new(JobId::from_index(index)) }, &speeds);
+        }
+        builder.colocation(colocation(throughputs));
+        builder.build().unwrap()
+    }
+
+    fn by_row(throughputs: Arc<Throughputs>) -> Colocation {
+        let cluster = crate::Cluster::try_new([("v100", 8), ("k80", 8)]).unwrap();
+        let columns = matrix_columns(&cluster, &throughputs).unwrap();
+        Colocation::Rows { throughputs, columns }
+    }
+
+    fn job(index: usize) -> JobIndex {
+        JobIndex::from_index(index)
+    }
+
+    #[test]
+    fn parts_are_rows_like_others_whoever_they_are_of() {
+        let problem = problem(4, by_row);
+        // as they were asked for, the other way round, and jobs of other rows
+        for (asked, pair) in [([0, 1], [0, 1]), ([1, 0], [0, 1]), ([0, 1], [2, 3])] {
+            let builder = AllocationBuilder::new(&problem);
+            let whole = builder.together(asked.map(job), vec![0.5, 0.25]).unwrap();
+            let pair = Combination::pair(job(pair[0]), job(pair[1]));
+            let (mut parts, mut rows) = (AllocationBuilder::new(&problem), AllocationBuilder::new(&problem));
+            parts.push_part(&whole, pair, 0.5).unwrap();
+            rows.push(pair, [0.25, 0.125]).unwrap();
+            let (parts, rows) = (parts.finish().unwrap(), rows.finish().unwrap());
+            assert_eq!((parts.combinations(), parts.shares()), (rows.combinations(), rows.shares()));
+            for (part, row) in parts.effective_throughput().iter().zip(rows.effective_throughput()) {
+                assert!((part - row).abs() <= 1e-12 * row, "{part} for {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_large_a_part_is_refused() {
+        let problem = problem(2, by_row);
+        let mut builder = AllocationBuilder::new(&problem);
+        let whole = builder.together([job(0), job(1)], vec![3.0, 0.0]).unwrap();
+        let pair = Combination::pair(job(0), job(1));
+        for part in [0.5, -0.5, f64::NAN] {
+            let refused = builder.push_part(&whole, pair, part);
+            assert!(matches!(refused, Err(AllocationError::Share { .. })), "{part}: {refused:?}");
+        }
+        let mut builder = AllocationBuilder::new(&problem);
+        (0..2).for_each(|_| builder.push_part(&whole, pair, 0.25).unwrap());
+        assert!(matches!(builder.finish(), Err(AllocationError::Time { .. })));
+    }
+
+    #[test]
+    fn pairs_given_one_by_one_are_looked_at_one_by_one() {
+        let problem = problem(3, |_| {
+            let pair = |other, speed| (Combination::pair(job(0), job(other)), vec![[speed, 1.0]; 2]);
+            Colocation::Pairs([pair(1, 1.0), pair(2, 3.0)].into())
+        });
+        let builder = AllocationBuilder::new(&problem);
+        assert!(builder.together([job(0), job(1)], vec![0.5, 0.0]).is_none());
+        // nor is there a whole of what is not to be had
+        let problem = self::problem(2, by_row);
+        let builder = AllocationBuilder::new(&problem);
+        for shares in [vec![-0.5, 0.5], vec![f64::NAN, 0.0], vec![0.5]] {
+            assert!(builder.together([job(0), job(1)], shares).is_none());
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::workload::Combination;
 
 /// What decides beside whom a job runs and how fast, where pairs are not given one by one. Whoever asks of many pairs
 /// keeps it at hand: the second job of a pair may be anywhere.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharer {
     scale_factor: u32,
     /// Its row of the matrix; [`NO_ROW`] if it has none.
@@ -37,22 +37,27 @@ impl Problem {
         [first, second]: [Sharer; 2],
         worker_type: WorkerTypeId,
     ) -> Option<[f64; 2]> {
-        if first.scale_factor != second.scale_factor {
+        if let Colocation::Pairs(pairs) = &self.colocation {
+            let both = pairs.get(&pair)?[worker_type.index()];
+            return (first.scale_factor == second.scale_factor && runs(both)).then_some(both);
+        }
+        self.colocated_by_row([first, second], worker_type)
+    }
+
+    /// The same of any two such jobs; `None`, too, where pairs are given one by one.
+    pub fn colocated_by_row(
+        &self,
+        [first, second]: [Sharer; 2],
+        worker_type: WorkerTypeId,
+    ) -> Option<[f64; 2]> {
+        let Colocation::Rows { throughputs, columns } = &self.colocation else { return None };
+        let column = columns[worker_type]?;
+        if first.scale_factor != second.scale_factor || first.row == NO_ROW || second.row == NO_ROW {
             return None;
         }
-        let both = match &self.colocation {
-            Colocation::None => return None,
-            Colocation::Rows { throughputs, columns } => {
-                let column = columns[worker_type]?;
-                if first.row == NO_ROW || second.row == NO_ROW {
-                    return None;
-                }
-                let [a, b] = [first.row, second.row].map(|row| RowId::from_index(row as usize));
-                [throughputs.colocated(a, b, column), throughputs.colocated(b, a, column)]
-            }
-            Colocation::Pairs(pairs) => pairs.get(&pair)?[worker_type.index()],
-        };
-        (both[0] > 0.0 && both[1] > 0.0).then_some(both)
+        let [a, b] = [first.row, second.row].map(|row| RowId::from_index(row as usize));
+        let both = [throughputs.colocated(a, b, column), throughputs.colocated(b, a, column)];
+        runs(both).then_some(both)
     }
 
     /// A job as a sharer of workers.
@@ -61,4 +66,8 @@ impl Problem {
         let row = active.row.map_or(NO_ROW, |row| u32::try_from(row.index()).unwrap_or(NO_ROW));
         Sharer { scale_factor: active.scale_factor, row }
     }
+}
+
+fn runs(both: [f64; 2]) -> bool {
+    both[0] > 0.0 && both[1] > 0.0
 }

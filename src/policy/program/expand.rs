@@ -1,6 +1,6 @@
 //! Class time → shares of jobs: the recovery of the class reduction.
 
-use crate::allocation::{Allocation, AllocationBuilder, AllocationError};
+use crate::allocation::{Allocation, AllocationBuilder, AllocationError, Together};
 use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
 use crate::problem::Problem;
@@ -11,12 +11,15 @@ use crate::workload::Combination;
 /// Shares below this are rounding of a solver and become 0 (interior answers keep theirs).
 const SHARE_MIN: f64 = 1e-12;
 
+/// Second jobs of pairs are mostly fewer than so many jobs after the first: both are as far in their classes.
+const AHEAD: usize = 16_384;
+
 /// The second job of a pair, and the pair's part of its class pair's time.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     second: u32,
-    /// Position among the class pairs.
-    classes: u32,
+    /// Position among the class pairs that have time.
+    place: u32,
     fraction: f64,
 }
 
@@ -59,18 +62,36 @@ pub(super) fn expand(
         let shares = &alone[class * n_types..(class + 1) * n_types];
         builder.push(Combination::single(JobIndex::from_index(job)), shares.iter().copied())?;
     }
+    let time_of = |place: usize| of(n_members + with_time[place]);
+    let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place as usize));
+    let together: Vec<Option<Together>> =
+        pairs.shared.iter().map(|pair| whole(pair).filter(|_| !keep_all)).collect();
     let mut with = Vec::new();
     for first in (0_u32..).take(if with_time.is_empty() { 0 } else { n_jobs }) {
         pairs.of_first(first, &mut with);
+        builder.look_at(first as usize + AHEAD);
         let first = JobIndex::from_index(first as usize);
-        for pair in &with {
-            let second = JobIndex::from_index(pair.second as usize);
-            let time = of(n_members + pair.classes as usize);
-            let shares = time.iter().map(|time| share(*time, pair.fraction));
-            builder.push(Combination::pair(first, second), shares)?;
+        for Shared { second, place, fraction } in &with {
+            let pair = Combination::pair(first, JobIndex::from_index(*second as usize));
+            if let Some(together) = &together[*place as usize] {
+                builder.push_part(together, pair, *fraction)?;
+            } else {
+                let time = time_of(*place as usize);
+                builder.push(pair, time.iter().map(|time| share(*time, *fraction)))?;
+            }
         }
     }
     builder.finish()
+}
+
+/// What pairs of these classes' jobs are given parts of; none where a part may be no more than rounding.
+fn together(builder: &AllocationBuilder<'_>, jobs: [&[u32]; 2], time: &[f64]) -> Option<Together> {
+    let shares: Vec<f64> = time.iter().map(|time| if *time > SHARE_MIN { *time } else { 0.0 }).collect();
+    let least = shares.iter().copied().filter(|share| *share > 0.0).fold(f64::INFINITY, f64::min);
+    let n_pairs = jobs[0].len() as f64 * jobs[1].len() as f64;
+    let jobs = jobs.map(|jobs| JobIndex::from_index(jobs[0] as usize));
+    // (no part is smaller than one of all pairs)
+    if least / n_pairs > SHARE_MIN { builder.together(jobs, shares) } else { None }
 }
 
 /// The pairs of jobs among which class pairs divide their time, first job by first job.
@@ -88,8 +109,8 @@ struct ClassPair<'a> {
     jobs: [&'a [u32]; 2],
     /// None where all pairs are alike.
     division: Option<Division>,
-    /// Position among the class pairs.
-    position: u32,
+    /// Position among the class pairs that have time.
+    place: u32,
     /// Of the pair that the division is at; where all are alike, of all.
     fraction: f64,
     /// Of the pair that the division is at.
@@ -113,9 +134,8 @@ impl<'a> Pairs<'a> {
             let [n_a, n_b] = jobs.map(<[u32]>::len);
             let n_pairs = if a == b { n_a * (n_a - 1) / 2 } else { n_a * n_b };
             let division = if a == b { Division::within(n_a) } else { Division::between(n_a, n_b) };
-            let position = u32::try_from(*position).expect("fewer than 2^32 pairs of classes");
             let (division, fraction) = ((!evenly).then_some(division), 1.0 / n_pairs as f64);
-            let mut pair = ClassPair { jobs, division, position, fraction, second: NONE };
+            let mut pair = ClassPair { jobs, division, place, fraction, second: NONE };
             first.push(pair.advance());
             shared.push(pair);
         }
@@ -162,7 +182,7 @@ impl ClassPair<'_> {
     }
 
     fn with(&self, second: u32) -> Shared {
-        Shared { second, classes: self.position, fraction: self.fraction }
+        Shared { second, place: self.place, fraction: self.fraction }
     }
 
     /// Every pair of two jobs of the classes with this one as the first.
