@@ -18,6 +18,17 @@ impl BoundObjective<'_> {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
     }
 
+    /// Whose promises cannot be kept whatever the others get, not but for this part of what they ask for: `[members]`.
+    pub fn beyond_reach(&self, part: f64) -> Vec<bool> {
+        let reach = Reach::of(self);
+        let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
+        let beyond = |at: At| {
+            let excess = promises.iter().map(|promise| self.range(&promise.excess, at, &reach));
+            excess.into_iter().any(|excess| excess.lower > part * excess.upper)
+        };
+        self.places(Subject::Job).map(beyond).collect()
+    }
+
     /// The program that maximizes the weight of the jobs that have all their promises kept, each by the part asked
     /// for: (range within [0, 1], weight of one job), `[members]`.
     pub fn promises(&self, asked: &[(Range, f64)]) -> Formulation {

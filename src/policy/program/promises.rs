@@ -1,8 +1,8 @@
 //! Which jobs to let off when not every promise can be kept: as few as possible, by branch and bound.
 //!
-//! The linear relaxation is tight here (see [`promise`](crate::program::promise)): few jobs are kept in part at its
-//! vertices, and letting those off is an answer, nearly always as good as the relaxation rounded down, which ends
-//! the search.
+//! Who could not keep a promise with the cluster to itself is let off first. Of the others, the linear relaxation is tight
+//! (see [`promise`](crate::program::promise)): few jobs are kept in part at its vertices, and letting those off is an
+//! answer, nearly always as good as the relaxation rounded down, which ends the search.
 
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::{Solving, SolvingError};
@@ -19,10 +19,15 @@ const PART: f64 = 1e-8;
 /// Lets members off so that the promises of all others can be kept; whatever pairs that takes are columns
 /// afterwards. False if some member stands for several jobs, not all of which can be kept: they must be told apart.
 pub(super) fn settle(solving: &mut Solving, master: &mut Master<'_>) -> Result<bool, SolvingError> {
+    let mut waived = master.bound().beyond_reach(PART);
+    for (waived, before) in waived.iter_mut().zip(&master.reduced().instance.waived) {
+        *waived |= before;
+    }
+    let decided: Vec<Option<bool>> = waived.iter().map(|waived| waived.then_some(false)).collect();
+    if waived.contains(&true) {
+        master.waive(waived);
+    }
     let instance = &master.reduced().instance;
-    let waived = |member: usize| instance.waived.get(member).copied().unwrap_or(false);
-    let decided: Vec<Option<bool>> =
-        (0..instance.n_members()).map(|member| waived(member).then_some(false)).collect();
     let single = instance.multiplicity.iter().all(|n| *n <= 1.0);
     let Some((_, kept)) = relaxation(solving, master, &decided)? else { return Ok(false) };
     if decided.iter().zip(kept).all(|(decided, kept)| decided.is_some() || kept >= 1.0 - PART) {

@@ -88,6 +88,19 @@ fn a_promise_that_takes_all_of_a_job_s_time_is_kept_to_the_last_digits() {
 }
 
 #[test]
+fn promises_that_no_job_could_keep_alone_take_no_search() {
+    // There are workers for all; every other job has less time than its work takes, each by another part.
+    let time = |index: u32| if index.is_multiple_of(2) { 50.0 + 3.0 * f64::from(index) } else { 200.0 };
+    let jobs: Vec<_> = (0..16).map(|index| ([1.0, 0.5], 1, 100.0, Some(time(index)))).collect();
+    let mut policy = ProgramPolicy::try_new(promising()).unwrap();
+    let decision = policy.allocate(&problem([16, 16], &jobs)).unwrap();
+    let late: Vec<JobIndex> = (0..16).step_by(2).map(JobIndex::from_index).collect();
+    assert_eq!(decision.dropped, late);
+    let solves = decision.solve.unwrap().solves;
+    assert!(solves <= 3, "one relaxation, the program and the most of its optima, not {solves}");
+}
+
+#[test]
 fn finish_time_fairness_is_exact_where_a_job_is_nearly_done_and_long_overdue() {
     let text = "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))";
     let overdue =
