@@ -311,6 +311,12 @@ mod tests {
         let played = play(&mut environment.clone(), &UniformActor, Choice::Sampled, 1).unwrap();
         assert!((played.total_reward - 6.0).abs() < 1e-3, "parts of the work of six jobs");
         assert!(judged.total_reward < 0.0 && judged.n_steps == played.n_steps, "{judged:?}");
+        let step_limit = judged.n_steps as u64 - 1;
+        let small = Dl2World { step_limit, ..small };
+        let cut_off = small.environment(&ElasticThroughputs::dl2()).unwrap();
+        let left_over = cut_off.judge(&UniformActor, Choice::Sampled, 1).unwrap();
+        assert!(left_over.total_reward < judged.total_reward, "{left_over:?}");
+        assert_eq!(left_over.total_reward, -(step_limit as f64));
     }
 
     #[test]

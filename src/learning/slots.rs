@@ -52,11 +52,15 @@ impl<W: Slots> SlotEnvironment<W> {
     }
 
     /// Plays the episode of a seed. The return is less the mean completion time in slots, whatever a slot is worth in
-    /// training: parts of work done add up to the number of jobs whoever decides.
+    /// training: parts of work done add up to the number of jobs whoever decides. Who leaves jobs over at the step limit is
+    /// judged as if all jobs had taken a slot for every step.
     pub(super) fn judge(mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Finished, String> {
         let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
-        let completion_s = self.slots.world().summary().completion_s;
-        Ok(Finished { total_reward: -completion_s / self.slot_s, ..played })
+        let total_reward = match played.status {
+            Status::Terminated => -self.slots.world().summary().completion_s / self.slot_s,
+            _ => -(played.n_steps as f64),
+        };
+        Ok(Finished { total_reward, ..played })
     }
 
     /// Plays the episode of a seed to its end: what became of its jobs.
