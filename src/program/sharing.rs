@@ -36,12 +36,14 @@ pub enum Wanted<'a> {
         /// Class times at which members have that: `[members × K]`.
         given: &'a [f64],
     },
-    /// The largest Σ worth·leaf at a level that is held.
+    /// The largest Σ worth·by_type·leaf from that type at a level that is held.
     Worth {
         /// That level.
         level: f64,
         /// Of a unit of each member's leaf, ≥ 0: `[members]`.
         worth: &'a [f64],
+        /// Of leaf from each worker type, ≥ 0: `[K]`.
+        by_type: &'a [f64],
         /// Class times at which members have that level, to begin with: `[members × K]`, or empty.
         given: &'a [f64],
     },
@@ -131,6 +133,13 @@ fn logarithm(steps: impl Iterator<Item = (StepKind, f64)>) -> Option<(f64, f64)>
         }
     }
     (inside && weight > 0.0 && weight.is_finite()).then_some((weight, constant))
+}
+
+impl<'a> Sharing<'a> {
+    /// Members alone that demand this, `[members]`.
+    pub(super) fn new(instance: &'a Instance, demand: Vec<f64>) -> Self {
+        Self { instance, demand }
+    }
 }
 
 impl Sharing<'_> {

@@ -22,6 +22,7 @@ mod sharing;
 mod solve;
 mod solving;
 mod start;
+mod sums;
 mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};

@@ -6,6 +6,7 @@
 
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::{Solving, SolvingError};
+use crate::policy::program::sums;
 use crate::program::Range;
 
 /// Programs solved before the best answer found is taken as it is.
@@ -26,6 +27,9 @@ pub(super) fn settle(solving: &mut Solving, master: &mut Master<'_>) -> Result<b
     let decided: Vec<Option<bool>> = waived.iter().map(|waived| waived.then_some(false)).collect();
     if waived.contains(&true) {
         master.waive(waived);
+    }
+    if sums::keeps_all(solving, master) {
+        return Ok(true);
     }
     let instance = &master.reduced().instance;
     let single = instance.multiplicity.iter().all(|n| *n <= 1.0);

@@ -10,7 +10,7 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::{Explaining, Solved, Task};
 use crate::policy::program::solving::Solving;
 use crate::problem::Problem;
-use crate::program::{BoundObjective, Demand, HOLD_SLACK, LevelForm, Route, Sense, Wanted};
+use crate::program::{BoundObjective, Demand, HOLD_SLACK, Inversion, LevelForm, Route, Sense, Wanted};
 use crate::solver::certificate::{Certificate, Shares};
 
 /// The level of some demands, raised.
@@ -27,7 +27,7 @@ pub(super) struct Reached {
 }
 
 /// Class time of the columns: [columns].
-fn class_time(bound: &BoundObjective<'_>, shares: &Shares) -> Vec<f64> {
+pub(super) fn class_time(bound: &BoundObjective<'_>, shares: &Shares) -> Vec<f64> {
     let k = bound.instance().n_types();
     bound.columns().iter().map(|column| shares.time[column.combination * k + column.worker_type]).collect()
 }
@@ -81,7 +81,8 @@ pub(super) fn refine(
     for (column, time) in master.bound().columns().iter().zip(class_time) {
         given[column.combination * k + column.worker_type] = *time;
     }
-    let wanted = Wanted::Worth { level, worth: &worth, given: &given };
+    let by_type = vec![1.0; k];
+    let wanted = Wanted::Worth { level, worth: &worth, by_type: &by_type, given: &given };
     let (shares, _) = solve(solving, master, demand, wanted)?;
     Some(self::class_time(&master.bound(), &shares))
 }
@@ -108,7 +109,7 @@ impl Task<'_, '_> {
         if objective.route() == Route::Conic {
             return self.bought(solving);
         }
-        let form = objective.inversion()?.form();
+        let Some(form) = objective.inversion().map(Inversion::form) else { return self.summed(solving) };
         let inverse = objective.is_by_inverse();
         let raised = form == LevelForm::Affine && objective.sense() == Sense::Maximize;
         let fits = objective.route() == Route::Linear && (raised || inverse);

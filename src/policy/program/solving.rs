@@ -45,7 +45,7 @@ pub(super) struct Answer {
 
 /// Columns from which a linear program that had to be written is first tried by the structured backend. By simplex a
 /// decision takes seven times as long at 6,000 columns, no two jobs alike; below, its vertices are the answers.
-const COLUMNS_LARGE: usize = 2_000;
+pub(super) const COLUMNS_LARGE: usize = 2_000;
 
 /// Steps from a basis after which it is no use.
 const STEPS_MAX: u32 = 3_000;

@@ -5,7 +5,7 @@
 //!
 //!   wanted  ≤  Σ μ_j w_j + Σ τ_m n_m − Σ λ_m (b_m + t·d_m) + Σ max { c[m,j] y : 0 ≤ y ≤ most[m,j] }
 //!
-//! with c`[m,j]` = (λ_m + worth_m)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a variable, of
+//! with c`[m,j]` = (λ_m + worth_m·by_type_j)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a variable, of
 //! coefficient 1 − Σ λ_m d_m. Logarithms that are added up are below their tangents: for any λ_m > 0,
 //!
 //!   weight_m·log(leaf_m)  ≤  λ_m·leaf_m + weight_m·(log(weight_m / λ_m) − 1)
@@ -137,10 +137,10 @@ impl Sums {
         let k = instance.n_types();
         let (jobs, size) = (instance.multiplicity[member], instance.scale_factor[member]);
         let (time_price, leaf_price) = (shares.time_price[member], shares.leaf_price[member]);
-        let (worth, level) = match wanted {
-            Wanted::Level | Wanted::Above { .. } => (0.0, shares.level),
-            Wanted::Worth { level, worth, .. } => (worth[member], level),
-            Wanted::Logarithms(_) => (0.0, 0.0),
+        let (worth, by_type, level) = match wanted {
+            Wanted::Level | Wanted::Above { .. } => (0.0, &[][..], shares.level),
+            Wanted::Worth { level, worth, by_type, .. } => (worth[member], by_type, level),
+            Wanted::Logarithms(_) => (0.0, &[][..], 0.0),
         };
         let given = &shares.time[member * k..(member + 1) * k];
         let (mut time, mut leaf, mut largest) = (0.0, 0.0, 0.0_f64);
@@ -152,6 +152,8 @@ impl Sums {
             leaf += per_time * given;
             self.used[worker_type] += size * given;
             largest = largest.max(per_time * most);
+            let worth = by_type.get(worker_type).map_or(0.0, |of| worth * of);
+            self.worth += worth * per_time * given;
             self.term_max = self.term_max.max(worth * per_time * most);
             let (gain, rent) = ((leaf_price + worth) * per_time, size * shares.worker_price[worker_type]);
             let reduced = gain - time_price - rent;
@@ -159,7 +161,6 @@ impl Sums {
             self.add((reduced.max(0.0) + ROUNDING * (gain + time_price + rent)) * most);
         }
         let (asked, base) = (sharing.demand[member], wanted.base(member));
-        self.worth += worth * leaf;
         self.priced += leaf_price * asked;
         self.add(time_price * jobs);
         self.add(-leaf_price * base);

@@ -47,6 +47,8 @@ struct Crowd<const K: usize> {
     workers: Vec<Lane>,
     /// Of a unit of leaf; [chunks], or empty if only the level counts.
     worth: Vec<Lane>,
+    /// Of leaf from each type.
+    by_type: [f64; K],
     /// Parts of time to begin with: [chunks], or empty.
     given: Vec<[Lane; K]>,
     n: usize,
@@ -88,6 +90,9 @@ impl<const K: usize> Crowd<K> {
     fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Option<Shares> {
         let n = sharing.instance().n_members();
         let limit = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
+        // (what is held may ask for nothing)
+        let held = matches!(wanted, Wanted::Worth { .. });
+        let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
         if !(limit > 0.0 && limit.is_finite()) {
             return None;
         }
@@ -128,13 +133,14 @@ impl<const K: usize> Crowd<K> {
 
     /// What makes the most that all members can be worth together 1.
     fn unit(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> f64 {
-        let Wanted::Worth { worth, .. } = wanted else { return 1.0 };
-        let fastest = |member: usize| sharing.instance().alone(member).iter().copied().fold(0.0, f64::max);
+        let Wanted::Worth { worth, by_type, .. } = wanted else { return 1.0 };
+        let best = |most: f64, (speed, of): (&f64, &f64)| most.max(speed * of);
+        let fastest = |member: usize| sharing.instance().alone(member).iter().zip(by_type).fold(0.0, best);
         let most: f64 = worth.iter().enumerate().map(|(member, worth)| worth * fastest(member)).sum();
         if most > 0.0 { 1.0 / most } else { 1.0 }
     }
 
-    fn room_for(n: usize, per_worker: [f64; K], [worth, given, base]: [bool; 3]) -> Self {
+    fn room_for(n: usize, [per_worker, by_type]: [[f64; K]; 2], [worth, given, base]: [bool; 3]) -> Self {
         let chunks = n.div_ceil(LANES);
         // what fills a chunk asks for nothing and takes nothing
         let mut speed = vec![[Lane::ZERO; K]; chunks];
@@ -144,21 +150,22 @@ impl<const K: usize> Crowd<K> {
         let lanes = || vec![Lane::ZERO; chunks];
         let [worth, base] = [worth, base].map(|has| if has { lanes() } else { Vec::new() });
         let given = if given { vec![[Lane::ZERO; K]; chunks] } else { Vec::new() };
-        Self { speed, demand: lanes(), base, workers: lanes(), worth, given, n, per_worker }
+        Self { speed, demand: lanes(), base, workers: lanes(), worth, by_type, given, n, per_worker }
     }
 
     fn of(sharing: &Sharing<'_>, wanted: Wanted<'_>, (limit, unit): (f64, f64)) -> Self {
         let instance = sharing.instance();
         let per_worker =
             array::from_fn(|j| if instance.capacity[j] > 0.0 { 1.0 / instance.capacity[j] } else { 0.0 });
-        let (of_worth, given) = match wanted {
-            Wanted::Worth { worth, given, .. } => (Some(worth), given),
-            Wanted::Above { given, .. } => (None, given),
-            Wanted::Level | Wanted::Logarithms(_) => (None, &[][..]),
+        let (of_worth, of_types, given) = match wanted {
+            Wanted::Worth { worth, by_type, given, .. } => (Some(worth), by_type, given),
+            Wanted::Above { given, .. } => (None, &[][..], given),
+            Wanted::Level | Wanted::Logarithms(_) => (None, &[][..], &[][..]),
         };
+        let by_type = array::from_fn(|j| of_types.get(j).copied().unwrap_or(1.0));
         let above = matches!(wanted, Wanted::Above { .. });
         let has = [of_worth.is_some(), !given.is_empty(), above];
-        let mut crowd = Self::room_for(instance.n_members(), per_worker, has);
+        let mut crowd = Self::room_for(instance.n_members(), [per_worker, by_type], has);
         for member in 0..crowd.n {
             let (chunk, i) = (member / LANES, member % LANES);
             let size = instance.scale_factor[member];
@@ -185,7 +192,7 @@ impl<const K: usize> Crowd<K> {
     fn sample(&self, step: usize) -> Self {
         let positions = (step / 2..self.n).step_by(step);
         let has = [!self.worth.is_empty(), !self.given.is_empty(), !self.base.is_empty()];
-        let mut sample = Self::room_for(positions.len(), self.per_worker, has);
+        let mut sample = Self::room_for(positions.len(), [self.per_worker, self.by_type], has);
         for (to, from) in positions.enumerate() {
             sample.copy((to / LANES, to % LANES), self, (from / LANES, from % LANES));
         }
@@ -237,8 +244,8 @@ impl<const K: usize> Crowd<K> {
             *workers += self.workers[chunk] * *part;
         }
         if let Some(worth) = self.worth.get(chunk) {
-            let speeds = self.speed[chunk].iter().zip(part);
-            done.worth += *worth * speeds.fold(Lane::ZERO, |sum, (speed, part)| sum + *speed * *part);
+            let leaf = |j: usize| self.speed[chunk][j] * part[j] * self.by_type[j];
+            done.worth += *worth * (0..K).fold(Lane::ZERO, |sum, j| sum + leaf(j));
         }
     }
 
@@ -260,7 +267,7 @@ impl<const K: usize> Crowd<K> {
         let rented = |j: usize| self.workers[chunk] * rent[j];
         match self.worth.get(chunk) {
             None => array::from_fn(rented),
-            Some(worth) => array::from_fn(|j| rented(j) - *worth * self.speed[chunk][j]),
+            Some(worth) => array::from_fn(|j| rented(j) - *worth * self.speed[chunk][j] * self.by_type[j]),
         }
     }
 

@@ -73,7 +73,10 @@ fn written(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> Program {
     let mut program = Program::new(Sense::Maximize);
     for member in 0..n {
         for j in 0..k {
-            let worth = if let Wanted::Worth { worth, .. } = wanted { worth[member] } else { 0.0 };
+            let worth = match wanted {
+                Wanted::Worth { worth, by_type, .. } => worth[member] * by_type[j],
+                _ => 0.0,
+            };
             let range = Range { lower: 0.0, upper: sharing.most(member, j) };
             program.push_column(
                 range,
@@ -145,7 +148,14 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
         let sharing = bound.sharing(demand).unwrap();
         let Some(raised) = share(&sharing, Wanted::Level, &limits) else { continue };
         judge(&sharing, Wanted::Level, &raised);
-        let held = Wanted::Worth { level: raised.level * (1.0 - 1e-9), worth: &worth, given: &raised.time };
+        let by_type: Vec<f64> =
+            (0..instance.n_types()).map(|j| 1.0 / (1.0 + f64::from(u8::try_from(j).unwrap()))).collect();
+        let held = Wanted::Worth {
+            level: raised.level * (1.0 - 1e-9),
+            worth: &worth,
+            by_type: &by_type,
+            given: &raised.time,
+        };
         let Some(shares) = share(&sharing, held, &limits) else { continue };
         judge(&sharing, held, &shares);
         settled += 1;
@@ -197,7 +207,12 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
     let right = share(&sharing, Wanted::Level, &Limits::default()).unwrap();
     let best = Certificate::of_shares(&sharing, Wanted::Level, &right).primal;
     let mut draws = Draws(5);
-    for wanted in [Wanted::Level, Wanted::Worth { level: 0.5 * right.level, worth: &worth, given: &[] }] {
+    let by_type: Vec<f64> =
+        (0..instance.n_types()).map(|j| 1.0 / (1.0 + f64::from(u8::try_from(j).unwrap()))).collect();
+    for wanted in [
+        Wanted::Level,
+        Wanted::Worth { level: 0.5 * right.level, worth: &worth, by_type: &by_type, given: &[] },
+    ] {
         let value = match share(&sharing, wanted, &Limits::default()) {
             Some(shares) => Certificate::of_shares(&sharing, wanted, &shares).primal,
             None => best,

@@ -1,0 +1,274 @@
+//! Sums over many members alone, of what is in proportion to their throughputs, without a program being written (see
+//! [`worths`](crate::program::worths)).
+//!
+//! At the prices that prove an optimum, hardly any of many members, no two of them alike, may do one thing as well as
+//! another. Only those have a choice among optima: one small program makes it, with all others where they are.
+
+use crate::policy::program::master::Master;
+use crate::policy::program::policy::Refine;
+use crate::policy::program::reduce::Reduced;
+use crate::policy::program::sharing::{class_time, unwritten};
+use crate::policy::program::solve::{Solved, Task};
+use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
+use crate::program::{Instance, Program, Range, Sense, Sharing, Wanted, Worths};
+use crate::solver::certificate::{Certificate, Shares};
+
+/// What a member may lose by a choice, of what its time is worth, for it to be one.
+const TIED: f64 = 1e-7;
+/// So many members that have a choice are too many for a small program.
+const TIED_MAX: usize = 512;
+/// What the choice may cost of what those who have it are worth.
+const HELD: f64 = 1e-9;
+
+/// The largest sum, if members are many and nothing else is asked: who gets what, and what no allocation exceeds.
+fn largest(
+    solving: &mut Solving,
+    (sharing, worths): (&Sharing<'_>, &Worths),
+    n_columns: usize,
+) -> Option<(Shares, Certificate)> {
+    let asked = sharing.demand.iter().any(|least| *least > 0.0);
+    let Worths { worth, by_type } = worths;
+    let wanted = Wanted::Worth { level: f64::from(u8::from(asked)), worth, by_type, given: &[] };
+    solving.share(sharing, wanted, n_columns)
+}
+
+/// Are sums over so many columns found without a program?
+fn fits(solving: &Solving, master: &Master<'_>) -> bool {
+    let n_columns = master.bound().columns().len();
+    n_columns >= COLUMNS_LARGE && solving.shares(n_columns) && !master.is_priced()
+}
+
+/// Is it known, without a program, that everybody's promises can be kept?
+pub(super) fn keeps_all(solving: &mut Solving, master: &Master<'_>) -> bool {
+    if !fits(solving, master) {
+        return false;
+    }
+    let bound = master.bound();
+    let Some((sharing, worths)) = bound.worths() else { return false };
+    largest(solving, (&sharing, &worths), bound.columns().len()).is_some()
+}
+
+impl Task<'_, '_> {
+    /// The optimum of a sum, refined; nothing where a program must be written.
+    pub(super) fn summed(&self, solving: &mut Solving) -> Option<Solved> {
+        if !fits(solving, self.master) || self.centred {
+            return None;
+        }
+        let bound = self.master.bound();
+        let (sharing, worths) = bound.worths()?;
+        let (mut shares, certificate) = largest(solving, (&sharing, &worths), bound.columns().len())?;
+        match self.refine {
+            Refine::Utilization => refine(solving, self.master.reduced(), (&sharing, &worths), &mut shares)?,
+            Refine::None => {}
+            _ => return None,
+        }
+        Some(unwritten(class_time(&bound, &shares), certificate.bound))
+    }
+}
+
+/// A member that has a choice, and the types among which it has.
+struct Tied {
+    member: usize,
+    types: Vec<usize>,
+}
+
+/// Who may do another thing as well.
+fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &Shares) -> Vec<Tied> {
+    let instance = sharing.instance();
+    let of = |member: usize| {
+        let (time, leaf) = (shares.time_price[member], shares.leaf_price[member]);
+        let jobs = instance.multiplicity[member];
+        let size = instance.scale_factor[member];
+        let mut bound = [false; 2];
+        let mut types = Vec::new();
+        for (j, speed) in instance.alone(member).iter().enumerate().filter(|(j, _)| sharing.runs(member, *j))
+        {
+            let per_time = speed / jobs;
+            let gain = (leaf + worths.worth[member] * worths.by_type[j]) * per_time;
+            let (rent, least) = (size * shares.worker_price[j], TIED * gain.max(time));
+            if gain - time - rent >= -least {
+                types.push(j);
+                bound = [bound[0] || time > least, bound[1] || leaf * per_time > least];
+            }
+        }
+        let n_bound = usize::from(bound[0]) + usize::from(bound[1]);
+        (types.len() > n_bound).then_some(Tied { member, types })
+    };
+    (0..instance.n_members()).filter_map(of).collect()
+}
+
+/// Workers of each type that nobody has; none where rounding gave more than there are.
+fn idle(instance: &Instance, shares: &Shares) -> Vec<f64> {
+    let mut left = instance.capacity.clone();
+    for (size, times) in instance.scale_factor.iter().zip(shares.time.chunks(left.len())) {
+        for (left, time) in left.iter_mut().zip(times) {
+            *left -= size * time;
+        }
+    }
+    left.into_iter().map(|left| left.max(0.0)).collect()
+}
+
+/// Uses the workers best among optima; nothing if too many members have a choice.
+fn refine(
+    solving: &mut Solving,
+    reduced: &Reduced,
+    (sharing, worths): (&Sharing<'_>, &Worths),
+    shares: &mut Shares,
+) -> Option<()> {
+    let tied = tied(sharing, worths, shares);
+    if tied.is_empty() {
+        return Some(());
+    }
+    if tied.len() > TIED_MAX {
+        return None;
+    }
+    let instance = sharing.instance();
+    let k = instance.n_types();
+    let mut left = idle(instance, shares);
+    let mut program = Program::new(Sense::Maximize);
+    let (mut held, mut value, mut rented) = (Vec::new(), 0.0, vec![Vec::new(); k]);
+    for Tied { member, types } in &tied {
+        let (jobs, size) = (instance.multiplicity[*member], instance.scale_factor[*member]);
+        let (mut time, mut leaf) = (Vec::new(), Vec::new());
+        let (mut used, mut had) = (0.0, 0.0);
+        for j in types {
+            let (per_time, given) = (instance.alone(*member)[*j] / jobs, shares.time[member * k + j]);
+            let range = Range { lower: 0.0, upper: sharing.most(*member, *j) };
+            let column = program.push_column(range, range, jobs / reduced.equal_share[*member] * per_time);
+            let worth = worths.worth[*member] * worths.by_type[*j] * per_time;
+            time.push((column, 1.0));
+            leaf.push((column, per_time));
+            held.push((column, worth));
+            rented[*j].push((column, size));
+            left[*j] += size * given;
+            (used, had, value) = (used + given, had + per_time * given, value + worth * given);
+        }
+        // what it has on other types, where it loses nothing by it, it keeps
+        let others = |of: &dyn Fn(usize) -> f64| -> f64 {
+            let apart = (0..k).filter(|j| !types.contains(j));
+            apart.map(|j| of(j) * shares.time[member * k + j]).sum()
+        };
+        let leaf_elsewhere = others(&|j| instance.alone(*member)[j] / jobs);
+        let needed = (sharing.demand[*member] - leaf_elsewhere).min(had).max(0.0);
+        program.push_row(Range::at_most((jobs - others(&|_| 1.0)).max(used)), time);
+        program.push_row(Range::at_least(needed), leaf);
+    }
+    for (rented, left) in rented.into_iter().zip(left) {
+        program.push_row(Range::at_most(left), rented);
+    }
+    program.push_row(Range::at_least(value * (1.0 - HELD)), held);
+    let Ok(answer) = solving.solve_by_chain(&program) else {
+        solving.report().fallbacks.push("not refined".to_owned());
+        return Some(());
+    };
+    let mut chosen = answer.solution.columns.iter();
+    for Tied { member, types } in &tied {
+        for (j, time) in types.iter().zip(chosen.by_ref()) {
+            shares.time[member * k + j] = time.max(0.0);
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::index::{Id, JobId, JobIndex};
+    use crate::policy::program::{ProgramOptions, ProgramPolicy, Refine};
+    use crate::policy::{Decision, Policy, ThroughputView};
+    use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+    use crate::program::expression::Vocabulary;
+    use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
+    use crate::solver::{Limits, registry};
+    use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
+
+    /// Jobs on three types; each `like`th gains as much as others of those on the first over the second.
+    fn problem(n_jobs: usize, like: usize) -> Problem {
+        let part = |per_100: usize| u32::try_from((n_jobs * per_100).div_ceil(100).max(4)).unwrap();
+        let mut cluster =
+            crate::Cluster::try_new([("a", part(30)), ("b", part(25)), ("c", part(40))]).unwrap();
+        for (name, price) in [("a", 3.0), ("b", 1.5), ("c", 1.0)] {
+            cluster = cluster.with_price(name, DollarsPerWorkerHour::new(price)).unwrap();
+        }
+        let mut builder = ProblemBuilder::new(Arc::new(cluster));
+        // multiples of the golden ratio are spread evenly
+        let mut at = 0.0;
+        let mut draw = || {
+            at += 0.618_033_988_749_894_9_f64;
+            at.fract()
+        };
+        for index in 0..n_jobs {
+            let (speed, others) = (1.0 + 9.0 * draw(), [draw(), draw()]);
+            let job = ActiveJob {
+                scale_factor: [1, 1, 2][index % 3],
+                weight: 1.0 + draw(),
+                steps_remaining: Steps::new(3600.0 * speed * draw()),
+                slo_remaining: Some(Seconds::new(3600.0 * (0.6 + 2.0 * draw()))),
+                ..ActiveJob::new(JobId::from_index(index))
+            };
+            let third = if index % 7 == 3 { 0.0 } else { speed * others[1] };
+            let speeds = [speed, speed * others[0], third];
+            builder.job(job, &if index % like == 0 { [speed + 2.0, speed, 0.0] } else { speeds });
+        }
+        builder.build().unwrap()
+    }
+
+    fn policy(text: &str, constraint: Option<ConstraintText>) -> ProgramPolicy {
+        let mut objective = ObjectiveText::new(Sense::Maximize, text);
+        objective.for_each_job.extend(constraint);
+        ProgramPolicy::try_new(ProgramOptions {
+            name: "tested".to_owned(),
+            objective: Objective::check(&objective, Vocabulary::default()).unwrap(),
+            view: ThroughputView::Measured,
+            pairs: false,
+            refine: Refine::Utilization,
+            hierarchical: false,
+            discounted: false,
+            behaviour: crate::policy::heuristic::Behaviour::Corrected,
+            backend: None,
+        })
+        .unwrap()
+    }
+
+    /// What refining makes the most of.
+    fn worth(problem: &Problem, decision: &Decision) -> f64 {
+        let got = decision.allocation.effective_throughput();
+        let worth = |(index, got): (JobIndex, &f64)| {
+            got / crate::policy::view::equal_share(problem, problem.throughput().row(index))
+        };
+        got.enumerate().map(worth).sum()
+    }
+
+    #[test]
+    fn sums_without_a_program_are_as_good_as_those_of_one() {
+        let promised = || ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
+        let hard = || ConstraintText::hard("throughput >= 0.1 * equal_share_throughput");
+        let by_price = "sum_over_jobs(sum_over_worker_types(throughput_on(type) / price(type)))";
+        for (text, constraint) in [
+            ("sum_over_jobs(throughput)", None),
+            ("sum_over_jobs(weight * throughput / scale_factor)", Some(hard())),
+            (by_price, None),
+            (by_price, Some(promised())),
+        ] {
+            for like in [usize::MAX, 3] {
+                let problem = problem(900, like);
+                let mut policy = policy(text, constraint.clone());
+                let decision = policy.allocate(&problem).unwrap();
+                let solve = decision.solve.clone().unwrap();
+                assert!(solve.fallbacks.is_empty(), "{text}: {:?}", solve.fallbacks);
+                let other = || registry::backend("simplex").unwrap();
+                policy.solve_by(vec![other()], vec![other()], Limits::default());
+                let written = policy.allocate(&problem).unwrap();
+                assert!(solve.iterations < 400 && written.solve.as_ref().unwrap().iterations > 400, "{text}");
+                assert_eq!(decision.dropped, written.dropped, "{text}");
+                let values = [&decision.objective, &written.objective].map(|of| of.clone().unwrap());
+                assert!(values.iter().all(|objective| objective.optimal), "{text}: {values:?}");
+                let near = |a: f64, b: f64, by: f64| (a - b).abs() <= by * a.abs();
+                assert!(near(values[0].value, values[1].value, 1e-8), "{text}: {values:?}");
+                let worths = [worth(&problem, &decision), worth(&problem, &written)];
+                assert!(near(worths[0], worths[1], 1e-5), "{text}, {like}: {worths:?}");
+            }
+        }
+    }
+}

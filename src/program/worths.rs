@@ -1,0 +1,130 @@
+//! Sums over jobs of what is linear in their throughputs, without a program: what a unit of each member's throughput is
+//! worth, by worker type, and what each must have at least.
+//!
+//! A coefficient is what an expression is where a member has all of its time on one worker type.
+
+use super::bound::{BoundObjective, Point};
+use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, shape};
+use super::objective::{Constraint, Route};
+use super::sharing::Sharing;
+use super::standard::Sense;
+
+/// Values that differ by less than this part of them are the same but for rounding.
+const SAME: f64 = 1e-13;
+
+/// A sum Σ worth · by_type · throughput from that type, over members and types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worths {
+    /// Of a unit of a member's throughput, ≥ 0, all its jobs together: `[members]`.
+    pub worth: Vec<f64>,
+    /// Of throughput from a worker type, ≥ 0: `[K]`.
+    pub by_type: Vec<f64>,
+}
+
+impl BoundObjective<'_> {
+    /// Members that share, the throughputs they must have at a level of 1, and what the sum that is to be as large as possible
+    /// makes of theirs; nothing where there is more to the objective: pairs, other functions, terms that are not in
+    /// proportion to throughput, other constraints than least throughputs of jobs.
+    pub fn worths(&self) -> Option<(Sharing<'_>, Worths)> {
+        let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return None };
+        let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job && self.is_linear(inner);
+        let fits = summed && self.objective.route() == Route::Linear && self.instance.pairs.is_empty();
+        if !fits || self.objective.sense() != Sense::Maximize {
+            return None;
+        }
+        let Worths { mut worth, by_type } = self.in_proportion(inner)?;
+        for (worth, jobs) in worth.iter_mut().zip(&self.instance.multiplicity) {
+            *worth *= jobs;
+        }
+        let fits = worth.iter().chain(&by_type).all(|value| *value >= 0.0 && value.is_finite());
+        let demand = self.least_throughputs()?;
+        fits.then(|| (Sharing::new(self.instance, demand), Worths { worth, by_type }))
+    }
+
+    /// Is an expression of one job affine in what that job gets, and in nothing else?
+    fn is_linear(&self, expression: &Expr) -> bool {
+        let of_jobs =
+            |node: &Node| matches!(node, Node::Reduce(reduction, _) if reduction.over == Subject::Job);
+        let shape = shape(expression, self.objective.vocabulary());
+        shape.is_ok_and(|shape| shape.curvature == Curvature::Affine) && !expression.contains(&of_jobs)
+    }
+
+    /// What an expression is for members that have all of their time on a worker type, or none of any: `[members]`.
+    fn all_on(&self, expression: &Expr, worker_type: Option<usize>) -> Vec<f64> {
+        let (n, k) = (self.instance.n_members(), self.instance.n_types());
+        let by_type = if self.objective.reads_throughput_only() { 0 } else { n * k };
+        let (throughput_on, time_on) = (vec![0.0; by_type], vec![0.0; by_type]);
+        let mut point = Point { throughput: vec![0.0; n], throughput_on, time_on };
+        for (member, j) in (0..n).zip(worker_type.into_iter().cycle()) {
+            let speed = self.instance.alone(member)[j];
+            point.throughput[member] = speed;
+            if by_type > 0 {
+                (point.throughput_on[member * k + j], point.time_on[member * k + j]) = (speed, 1.0);
+            }
+        }
+        self.of_members(expression, &point)
+    }
+
+    /// What a unit of one job's throughput makes, by member and by type, if that is a product of the two, and no throughput
+    /// makes nothing.
+    fn in_proportion(&self, expression: &Expr) -> Option<Worths> {
+        let (n, k) = (self.instance.n_members(), self.instance.n_types());
+        if self.all_on(expression, None).iter().any(|value| *value != 0.0) {
+            return None;
+        }
+        let all: Vec<Vec<f64>> = (0..k).map(|j| self.all_on(expression, Some(j))).collect();
+        let speed = |member: usize, j: usize| self.instance.alone(member)[j];
+        let runs = |member: usize| (0..k).filter(move |j| speed(member, *j) > 0.0);
+        let unit = |member: usize, j: usize| all[j][member] / speed(member, j);
+        // each type by somebody who runs on one that is known, too
+        let mut by_type = vec![None; k];
+        *by_type.first_mut()? = Some(1.0);
+        for member in (0..k).flat_map(|_| 0..n) {
+            if by_type.iter().all(Option::is_some) {
+                break;
+            }
+            let known = runs(member).find_map(|j| by_type[j].map(|of| unit(member, j) / of));
+            let Some(worth) = known.filter(|worth| *worth > 0.0 && worth.is_finite()) else { continue };
+            for j in runs(member) {
+                by_type[j].get_or_insert(unit(member, j) / worth);
+            }
+        }
+        let by_type: Vec<f64> = by_type.into_iter().map(|of| of.unwrap_or(1.0)).collect();
+        let mut worth = Vec::with_capacity(n);
+        for member in 0..n {
+            let best = runs(member).max_by(|a, b| by_type[*a].total_cmp(&by_type[*b]))?;
+            let of_member = if by_type[best] > 0.0 { unit(member, best) / by_type[best] } else { 0.0 };
+            let other =
+                |j: usize| (unit(member, j) - of_member * by_type[j]).abs() > SAME * unit(member, j).abs();
+            if runs(member).any(other) {
+                return None;
+            }
+            worth.push(of_member);
+        }
+        Some(Worths { worth, by_type })
+    }
+
+    /// What the objective's constraints ask of members' throughputs: `[members]`; nothing if they ask for anything else.
+    fn least_throughputs(&self) -> Option<Vec<f64>> {
+        let mut least = vec![0.0_f64; self.instance.n_members()];
+        let (waived, part) = (&self.instance.waived, 1.0 - self.instance.eased);
+        for constraint in self.objective.constraints() {
+            let Constraint { subject: Subject::Job, equality: false, soft: None, droppable, .. } =
+                *constraint
+            else {
+                return None;
+            };
+            let Node::Binary(Operator::Subtract, asked, given) = &constraint.excess.node else { return None };
+            let known = shape(asked, self.objective.vocabulary()).ok()?.curvature == Curvature::Constant;
+            if given.node != Node::Throughput || !known {
+                return None;
+            }
+            for (member, asked) in self.constants(asked).into_iter().enumerate() {
+                if !(droppable && waived.get(member) == Some(&true)) {
+                    least[member] = least[member].max(if droppable { part * asked } else { asked });
+                }
+            }
+        }
+        least.iter().all(|least| least.is_finite()).then_some(least)
+    }
+}
