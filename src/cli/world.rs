@@ -3,6 +3,8 @@
 mod dual_agent;
 mod elastic;
 mod learned;
+mod scaling;
+mod table;
 
 use std::sync::Arc;
 
@@ -13,13 +15,14 @@ use crate::catalog::Catalog;
 use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::world::learned::Learned;
+use crate::cli::world::table::{Column, table_of};
 use crate::learning::deepshare::{DeepShareEnvironment, RoundReward, Workloads};
 use crate::learning::dl2::{Dl2Environment, Dl2EnvironmentOptions, Dl2World};
 use crate::learning::environment::Environment as _;
 use crate::learning::system::DeepShareWorld;
 use crate::learning::vectorized::PlayError;
 use crate::policy::PolicyError;
-use crate::report::{Cell, Table};
+use crate::report::Cell;
 use crate::spec::Source;
 use crate::spec::deepshare_trace::read_deepshare_trace;
 use crate::throughput::elastic::{ElasticThroughputs, Extrapolation, SurfaceOptions};
@@ -164,6 +167,8 @@ struct Dl2Arguments {
     /// Speeds from the published analytic model, not from measurements
     #[arg(long, conflicts_with = "extrapolation")]
     analytic: bool,
+    #[command(flatten)]
+    scaling: scaling::Scaling,
     /// A row for each workload, in place of their mean
     #[arg(long)]
     per_trace: bool,
@@ -335,6 +340,7 @@ fn dl2_cluster(arguments: &Dl2Arguments) -> Dl2Options {
         n_servers: usize::from(arguments.servers),
         tasks_max: arguments.tasks,
         parameter_server_slots: arguments.parameter_server_slots,
+        scaling_cost_s: arguments.scaling.scaling_cost,
     }
 }
 
@@ -439,35 +445,6 @@ fn not_played(what: &str, error: &PlayError) -> Failure {
         PlayError::Actor(_) | PlayError::Allocated(_) => Failure::usage(message, None),
         PlayError::Refused(_) => Failure::Bug { message },
     }
-}
-
-/// One column: its name, and its cell of a run.
-type Column = (&'static str, fn(&Summary) -> Cell);
-
-fn table_of<P>(
-    players: &[(String, P)],
-    workloads: &[Workload],
-    runs: &[Vec<Summary>],
-    per_trace: bool,
-    columns: &[Column],
-) -> Table {
-    let first = if per_trace { &["policy", "trace"][..] } else { &["policy"][..] };
-    let mut table = Table::new(first.iter().copied().chain(columns.iter().map(|(name, _)| *name)));
-    let cells = |summary: &Summary| columns.iter().map(|(_, cell)| cell(summary)).collect::<Vec<_>>();
-    for ((name, _), runs) in players.iter().zip(runs) {
-        if per_trace {
-            for ((trace, _), summary) in workloads.iter().zip(runs) {
-                let mut row = vec![Cell::from(name.as_str()), Cell::from(trace.as_str())];
-                row.extend(cells(summary));
-                table.push(row);
-            }
-        } else {
-            let mut row = vec![Cell::from(name.as_str())];
-            row.extend(cells(&Summary::mean(runs)));
-            table.push(row);
-        }
-    }
-    table
 }
 
 const HOUR_S: f64 = 3600.0;

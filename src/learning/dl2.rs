@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::environment::{Environment, Show, Space, Status};
-use super::slots::{SlotEnvironment, Slots};
+use super::slots::{SlotEnvironment, Slots, check_scaling_cost, is_free};
 use crate::throughput::ThroughputsError;
 use crate::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use crate::workload::random::{SeedStreams, Stream};
@@ -128,6 +128,9 @@ pub struct Dl2World {
     pub released: bool,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
+    /// Seconds that a job stands still in a slot in which it holds others than in the slot before.
+    #[serde(skip_serializing_if = "is_free")]
+    pub scaling_cost_s: f64,
 }
 
 impl Default for Dl2World {
@@ -146,6 +149,7 @@ impl Default for Dl2World {
             starting_bundle: true,
             released: false,
             step_limit: 200_000,
+            scaling_cost_s: 0.0,
         }
     }
 }
@@ -165,6 +169,7 @@ impl Dl2World {
                 return Err(format!("`{field}` is 0, expected a whole number above 0"));
             }
         }
+        check_scaling_cost(self.scaling_cost_s)?;
         Dl2Environment::new(Arc::clone(tables), self.options()).map_err(|error| error.to_string())
     }
 
@@ -174,7 +179,12 @@ impl Dl2World {
         let (tasks_max, n_window) = (self.tasks, self.window);
         Dl2EnvironmentOptions {
             episode: EpisodeOptions {
-                cluster: Dl2Options { n_servers: self.servers, tasks_max, ..Dl2Options::default() },
+                cluster: Dl2Options {
+                    n_servers: self.servers,
+                    tasks_max,
+                    scaling_cost_s: self.scaling_cost_s,
+                    ..Dl2Options::default()
+                },
                 starting_bundle: self.starting_bundle,
                 reward: self.reward,
             },

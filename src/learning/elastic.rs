@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::environment::{Environment, Show, Space, Status};
 use super::gangs::N_FEATURES;
-use super::slots::{SlotEnvironment, Slots};
+use super::slots::{SlotEnvironment, Slots, check_scaling_cost, is_free};
 use crate::throughput::Throughputs;
 use crate::world::World;
 use crate::world::dl2::StepOutcome;
@@ -75,6 +75,9 @@ pub struct ElasticWorld {
     pub reward: ElasticReward,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
+    /// Seconds that a job stands still in a slot in which it holds others than in the slot before.
+    #[serde(skip_serializing_if = "is_free")]
+    pub scaling_cost_s: f64,
 }
 
 impl Default for ElasticWorld {
@@ -90,6 +93,7 @@ impl Default for ElasticWorld {
             window: 20,
             reward: ElasticReward::Progress,
             step_limit: 200_000,
+            scaling_cost_s: 0.0,
         }
     }
 }
@@ -110,6 +114,7 @@ impl ElasticWorld {
                 return Err(format!("`{field}` is 0, expected a whole number above 0"));
             }
         }
+        check_scaling_cost(self.scaling_cost_s)?;
         let throughputs = Throughputs::embedded(&self.throughputs).map_err(|error| error.to_string())?;
         let ladders = Arc::new(Ladders::new(&throughputs));
         let workload = WorkloadOptions {
@@ -118,7 +123,7 @@ impl ElasticWorld {
             minutes_log10: self.minutes_log10,
         };
         generate(&ladders, &workload, 0).map_err(|error| error.to_string())?;
-        let empty = world(&ladders, self.workers);
+        let empty = world(&ladders, self.workers, self.scaling_cost_s);
         let episode =
             ElasticEpisode::new(empty, Arc::clone(&ladders), (self.sight, self.window), self.reward);
         let window = episode.window();
@@ -215,7 +220,7 @@ mod tests {
             demonstrate_rule(&mut environment, name, 5, &mut show).unwrap();
             assert!(n_shown > 8, "{name}");
             let ladders = first.slots().ladders();
-            let mut alone = world(ladders, 4);
+            let mut alone = world(ladders, 4, 0.0);
             alone.reset(&generate(ladders, &first.slots().workload, 5).unwrap());
             let mut policy = ElasticPolicy::new(rule, ladders.clone(), 5);
             let summary = run(&mut alone, &mut &*ladders, &mut policy, LIMITS).unwrap();

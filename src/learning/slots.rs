@@ -118,3 +118,17 @@ impl<W: Slots> Environment for SlotEnvironment<W> {
         Some(self.step_limit)
     }
 }
+
+/// Does resizing a job cost nothing? Then documents need not say so.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+pub(super) fn is_free(scaling_cost_s: &f64) -> bool {
+    *scaling_cost_s == 0.0
+}
+
+/// # Errors
+/// If nothing can cost so much.
+pub(super) fn check_scaling_cost(scaling_cost_s: f64) -> Result<(), String> {
+    let fits = scaling_cost_s >= 0.0 && scaling_cost_s.is_finite();
+    let error = || format!("`scaling_cost_s` is {scaling_cost_s}, expected a number of at least 0");
+    fits.then_some(()).ok_or_else(error)
+}

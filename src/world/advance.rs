@@ -1,6 +1,7 @@
 //! The end of a round: speeds, progress, completions, and the rules after it.
 
-use crate::index::JobId;
+use crate::index::{Id, JobId, WorkerTypeId};
+use crate::world::job::{Part, Role};
 use crate::world::servers::ACCELERATOR;
 use crate::world::state::{Status, World};
 
@@ -71,6 +72,10 @@ pub struct Rules {
     pub completions: Completions,
     /// What happens after a round.
     pub after_round: AfterRound,
+    /// Seconds at the start of a round in which a job stands still that holds others than it last ran with, in number,
+    /// role or worker type, or that did not run in the round before. Its first start costs nothing, and who changes
+    /// servers of a type neither.
+    pub scaling_cost_s: f64,
 }
 
 impl World {
@@ -84,8 +89,8 @@ impl World {
         let (mut position, mut given) = (0, 0);
         while position < self.placed.len() {
             let job = self.placed[position];
-            let held = f64::from(self.tasks[job][0])
-                * f64::from(self.task_slots(job, super::Role::Worker)[ACCELERATOR]);
+            let held =
+                f64::from(self.tasks[job][0]) * f64::from(self.task_slots(job, Role::Worker)[ACCELERATOR]);
             let (progress, ran_s, done) = self.progress_of(job, self.rates[given]);
             given += 1;
             gained += progress / self.jobs[job].work_estimated;
@@ -133,12 +138,13 @@ impl World {
         if alone_per_s <= 0.0 {
             return (0.0, rules.round_s, false);
         }
+        let lost_s = if rules.scaling_cost_s > 0.0 { self.lost_s(job) } else { 0.0 };
         let left = self.jobs[job].work - self.progress[job];
-        let full = alone_per_s * retention * rules.round_s;
+        let full = alone_per_s * retention * (rules.round_s - lost_s);
         let (mut work, mut ran_s) = (full, rules.round_s);
         let done = if rules.completions == Completions::Exact {
             if full > left {
-                (work, ran_s) = (left, rules.round_s * (left / full));
+                (work, ran_s) = (left, lost_s + (rules.round_s - lost_s) * (left / full));
             }
             full >= left
         } else {
@@ -158,6 +164,23 @@ impl World {
             self.totals.end_s = self.totals.end_s.max(now_s + ran_s);
         }
         (work, ran_s, done)
+    }
+
+    /// Seconds that a job loses at the start of this round, in which it runs; keeps what it runs with.
+    fn lost_s(&mut self, job: JobId) -> f64 {
+        let ran_before = self.last_ran[job] != 0;
+        let mut same = self.last_ran[job] == self.round;
+        for worker_type in 0..self.servers.n_worker_types() {
+            for role in [Role::Worker, Role::ParameterServer] {
+                let holds = |part: &&Part| {
+                    part.role == role && self.servers.worker_type(part.server).index() == worker_type
+                };
+                let held = self.parts[job].iter().filter(holds).map(|part| part.count).sum();
+                let at = self.position_of(job, WorkerTypeId::from_index(worker_type), role);
+                same &= std::mem::replace(&mut self.ran_with[at], held) == held;
+            }
+        }
+        if ran_before && !same { self.rules.scaling_cost_s.min(self.rules.round_s) } else { 0.0 }
     }
 
     fn apply_after_round(&mut self) {

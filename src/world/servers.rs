@@ -1,6 +1,6 @@
 //! Servers: what each holds of two resources, its worker type and its rack.
 
-use crate::index::{IndexVec, ServerId, WorkerTypeId};
+use crate::index::{Id, IndexVec, ServerId, WorkerTypeId};
 
 /// Resources of a server: slots of its processor and of its accelerators. What a slot stands for is the world's affair.
 pub const N_RESOURCES: usize = 2;
@@ -21,6 +21,7 @@ pub struct Servers {
     worker_type: IndexVec<ServerId, WorkerTypeId>,
     rack: IndexVec<ServerId, u32>,
     total: [u32; N_RESOURCES],
+    n_worker_types: usize,
 }
 
 impl Servers {
@@ -33,7 +34,7 @@ impl Servers {
     pub fn alike(n: usize, capacity: Slots) -> Self {
         let mut servers = Self::new();
         for _ in 0..n {
-            servers.push(capacity, crate::index::Id::from_index(0), 0);
+            servers.push(capacity, Id::from_index(0), 0);
         }
         servers
     }
@@ -41,6 +42,7 @@ impl Servers {
     /// Adds a server.
     pub fn push(&mut self, capacity: Slots, worker_type: WorkerTypeId, rack: u32) -> ServerId {
         self.worker_type.push(worker_type);
+        self.n_worker_types = self.n_worker_types.max(worker_type.index() + 1);
         self.rack.push(rack);
         for (sum, slots) in self.total.iter_mut().zip(capacity) {
             *sum += u32::from(slots);
@@ -51,6 +53,11 @@ impl Servers {
     /// How many.
     pub fn len(&self) -> usize {
         self.capacity.len()
+    }
+
+    /// One more than the last worker type that a server is of.
+    pub fn n_worker_types(&self) -> usize {
+        self.n_worker_types
     }
 
     /// None?

@@ -1,6 +1,6 @@
 //! The state of a world: a vector per field, [job] or [server].
 
-use crate::index::{Id, IndexVec, JobId, JobTypeId, ServerId};
+use crate::index::{Id, IndexVec, JobId, JobTypeId, ServerId, WorkerTypeId};
 use crate::world::advance::Rules;
 use crate::world::apply::Rejected;
 use crate::world::job::{JobKind, Part, Role, WorldJob};
@@ -62,6 +62,8 @@ pub struct World {
     pub(super) last_ran: IndexVec<JobId, u64>,
     /// Times it stood still after having run: [job].
     pub(super) preemptions: IndexVec<JobId, u32>,
+    /// Tasks that it held when it last ran, where scaling costs something: [job × worker type × role].
+    pub(super) ran_with: Vec<u16>,
 
     /// Jobs that have come and are not done, by (arrival, id).
     pub(super) active: Vec<JobId>,
@@ -107,6 +109,7 @@ impl World {
             completion_s: IndexVec::new(),
             last_ran: IndexVec::new(),
             preemptions: IndexVec::new(),
+            ran_with: Vec::new(),
             active: Vec::new(),
             waiting: Vec::new(),
             placed: Vec::new(),
@@ -149,6 +152,9 @@ impl World {
         self.completion_s = IndexVec::from(vec![f64::NAN; n]);
         self.last_ran = IndexVec::from(vec![0; n]);
         self.preemptions = IndexVec::from(vec![0; n]);
+        let kept =
+            if self.rules.scaling_cost_s > 0.0 { n * self.servers.n_worker_types() * Role::COUNT } else { 0 };
+        self.ran_with = vec![0; kept];
         self.active = Vec::with_capacity(n);
         self.waiting = Vec::with_capacity(n);
         self.placed = Vec::with_capacity(n);
@@ -314,6 +320,16 @@ impl World {
     /// Seconds in which a job ran.
     pub fn service_s(&self, job: JobId) -> f64 {
         self.service_s[job]
+    }
+
+    /// Tasks of a role on a worker type that a job held when it last ran; 0 where scaling costs nothing, and nobody
+    /// keeps them.
+    pub fn ran_with(&self, job: JobId, worker_type: WorkerTypeId, role: Role) -> u16 {
+        self.ran_with.get(self.position_of(job, worker_type, role)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn position_of(&self, job: JobId, worker_type: WorkerTypeId, role: Role) -> usize {
+        (job.index() * self.servers.n_worker_types() + worker_type.index()) * Role::COUNT + role.index()
     }
 
     /// Why the last decision was rejected, if it was.

@@ -17,6 +17,7 @@ fn rules() -> Rules {
         retention: Retention::EachRound,
         completions: Completions::Exact,
         after_round: AfterRound::Stay,
+        scaling_cost_s: 0.0,
     }
 }
 
@@ -279,6 +280,49 @@ fn rules_after_a_round() {
         world.advance(&mut Halved);
         assert_eq!(world.preemptions[id(2)], 1);
     }
+}
+
+/// What one job does in each of these rounds, at a unit a second and worker, where scaling costs 30 of 100 seconds; it is
+/// given these parts, and nothing where there are none.
+fn paid(rounds: &[&[Part]], work: f64) -> (Vec<f64>, f64) {
+    let rules = Rules { after_round: AfterRound::Rebuild, scaling_cost_s: 30.0, ..rules() };
+    let mut servers = Servers::new();
+    for worker_type in [0, 0, 1] {
+        servers.push([4, 4], WorkerTypeId::from_index(worker_type), 0);
+    }
+    let mut world = World::new(servers, vec![JobKind { task: [[1, 1], [2, 0]] }], rules);
+    world.reset(&[job(0, work, 0.0)]);
+    let mut done = Vec::new();
+    for parts in rounds {
+        world.begin_round();
+        if !parts.is_empty() {
+            world.apply(Decision::Place { job: id(0), parts }).unwrap();
+        }
+        let before = world.progress(id(0));
+        world.advance(&mut Halved);
+        done.push(world.progress(id(0)) - before);
+    }
+    (done, world.completion_s[id(0)])
+}
+
+#[test]
+fn who_is_resized_stands_still_for_a_while() {
+    let one = |server: usize| [part(server, Role::Worker, 1)];
+    let with_server = [part(0, Role::Worker, 1), part(1, Role::ParameterServer, 1)];
+    let (done, _) = paid(&[&one(0), &one(1), &[part(1, Role::Worker, 2)], &one(0), &one(2)], 1e6);
+    assert_eq!(done, [100.0, 100.0, 140.0, 70.0, 70.0], "its type's other server is no other");
+    let (done, _) = paid(&[&one(0), &with_server, &with_server, &[], &with_server], 1e6);
+    assert_eq!(done, [100.0, 70.0, 100.0, 0.0, 70.0], "roles count, and so does a round without");
+    let (done, completion_s) = paid(&[&one(0), &one(2)], 150.0);
+    assert_eq!((done, completion_s), (vec![100.0, 50.0], 180.0));
+    let rules = Rules { after_round: AfterRound::Rebuild, scaling_cost_s: 1000.0, ..rules() };
+    let mut world = world_of(rules, &[job(0, 500.0, 0.0)]);
+    for parts in [[part(0, Role::Worker, 1), part(2, Role::Worker, 1)].as_slice(), &one(2)] {
+        world.begin_round();
+        world.apply(Decision::Place { job: id(0), parts }).unwrap();
+        world.advance(&mut Halved);
+    }
+    assert_eq!((world.progress(id(0)), world.service_s[id(0)]), (200.0, 200.0), "a round at most");
 }
 
 #[derive(Debug)]

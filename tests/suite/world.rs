@@ -297,6 +297,24 @@ fn elastic_jobs_grow_where_workers_are_free() {
 }
 
 #[test]
+fn what_scaling_costs_is_paid() {
+    for (world, shown) in [("elastic", "--policy optimus --weights elastic"), ("dl2", "--policy drf --servers 6")] {
+        let completion = |cost: &str| -> Vec<f64> {
+            let arguments = format!("{shown} --scaling-cost {cost}");
+            let rows = rows_of(world, &arguments.split(' ').collect::<Vec<_>>());
+            rows[1..].iter().map(|row| row[1].parse().expect("a number")).collect()
+        };
+        let [free, second, checkpoint] = ["0", "1", "360"].map(completion);
+        assert!(free.iter().zip(&checkpoint).all(|(free, paid)| free < paid), "{free:?} {checkpoint:?}");
+        assert!(second.iter().zip(&checkpoint).all(|(hot, paid)| hot < paid), "{second:?} {checkpoint:?}");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+        let output =
+            command.args(["world", world, "--scaling-cost", "-1"]).output().expect("the command runs");
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn weights_of_another_system_are_refused() {
     for (world, weights, expected) in [
         ("dl2", "dl2", "it is of `system: gangs`, expected `system: dl2`"),

@@ -5,7 +5,9 @@ use clap::Args;
 use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::world::learned::Learned;
-use crate::cli::world::{Column, HOUR_S, STEPS_MAX, Workload, play_all, table_of};
+use crate::cli::world::scaling::Scaling;
+use crate::cli::world::table::{Column, table_of};
+use crate::cli::world::{HOUR_S, STEPS_MAX, Workload, play_all};
 use crate::learning::elastic::{ElasticEnvironment, ElasticWorld};
 use crate::learning::environment::Environment as _;
 use crate::report::Cell;
@@ -37,6 +39,8 @@ pub(super) struct ElasticArguments {
     /// Mean arrivals in a slot of 20 minutes
     #[arg(long, value_name = "JOBS", default_value_t = WorkloadOptions::default().rate_per_slot)]
     rate: f64,
+    #[command(flatten)]
+    scaling: Scaling,
     /// A row for each workload, in place of their mean
     #[arg(long)]
     per_trace: bool,
@@ -57,7 +61,7 @@ pub(super) fn run(arguments: &ElasticArguments, session: &Session) -> Result<(),
     let players = players(arguments)?;
     let play = |player: &Player, jobs: &[WorldJob], seed: u64| match player {
         Player::Rule(rule) => {
-            let mut world = elastic::world(&ladders, arguments.workers);
+            let mut world = elastic::world(&ladders, arguments.workers, arguments.scaling.scaling_cost);
             let mut policy = ElasticPolicy::new(*rule, ladders.clone(), seed);
             world.reset(jobs);
             Ok(run_world(&mut world, &mut &ladders, &mut policy, elastic::LIMITS)?)
@@ -92,6 +96,7 @@ fn players(arguments: &ElasticArguments) -> Result<Vec<(String, Player)>, Failur
             sight,
             window,
             step_limit: STEPS_MAX,
+            scaling_cost_s: arguments.scaling.scaling_cost,
             ..ElasticWorld::default()
         };
         let environment = world.environment().map_err(|message| Failure::usage(message, None))?;

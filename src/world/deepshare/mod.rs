@@ -114,7 +114,14 @@ pub fn world(tables: &SpreadThroughputs, fidelity: Fidelity, after_round: AfterR
     World::new(
         servers,
         kinds,
-        Rules { round_s: ROUND_S, parts_max: N_SERVERS, retention, completions, after_round },
+        Rules {
+            round_s: ROUND_S,
+            parts_max: N_SERVERS,
+            retention,
+            completions,
+            after_round,
+            scaling_cost_s: 0.0,
+        },
     )
 }
 

@@ -31,7 +31,7 @@ impl RewardKind {
 }
 
 /// How an episode is played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpisodeOptions {
     /// The cluster.
     pub cluster: Dl2Options,

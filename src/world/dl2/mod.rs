@@ -4,7 +4,7 @@
 //! | what       | value                                                                                            |
 //! |------------|--------------------------------------------------------------------------------------------------|
 //! | servers    | 48 of 8 processor and 8 accelerator slots; a core is 1 slot, an accelerator 4                    |
-//! | slot       | 1200 s; scaling and restarting cost nothing                                                      |
+//! | slot       | 1200 s; scaling and restarting cost nothing, unless they are said to                             |
 //! | tasks      | up to 16 workers and 16 parameter servers a job; each is put on the least loaded server          |
 //! | work       | samples: epochs × samples per epoch; rates are samples/s                                         |
 //! | actions    | for each job of a window: a worker, a parameter server, one of both; and nothing, which ends it   |
@@ -51,7 +51,7 @@ pub const SLOT_S: f64 = 1200.0;
 pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 1_000 };
 
 /// The cluster, and what a job may have of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dl2Options {
     /// Servers.
     pub n_servers: usize,
@@ -59,11 +59,13 @@ pub struct Dl2Options {
     pub tasks_max: u16,
     /// Processor slots of a parameter server, in place of the measured ones.
     pub parameter_server_slots: Option<u16>,
+    /// Seconds that a job stands still in a slot after which it holds others than before; as published none.
+    pub scaling_cost_s: f64,
 }
 
 impl Default for Dl2Options {
     fn default() -> Self {
-        Self { n_servers: 48, tasks_max: 16, parameter_server_slots: None }
+        Self { n_servers: 48, tasks_max: 16, parameter_server_slots: None, scaling_cost_s: 0.0 }
     }
 }
 
@@ -81,6 +83,7 @@ pub fn world(tables: &ElasticThroughputs, options: Dl2Options) -> World {
         retention: Retention::EachRound,
         completions: Completions::Exact,
         after_round: AfterRound::Rebuild,
+        scaling_cost_s: options.scaling_cost_s,
     };
     World::new(servers, tables.job_types.iter().map(kind).collect(), rules)
 }

@@ -109,6 +109,7 @@ impl Cloud {
             retention: Retention::EachRound,
             completions: Completions::Exact,
             after_round: AfterRound::Stay,
+            scaling_cost_s: 0.0,
         };
         let drift = Drift::new(&servers, options.drift, options.round_s, 0);
         let filter = PerformanceFilter::new(&servers, options.filter);

@@ -69,7 +69,7 @@ pub enum Sight {
 /// | 9 | free part of the type |
 /// | 10 | ln of jobs without workers over free workers, 1 added to both; / 2 |
 /// | 11 | part of the other jobs that have less left with one worker of their fastest type |
-/// | 12 | 1 for *nothing*, which has 0 for all else but number 10 |
+/// | 12 | 1 for *nothing*, which has 0 for all else but number 10; where scaling costs something, ½ for climbs on the way to what the job last ran with, −½ for those away from it, 0 for the first |
 #[derive(Clone, Debug)]
 pub struct Window {
     sight: Sight,
@@ -137,7 +137,7 @@ impl Window {
                 (row[CROWDING], row[NOTHING]) = (crowding, 1.0);
             } else if let Some(climb) = self.decode(world, ladders, action) {
                 of_pair(world, ladders, climb, row);
-                row[CROWDING] = crowding;
+                (row[CROWDING], row[NOTHING]) = (crowding, towards_kept(world, climb));
             }
         }
     }
@@ -192,6 +192,17 @@ fn bounded(value: f64) -> f32 {
 fn crowding(world: &World) -> f32 {
     let free = world.servers().total()[ACCELERATOR] - world.used_total()[ACCELERATOR];
     bounded(((world.waiting().len() as f64 + 1.0) / (f64::from(free) + 1.0)).ln() / 2.0)
+}
+
+/// ½ for a climb on the way to what its job last ran with, −½ away from it; 0 if that is nothing, or is not kept.
+fn towards_kept(world: &World, climb: Climb) -> f32 {
+    let ran_with = |worker_type: WorkerTypeId| world.ran_with(climb.job, worker_type, Role::Worker);
+    let ran = (0..world.servers().n_worker_types()).any(|at| ran_with(WorkerTypeId::from_index(at)) > 0);
+    match (ran, climb.workers <= ran_with(climb.worker_type)) {
+        (false, _) => 0.0,
+        (true, true) => 0.5,
+        (true, false) => -0.5,
+    }
 }
 
 /// Writes what is known of a climb, as [`Window`] lists it.

@@ -5,7 +5,7 @@
 //! | what    | value                                                                                              |
 //! |---------|----------------------------------------------------------------------------------------------------|
 //! | workers | 16 of each type of the matrix by default                                                           |
-//! | slot    | 1200 s; growing and restarting cost nothing                                                        |
+//! | slot    | 1200 s; growing and restarting cost nothing, unless they are said to                               |
 //! | work    | steps of one worker; rates are steps/s of all workers together, as measured for that many          |
 //! | actions | for each job of a window and each worker type, a climb; and nothing, which ends the slot           |
 //! | climb   | from no worker to one, from one to two, to four, to eight; all of a job's are of one type          |
@@ -44,8 +44,9 @@ pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 100_000 
 /// Workers of each type, unless more or fewer are asked for.
 pub const WORKERS_PER_TYPE: u16 = 16;
 
-/// A world without jobs: `workers_per_type` of every type of the matrix, each type as one server.
-pub fn world(ladders: &Ladders, workers_per_type: u16) -> World {
+/// A world without jobs: `workers_per_type` of every type of the matrix, each type as one server. A job stands still for
+/// `scaling_cost_s` in a slot in which it holds others than in the slot before.
+pub fn world(ladders: &Ladders, workers_per_type: u16, scaling_cost_s: f64) -> World {
     let mut servers = Servers::new();
     for worker_type in 0..ladders.n_worker_types() {
         servers.push([0, workers_per_type], WorkerTypeId::from_index(worker_type), 0);
@@ -56,6 +57,7 @@ pub fn world(ladders: &Ladders, workers_per_type: u16) -> World {
         retention: Retention::EachRound,
         completions: Completions::Exact,
         after_round: AfterRound::Rebuild,
+        scaling_cost_s,
     };
     World::new(servers, vec![JobKind { task: [[0, 1], [0, 0]] }; ladders.n_job_types()], rules)
 }

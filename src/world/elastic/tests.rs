@@ -28,7 +28,7 @@ fn job(job_type: JobTypeId, work: f64) -> WorldJob {
 /// What each job holds at the end of the first slot: (worker type, workers), or nothing.
 fn first_slot(rule: ElasticRule, jobs: &[WorldJob], workers_per_type: u16) -> Vec<Option<(usize, u16)>> {
     let ladders = ladders();
-    let mut world = world(&ladders, workers_per_type);
+    let mut world = world(&ladders, workers_per_type, 0.0);
     world.reset(jobs);
     world.begin_round();
     let mut policy = ElasticPolicy::new(rule, ladders, 1);
@@ -104,7 +104,7 @@ fn optimus_gives_workers_where_they_shorten_most() {
 fn a_climb_needs_room_and_its_own_type() {
     let ladders = ladders();
     let transformer = of_type(&ladders, "Transformer (batch size 256)");
-    let mut world = world(&ladders, 3);
+    let mut world = world(&ladders, 3, 0.0);
     world.reset(&[job(transformer, 1e6)]);
     world.begin_round();
     let (one, kinds) = (JobId::from_index(0), [0, 1].map(WorkerTypeId::from_index));
@@ -149,7 +149,7 @@ proptest! {
         let options = WorkloadOptions { n_jobs: 12, ..WorkloadOptions::default() };
         let jobs = generate(&ladders, &options, seed).unwrap();
         let (_, rule) = all().nth(rule).unwrap();
-        let mut world = world(&ladders, workers);
+        let mut world = world(&ladders, workers, 0.0);
         world.reset(&jobs);
         let mut policy = ElasticPolicy::new(rule, ladders.clone(), seed);
         let summary = run(&mut world, &mut &ladders, &mut policy, LIMITS).unwrap();
@@ -184,7 +184,7 @@ fn seen(sight: Sight) -> Vec<f32> {
     let ladders = std::sync::Arc::new(ladders());
     let steps = |(name, hours, kind)| job(of_type(&ladders, name), hours * 3600.0 * speed(name, 1, kind));
     let reward = ElasticReward::Progress;
-    let empty = world(&ladders, 4);
+    let empty = world(&ladders, 4, 0.0);
     let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 3), reward);
     episode.reset(&JOBS_SEEN.map(steps));
     episode.step(1);
@@ -217,7 +217,7 @@ fn close(found: &[f32], expected: &[f64]) -> bool {
 fn worth(reward: ElasticReward) -> Vec<(f64, bool)> {
     let ladders = std::sync::Arc::new(ladders());
     let jobs = generate(&ladders, &WorkloadOptions { n_jobs: 9, ..WorkloadOptions::default() }, 3).unwrap();
-    let empty = world(&ladders, 4);
+    let empty = world(&ladders, 4, 0.0);
     let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (Sight::Pairs, 9), reward);
     episode.reset(&jobs);
     let mut mask = vec![false; episode.window().n_actions()];
