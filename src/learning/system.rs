@@ -304,7 +304,7 @@ impl System {
             name: "elastic",
             judged_by: LESS_SLOTS,
             data_digest: sha256(format!("{:?}", first.slots().ladders()).as_bytes()),
-            own_network: (options.sight == Sight::Pairs).then_some(SCORER),
+            own_network: (options.sight != Sight::Window).then_some(SCORER),
             play: Some(Arc::new(move |actor, choice, seed| judged.clone().judge(&*actor, choice, seed))),
             service: None,
             times: None,

@@ -298,7 +298,9 @@ fn elastic_jobs_grow_where_workers_are_free() {
 
 #[test]
 fn what_scaling_costs_is_paid() {
-    for (world, shown) in [("elastic", "--policy optimus --weights elastic"), ("dl2", "--policy drf --servers 6")] {
+    for (world, shown) in
+        [("elastic", "--policy optimus --weights elastic"), ("dl2", "--policy drf --servers 6")]
+    {
         let completion = |cost: &str| -> Vec<f64> {
             let arguments = format!("{shown} --scaling-cost {cost}");
             let rows = rows_of(world, &arguments.split(' ').collect::<Vec<_>>());

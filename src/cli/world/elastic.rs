@@ -85,7 +85,9 @@ fn players(arguments: &ElasticArguments) -> Result<Vec<(String, Player)>, Failur
         let learned = Learned::load(weights, "elastic")?;
         // What scores climb by climb can see all jobs; a network with a column for each, as many as it was trained with.
         let (sight, window) = if learned.scores_rows {
-            (Sight::Pairs, arguments.jobs)
+            let trained_in = learned.world::<ElasticWorld>("elastic")?;
+            let kept = trained_in.sight == Sight::KeptPairs;
+            (if kept { Sight::KeptPairs } else { Sight::Pairs }, arguments.jobs)
         } else {
             (Sight::Window, learned.world::<ElasticWorld>("elastic")?.window)
         };

@@ -38,6 +38,8 @@ pub enum Sight {
     Window,
     /// A row of numbers for each action: for a network that scores one row at a time.
     Pairs,
+    /// The same, and of climbs whether they lead to what the job last ran with, where scaling costs something.
+    KeptPairs,
 }
 
 /// The jobs that a policy sees: those that have come and can climb, by (arrival, id).
@@ -54,7 +56,7 @@ pub enum Sight {
 /// | 5 + 3t | speed with one worker of type t over that with one of its fastest |
 /// | 6 + 3t | speed that it would gain by climbing on type t, for each worker more, over the same; 0 if it cannot |
 ///
-/// With [`Sight::Pairs`] it is [action × number], zeros for climbs that there are not:
+/// With [`Sight::Pairs`] or [`Sight::KeptPairs`] it is [action × number], zeros for climbs that there are not:
 ///
 /// | number | what |
 /// |---|---|
@@ -69,7 +71,7 @@ pub enum Sight {
 /// | 9 | free part of the type |
 /// | 10 | ln of jobs without workers over free workers, 1 added to both; / 2 |
 /// | 11 | part of the other jobs that have less left with one worker of their fastest type |
-/// | 12 | 1 for *nothing*, which has 0 for all else but number 10; where scaling costs something, ½ for climbs on the way to what the job last ran with, −½ for those away from it, 0 for the first |
+/// | 12 | 1 for *nothing*, which has 0 for all else but number 10; with `KeptPairs` ½ for climbs on the way to what the job last ran with, −½ away from it |
 #[derive(Clone, Debug)]
 pub struct Window {
     sight: Sight,
@@ -93,7 +95,7 @@ impl Window {
     pub const fn length(&self) -> usize {
         match self.sight {
             Sight::Window => (N_OF_JOB + N_OF_TYPE * self.n_worker_types) * self.n_jobs + self.n_worker_types,
-            Sight::Pairs => self.n_actions() * N_OF_PAIR,
+            Sight::Pairs | Sight::KeptPairs => self.n_actions() * N_OF_PAIR,
         }
     }
 
@@ -125,7 +127,7 @@ impl Window {
         observation.fill(0.0);
         match self.sight {
             Sight::Window => self.observe_columns(world, ladders, observation),
-            Sight::Pairs => self.observe_pairs(world, ladders, observation),
+            Sight::Pairs | Sight::KeptPairs => self.observe_pairs(world, ladders, observation),
         }
     }
 
@@ -137,7 +139,10 @@ impl Window {
                 (row[CROWDING], row[NOTHING]) = (crowding, 1.0);
             } else if let Some(climb) = self.decode(world, ladders, action) {
                 of_pair(world, ladders, climb, row);
-                (row[CROWDING], row[NOTHING]) = (crowding, towards_kept(world, climb));
+                row[CROWDING] = crowding;
+                if self.sight == Sight::KeptPairs {
+                    row[NOTHING] = towards_kept(world, climb);
+                }
             }
         }
     }

@@ -270,6 +270,37 @@ fn what_is_seen_of_climbs_is_what_the_table_says() {
 }
 
 #[test]
+fn what_a_job_ran_with_is_seen_where_scaling_costs_something() {
+    let ladders = std::sync::Arc::new(ladders());
+    let kept = |scaling_cost_s: f64, sight: Sight| {
+        let empty = world(&ladders, 4, scaling_cost_s);
+        let mut episode =
+            ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 1), ElasticReward::Progress);
+        let (name, kind) = ("Transformer (batch size 256)", 1);
+        episode.reset(&[job(of_type(&ladders, name), 9.0 * 3600.0 * speed(name, 1, kind))]);
+        let mut observation = vec![0.0; episode.window().length()];
+        let mut seen = |episode: &ElasticEpisode| {
+            episode.observe(&mut observation);
+            observation.chunks(N_OF_PAIR).map(|row| row[N_OF_PAIR - 1]).collect::<Vec<_>>()
+        };
+        let first = seen(&episode);
+        episode.step(kind);
+        episode.step(3);
+        assert_eq!(episode.world().round(), 1);
+        let second = seen(&episode);
+        episode.step(kind);
+        (first, second, seen(&episode))
+    };
+    let (first, second, third) = kept(60.0, Sight::KeptPairs);
+    assert_eq!(first, [0.0, 0.0, 0.0, 1.0], "it never ran");
+    assert_eq!(second, [-0.5, 0.5, -0.5, 1.0], "it had one p100");
+    assert_eq!(third, [0.0, -0.5, 0.0, 1.0], "another would be new");
+    for (scaling_cost_s, sight) in [(0.0, Sight::KeptPairs), (60.0, Sight::Pairs)] {
+        assert_eq!(kept(scaling_cost_s, sight).1, first);
+    }
+}
+
+#[test]
 fn what_is_seen_of_jobs_is_what_the_table_says() {
     let window = seen(Sight::Window);
     let column = |at: usize| window[..13 * 3].iter().skip(at).step_by(3).copied().collect::<Vec<_>>();
