@@ -71,6 +71,34 @@ fn policy_file(folder: &Path, actor: &str, weights: &str) -> String {
 }
 
 #[test]
+fn weights_beside_a_policy_are_found_from_anywhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir_all(folder.path().join("mine/trained")).expect("made");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/training/learned_pairs.safetensors");
+    std::fs::copy(shipped, folder.path().join("mine/trained/best.safetensors")).expect("copied");
+    policy_file(&folder.path().join("mine"), "pairs", "trained/best.safetensors");
+    let check = |within: &str, file: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        command.current_dir(folder.path().join(within)).args(["policies", "check", file]);
+        command.output().expect("the command runs")
+    };
+    for (within, file) in [("", "mine/pairs.yaml"), ("mine", "pairs.yaml"), ("mine/trained", "../pairs.yaml")] {
+        let output = check(within, file);
+        assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let policy = path(folder.path(), "mine/pairs.yaml");
+    let workload = ["--cluster", "v100=2,p100=2,k80=2", "--rate", "0.2", "--jobs", "4"];
+    let output = apportion(&[&["simulate", "--policy", &policy], &workload[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Not where the command runs, and the message has the whole path.
+    std::fs::rename(folder.path().join("mine/trained"), folder.path().join("trained")).expect("moved");
+    let output = check("", "mine/pairs.yaml");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("there is no such file\n  --> mine/trained/best.safetensors\n"), "{message}");
+}
+
+#[test]
 fn networks_are_written_for_other_tools() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = path(folder.path(), "pairs.onnx");

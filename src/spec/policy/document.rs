@@ -66,7 +66,7 @@ pub struct Document {
     parameters: serde_json::Map<String, serde_json::Value>,
     /// Who decides in a learned policy.
     pub(super) actor: Option<ActorName>,
-    /// The weights of a learned policy: a name, or the path of a file that `apportion train` made.
+    /// The weights of a learned policy: a name, or the path of a file that `apportion train` made, from this file's folder.
     pub(super) weights: Option<String>,
     /// When a learned policy decides anew; `events` by default.
     pub(super) asked: Option<AskedName>,

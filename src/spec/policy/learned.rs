@@ -68,7 +68,8 @@ pub struct Learned {
     pub actor: ActorName,
     /// Which jobs may share workers.
     pub colocation: Colocation,
-    /// The weights: a name, or the path of a file.
+    /// The weights: a name, or the path of a file. What the policy's file says relative to its own folder is a path from
+    /// there already.
     pub weights: Option<String>,
     /// When it decides anew.
     pub asked: AskedName,
@@ -101,7 +102,7 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
         _ => Ok(Learned {
             actor,
             colocation,
-            weights: document.weights.clone(),
+            weights: document.weights.as_deref().map(|weights| from_folder(folder_of(source), weights)),
             asked: document.asked.unwrap_or_default(),
             choice: document.choice.unwrap_or_default(),
         }),
@@ -120,8 +121,8 @@ pub const WEIGHTS: [(&str, &[u8]); 8] = [
     ("learned_values_packed", include_bytes!("../../../training/learned_values_packed.safetensors")),
 ];
 
-/// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator or ends in
-/// `.safetensors` or `.onnx` is a path.
+/// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator, or ends in
+/// `.safetensors` or `.onnx`, is a path; anything else is a name first.
 ///
 /// # Errors
 /// If there is neither; says which names there are.
@@ -137,12 +138,37 @@ pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, S
     if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
         return Ok(bytes.to_vec());
     }
-    let is_file = [".safetensors", ".onnx"].iter().any(|ending| name_or_path.ends_with(ending));
-    if is_file || name_or_path.contains(std::path::is_separator) {
-        return read_bytes(folder.join(name_or_path));
+    let path = folder.join(name_or_path);
+    // (what is there but holds no weights is said to hold none, not to be unknown)
+    if is_path(name_or_path) || path.exists() {
+        return read_bytes(path);
     }
     let names = || WEIGHTS.iter().map(|(name, _)| *name);
     let message =
         format!("unknown weights `{name_or_path}`, expected a file or one of {}", name_list(names()));
     Err(SpecError::about("", message, suggestion(name_or_path, names())))
+}
+
+/// Do weights of this name ship with the program?
+fn ships(name: &str) -> bool {
+    WEIGHTS.iter().any(|(other, _)| *other == name)
+}
+
+fn is_path(name_or_path: &str) -> bool {
+    let is_file = [".safetensors", ".onnx"].iter().any(|ending| name_or_path.ends_with(ending));
+    is_file || name_or_path.contains(std::path::is_separator)
+}
+
+/// Where a document's own paths start: its folder, or where the command runs if it has none.
+fn folder_of(source: &Source) -> &Path {
+    Path::new(&source.name).parent().unwrap_or(Path::new(""))
+}
+
+/// A name as it is; a path from the folder of the document that states it.
+fn from_folder(folder: &Path, name_or_path: &str) -> String {
+    let path = folder.join(name_or_path);
+    if !ships(name_or_path) && (is_path(name_or_path) || path.exists()) {
+        return path.display().to_string();
+    }
+    name_or_path.to_owned()
 }
