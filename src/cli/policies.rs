@@ -15,7 +15,7 @@ use crate::learning::checkpoint::{Checkpoint, CheckpointError};
 use crate::learning::export::to_onnx;
 use crate::learning::stable_baselines;
 use crate::learning::tensors::Tensors;
-use crate::spec::policy::{self, Document, Learned, PolicyDocument, PolicyKind, load_weights};
+use crate::spec::policy::{self, Document, Learned, PolicyDocument, PolicyKind, load_weights, ships};
 use crate::spec::{Source, SpecError};
 
 /// Its arguments.
@@ -60,7 +60,8 @@ enum Action {
     },
     /// Make the network of a learned policy an ONNX file, for other tools
     ExportOnnx {
-        /// A learned policy's name or file, or weights: a file that ends in `.safetensors`
+        /// A learned policy's name or file, or weights: a name that ships with the program, or a file that ends in
+        /// `.safetensors`
         #[arg(value_name = "NAME|FILE")]
         policy: String,
         /// Where to write
@@ -128,7 +129,7 @@ fn import_sb3(file: &Path, out: &Path, session: &Session) -> Result<(), Failure>
 }
 
 fn export_onnx(policy: &str, out: &Path, session: &Session) -> Result<(), Failure> {
-    let weights = if policy.ends_with(".safetensors") {
+    let weights = if policy.ends_with(".safetensors") || ships(policy) {
         policy.to_owned()
     } else {
         let PolicyKind::Learned(Learned { weights: Some(weights), .. }) = policy::load_policy(policy)?.kind

@@ -42,7 +42,7 @@ Example:
   apportion world dl2 --traces 10 --arrivals poisson --fidelity released
   apportion world dl2 --policy optimus --policy drf --weights dl2_world --weights trained/best.safetensors
   apportion world elastic --traces 10 --policy drf_2 --policy optimus --policy shortest_optimus
-  apportion world dual-agent --traces 30 --policy srtf/oracle --policy las/best_fit")]
+  apportion world dual-agent --traces 30 --policy srtf/oracle --weights dual_agent_joint")]
 pub struct WorldArguments {
     #[command(subcommand)]
     world: World,

@@ -116,6 +116,10 @@ fn networks_are_written_for_other_tools() {
     let output = export("training/dual_agent.safetensors");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && table.contains("actor.candidate.0.weight,"), "{table}");
+    for (name, _) in apportion::spec::policy::WEIGHTS {
+        let output = export(name);
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[cfg(not(feature = "onnx"))]

@@ -178,16 +178,40 @@ fn rules_are_compared_in_pairs() {
 }
 
 #[test]
+fn trained_agents_of_two_kinds_play_by_name() {
+    let names = ["", "_beside", "_joint", "_longer", "_switching"].map(|name| format!("dual_agent{name}"));
+    let file = |name: &str| format!("{}/training/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
+    let table = |weights: &[String]| {
+        let small = ["--policy", "srtf/posterior", "--traces", "1"];
+        let weights = weights.iter().flat_map(|weights| ["--weights", weights]);
+        let arguments: Vec<&str> = small.into_iter().chain(weights).collect();
+        let (code, table, message) = dual_agent(&arguments);
+        assert_eq!(code, Some(0), "{message}");
+        table
+    };
+    let named = table(&names);
+    let rows: Vec<&str> = named.lines().skip(2).map(|line| line.split(',').next().unwrap_or("")).collect();
+    assert_eq!(rows, names);
+    assert_eq!(named, table(&names.map(|name| file(&name))));
+}
+
+#[test]
 fn what_is_no_rule_and_no_weights_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("weights.safetensors").display().to_string();
     std::fs::write(&file, b"nothing").expect("written");
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
     let refused = [
         (["--policy", "srft/posterior"], "unknown rule `srft/posterior`"),
         (["--weights", &file], "not a whole safetensors file"),
         (["--scale", "0"], "`--scale` is 0"),
         (["--straggle", "0"], "`--straggle` is 0"),
         (["--jobs", "0"], "`jobs` is 0"),
+        (["--weights", "dual_agent_jiont"], "did you mean `dual_agent_joint`?"),
+        (["--weights", "nowhere.safetensors"], "there is no such file"),
+        (["--weights", "dl2_world"], "it is of `system: dl2`, expected `system: dual_agent`"),
+        (["--weights", "learned_pairs"], "it is of `system: gangs`, expected `system: dual_agent`"),
+        (["--weights", readme], "not a whole safetensors file"),
     ];
     for (arguments, expected) in refused {
         let (code, _, message) = dual_agent(&arguments);
@@ -325,6 +349,8 @@ fn weights_of_another_system_are_refused() {
         ("deepshare", "nowhere.safetensors", "nowhere.safetensors"),
         ("elastic", "dl2_world", "it is of `system: dl2`, expected `system: elastic`"),
         ("dl2", "elastic", "it is of `system: elastic`, expected `system: dl2`"),
+        ("dl2", "dual_agent", "it is of `system: dual_agent`, expected `system: dl2`"),
+        ("deepshare", "dual_agent_joint", "it is of `system: dual_agent`, expected `system: deepshare`"),
     ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
         let output = command.args(["world", world, "--weights", weights]).output().expect("the command runs");

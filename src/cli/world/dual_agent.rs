@@ -1,7 +1,5 @@
 //! `apportion world dual-agent`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,14 +7,12 @@ use rayon::prelude::*;
 
 use crate::cli::Session;
 use crate::cli::exit::Failure;
-use crate::cli::world::not_played;
+use crate::cli::world::{learned, not_played};
 use crate::learning::actor::Actor;
 use crate::learning::dual_agent::player::{play, read_agents};
-use crate::learning::trained::Trained;
 use crate::learning::vectorized::PlayError;
 use crate::metrics::statistics::Paired;
 use crate::report::{Cell, Table};
-use crate::spec::SpecError;
 use crate::world::WorldJob;
 use crate::world::dual_agent::{
     Cloud, CloudOptions, DriftOptions, DualAgentSummary, EpisodeOptions, Rule, RulePlayer, Tables,
@@ -31,9 +27,9 @@ pub(super) struct DualAgentArguments {
     /// The rule that the others' completion times are compared with, in pairs of equal seed
     #[arg(long, value_name = "NAME", default_value = "srtf/posterior")]
     against: Rule,
-    /// Trained weights to add, as `apportion train` keeps them for `system: dual_agent`, or an ONNX model of both agents
-    #[arg(long, value_name = "FILE")]
-    weights: Vec<PathBuf>,
+    /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one of both agents
+    #[arg(long, value_name = "NAME|FILE")]
+    weights: Vec<String>,
     /// How many workloads to draw
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     traces: u64,
@@ -56,6 +52,9 @@ pub(super) struct DualAgentArguments {
     #[arg(long)]
     per_trace: bool,
 }
+
+/// What weights are of, in training documents.
+const SYSTEM: &str = "dual_agent";
 
 /// What plays.
 #[derive(Clone, Debug)]
@@ -83,17 +82,11 @@ impl Player {
     }
 
     /// The agents of a training's weights, in the world that they were trained in as far as it says what they see.
-    fn trained(path: &Path) -> Result<Self, Failure> {
-        let bytes = fs::read(path).map_err(Failure::io(format!("read {}", path.display())))?;
-        let name =
-            path.file_stem().map_or_else(|| "trained".into(), |stem| stem.to_string_lossy()).into_owned();
-        let source = path.display().to_string();
-        let read = Trained::read(&source, &bytes).and_then(|trained| read_agents(&trained));
-        let (actor, options) = read.map_err(|error| {
-            let help = "give weights of `system: dual_agent`, as `apportion train` keeps them";
-            SpecError::about(source, error.to_string(), Some(help.to_owned()))
-        })?;
-        Ok(Self::Trained { name, actor, options })
+    fn trained(name_or_path: &str) -> Result<Self, Failure> {
+        let trained = learned::read(name_or_path, SYSTEM)?;
+        let (actor, options) = read_agents(&trained)
+            .map_err(|error| learned::complaint(name_or_path, error.to_string(), SYSTEM))?;
+        Ok(Self::Trained { name: learned::name_of(name_or_path), actor, options })
     }
 }
 
@@ -151,8 +144,8 @@ fn players(arguments: &DualAgentArguments) -> Result<Vec<Player>, Failure> {
         rules.insert(0, arguments.against);
     }
     let mut players: Vec<Player> = rules.into_iter().map(Player::Rule).collect();
-    for path in &arguments.weights {
-        players.push(Player::trained(path)?);
+    for weights in &arguments.weights {
+        players.push(Player::trained(weights)?);
     }
     Ok(players)
 }

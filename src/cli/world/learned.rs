@@ -35,20 +35,13 @@ impl Learned {
     /// The weights of this name that ship with the program, or in this file. Those that another program trained say of
     /// no system what they are for, and are taken at their word.
     pub(super) fn load(name_or_path: &str, system: &str) -> Result<Self, Failure> {
-        let bytes = load_weights(name_or_path)?;
         let fault = |message: String| complaint(name_or_path, message, system);
-        let trained = Trained::read(name_or_path, &bytes).map_err(|error| fault(error.to_string()))?;
+        let trained = read(name_or_path, system)?;
         let (actor, scores_rows) = match read_scorer(&trained) {
             Ok(scorer) => (scorer, true),
             Err(_) => (trained.actor().map_err(|error| fault(error.to_string()))?.0, false),
         };
         let spec = trained.spec();
-        match spec.get("system").and_then(Value::as_str) {
-            Some(other) if other != system => {
-                return Err(fault(format!("it is of `system: {other}`, expected `system: {system}`")));
-            }
-            _ => {}
-        }
         let choice = ["test", "validation"]
             .iter()
             .find_map(|episodes| Choice::deserialize(spec.get(episodes)?.get("choice")?).ok());
@@ -84,13 +77,26 @@ impl Learned {
     }
 }
 
-fn complaint(source: &str, message: String, system: &str) -> Failure {
+/// The weights of this name that ship with the program, or in this file, unless they say that they are of another system.
+pub(super) fn read(name_or_path: &str, system: &str) -> Result<Trained, Failure> {
+    let bytes = load_weights(name_or_path)?;
+    let fault = |message: String| complaint(name_or_path, message, system);
+    let trained = Trained::read(name_or_path, &bytes).map_err(|error| fault(error.to_string()))?;
+    match trained.spec().get("system").and_then(Value::as_str) {
+        Some(other) if other != system => {
+            Err(fault(format!("it is of `system: {other}`, expected `system: {system}`")))
+        }
+        _ => Ok(trained),
+    }
+}
+
+pub(super) fn complaint(source: &str, message: String, system: &str) -> Failure {
     let help = format!("give weights of `system: {system}`, as `apportion train` keeps them");
     SpecError::about(source, message, Some(help)).into()
 }
 
 /// A row's name: the file's, and its folder's if a training has named the file.
-fn name_of(name_or_path: &str) -> String {
+pub(super) fn name_of(name_or_path: &str) -> String {
     let path = Path::new(name_or_path);
     let text = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     let stem = text(path.file_stem()).unwrap_or_else(|| name_or_path.to_owned());

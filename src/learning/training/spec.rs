@@ -400,7 +400,7 @@ test: { seeds: [3] }
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let weights: Vec<PathBuf> =
             files.filter(|path| path.extension().is_some_and(|ending| ending == "safetensors")).collect();
-        assert!(weights.len() > crate::spec::policy::WEIGHTS.len(), "{weights:?}");
+        assert_eq!(weights.len(), crate::spec::policy::WEIGHTS.len(), "all ship: {weights:?}");
         for path in weights {
             let mut spec: TrainingSpec =
                 Source::load(path.with_extension("yaml")).unwrap().parse_format(FORMAT).unwrap();

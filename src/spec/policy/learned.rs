@@ -110,11 +110,16 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
 }
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
-pub const WEIGHTS: [(&str, &[u8]); 8] = [
+pub const WEIGHTS: [(&str, &[u8]); 13] = [
     ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
     ("deepshare_hybrid", include_bytes!("../../../training/deepshare_hybrid.safetensors")),
     ("dl2", include_bytes!("../../../training/dl2.safetensors")),
     ("dl2_world", include_bytes!("../../../training/dl2_world.safetensors")),
+    ("dual_agent", include_bytes!("../../../training/dual_agent.safetensors")),
+    ("dual_agent_beside", include_bytes!("../../../training/dual_agent_beside.safetensors")),
+    ("dual_agent_joint", include_bytes!("../../../training/dual_agent_joint.safetensors")),
+    ("dual_agent_longer", include_bytes!("../../../training/dual_agent_longer.safetensors")),
+    ("dual_agent_switching", include_bytes!("../../../training/dual_agent_switching.safetensors")),
     ("elastic", include_bytes!("../../../training/elastic.safetensors")),
     ("learned_pairs", include_bytes!("../../../training/learned_pairs.safetensors")),
     ("learned_values", include_bytes!("../../../training/learned_values.safetensors")),
@@ -150,7 +155,7 @@ pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, S
 }
 
 /// Do weights of this name ship with the program?
-fn ships(name: &str) -> bool {
+pub fn ships(name: &str) -> bool {
     WEIGHTS.iter().any(|(other, _)| *other == name)
 }
 

@@ -12,7 +12,9 @@ pub use document::{
     Refine, Rule, View,
 };
 pub use embedded::EMBEDDED;
-pub use learned::{ActorName, AskedName, ChoiceName, Learned, WEIGHTS, load_weights, load_weights_from};
+pub use learned::{
+    ActorName, AskedName, ChoiceName, Learned, WEIGHTS, load_weights, load_weights_from, ships,
+};
 
 use crate::spec::document::{Source, SpecError};
 
