@@ -69,7 +69,7 @@ pub enum Command {
     Trace(TraceArguments),
     /// Simulate a cluster over time.
     Simulate(Box<SimulateArguments>),
-    /// Play the worlds of learned schedulers: DeepShare's and DL2's.
+    /// Play the worlds of learned schedulers: DeepShare's, DL2's, the elastic and the dual agents'.
     World(WorldArguments),
     /// Run many simulations and keep every result.
     Sweep(SweepArguments),

@@ -8,13 +8,13 @@
 //! **What is decided about** is an [`Environment`](environment::Environment), held to its contract by a [`checker`] that
 //! anyone can run on theirs. [`vectorized`] steps many copies in parallel; [`evaluation`] plays the episodes of given
 //! seeds; [`textbook`] has small environments whose best return is known. [`deepshare`] and [`dl2`] are those of published
-//! schedulers, [`dual_agent`] that of a rebuilt one.
+//! schedulers, [`elastic`] has DL2's decisions at other speeds, and [`dual_agent`] is that of a rebuilt one.
 //!
 //! [`gangs`] decide in the simulator itself, beside every other policy.
 //!
 //! **To train** takes the feature `learn`: `training` has the networks with their gradients, and the algorithms.
 //!
-//! **What can be learned** is a [`system`] with a name: [`deepshare`], [`dl2`], [`gangs`], [`dual_agent`].
+//! **What can be learned** is a [`system`] with a name: [`deepshare`], [`dl2`], [`elastic`], [`gangs`], [`dual_agent`].
 //!
 //! Everything random is drawn from streams that only one copy of an environment has, so the same seed gives the same
 //! weights on any number of threads, and after a stop and a resume.

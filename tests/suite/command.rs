@@ -211,6 +211,15 @@ fn policies_are_listed_shown_and_checked() {
 }
 
 #[test]
+fn the_help_names_every_world() {
+    let help = apportion(&["--help"], "").stdout;
+    let line = help.lines().find(|line| line.trim_start().starts_with("world ")).expect("a line");
+    for world in ["DeepShare's", "DL2's", "elastic", "dual agents'"] {
+        assert!(line.contains(world), "{line}");
+    }
+}
+
+#[test]
 fn every_subcommand_has_help_with_an_example() {
     let help = apportion(&["--help"], "");
     assert_eq!(help.code, Some(0));
