@@ -1,7 +1,7 @@
 //! The round seam: deciding inside a round, one decision at a time, on concrete servers.
 //!
-//! Learned policies implement [`RoundPolicy`] directly; every [`Policy`](super::Policy) becomes one through the
-//! mechanism. Whoever runs the round applies each decision or rejects it with a reason, and asks again until
+//! Every [`Policy`](super::Policy), learned ones included, becomes a [`RoundPolicy`] through the mechanism; a policy of
+//! one's own may implement it directly. Whoever runs the round applies each decision or rejects it with a reason, and asks again until
 //! the end of the round; a cap on decisions per round makes a livelock an error.
 
 use std::fmt;
