@@ -1,5 +1,6 @@
 //! The command line as a whole: global flags and the list of subcommands.
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
 use crate::cli::allocate::AllocateArguments;
@@ -83,4 +84,9 @@ pub enum Command {
     Compare(CompareArguments),
     /// Write a page with charts about results.
     Report(ReportArguments),
+}
+
+/// Reads a count of what there must be at least one of.
+pub(super) fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }

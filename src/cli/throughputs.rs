@@ -16,6 +16,7 @@ use crate::spec::{
     Finding, Origin, Source, SpecError, ThroughputsFile, load_throughputs, read_throughputs,
     write_throughputs,
 };
+use crate::spec::{elastic_throughputs, spread_throughputs};
 use crate::throughput::Throughputs;
 use crate::throughput::contention::retention;
 
@@ -106,7 +107,7 @@ pub(super) fn run(arguments: &ThroughputsArguments, session: &Session) -> Result
 
 fn import(arguments: &ImportArguments, session: &Session) -> Result<(), Failure> {
     let name = arguments.name.as_deref().unwrap_or_else(|| file_stem(&arguments.file));
-    let mut file = read(&arguments.file, name)?;
+    let mut file = read(&Source::load(&arguments.file)?, name)?;
     let origin = &mut file.header.source;
     overwrite(origin, arguments);
     if arguments.name.is_some() {
@@ -137,13 +138,12 @@ fn overwrite(origin: &mut Origin, arguments: &ImportArguments) {
     }
 }
 
-/// Reads a file and checks that it makes a matrix.
-fn read(path: &str, name: &str) -> Result<ThroughputsFile, Failure> {
-    let source = Source::load(path)?;
-    let file = read_throughputs(&source, name)?;
+/// Reads a document and checks that it makes a matrix.
+fn read(source: &Source, name: &str) -> Result<ThroughputsFile, Failure> {
+    let file = read_throughputs(source, name)?;
     match Throughputs::try_new(file.measured.clone()) {
         Ok(_) => Ok(file),
-        Err(error) => Err(SpecError::about(source.name, error.to_string(), None).into()),
+        Err(error) => Err(SpecError::about(&source.name, error.to_string(), None).into()),
     }
 }
 
@@ -163,8 +163,30 @@ fn in_words(finding: &Finding) -> String {
     format!("{} {}: {}{more}", finding.count, finding.kind.describe(), finding.examples.join("; "))
 }
 
+/// What a file of speeds of another form holds, where it is one of those that a learned scheduler's world is made of.
+fn world_speeds(source: &Source) -> Result<Option<String>, SpecError> {
+    let words = if source.is_of(elastic_throughputs::FORMAT) {
+        let speeds = elastic_throughputs::read_elastic_throughputs(source)?;
+        let n_measured: usize = speeds.job_types.iter().map(|job_type| job_type.measured.len()).sum();
+        let n_types = speeds.job_types.len();
+        format!("{n_types} elastic job types, {n_measured} speeds by workers and parameter servers")
+    } else if source.is_of(spread_throughputs::FORMAT) {
+        let speeds = spread_throughputs::read_spread_throughputs(source)?;
+        let (n_types, n) = (speeds.job_types.len(), speeds.configurations.len());
+        format!("{n_types} job types in {n} configurations of workers on servers, alone and side by side")
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(words))
+}
+
 fn check(path: &str, session: &Session) -> Result<(), Failure> {
-    let file = read(path, file_stem(path))?;
+    let source = Source::load(path)?;
+    if let Some(words) = world_speeds(&source)? {
+        session.note(format!("{}: {words}; for `apportion world`, no matrix for policies", file_stem(path)));
+        return session.output.table(&Table::new(["count", "finding", "examples"]));
+    }
+    let file = read(&source, file_stem(path))?;
     session.note(summary(&file));
     let mut table = Table::new(["count", "finding", "examples"]);
     for Finding { kind, count, examples } in &file.findings {

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use crate::catalog::Catalog;
 use crate::cli::Session;
+use crate::cli::arguments::at_least_one;
 use crate::cli::exit::Failure;
 use crate::cli::world::learned::Learned;
 use crate::cli::world::table::{Column, table_of};
@@ -87,10 +88,11 @@ struct DeepShareArguments {
     #[arg(long, value_enum, default_value = "released", value_name = "NAME")]
     fidelity: FidelityName,
     /// How many workloads to draw
-    #[arg(long = "traces", value_name = "N", default_value_t = 1, conflicts_with = "traces")]
-    n_traces: u64,
+    #[arg(long = "traces", value_name = "N", default_value_t = 1, conflicts_with = "traces",
+        value_parser = at_least_one())]
+    n_traces: usize,
     /// Jobs of each drawn workload
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = at_least_one())]
     jobs: usize,
     /// Shares of job types in drawn workloads: random, equal, heavy, medium or low
     #[arg(long, value_name = "NAME", default_value = "random")]
@@ -132,10 +134,10 @@ struct Dl2Arguments {
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
     /// How many workloads to draw
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     traces: u64,
     /// Jobs of each
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = at_least_one())]
     jobs: usize,
     /// Seed of the first workload, and of random policies
     #[arg(long, default_value_t = 0)]
@@ -174,10 +176,7 @@ struct Dl2Arguments {
     per_trace: bool,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a trace is at fault, a flag is, or a policy never finishes.
+/// Runs the subcommand: refuses traces and flags at fault, and policies that never finish.
 pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), Failure> {
     match &arguments.world {
         World::Deepshare(arguments) => run_deepshare(arguments, session),
@@ -397,7 +396,7 @@ fn deepshare_workloads(
             "equal" => Mix::Equal,
             name => Mix::Named(name.to_owned()),
         };
-        let seeds = (0..arguments.n_traces).map(|index| arguments.seed.wrapping_add(index));
+        let seeds = (0..arguments.n_traces).map(|index| arguments.seed.wrapping_add(index as u64));
         let drawn = seeds.map(|seed| {
             let jobs = deepshare::generate(tables, &mix, arguments.jobs, seed);
             Ok((format!("seed {seed}"), jobs.map_err(|error| Failure::usage(error.to_string(), None))?))

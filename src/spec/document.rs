@@ -123,6 +123,11 @@ impl Source {
         self.parse()
     }
 
+    /// Does it say that it is of this format?
+    pub fn is_of(&self, format: &str) -> bool {
+        structure::said_format(self).is_ok_and(|said| said.as_deref() == Some(format))
+    }
+
     /// A complaint about the value at `path` (`jobs[3].scale_factor`, `axes.rate`); where the document has no such
     /// value, about the nearest thing around it.
     #[must_use]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use saphyr_parser::Span;
+use saphyr_parser::{ScanError, Span};
 use serde::Deserialize;
 
 use crate::spec::document::{Source, SpecError};
@@ -154,23 +154,29 @@ struct Head {
     format: Option<String>,
 }
 
+/// What a document says of its format, if it says anything.
+///
+/// # Errors
+/// If its syntax is wrong before that.
+pub(super) fn said_format(source: &Source) -> Result<Option<String>, ScanError> {
+    // JSON is skimmed at the speed of its reader; the walk below is for all else.
+    if source.is_json()
+        && let Ok(Head { format: Some(format) }) = serde_json::from_str(&source.text)
+    {
+        return Ok(Some(format));
+    }
+    walk(&source.text, |walk, step, _| match step {
+        Step::Scalar(text, _) if walk.path() == "format" => ControlFlow::Break(text.clone().into_owned()),
+        _ => ControlFlow::Continue(()),
+    })
+}
+
 /// Refuses documents of another kind or version than `expected`, such as `apportion/snapshot-v1`.
 ///
 /// # Errors
 /// Pointing at the `format:` line, or saying that there is none.
 pub(super) fn check_format(source: &Source, expected: &str) -> Result<(), SpecError> {
-    // JSON is skimmed at the speed of its reader; the walk below is for all else, and for complaints.
-    if source.is_json()
-        && let Ok(Head { format: Some(format) }) = serde_json::from_str(&source.text)
-        && format == expected
-    {
-        return Ok(());
-    }
-    let found = walk(&source.text, |walk, step, _| match step {
-        Step::Scalar(text, _) if walk.path() == "format" => ControlFlow::Break(text.clone().into_owned()),
-        _ => ControlFlow::Continue(()),
-    });
-    let found = match found {
+    let found = match said_format(source) {
         Err(_) => return Ok(()), // the reader to come says what is wrong with the syntax
         Ok(None) => {
             let help = Some(format!("begin the file with `format: {expected}`"));

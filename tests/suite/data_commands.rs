@@ -26,6 +26,25 @@ fn path(folder: &Path, name: &str) -> String {
 }
 
 #[test]
+fn every_shipped_file_of_throughputs_is_checked_and_said_to_be_what_it_is() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/throughputs");
+    let mut n_for_worlds = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let file = entry.expect("a file").path().display().to_string();
+        let output = apportion(&["throughputs", "check", &file]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{file}: {message}");
+        n_for_worlds += usize::from(message.contains("for `apportion world`, no matrix for policies"));
+    }
+    assert_eq!(n_for_worlds, 2, "dl2 and deepshare");
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrong = path(folder.path(), "dl2.yaml");
+    let text = include_str!("../../throughputs/dl2.yaml").replace("unit: samples/s", "unit: steps/s");
+    std::fs::write(&wrong, text).expect("written");
+    assert_refused(&["throughputs", "check", &wrong], "`steps/s`, expected `samples/s`");
+}
+
+#[test]
 fn a_generated_trace_survives_both_forms() {
     let folder = tempfile::tempdir().expect("a folder");
     let (csv, gavel) = (path(folder.path(), "jobs.csv"), path(folder.path(), "jobs.trace"));

@@ -82,7 +82,8 @@ fn weights_beside_a_policy_are_found_from_anywhere() {
         command.current_dir(folder.path().join(within)).args(["policies", "check", file]);
         command.output().expect("the command runs")
     };
-    for (within, file) in [("", "mine/pairs.yaml"), ("mine", "pairs.yaml"), ("mine/trained", "../pairs.yaml")] {
+    for (within, file) in [("", "mine/pairs.yaml"), ("mine", "pairs.yaml"), ("mine/trained", "../pairs.yaml")]
+    {
         let output = check(within, file);
         assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
     }

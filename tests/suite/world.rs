@@ -341,6 +341,19 @@ fn what_scaling_costs_is_paid() {
 }
 
 #[test]
+fn nothing_to_play_is_refused() {
+    for world in ["deepshare", "dl2", "elastic"] {
+        for flag in ["--traces", "--jobs"] {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+            let output = command.args(["world", world, flag, "0"]).output().expect("the command runs");
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{world} {flag}: {message}");
+            assert!(message.contains(&format!("invalid value '0' for '{flag} <N>'")), "{message}");
+        }
+    }
+}
+
+#[test]
 fn weights_of_another_system_are_refused() {
     for (world, weights, expected) in [
         ("dl2", "dl2", "it is of `system: gangs`, expected `system: dl2`"),
@@ -349,6 +362,7 @@ fn weights_of_another_system_are_refused() {
         ("deepshare", "nowhere.safetensors", "nowhere.safetensors"),
         ("elastic", "dl2_world", "it is of `system: dl2`, expected `system: elastic`"),
         ("dl2", "elastic", "it is of `system: elastic`, expected `system: dl2`"),
+        ("elastic", concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"), "not a whole safetensors file"),
         ("dl2", "dual_agent", "it is of `system: dual_agent`, expected `system: dl2`"),
         ("deepshare", "dual_agent_joint", "it is of `system: dual_agent`, expected `system: deepshare`"),
     ] {

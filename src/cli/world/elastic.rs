@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::cli::Session;
+use crate::cli::arguments::at_least_one;
 use crate::cli::exit::Failure;
 use crate::cli::world::learned::Learned;
 use crate::cli::world::scaling::Scaling;
@@ -24,10 +25,10 @@ pub(super) struct ElasticArguments {
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
     /// How many workloads to draw
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     traces: u64,
     /// Jobs of each
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = at_least_one())]
     jobs: usize,
     /// Seed of the first workload, and of random policies
     #[arg(long, default_value_t = 0)]
