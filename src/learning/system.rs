@@ -277,6 +277,7 @@ impl System {
 
     fn dl2(world: &Value) -> Result<Self, SystemError> {
         let options: Dl2World = options(world)?;
+        check_seen("window", options.window)?;
         let tables = ElasticThroughputs::dl2();
         let data_digest = sha256(format!("{tables:?}").as_bytes());
         let first = options.environment(&tables).map_err(|reason| SystemError::World { reason })?;
@@ -298,6 +299,7 @@ impl System {
 
     fn elastic(world: &Value) -> Result<Self, SystemError> {
         let options: ElasticWorld = options(world)?;
+        check_seen("window", options.window)?;
         let first = options.environment().map_err(|reason| SystemError::World { reason })?;
         let (again, judged) = (first.clone(), first.clone());
         Ok(Self {
@@ -317,6 +319,7 @@ impl System {
 
     fn gangs(world: &Value) -> Result<Self, SystemError> {
         let options: GangsWorld = options(world)?;
+        check_seen("slots", options.slots)?;
         let (make, data) = options.environments().map_err(|reason| SystemError::World { reason })?;
         let make = Arc::new(make);
         let again = Arc::clone(&make);
@@ -341,6 +344,8 @@ impl System {
     fn dual_agent(world: &Value) -> Result<Self, SystemError> {
         let fault = |reason: String| SystemError::World { reason };
         let options: DualAgentWorld = options(world)?;
+        check_seen("seen_jobs", options.seen_jobs)?;
+        check_seen("seen_servers", options.seen_servers)?;
         let tables = Arc::new(Tables::embedded().map_err(|error| fault(error.to_string()))?);
         let data_digest = sha256(format!("{tables:?}").as_bytes());
         let first = options.environment(&tables).map_err(fault)?;
@@ -364,6 +369,17 @@ impl System {
     pub fn environment(&self) -> Box<dyn Environment> {
         (self.make)()
     }
+}
+
+/// The most jobs or servers that are seen at once. A training keeps thousands of observations, each as long as all that is
+/// seen in it.
+const N_SEEN_MAX: usize = 1024;
+
+fn check_seen(field: &str, n: usize) -> Result<(), SystemError> {
+    if n <= N_SEEN_MAX {
+        return Ok(());
+    }
+    Err(SystemError::World { reason: format!("`{field}` is {n}, expected at most {N_SEEN_MAX}") })
 }
 
 /// A world's options; without any, the defaults.
@@ -413,5 +429,16 @@ mod tests {
         assert!(System::new("gangs", &json!({ "actor": "values", "colocation": "pairs" })).is_ok());
         assert!(said(json!({ "throughputs": "osdi21" })).contains("osdi21"));
         assert!(said(json!({ "multi_worker": true })).contains("`workers` is 4, expected at least 8"));
+        for (name, field) in [
+            ("dl2", "window"),
+            ("elastic", "window"),
+            ("gangs", "slots"),
+            ("dual_agent", "seen_jobs"),
+            ("dual_agent", "seen_servers"),
+        ] {
+            let world: Value = [(field.to_owned(), json!(100_000_000_000_u64))].into_iter().collect();
+            let error = System::new(name, &world).unwrap_err().to_string();
+            assert_eq!(error, format!("`{field}` is 100000000000, expected at most 1024"));
+        }
     }
 }

@@ -354,6 +354,10 @@ impl<E: Environment> Learner for ActorCritic<E> {
         self.n_decisions
     }
 
+    fn filling(&self) -> Option<(usize, usize)> {
+        (!self.replay.is_full()).then(|| (self.replay.samples().len(), self.options.replay))
+    }
+
     fn save(&self) -> Result<Saved, TrainingError> {
         let mut tensors = Tensors::default();
         tensors.extend("model.", &self.model.parameters().to_tensors()?);

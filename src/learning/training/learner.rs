@@ -26,6 +26,11 @@ pub trait Learner: fmt::Debug + Send {
     /// Decisions taken in training so far.
     fn n_decisions(&self) -> u64;
 
+    /// While a replay is filled, before which nothing is learned: its samples, and its places.
+    fn filling(&self) -> Option<(usize, usize)> {
+        None
+    }
+
     /// All that is needed to go on, bit for bit.
     ///
     /// # Errors

@@ -4,8 +4,8 @@ use candle_core::{Device, Tensor, Var};
 use nalgebra::DMatrix;
 use serde::{Deserialize, Serialize};
 
-use super::TrainingError;
 use super::linear::linear;
+use super::{TrainingError, within};
 use crate::learning::actor::Actor;
 use crate::learning::environment::Space;
 use crate::learning::network::{Activation, MlpActor};
@@ -141,6 +141,16 @@ pub struct MlpModel {
     critic: Layers,
 }
 
+/// The most weights of all networks together: some 40 MB, four times that in training.
+const WEIGHTS_MAX: u128 = 10_000_000;
+
+/// Weights and biases of dense layers between an input and an output of these sizes.
+fn n_weights(hidden: &[usize], (n_inputs, n_outputs): (usize, usize)) -> u128 {
+    let sizes = [n_inputs].into_iter().chain(hidden.iter().copied());
+    let next = hidden.iter().copied().chain([n_outputs]);
+    sizes.zip(next).map(|(from, to)| (from as u128 + 1) * to as u128).sum()
+}
+
 /// Weights and biases, from the input on.
 type Layers = Vec<(Var, Var)>;
 
@@ -148,13 +158,19 @@ impl MlpModel {
     /// Tensors `actor.AGENT.LAYER.weight`, `….bias`, `critic.LAYER.weight`, `….bias`.
     ///
     /// # Errors
-    /// If the library fails.
+    /// If there are more than 10,000,000 weights, or the library fails.
     pub fn new(
         spaces: &[Space],
         state_length: usize,
         options: &MlpOptions,
         streams: SeedStreams,
     ) -> Result<Self, TrainingError> {
+        let seen = spaces.first().map_or(0, Space::observation_length);
+        let judged = if state_length > 0 { state_length } else { seen };
+        let ends = spaces.iter().map(|space| (space.observation_length(), space.n_actions));
+        let n_weights: u128 = ends.chain([(judged, 1)]).map(|ends| n_weights(&options.hidden, ends)).sum();
+        let value = format!("{:?}, {n_weights} weights in all", options.hidden);
+        within(n_weights <= WEIGHTS_MAX, "hidden", value, "layers that come to at most 10,000,000")?;
         let mut parameters = Parameters::default();
         let mut stream = streams.stream("initial weights");
         let mut network = |name: &str, (inputs, outputs): (usize, usize), gain: f64| {
@@ -181,8 +197,7 @@ impl MlpModel {
                 network(&format!("actor.{agent}"), (space.observation_length(), space.n_actions), 0.01)
             })
             .collect::<Result<_, _>>()?;
-        let seen = spaces.first().map_or(0, Space::observation_length);
-        let critic = network("critic", (if state_length > 0 { state_length } else { seen }, 1), 1.0)?;
+        let critic = network("critic", (judged, 1), 1.0)?;
         Ok(Self { parameters, activation: options.activation, actors, critic })
     }
 

@@ -44,9 +44,9 @@ impl SetOptions {
     /// # Errors
     /// If one is out of its range.
     pub fn check(&self) -> std::result::Result<(), TrainingError> {
-        let positive = "a whole number above 0";
-        within(self.width > 0, "sets.width", self.width, positive)?;
-        within(self.summary > 0, "sets.summary", self.summary, positive)?;
+        let (sizes, expected) = (1..=1024, "a whole number from 1 to 1024");
+        within(sizes.contains(&self.width), "sets.width", self.width, expected)?;
+        within(sizes.contains(&self.summary), "sets.summary", self.summary, expected)?;
         let patience = self.residual.map_or(1.0, |rule| rule.patience);
         let Residual { expecting, staying, advised, .. } = self.residual.unwrap_or(Residual::of(1.0));
         let part = (0.0..=1.0).contains(&expecting);

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::actor_critic::{ActorCritic, ActorCriticOptions};
+use super::actor_critic::{ActorCritic, ActorCriticOptions, Credit};
 use super::beginning::Beginning;
 use super::evolution::{Evolution, EvolutionOptions};
 use super::exploration::{AsDrawn, EpsilonGreedy, Exploration, FewestFirst};
@@ -82,7 +82,7 @@ pub struct TrainingSpec {
     pub budget: Budget,
     /// The episodes that judge on the way, and choose the weights that are kept.
     pub validation: Episodes,
-    /// The episodes that judge in the end: the training never plays them.
+    /// The episodes that judge in the end, as validation does: the training never plays them, its best weights do.
     #[serde(default)]
     pub test: Option<Episodes>,
 }
@@ -141,6 +141,14 @@ impl Measure {
     fn is_reward(&self) -> bool {
         *self == Self::Reward
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Reward => "reward",
+            Self::Service => "service",
+            Self::Times => "times",
+        }
+    }
 }
 
 /// A learner in any environment.
@@ -150,45 +158,93 @@ impl TrainingSpec {
     /// # Errors
     /// If the document contradicts itself, or an option is out of its range.
     pub fn check(&self) -> Result<(), TrainingError> {
+        self.check_algorithm()?;
+        self.warm_up.as_ref().map_or(Ok(()), WarmUp::check)?;
+        self.check_exploration()?;
+        self.budget.check()?;
+        self.check_networks()?;
+        self.check_episodes()
+    }
+
+    /// One algorithm, that can learn what the world asks for.
+    fn check_algorithm(&self) -> Result<(), TrainingError> {
         let missing = "one algorithm: `ppo: {}`, `actor_critic: {}` or `evolution: {}`";
         let given = [self.ppo.is_some(), self.actor_critic.is_some(), self.evolution.is_some()];
         let n_given = given.iter().filter(|given| **given).count();
         within(n_given > 0, "ppo", "missing", missing)?;
         let second = if self.evolution.is_some() { "evolution" } else { "actor_critic" };
         within(n_given == 1, second, "given beside another algorithm", "one algorithm")?;
+        let values = self.system == "gangs" && self.world_says("actor", "values");
+        let named = if self.ppo.is_some() { "ppo" } else { "actor_critic" };
+        let alone = "`evolution: {}`, by which alone values are learned";
+        within(!values || self.evolution.is_some(), named, "given where `world.actor` is `values`", alone)?;
         self.ppo.as_ref().map_or(Ok(()), PpoOptions::check)?;
-        self.actor_critic.as_ref().map_or(Ok(()), ActorCriticOptions::check)?;
         self.evolution.as_ref().map_or(Ok(()), EvolutionOptions::check)?;
-        self.warm_up.as_ref().map_or(Ok(()), WarmUp::check)?;
+        let Some(options) = &self.actor_critic else { return Ok(()) };
+        options.check()?;
+        // What the last round may add is no training: it ends with the first update that learns. After a warm-up, or where
+        // weights are given, there is something to keep even so.
+        let begins = self.warm_up.is_some() || self.from.is_some();
+        let (decisions, kept) = (self.budget.decisions, options.replay as u64);
+        let value = format!("{decisions} where `actor_critic.replay` is {kept}");
+        let enough =
+            "at least as many decisions as the replay has places, for nothing is learned before it is full";
+        within(begins || decisions >= kept, "decisions", value, enough)?;
+        let owned = self.system == "elastic" && self.world_says("reward", "own_progress");
+        let whose =
+            "`round` or `decision`: whose a reward is, `elastic` alone says, with `reward: own_progress`";
+        within(options.credit != Credit::Job || owned, "credit", "job", whose)
+    }
+
+    fn check_exploration(&self) -> Result<(), TrainingError> {
         let injects = self.exploration == ExplorationName::Injection;
         within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
         let fewest = matches!(self.exploration, ExplorationName::FewestFirst { .. });
-        let pairs = self.system == "elastic" && self.world.get("sight") == Some(&Value::from("pairs"));
+        let pairs = self.system == "elastic" && self.world_says("sight", "pairs");
         let elsewhere = "another, outside of `elastic` with `sight: pairs`";
-        within(!fewest || pairs, "exploration", "fewest_first", elsewhere)?;
-        self.budget.check()?;
+        within(!fewest || pairs, "exploration", "fewest_first", elsewhere)
+    }
+
+    fn check_networks(&self) -> Result<(), TrainingError> {
         self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
-        let measured = self.validation.measure == Measure::Reward || self.system == "deepshare";
-        let measure = if self.validation.measure == Measure::Times { "times" } else { "service" };
-        within(measured, "validation.measure", measure, "`reward`, outside of `deepshare`")?;
+        let over_sets = self.system == "dual_agent";
+        let dense = over_sets && self.network != MlpOptions::default();
+        within(!dense, "network", "given", "`sets`, which the networks of `dual_agent` are made by")?;
+        within(self.sets.is_none() || over_sets, "sets", "given", "`network`, outside of `dual_agent`")?;
         let beside = self.sets.as_ref().is_some_and(|sets| sets.residual.is_some());
         let advised = self.world.get("advised") == Some(&Value::Bool(true));
         let both = "given where `world.advised` is true, and nowhere else";
         within(beside == advised, "sets.residual", if beside { "given" } else { "missing" }, both)?;
         let hidden = &self.network.hidden;
-        within(
-            hidden.iter().all(|outputs| *outputs > 0),
-            "hidden",
-            format!("{hidden:?}"),
-            "layers of at least one",
-        )?;
+        let fine = hidden.iter().all(|outputs| *outputs > 0);
+        within(fine, "hidden", format!("{hidden:?}"), "layers of at least one")
+    }
+
+    fn check_episodes(&self) -> Result<(), TrainingError> {
+        let measured = self.validation.measure == Measure::Reward || self.system == "deepshare";
+        let elsewhere = "`reward`, outside of `deepshare`";
+        within(measured, "validation.measure", self.validation.measure.name(), elsewhere)?;
         within(!self.validation.seeds.is_empty(), "validation.seeds", "empty", "at least one seed")?;
-        if let Some(test) = &self.test {
-            let shared = test.seeds.iter().find(|seed| self.validation.seeds.contains(seed));
-            let value = shared.map(ToString::to_string).unwrap_or_default();
-            within(shared.is_none(), "test.seeds", value, "seeds that validation has not seen")?;
-        }
-        Ok(())
+        let Some(test) = &self.test else { return Ok(()) };
+        let shared = test.seeds.iter().find(|seed| self.validation.seeds.contains(seed));
+        let value = shared.map(ToString::to_string).unwrap_or_default();
+        within(shared.is_none(), "test.seeds", value, "seeds that validation has not seen")?;
+        let alike = test.measure == Measure::Reward || test.measure == self.validation.measure;
+        within(alike, "test.measure", test.measure.name(), "that of `validation`, beside which it is told")
+    }
+
+    /// Is this what the document has for an option of the world?
+    fn world_says(&self, option: &str, value: &str) -> bool {
+        self.world.get(option).and_then(Value::as_str) == Some(value)
+    }
+
+    /// What the budget is counted in, and how many of them a training that goes to its end has.
+    pub fn counted(&self) -> (&'static str, u64) {
+        let Some(EvolutionOptions { pairs, episodes, .. }) = self.evolution else {
+            return ("decisions", self.budget.decisions);
+        };
+        let of_update = (2 * pairs as u64 * episodes as u64).max(1);
+        ("episodes", self.budget.decisions.div_ceil(of_update) * of_update)
     }
 
     /// The learner at its beginning.
@@ -280,13 +336,26 @@ impl TrainingSpec {
         }
     }
 
-    /// The mean return of an actor over episodes of the system, by their measure.
+    /// The return of an actor in each episode of the system, by their measure.
+    ///
+    /// # Errors
+    /// If the environment breaks its contract.
+    pub fn returns(
+        system: &System,
+        actor: &Arc<dyn Actor>,
+        episodes: &Episodes,
+    ) -> Result<Vec<f64>, TrainingError> {
+        let played = Self::play(system, actor, episodes.measure, (episodes.choice, &episodes.seeds))?;
+        Ok(played.iter().map(|episode| episode.total_reward).collect())
+    }
+
+    /// Their mean.
     ///
     /// # Errors
     /// If the environment breaks its contract.
     pub fn judge(system: &System, actor: &Arc<dyn Actor>, episodes: &Episodes) -> Result<f64, TrainingError> {
-        let played = Self::play(system, actor, episodes.measure, (episodes.choice, &episodes.seeds))?;
-        Ok(played.iter().map(|episode| episode.total_reward).sum::<f64>() / played.len().max(1) as f64)
+        let returns = Self::returns(system, actor, episodes)?;
+        Ok(returns.iter().sum::<f64>() / returns.len().max(1) as f64)
     }
 
     /// What is learned.
@@ -339,6 +408,10 @@ impl Learner for AnyLearner {
         (**self).n_decisions()
     }
 
+    fn filling(&self) -> Option<(usize, usize)> {
+        (**self).filling()
+    }
+
     fn save(&self) -> Result<super::learner::Saved, TrainingError> {
         (**self).save()
     }
@@ -349,112 +422,5 @@ impl Learner for AnyLearner {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spec::Source;
-
-    const TEXT: &str = "\
-format: apportion/training-v1
-system: deepshare
-world: { jobs: 10 }
-ppo: { n_steps: 64, learning_rate: { from: 0.001, to: 0.0 } }
-network: { hidden: [8] }
-seed: 5
-budget: { decisions: 128, validate_every: 1 }
-validation: { seeds: [1, 2] }
-test: { seeds: [3] }
-";
-
-    fn read(text: &str) -> TrainingSpec {
-        Source::new("training.yaml", text).parse_format(FORMAT).unwrap()
-    }
-
-    #[test]
-    fn a_document_becomes_a_learner() {
-        let spec = read(TEXT);
-        let system = System::new(&spec.system, &spec.world).unwrap();
-        let mut learner = spec.learner(&system).unwrap();
-        assert_eq!(learner.update().unwrap().n_decisions, 64);
-        let mean =
-            TrainingSpec::judge(&system, &learner.model().actor().unwrap().into(), &spec.validation).unwrap();
-        assert!(mean.is_finite());
-        let provenance = spec.provenance((&system, None), (1, 64)).unwrap();
-        assert_eq!(TrainingSpec::deserialize(&provenance.spec).unwrap(), spec);
-    }
-
-    #[test]
-    fn an_exploration_with_a_chance_is_read_and_written() {
-        let text =
-            TEXT.replace("ppo: { n_steps: 64, learning_rate: { from: 0.001, to: 0.0 } }", "actor_critic: {}");
-        assert_eq!(read(&text).exploration, ExplorationName::AsDrawn);
-        let spec = read(&format!("{text}exploration: {{ epsilon_greedy: {{ chance: 0.02 }} }}\n"));
-        assert_eq!(spec.exploration, ExplorationName::EpsilonGreedy { chance: 0.02 });
-        let written = serde_json::to_value(&spec).unwrap();
-        assert_eq!(written["exploration"], serde_json::json!({ "epsilon_greedy": { "chance": 0.02 } }));
-        assert_eq!(TrainingSpec::deserialize(&written).unwrap(), spec);
-    }
-
-    #[test]
-    fn weights_beside_a_document_are_its_own() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/training");
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let weights: Vec<PathBuf> =
-            files.filter(|path| path.extension().is_some_and(|ending| ending == "safetensors")).collect();
-        assert_eq!(weights.len(), crate::spec::policy::WEIGHTS.len(), "all ship: {weights:?}");
-        for path in weights {
-            let mut spec: TrainingSpec =
-                Source::load(path.with_extension("yaml")).unwrap().parse_format(FORMAT).unwrap();
-            spec.check().unwrap();
-            if path.ends_with("dual_agent_beside.safetensors") {
-                // Made with `--set "evolution.only=[actor.job]"`, see sweeps/dual-agent-ablation.md.
-                spec.evolution.as_mut().unwrap().only = vec!["actor.job".to_owned()];
-            }
-            let system = System::new(&spec.system, &spec.world).unwrap();
-            let bytes = std::fs::read(&path).unwrap();
-            let made = crate::learning::checkpoint::Checkpoint::from_bytes(&bytes).unwrap();
-            assert_eq!(made.to_bytes().unwrap(), bytes, "{}", path.display());
-            let own =
-                spec.provenance((&system, None), (made.header.n_updates, made.header.n_decisions)).unwrap();
-            // (so that they come out again byte for byte; options of PPO are younger than those of DL2)
-            let younger = path.ends_with("dl2.safetensors");
-            assert!(younger || made.header.spec == own.spec, "{}: {}", path.display(), own.spec);
-            // What the header does not name had not been thought of when the weights were made, and is at its default.
-            assert_eq!(TrainingSpec::deserialize(&made.header.spec).unwrap(), spec);
-            assert_eq!((made.header.data_digest, made.header.network), (own.data_digest, own.network));
-            assert!(
-                spec.test.is_some(),
-                "{} is judged by episodes that no training has seen",
-                path.display()
-            );
-        }
-    }
-
-    #[test]
-    fn contradictions_are_refused() {
-        let said = |from: &str, to: &str| read(&TEXT.replace(from, to)).check().unwrap_err().to_string();
-        assert_eq!(
-            said("seeds: [3]", "seeds: [4, 2]"),
-            "`test.seeds` is 2, expected seeds that validation has not seen"
-        );
-        assert!(said("ppo: {", "summary: none # ").contains("expected one algorithm"));
-        assert!(
-            said("seed: 5", "seed: 5\nactor_critic: {}")
-                .contains("`actor_critic` is given beside another algorithm")
-        );
-        assert!(said("validate_every: 1", "validate_every: 0").contains("`validate_every` is 0"));
-        assert!(said("[8]", "[8, 0]").contains("`hidden` is [8, 0]"));
-        assert!(said("[1, 2]", "[]").contains("`validation.seeds` is empty"));
-        let elsewhere = TEXT.replace("[1, 2]", "[1, 2], measure: service").replace("deepshare", "dl2");
-        assert_eq!(
-            read(&elsewhere).check().unwrap_err().to_string(),
-            "`validation.measure` is service, expected `reward`, outside of `deepshare`"
-        );
-        let wrong = elsewhere.replace("service", "times");
-        assert!(read(&wrong).check().unwrap_err().to_string().starts_with("`validation.measure` is times"));
-        let fewest = TEXT.replace("seed: 5", "seed: 5\nexploration: { fewest_first: { chance: 0.4 } }");
-        assert_eq!(
-            read(&fewest).check().unwrap_err().to_string(),
-            "`exploration` is fewest_first, expected another, outside of `elastic` with `sight: pairs`"
-        );
-    }
-}
+#[path = "spec_tests.rs"]
+mod tests;

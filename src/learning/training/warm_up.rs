@@ -54,7 +54,8 @@ impl WarmUp {
     ) -> Result<(f64, f64), TrainingError> {
         self.check()?;
         let shows = system.demonstrate.as_ref();
-        within(shows.is_some(), "warm_up", system.name, "a system in which policies can show what they do")?;
+        let value = format!("given in `{}`", system.name);
+        within(shows.is_some(), "warm_up", value, "none where no policy can show what it does")?;
         let Some(demonstrate) = shows else { return Ok((0.0, 0.0)) };
         let mut seeds = streams.stream("episodes of the teacher");
         let mut cloning = Cloning::new(model, self.cloning.clone(), streams)?;
@@ -116,6 +117,8 @@ mod tests {
         assert!(error.contains("no policy `nobody`"), "{error}");
         let silent = System::new("deepshare", &serde_json::Value::Null).unwrap();
         let error = warm_up.run(&silent, &model, &policy, SeedStreams::new(2)).unwrap_err().to_string();
-        assert!(error.contains("`warm_up` is deepshare"), "{error}");
+        let expected =
+            "`warm_up` is given in `deepshare`, expected none where no policy can show what it does";
+        assert_eq!(error, expected);
     }
 }
