@@ -54,3 +54,6 @@ mod classes;
 mod session;
 #[path = "suite/learning.rs"]
 mod learning;
+#[cfg(feature = "learn")]
+#[path = "suite/training.rs"]
+mod training;

@@ -45,18 +45,18 @@ pub(super) fn run(_arguments: &TrainArguments, _session: &Session) -> Result<(),
 }
 
 #[cfg(feature = "learn")]
+mod document;
+#[cfg(feature = "learn")]
 pub(super) use training::run;
 
 #[cfg(feature = "learn")]
 mod training {
     use std::fs;
     use std::ops::ControlFlow;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::sync::Arc;
 
-    use serde::Deserialize as _;
-    use serde_json::Value;
-
+    use super::document::Document;
     use super::{Failure, Session, TrainArguments};
     use crate::catalog::Catalog;
     use crate::cli::file::write_bytes;
@@ -67,9 +67,9 @@ mod training {
     use crate::learning::training::beginning::Beginning;
     use crate::learning::training::learner::{Learner as _, Saved};
     use crate::learning::training::run::{CurvePoint, Ended, Training};
-    use crate::learning::training::spec::{AnyLearner, FORMAT, Measure, TrainingSpec};
+    use crate::learning::training::spec::{AnyLearner, Measure, TrainingSpec};
     use crate::report::{Cell, Table};
-    use crate::spec::{Source, SpecError};
+    use crate::spec::SpecError;
     use crate::workload::random::SeedStreams;
 
     const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -80,7 +80,7 @@ mod training {
     struct Job<'a> {
         arguments: &'a TrainArguments,
         session: &'a Session,
-        source: Source,
+        document: Document<'a>,
         spec: TrainingSpec,
         system: System,
         /// Of the file of weights that it begins with, if it names one.
@@ -92,53 +92,16 @@ mod training {
     /// # Errors
     /// If the document or a checkpoint is at fault, the training diverges, or a file cannot be written.
     pub(in crate::cli) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
-        let source = Source::load(&arguments.training)?;
-        let mut spec = changed(source.parse_format(FORMAT)?, &arguments.set)?;
-        // A path in the document starts where that is; one of the command line, where the command runs.
-        if !arguments.set.iter().any(|change| change.starts_with("from=")) {
-            let folder = Path::new(&arguments.training).parent().unwrap_or(Path::new(""));
-            folder.clone_into(&mut spec.folder);
-        }
+        let document = Document::read(&arguments.training, &arguments.set)?;
+        let spec = document.changed()?;
         let system = System::new(&spec.system, &spec.world).map_err(|error| {
             let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
-            source.error_at(place, error.to_string(), None)
+            document.error_at(place, error.to_string(), None)
         })?;
-        let mut job = Job { arguments, session, source, spec, system, from_digest: None };
+        let mut job = Job { arguments, session, document, spec, system, from_digest: None };
         let beginning = Beginning::load(&job.spec, &job.system).map_err(|error| job.failed(&error))?;
         job.from_digest = beginning.map(|beginning| beginning.digest);
         job.run()
-    }
-
-    /// The document with other values in place of some of its own.
-    fn changed(spec: TrainingSpec, changes: &[String]) -> Result<TrainingSpec, Failure> {
-        if changes.is_empty() {
-            return Ok(spec);
-        }
-        let bug = |error: serde_json::Error| Failure::Bug { message: error.to_string() };
-        let mut document = serde_json::to_value(&spec).map_err(bug)?;
-        for change in changes {
-            let fault = |message: String| Failure::usage(format!("`--set {change}`: {message}"), None);
-            let (field, text) = change
-                .split_once('=')
-                .filter(|(field, _)| !field.is_empty())
-                .ok_or_else(|| fault("expected FIELD=VALUE, as in `seed=2`".to_owned()))?;
-            let value: Value =
-                Source::new("value", text).parse().map_err(|error| fault(error.to_string()))?;
-            let mut at = &mut document;
-            for key in field.split('.') {
-                if at.is_null() {
-                    *at = Value::Object(serde_json::Map::new());
-                }
-                let Value::Object(fields) = at else {
-                    return Err(fault(format!("there is nothing above `{key}` that has fields")));
-                };
-                at = fields.entry(key).or_insert(Value::Null);
-            }
-            *at = value;
-            // One after another, so that the one at fault is named.
-            let _ = TrainingSpec::deserialize(&document).map_err(|error| fault(error.to_string()))?;
-        }
-        TrainingSpec::deserialize(document).map_err(bug)
     }
 
     impl Job<'_> {
@@ -198,9 +161,7 @@ mod training {
             let streams = SeedStreams::new(self.spec.seed);
             let warmed = warm_up.run(&self.system, learner.model(), &policy, streams);
             let (first, last) = warmed.map_err(|error| match error {
-                TrainingError::Play { reason } => {
-                    self.source.error_at("warm_up.teacher", reason, None).into()
-                }
+                TrainingError::Play { reason } => self.document.error_at("warm_up.teacher", reason, None),
                 error => self.failed(&error),
             })?;
             let updates = warm_up.updates;
@@ -318,17 +279,18 @@ mod training {
                         "decisions" | "validate_every" | "patience" => "budget.",
                         "hidden" => "network.",
                         "ppo" | "actor_critic" | "evolution" | "warm_up" | "validation.seeds"
-                        | "validation.measure" | "test.seeds" => "",
+                        | "validation.measure" | "test.seeds" | "test.measure" | "exploration"
+                        | "network" | "sets" => "",
                         "updates" | "examples_per_update" => "warm_up.",
                         _ if field.starts_with("sets.") => "",
                         _ if self.spec.evolution.is_some() => "evolution.",
                         _ if self.spec.ppo.is_some() => "ppo.",
                         _ => "actor_critic.",
                     };
-                    self.source.error_at(&format!("{section}{field}"), error.to_string(), None).into()
+                    self.document.error_at(&format!("{section}{field}"), error.to_string(), None)
                 }
                 TrainingError::Beginning { reason, help } => {
-                    self.source.error_at("from", reason.clone(), Some(help.clone())).into()
+                    self.document.error_at("from", reason.clone(), Some(help.clone()))
                 }
                 TrainingError::Diverged { .. } => Failure::Limit { message: error.to_string() },
                 TrainingError::Play { .. } => Failure::Usage { message: error.to_string(), help: None },

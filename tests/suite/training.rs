@@ -1,0 +1,160 @@
+//! `apportion train`, as a user runs it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn apportion(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_apportion")).args(arguments).output().expect("the command runs")
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+/// Exit code 2 and a message that contains `expected`.
+fn assert_refused(arguments: &[&str], expected: &str) {
+    let output = apportion(arguments);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert!(message.contains(expected), "{message}\nlacks: {expected}");
+}
+
+const TRAINING: &str = "\
+format: apportion/training-v1
+system: deepshare
+world: { jobs: 8 }
+ppo: { n_steps: 64, n_epochs: 1 }
+network: { hidden: [8] }
+seed: 5
+budget: { decisions: 256, validate_every: 2 }
+validation: { seeds: [1, 2] }
+";
+
+fn train(file: &str, out: &str) -> String {
+    let output = apportion(&["train", file, "--out", out, "--checkpoint-every", "1", "--format", "csv"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(message.contains("validation is mean reward of a round"), "{message}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_same_document_gives_the_same_files_and_is_not_done_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = path(folder.path(), "training.yaml");
+    std::fs::write(&file, TRAINING).expect("written");
+    let (first, second) = (path(folder.path(), "a"), path(folder.path(), "b"));
+    let result = train(&file, &first);
+    assert!(result.contains("deepshare,4,256,budget,"), "{result}");
+    assert_eq!(result, train(&file, &second));
+    for name in ["curve.csv", "checkpoint.safetensors", "best.safetensors"] {
+        let [one, other] = [&first, &second].map(|out| std::fs::read(Path::new(out).join(name)).expect(name));
+        assert_eq!(one, other, "{name}");
+    }
+    let curve = std::fs::read_to_string(Path::new(&first).join("curve.csv")).expect("a curve");
+    assert_eq!(curve.lines().count(), 5, "{curve}");
+    assert_eq!(result, train(&file, &first));
+    assert_eq!(curve, std::fs::read_to_string(Path::new(&first).join("curve.csv")).expect("a curve"));
+}
+
+#[test]
+fn what_is_set_is_as_if_the_document_had_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "a"));
+    std::fs::write(&file, TRAINING).expect("written");
+    let set = ["--set", "seed=6", "--set", "ppo.n_epochs=2", "--set", "world.contention_weight=0.5"];
+    let output = apportion(&[&["train", &file, "--out", &out], &set[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let other = TRAINING.replace("seed: 5", "seed: 6").replace("n_epochs: 1", "n_epochs: 2");
+    std::fs::write(&file, other.replace("jobs: 8", "jobs: 8, contention_weight: 0.5")).expect("written");
+    // The same training: there is nothing left to do.
+    train(&file, &out);
+    let said = |set: &str, expected: &str| {
+        assert_refused(&["train", &file, "--out", &out, "--set", set], expected);
+    };
+    said("seed", "`--set seed`: expected FIELD=VALUE");
+    said("ppo.n_stepps=3", "unknown field `n_stepps`");
+    said("seed.of=3", "nothing above `of` that has fields");
+    said("seed=[", "`--set seed=[`");
+    said("world.jobs=0", "error: `--set world.jobs=0`: `jobs` is 0");
+    said("ppo.n_steps=0", "error: `--set ppo.n_steps=0`: `n_steps` is 0");
+    said("network.hidden=[1000000,1000000]", "at most 10,000,000");
+    // What is changed elsewhere may be why the document's own is wrong.
+    said("test={seeds: [2]}", "error: `--set test={seeds: [2]}`: `test.seeds` is 2");
+    std::fs::write(&file, format!("{TRAINING}test: {{ seeds: [3] }}\n")).expect("written");
+    said("validation.seeds=[3]", "error: `--set validation.seeds=[3]`: `test.seeds` is 3");
+    // What the document has wrong by itself is shown there.
+    std::fs::write(&file, TRAINING.replace("n_steps: 64", "n_steps: 0")).expect("written");
+    said("seed=3", "training.yaml:4:17");
+}
+
+#[test]
+fn faults_are_shown_where_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    let said = |from: &str, to: &str, expected: &str| {
+        std::fs::write(&file, TRAINING.replace(from, to)).expect("written");
+        assert_refused(&["train", &file, "--out", &out], expected);
+    };
+    said("deepshare", "deepshaer", "training.yaml:2:9");
+    said("jobs: 8", "jobs: 0", "training.yaml:3:8");
+    said("n_steps: 64", "n_steps: 0", "training.yaml:4:17");
+    said("n_steps", "n_stepps", "n_steps");
+    said("seeds: [1, 2]", "seeds: []", "training.yaml:8:22");
+    said("seeds: [1, 2]", "seeds: [1, 2], measure: servise", "training.yaml:8:39");
+    let elsewhere = TRAINING.replace("deepshare", "elastic");
+    let elsewhere = elsewhere.replace("[1, 2]", "[1, 2], measure: service");
+    said(TRAINING, &elsewhere, "training.yaml:8:39");
+    assert!(!Path::new(&out).exists(), "nothing is written for a document that is refused");
+}
+
+#[test]
+fn a_checkpoint_of_another_document_or_a_damaged_one_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, TRAINING).expect("written");
+    train(&file, &out);
+    std::fs::write(&file, TRAINING.replace("seed: 5", "seed: 6")).expect("written");
+    assert_refused(&["train", &file, "--out", &out], "of a training by another document");
+    std::fs::write(&file, TRAINING).expect("written");
+    let checkpoint = Path::new(&out).join("checkpoint.safetensors");
+    let mut bytes = std::fs::read(&checkpoint).expect("a checkpoint");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&checkpoint, bytes).expect("written");
+    assert_refused(&["train", &file, "--out", &out], "the file is damaged");
+}
+
+#[test]
+fn a_training_goes_on_from_the_weights_of_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, first) = (path(folder.path(), "training.yaml"), path(folder.path(), "first"));
+    std::fs::write(&file, TRAINING).expect("written");
+    train(&file, &first);
+    let weights = path(Path::new(&first), "best.safetensors");
+    let begun = |from: &str| TRAINING.replace("seed: 5", &format!("seed: 6\nfrom: {from}"));
+    // From the document's folder, wherever the command runs.
+    std::fs::write(&file, begun("first/best.safetensors")).expect("written");
+    let second = path(folder.path(), "second");
+    let result = train(&file, &second);
+    let kept = std::fs::read(Path::new(&second).join("checkpoint.safetensors")).expect("kept");
+    let header = String::from_utf8_lossy(&kept).into_owned();
+    assert!(header.contains("from_digest") && header.contains("first/best.safetensors"));
+    assert_eq!(result, train(&file, &second), "it is not done twice");
+    // Under the same name lie other weights.
+    std::fs::copy(path(Path::new(&first), "checkpoint.safetensors"), &weights).expect("copied");
+    assert_refused(&["train", &file, "--out", &second], "it began with other weights");
+    let said = |from: &str, to: &str, expected: &str| {
+        std::fs::write(&file, begun(&weights).replace(from, to)).expect("written");
+        assert_refused(&["train", &file, "--out", &path(folder.path(), "none")], expected);
+    };
+    said(&weights, "elastik", "training.yaml:7:7");
+    said(&weights, "frist/best.safetensors", "/frist/best.safetensors`: there is no such file");
+    said(&weights, "first/bets.safetensors", "did you mean `");
+    said(&weights, "elastik", "error: unknown weights `elastik`");
+    said(
+        "hidden: [8]",
+        "hidden: [9]",
+        "`actor.0.0.weight` has shape [8, 64], and this training's has [9, 64]",
+    );
+}
