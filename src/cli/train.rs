@@ -18,7 +18,8 @@ Example:
 A path that the document begins with (`from:`) starts in the document's folder; in --set, where the command runs.
 
 The folder gets curve.csv (one line an update), checkpoint.safetensors (to go on from; running the command again does)
-and best.safetensors (the weights that did best in validation, for use).")]
+and best.safetensors (the weights that did best in validation, for use). Those play the document's test episodes in the
+end, and the last line before the table says how well.")]
 pub struct TrainArguments {
     /// A training document, `format: apportion/training-v1`
     #[arg(value_name = "FILE")]
@@ -60,14 +61,15 @@ mod training {
     use super::{Failure, Session, TrainArguments};
     use crate::catalog::Catalog;
     use crate::cli::file::write_bytes;
+    use crate::cli::progress::Progress as Bar;
     use crate::learning::actor::Actor;
     use crate::learning::checkpoint::{Checkpoint, Provenance};
     use crate::learning::system::{System, SystemError};
     use crate::learning::training::TrainingError;
     use crate::learning::training::beginning::Beginning;
-    use crate::learning::training::learner::{Learner as _, Saved};
+    use crate::learning::training::learner::{Learner as _, Progress, Saved};
     use crate::learning::training::run::{CurvePoint, Ended, Training};
-    use crate::learning::training::spec::{AnyLearner, Measure, TrainingSpec};
+    use crate::learning::training::spec::{AnyLearner, Episodes, Measure, TrainingSpec};
     use crate::report::{Cell, Table};
     use crate::spec::SpecError;
     use crate::workload::random::SeedStreams;
@@ -134,7 +136,7 @@ mod training {
             }
             let ended = training.run(&mut validate, &mut |training, point| {
                 curve.push_str(&line(point));
-                self.say(point);
+                self.say(training.learner(), point);
                 let due = point.progress.n_updates.is_multiple_of(self.arguments.checkpoint_every);
                 if due {
                     written = self.keep(training, &curve);
@@ -150,6 +152,8 @@ mod training {
                     format!("update {} is kept; run it again to go on", training.learner().n_updates());
                 return Err(Failure::Interrupted { message });
             }
+            self.say_if_in_vain(training.learner());
+            self.test(&training)?;
             self.report(&training, ended)
         }
 
@@ -244,14 +248,60 @@ mod training {
             write_bytes(&quiet, &self.path(CHECKPOINT), &checkpoint.to_bytes().map_err(|error| bug(&error))?)
         }
 
-        fn say(&self, point: &CurvePoint) {
-            if let Some(validation) = point.validation {
-                let progress = &point.progress;
+        fn say(&self, learner: &AnyLearner, point: &CurvePoint) {
+            let Some(validation) = point.validation else { return };
+            let (unit, total) = self.spec.counted();
+            let Progress { n_updates, n_decisions, .. } = point.progress;
+            // The last update may go on beyond the budget.
+            let total = total.max(n_decisions);
+            let filling = learner.filling().map(|(n, of)| format!(", still filling the replay: {n}/{of}"));
+            self.session.note(format!(
+                "update {n_updates}, {n_decisions} of {total} {unit}: validation {validation:.4}{}",
+                filling.unwrap_or_default()
+            ));
+        }
+
+        /// Says so if nothing was learned.
+        fn say_if_in_vain(&self, learner: &AnyLearner) {
+            if let Some((n, of)) = learner.filling() {
+                let begins = self.spec.warm_up.is_some() || self.spec.from.is_some();
+                let since = if begins { " since the beginning" } else { "" };
                 self.session.note(format!(
-                    "update {}, {} of {} decisions: validation {validation:.4}",
-                    progress.n_updates, progress.n_decisions, self.spec.budget.decisions
+                    "nothing was learned{since}: the replay has {n} of {of} samples; give more `budget.decisions`, or \
+                     a smaller `actor_critic.replay`"
                 ));
             }
+        }
+
+        /// Plays the episodes that judge in the end.
+        fn test(&self, training: &Training<AnyLearner>) -> Result<(), Failure> {
+            let (Some(test), Some(best)) = (&self.spec.test, training.best()) else { return Ok(()) };
+            let Some(actor) = training.best_actor().map_err(|error| self.failed(&error))? else {
+                return Ok(());
+            };
+            let progress = Bar::new(self.session, test.seeds.len() as u64, "test episodes");
+            let mut returns = Vec::new();
+            // As many at once as there are threads, so that there is something to see where episodes are long.
+            for seeds in test.seeds.chunks(rayon::current_num_threads()) {
+                let measure = self.spec.validation.measure;
+                let episodes = Episodes { seeds: seeds.to_vec(), measure, ..test.clone() };
+                let played = TrainingSpec::returns(&self.system, &actor, &episodes);
+                returns.extend(played.map_err(|error| self.failed(&error))?);
+                for _ in seeds {
+                    progress.advance();
+                }
+                if self.session.interrupt.is_raised() {
+                    let message = "the training is done; run it again to test its weights".to_owned();
+                    return Err(Failure::Interrupted { message });
+                }
+            }
+            progress.finish();
+            let (n, update) = (returns.len(), best.n_updates);
+            if n > 0 {
+                let mean = returns.iter().sum::<f64>() / n as f64;
+                self.session.note(format!("test {mean:.4}: {n} episodes by the weights of update {update}"));
+            }
+            Ok(())
         }
 
         fn report(&self, training: &Training<AnyLearner>, ended: Ended) -> Result<(), Failure> {

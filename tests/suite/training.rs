@@ -88,6 +88,95 @@ fn what_is_set_is_as_if_the_document_had_it() {
     said("seed=3", "training.yaml:4:17");
 }
 
+/// What is said on the way, and the last words.
+fn said(text: &str, flags: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, text).expect("written");
+    let output = apportion(&[&["train", &file, "--out", &out], flags].concat());
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{message}");
+    message
+}
+
+#[test]
+fn a_training_ends_with_what_its_best_weights_do_in_test() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, format!("{TRAINING}test: {{ seeds: [7, 8, 9] }}\n")).expect("written");
+    let run = || {
+        let output = apportion(&["train", &file, "--out", &out]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{message}");
+        let kept = ["curve.csv", "checkpoint.safetensors", "best.safetensors"];
+        let kept = kept.map(|name| std::fs::read(Path::new(&out).join(name)).expect(name));
+        let last = message.lines().filter(|line| line.starts_with("test ")).map(str::to_owned);
+        (last.collect::<Vec<_>>(), kept)
+    };
+    let (told, kept) = run();
+    let [line] = &told[..] else { panic!("one line: {told:?}") };
+    assert!(line.contains(": 3 episodes by the weights of update "), "{line}");
+    let again = run();
+    assert_eq!(
+        (&told, &kept),
+        (&again.0, &again.1),
+        "played again, it is the same, and the training stays as it was"
+    );
+    // As validation would have it, were these its seeds and the best weights the only ones.
+    let update = line.rsplit(' ').next().expect("a number").to_owned();
+    let judged = TRAINING
+        .replace("seeds: [1, 2]", "seeds: [7, 8, 9]")
+        .replace("validate_every: 2", "validate_every: 1");
+    let found = line.split(' ').nth(1).expect("a number").trim_end_matches(':').to_owned();
+    let expected = format!("update {update}, ");
+    let message = said(&judged, &[]);
+    let of_update = message.lines().find(|line| line.starts_with(&expected)).expect("that update");
+    assert!(of_update.ends_with(&format!("validation {found}")), "{of_update}: {line}");
+}
+
+const REPLAYED: &str = "\
+format: apportion/training-v1
+system: elastic
+world: { workers: 2, jobs: 6, sight: pairs, window: 6 }
+actor_critic: { batch: 16, replay: 400 }
+network: { hidden: [4] }
+seed: 1
+budget: { decisions: 600, validate_every: 1, patience: 1 }
+validation: { seeds: [1] }
+";
+
+#[test]
+fn a_replay_that_is_filled_first_is_said_to_be() {
+    let message = said(REPLAYED, &[]);
+    assert!(message.contains("still filling the replay: "), "{message}");
+    assert!(message.contains("nothing was learned: the replay has "), "{message}");
+    let learned = said(REPLAYED, &["--set", "budget.patience=null"]);
+    assert!(!learned.contains("nothing was learned"), "{learned}");
+    let copied =
+        "warm_up={teacher: drf, updates: 2, examples_per_update: 2, cloning: {batch: 4, capacity: 8}}";
+    let copied = said(REPLAYED, &["--set", copied, "--set", "budget.decisions=1"]);
+    assert!(copied.contains("nothing was learned since the beginning: "), "{copied}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, REPLAYED.replace("600", "300")).expect("written");
+    assert_refused(&["train", &file, "--out", &out], "`decisions` is 300 where `actor_critic.replay` is 400");
+    let set = ["--set", "budget.decisions=200"];
+    let expected = "error: `--set budget.decisions=200`: `decisions` is 200";
+    assert_refused(&[&["train", &file, "--out", &out], &set[..]].concat(), expected);
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn evolution_counts_episodes() {
+    let evolution =
+        REPLAYED.replace("actor_critic: { batch: 16, replay: 400 }", "evolution: { pairs: 2, episodes: 2 }");
+    let evolution = evolution
+        .replace("decisions: 600, validate_every: 1, patience: 1", "decisions: 12, validate_every: 1");
+    let message = said(&evolution, &[]);
+    assert!(message.contains("update 1, 8 of 16 episodes: validation "), "{message}");
+    assert!(message.contains("update 2, 16 of 16 episodes: validation "), "{message}");
+}
+
 #[test]
 fn faults_are_shown_where_they_are() {
     let folder = tempfile::tempdir().expect("a folder");

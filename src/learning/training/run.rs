@@ -102,6 +102,20 @@ impl<L: Learner> Training<L> {
         self.best.as_ref()
     }
 
+    /// Who decides by these best weights; the training itself stays where it is.
+    ///
+    /// # Errors
+    /// If the library fails.
+    pub fn best_actor(&self) -> Result<Option<Arc<dyn Actor>>, TrainingError> {
+        let Some(best) = &self.best else { return Ok(None) };
+        let parameters = self.learner.model().parameters();
+        let present = parameters.to_tensors()?;
+        parameters.set(&best.weights)?;
+        let actor = self.learner.model().actor();
+        parameters.set(&present)?;
+        Ok(Some(actor?.into()))
+    }
+
     /// Judges the weights that the training begins with, after a warm-up or another training, so that they may stay the best.
     ///
     /// # Errors
