@@ -70,7 +70,7 @@ pub enum Command {
     Trace(TraceArguments),
     /// Simulate a cluster over time.
     Simulate(Box<SimulateArguments>),
-    /// Play the worlds of learned schedulers: DeepShare's, DL2's, the elastic and the dual agents'.
+    /// Play learned schedulers' worlds: DeepShare's, DL2's, the elastic, the dual agents'.
     World(WorldArguments),
     /// Run many simulations and keep every result.
     Sweep(SweepArguments),
