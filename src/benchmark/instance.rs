@@ -22,6 +22,10 @@ const N_ENTITIES: u32 = 8;
 const JOBS_PER_WORKER: usize = 4;
 /// The fewest workers of a type where jobs may need 8 at once.
 const WORKERS_MIN: u32 = 8;
+/// The most jobs.
+const JOBS_MAX: usize = 1 << 31;
+/// The most worker types.
+const TYPES_MAX: usize = 1 << 16;
 /// A job's own speed is drawn between 1 and this, in steps/s.
 const JOB_SPEED_MAX: f64 = 10.0;
 
@@ -137,12 +141,22 @@ impl Instance {
         }
     }
 
-    fn check(&self, n_jobs: usize) -> Result<(), InstanceError> {
+    /// Are its numbers within their ranges, and that of jobs?
+    ///
+    /// # Errors
+    /// If one is not.
+    pub fn check(&self, n_jobs: usize) -> Result<(), InstanceError> {
         let refuse = |what, value, expected| Err(InstanceError::Parameter { what, value, expected });
         if n_jobs == 0 {
             return refuse("the number of jobs", 0.0, "at least 1");
         }
+        if n_jobs > JOBS_MAX {
+            return refuse("the number of jobs", n_jobs as f64, "at most 2 to the power of 31");
+        }
         match self {
+            Self::Random { types, .. } | Self::Restricted { types, .. } if *types > TYPES_MAX => {
+                refuse("the number of worker types", *types as f64, "at most 65536")
+            }
             Self::Random { types: 0, .. } | Self::Restricted { types: 0, .. } => {
                 refuse("the number of worker types", 0.0, "at least 1")
             }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::allocation::Allocation;
-use crate::benchmark::changes::{Changes, ChangesError, changes};
+use crate::benchmark::changes::{Changes, changes};
 use crate::benchmark::partition::{self, PartitionError};
 use crate::benchmark::results::{Row, Seconds, Status};
 use crate::catalog::{Catalog, CatalogError, PolicyOptions};
@@ -47,14 +47,12 @@ enum CaseError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Partition(#[from] PartitionError),
-    #[error("{n} decisions on a change were not certified")]
-    Uncertified { n: usize },
 }
 
 impl CaseError {
     fn status(&self) -> Status {
         let of_solve = |error: &SolveError| match error {
-            SolveError::Unsupported { .. } => Status::Declined,
+            SolveError::Unsupported { .. } | SolveError::Declined { .. } => Status::Declined,
             SolveError::NotOptimal { termination, .. } => match termination {
                 Termination::TimeLimit | Termination::IterationLimit => Status::Limit,
                 _ => Status::Failed,
@@ -65,10 +63,8 @@ impl CaseError {
             Self::Solve(error)
             | Self::Policy(PolicyError::Solve(error))
             | Self::Partition(PartitionError::Policy(PolicyError::Solve(error))) => of_solve(error),
-            Self::Partition(PartitionError::Part { .. }) => Status::Declined,
-            Self::Policy(_) | Self::Partition(PartitionError::Policy(_)) | Self::Uncertified { .. } => {
-                Status::Failed
-            }
+            Self::Partition(PartitionError::Part { .. } | PartitionError::TooMany { .. }) => Status::Declined,
+            Self::Policy(_) | Self::Partition(PartitionError::Policy(_)) => Status::Failed,
             Self::Catalog(_) | Self::Partition(_) => Status::Error,
         }
     }
@@ -96,15 +92,8 @@ pub fn measure(problem: &Problem, case: &Case<'_>, processor: &dyn Fn() -> Optio
         }
         Ok(taken)
     });
-    match measured.and_then(|taken| Ok((taken, one_by_one(problem, case, processor)?))) {
-        Ok((taken, changes)) => {
-            fill(&mut row, &taken);
-            if let Some(changes) = changes {
-                row.changes = Some(case.changes);
-                row.change_p50_seconds = changes.quantile(0.5);
-                row.change_p99_seconds = changes.quantile(0.99);
-            }
-        }
+    match measured {
+        Ok(taken) => fill(&mut row, &taken),
         Err(error) => {
             row.status = error.status();
             row.message = Some(error.to_string());
@@ -113,23 +102,51 @@ pub fn measure(problem: &Problem, case: &Case<'_>, processor: &dyn Fn() -> Optio
     row
 }
 
-/// What changes take, if that is asked for and the policy has sessions.
+/// Measures, after a decision that is done, what changes take, if that is asked for, and puts it into the decision's row,
+/// or why there is nothing to put there. Was it asked for?
+pub fn measure_changes(
+    problem: &Problem,
+    case: &Case<'_>,
+    processor: &dyn Fn() -> Option<f64>,
+    row: &mut Row,
+) -> bool {
+    if case.changes == 0 || row.status != Status::Done {
+        return false;
+    }
+    match one_by_one(problem, case, processor) {
+        Ok(changes) => {
+            row.changes = Some(case.changes);
+            row.change_p50_seconds = changes.quantile(0.5);
+            row.change_p99_seconds = changes.quantile(0.99);
+        }
+        Err(why) => row.message = Some(changes_unmeasured(&why)),
+    }
+    true
+}
+
+/// What is said of a decision that was measured without changes after it.
+pub fn changes_unmeasured(why: &str) -> String {
+    format!("changes were not measured: {why}")
+}
+
+/// What changes take, or why that is not known.
 fn one_by_one(
     problem: &Problem,
     case: &Case<'_>,
     processor: &dyn Fn() -> Option<f64>,
-) -> Result<Option<Changes>, CaseError> {
-    if case.changes == 0 || case.partitions > 1 {
-        return Ok(None);
+) -> Result<Changes, String> {
+    if case.partitions > 1 {
+        return Err("a session decides on the whole problem, not on parts of it".to_owned());
     }
     let backend = (case.backend != DEFAULT).then(|| case.backend.to_owned());
     let options = PolicyOptions { backend, ..PolicyOptions::default() };
-    let Some(policy) = Catalog::embedded().program(case.policy, &options)? else { return Ok(None) };
-    match changes(problem, policy, (case.changes, case.seed), processor) {
-        Ok(measured) if measured.n_uncertified == 0 => Ok(Some(measured)),
-        Ok(measured) => Err(CaseError::Uncertified { n: measured.n_uncertified }),
-        Err(ChangesError::Session(_)) => Ok(None),
-        Err(ChangesError::Policy(error)) => Err(error.into()),
+    let policy = Catalog::embedded().program(case.policy, &options).map_err(|error| error.to_string())?;
+    let policy = policy.ok_or("a rule solves no program, which is what sessions go on from")?;
+    let measured = changes(problem, policy, (case.changes, case.seed), processor);
+    let measured = measured.map_err(|error| error.to_string())?;
+    match measured.n_uncertified {
+        0 => Ok(measured),
+        n => Err(format!("{n} of {} decisions were not certified", case.changes)),
     }
 }
 

@@ -53,6 +53,6 @@ pub mod results;
 
 pub use changes::{Changes, ChangesError, changes};
 pub use instance::{Instance, InstanceError};
-pub use measure::{Case, measure};
+pub use measure::{Case, measure, measure_changes};
 pub use partition::{Part, PartitionError, Partitioned, split};
 pub use results::{FORMAT, Results, Row, Seconds, Status};

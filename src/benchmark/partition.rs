@@ -39,6 +39,14 @@ pub struct Partitioned {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PartitionError {
+    /// Some parts would have nothing to decide.
+    #[error("{n_jobs} jobs cannot be split into {n_parts} parts")]
+    TooMany {
+        /// How many parts.
+        n_parts: usize,
+        /// How many jobs.
+        n_jobs: usize,
+    },
     /// A job needs more workers than any part has.
     #[error("in {n_parts} parts: {source}")]
     Part {
@@ -55,23 +63,27 @@ pub enum PartitionError {
     Allocation(#[from] AllocationError),
 }
 
-/// Splits a problem into `n_parts` at random; parts without jobs are left out.
+/// Splits a problem into `n_parts` at random, each with one job at least.
 ///
 /// # Errors
-/// If a job fits on no part's workers.
+/// If there are more parts than jobs, or a job fits on no part's workers.
 ///
 /// # Panics
 /// If `n_parts` is 0.
 pub fn split(problem: &Problem, n_parts: usize, seed: u64) -> Result<Vec<Part>, PartitionError> {
     assert!(n_parts > 0, "at least one part");
-    let mut dealt: Vec<usize> = (0..problem.n_jobs()).map(|position| position % n_parts).collect();
+    let n_jobs = problem.n_jobs();
+    if n_parts > n_jobs {
+        return Err(PartitionError::TooMany { n_parts, n_jobs });
+    }
+    let mut dealt: Vec<usize> = (0..n_jobs).map(|position| position % n_parts).collect();
     SeedStreams::new(seed).stream("partition").shuffle(&mut dealt);
     let mut jobs: Vec<Vec<JobIndex>> = vec![Vec::new(); n_parts];
     for (job, part) in problem.jobs().ids().zip(&dealt) {
         jobs[*part].push(job);
     }
-    let whole = jobs.into_iter().enumerate().filter(|(_, jobs)| !jobs.is_empty());
-    whole
+    jobs.into_iter()
+        .enumerate()
         .map(|(position, jobs)| {
             let source = |source| PartitionError::Part { n_parts, source };
             Ok(Part { problem: part(problem, n_parts, position, &jobs).map_err(source)?, jobs })

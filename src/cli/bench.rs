@@ -8,9 +8,10 @@ use crate::benchmark::measure::{DEFAULT, RULE};
 use crate::benchmark::{Instance, Results, Row, Status};
 use crate::catalog::Catalog;
 use crate::cli::Session;
+use crate::cli::bench_check as check;
 use crate::cli::bench_export::export;
-use crate::cli::bench_process::{Limits, MeasuredCase, Subject, run_child, run_one};
-use crate::cli::bench_tables::{changes, details, flat, overview};
+use crate::cli::bench_process::{Limits, MeasuredCase, Ran, Subject, run_child, run_one};
+use crate::cli::bench_tables::{changes, details, flat, overview, reasons};
 use crate::cli::exit::Failure;
 use crate::cli::output::OutputFormat;
 use crate::cli::progress::Progress;
@@ -39,7 +40,7 @@ JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds,
   changes change_p50_seconds change_p99_seconds         with --changes, where the policy has sessions
 CSV has the same columns, `seconds.build` as `seconds_build`.
 
-Exit code 0 if at least one case is done: limits are results here, and marked. 4 if none is.
+Exit code 0 if at least one case is done: limits are results here, and marked. 4 if none is. 2 if an instance is none.
 
 Examples:
   apportion bench --quick
@@ -115,7 +116,7 @@ struct Group {
 /// If an argument names what does not exist, nothing could be measured, or the user stopped it.
 pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), Failure> {
     if let Some(case) = &arguments.case {
-        return run_one(case);
+        return run_one(&MeasuredCase::read(case)?);
     }
     let cases = cases(arguments)?;
     if let Some(folder) = &arguments.export {
@@ -124,18 +125,19 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
     let limits = Limits { seconds: arguments.limit, bytes: arguments.memory_limit.saturating_mul(1 << 20) };
     let bar = Progress::new(session, cases.len() as u64, "cases");
     let mut rows: Vec<Row> = Vec::with_capacity(cases.len());
-    let mut stopped = false;
+    let (mut stopped, mut refused) = (false, false);
     for case in &cases {
         bar.message(format!("{} {} {}", case.policy, case.name(), case.backend));
-        let row = match outgrown(&rows, case) {
-            Some(row) => Some(row),
+        let ran = match outgrown(&rows, case) {
+            Some(row) => Some(Ran { row, refused: false }),
             None => run_child(case, &limits, session)?,
         };
-        let Some(row) = row else {
+        let Some(ran) = ran else {
             stopped = true;
             break;
         };
-        rows.push(row);
+        refused |= ran.refused;
+        rows.push(ran.row);
         bar.advance();
     }
     bar.finish();
@@ -145,6 +147,10 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
     show(&results, session)?;
     if stopped {
         return Err(Failure::Interrupted { message: format!("{n_run} of {n_cases} cases are shown") });
+    }
+    if refused {
+        let help = "what is wrong with it is told in the rows of its cases".to_owned();
+        return Err(Failure::usage("an instance could not be read", Some(help)));
     }
     if results.rows.iter().any(|row| row.status == Status::Done) {
         return Ok(());
@@ -161,7 +167,11 @@ fn show(results: &Results, session: &Session) -> Result<(), Failure> {
             if results.rows.iter().any(|row| row.changes.is_some()) {
                 session.output.text(&format!("\n{}", changes(&results.rows).aligned()))?;
             }
-            session.output.text(&format!("\n{}", details(&results.rows).aligned()))
+            session.output.text(&format!("\n{}", details(&results.rows).aligned()))?;
+            match reasons(&results.rows) {
+                Some(reasons) => session.output.text(&format!("\n{reasons}")),
+                None => Ok(()),
+            }
         }
     }
 }
@@ -184,12 +194,13 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
     for name in arguments.backend.iter().filter(|name| *name != DEFAULT) {
         entry(name).map_err(|error| Failure::usage(error.to_string(), None))?;
     }
-    if arguments.partitions.contains(&0) {
-        return Err(Failure::usage("a problem cannot be split into 0 parts", None));
-    }
     if !(arguments.limit.is_finite() && arguments.limit > 0.0) {
         return Err(Failure::usage(format!("a limit of {} s, expected one above 0", arguments.limit), None));
     }
+    let groups = groups(arguments)?;
+    check_instances(arguments, &groups)?;
+    let (policies, snapshots) = (unique(&arguments.policy), unique(&arguments.snapshot));
+    let (seeds, partitions) = (unique(&arguments.seeds), unique(&arguments.partitions));
     let mut cases = Vec::new();
     let mut push = |policy: &str, subject: &Subject, seed: u64| -> Result<(), Failure> {
         for backend in backends(arguments, policy)? {
@@ -197,21 +208,21 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
             if backend == RULE {
                 continue;
             }
-            let parts = arguments.partitions.iter().filter(|parts| **parts > 1);
+            let parts = partitions.iter().filter(|parts| **parts > 1);
             cases.extend(parts.map(|n| MeasuredCase::new(policy, subject.clone(), &backend, *n, seed)));
         }
         Ok(())
     };
-    for group in groups(arguments)? {
+    for group in groups {
         for n_jobs in group.sizes {
-            for seed in &arguments.seeds {
+            for seed in &seeds {
                 let subject = Subject::Drawn { instance: group.instance.clone(), n_jobs, seed: *seed };
                 push(&group.policy, &subject, *seed)?;
             }
         }
     }
-    for policy in &arguments.policy {
-        for path in &arguments.snapshot {
+    for policy in &policies {
+        for path in &snapshots {
             let throughputs = arguments.throughputs.clone();
             push(policy, &Subject::Snapshot { path: path.clone(), throughputs }, 0)?;
         }
@@ -225,12 +236,42 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
     Ok(cases)
 }
 
+/// Complains about what no case could be made of.
+fn check_instances(arguments: &BenchArguments, groups: &[Group]) -> Result<(), Failure> {
+    for group in groups {
+        for n_jobs in &group.sizes {
+            check::drawn(&group.instance, *n_jobs)?;
+        }
+    }
+    let largest = groups.iter().flat_map(|group| &group.sizes).max().copied();
+    let largest = largest.filter(|_| arguments.snapshot.is_empty());
+    for n_parts in &arguments.partitions {
+        check::partitions(*n_parts, largest)?;
+    }
+    if arguments.snapshot.is_empty() {
+        return Ok(());
+    }
+    let throughputs = load_throughputs(&arguments.throughputs)?;
+    arguments.snapshot.iter().try_for_each(|path| check::snapshot(path, &throughputs))
+}
+
+/// Each once, in the order of the first: a case is measured once, however often it is asked for.
+fn unique<T: Clone + PartialEq>(asked: &[T]) -> Vec<T> {
+    let mut found: Vec<T> = Vec::new();
+    for one in asked {
+        if !found.contains(one) {
+            found.push(one.clone());
+        }
+    }
+    found
+}
+
 fn backends(arguments: &BenchArguments, policy: &str) -> Result<Vec<String>, Failure> {
     if !matches!(Catalog::embedded().document(policy)?.kind, PolicyKind::Program(_)) {
         return Ok(vec![RULE.to_owned()]);
     }
     if !arguments.backend.is_empty() {
-        return Ok(arguments.backend.clone());
+        return Ok(unique(&arguments.backend));
     }
     Ok([DEFAULT].into_iter().chain(BACKENDS.iter().map(|entry| entry.name)).map(str::to_owned).collect())
 }
@@ -243,13 +284,13 @@ fn groups(arguments: &BenchArguments) -> Result<Vec<Group>, Failure> {
     if arguments.policy.is_empty() {
         return Err(Failure::usage("which policies? name them with `--policy`", None));
     }
-    let mut names = arguments.instance.clone();
+    let mut names = unique(&arguments.instance);
     if names.is_empty() && arguments.snapshot.is_empty() {
         names.push("osdi20".to_owned());
     }
     let instances = names.iter().map(|name| instance(arguments, name)).collect::<Result<Vec<_>, _>>()?;
     let mut groups = Vec::new();
-    for policy in &arguments.policy {
+    for policy in &unique(&arguments.policy) {
         for instance in &instances {
             let sizes = sizes(arguments, &[2048, 131_072, 1_048_576]);
             groups.push(Group { policy: policy.clone(), instance: instance.clone(), sizes });
@@ -268,15 +309,16 @@ fn instance(arguments: &BenchArguments, name: &str) -> Result<Instance, Failure>
                 Some(matrix) => (matrix, true),
                 None => (name, false),
             };
-            load_throughputs(throughputs)?;
-            Instance::Matrix { throughputs: throughputs.to_owned(), distinct }
+            let instance = Instance::Matrix { throughputs: throughputs.to_owned(), distinct };
+            check::matrix(&instance, &load_throughputs(throughputs)?)?;
+            instance
         }
     })
 }
 
 fn sizes(arguments: &BenchArguments, standard: &[usize]) -> Vec<usize> {
     match (arguments.sizes.is_empty(), arguments.quick) {
-        (false, _) => arguments.sizes.clone(),
+        (false, _) => unique(&arguments.sizes),
         (true, true) => standard.iter().map(|n| (*n).min(256)).take(1).collect(),
         (true, false) => standard.to_vec(),
     }

@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::benchmark::{Case, Instance, Row, Status, measure};
+use crate::benchmark::measure::changes_unmeasured;
+use crate::benchmark::{Case, Instance, Row, Status, measure, measure_changes};
 use crate::cli::Session;
-use crate::cli::exit::Failure;
+use crate::cli::exit::{ExitStatus, Failure};
 use crate::problem::Problem;
 use crate::solver::timing::Stopwatch;
 use crate::spec::{Snapshot, Source, load_throughputs};
 
 /// What the child says when its instance is there and its time begins.
-const READY: &str = "ready";
+pub(super) const READY: &str = "ready";
+/// What it says when it has said all.
+pub(super) const END: &str = "end";
 /// How often the parent looks at the child.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A process that uses no processor is ended after so many times its limit.
@@ -82,6 +85,11 @@ impl Subject {
 }
 
 impl MeasuredCase {
+    /// What the parent wrote.
+    pub(super) fn read(text: &str) -> Result<Self, Failure> {
+        serde_json::from_str(text).map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))
+    }
+
     pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
         Self { policy: policy.to_owned(), subject, backend: backend.to_owned(), partitions, seed, changes: 0 }
     }
@@ -106,10 +114,8 @@ impl MeasuredCase {
     }
 }
 
-/// The child's side: one case, its row to standard output.
-pub(super) fn run_one(case: &str) -> Result<(), Failure> {
-    let case: MeasuredCase = serde_json::from_str(case)
-        .map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))?;
+/// The child's side: one case, its row to standard output, once more with what changes took.
+pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
     let problem = case.subject.problem()?;
     let before = forget_peak();
     say(READY)?;
@@ -124,14 +130,33 @@ pub(super) fn run_one(case: &str) -> Result<(), Failure> {
     row.instance = case.name();
     row.memory_before_bytes = before;
     row.memory_peak_bytes = status_bytes("self", "VmHWM:");
-    let text = serde_json::to_string(&row)
-        .map_err(|error| Failure::Bug { message: format!("a row is not JSON: {error}") })?;
+    say_json(&row)?;
+    if measure_changes(&problem, &measured, &processor_seconds, &mut row) {
+        row.memory_peak_bytes = status_bytes("self", "VmHWM:");
+        say_json(&row)?;
+    }
+    say(END)
+}
+
+/// A line to the parent.
+pub(super) fn say(line: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+}
+
+/// A value on a line.
+pub(super) fn say_json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::Bug { message: format!("a result is not JSON: {error}") })?;
     say(&text)
 }
 
-fn say(line: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+/// A case that was run.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) row: Row,
+    /// Could its instance not be read?
+    pub(super) refused: bool,
 }
 
 /// The parent's side: the row of a case, or nothing if the user wants to stop.
@@ -139,61 +164,96 @@ pub(super) fn run_child(
     case: &MeasuredCase,
     limits: &Limits,
     session: &Session,
-) -> Result<Option<Row>, Failure> {
-    let text = serde_json::to_string(case)
-        .map_err(|error| Failure::Bug { message: format!("a case is not JSON: {error}") })?;
-    let program = std::env::current_exe().map_err(Failure::io("find this program's own file"))?;
-    let mut child = Command::new(program)
-        .args(["--quiet", "bench", "--case", &text])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(Failure::io("start a process for a case"))?;
-    let complaints = child.stderr.take().map(|mut stderr| {
-        thread::spawn(move || {
-            let mut text = String::new();
-            let _ = stderr.read_to_string(&mut text);
-            text
-        })
-    });
-    let lines = lines_of(&mut child);
-    let ended = watch(&mut child, &lines, limits, session);
-    // Ended already, or to be: a child that is gone cannot be killed, and that is fine.
-    let _ = child.kill();
-    child.wait().map_err(Failure::io("end the process of a case"))?;
-    let complaints = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    Ok(match ended {
-        Ended::Stopped => None,
-        Ended::Row(row) => Some(*row),
-        Ended::Limit { peak } => {
-            let message = format!("not done within {} s", limits.seconds);
-            Some(Row { status: Status::Limit, message: Some(message), memory_peak_bytes: peak, ..case.row() })
+) -> Result<Option<Ran>, Failure> {
+    let said = Said::by_child(case, limits, session)?;
+    if said.end == End::Stopped {
+        return Ok(None);
+    }
+    let row = said.lines.last().and_then(|line| serde_json::from_str::<Row>(line).ok());
+    let row = match (row, said.why(limits)) {
+        (Some(row), why) => {
+            // The decision is measured, if it is; what was not is what came behind it.
+            let message = why.filter(|_| case.changes > 0).map(|(_, why)| changes_unmeasured(&why));
+            Row { message: message.or(row.message.clone()), ..row }
         }
-        Ended::Memory { peak } => {
-            let message = format!("more than {} MiB", limits.bytes >> 20);
-            Some(Row {
-                status: Status::Memory,
-                message: Some(message),
-                memory_peak_bytes: peak,
-                ..case.row()
-            })
+        (None, why) => {
+            let broken = || (Status::Error, "the process ended without a result".to_owned());
+            let (status, message) = why.unwrap_or_else(broken);
+            Row { status, message: Some(message), memory_peak_bytes: said.peak, ..case.row() }
         }
-        Ended::Broken => {
-            let first = complaints.lines().find(|line| !line.trim().is_empty());
-            let message = first.unwrap_or("the process ended without a result").trim().to_owned();
-            Some(Row { status: Status::Error, message: Some(message), ..case.row() })
-        }
-    })
+    };
+    Ok(Some(Ran { row, refused: said.refused }))
+}
+
+/// All that a child said.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) end: End,
+    /// Between the words that it is ready and that it is done.
+    pub(super) lines: Vec<String>,
+    /// The most memory that it was seen to have.
+    peak: Option<u64>,
+    complaint: String,
+    refused: bool,
 }
 
 /// How a child came to its end.
-enum Ended {
-    Row(Box<Row>),
-    Limit { peak: Option<u64> },
-    Memory { peak: Option<u64> },
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    Limit,
+    Memory,
     Broken,
     Stopped,
+}
+
+impl Said {
+    /// Has a process of its own do a case, within limits.
+    pub(super) fn by_child(case: &MeasuredCase, limits: &Limits, session: &Session) -> Result<Self, Failure> {
+        let text = serde_json::to_string(case)
+            .map_err(|error| Failure::Bug { message: format!("a case is not JSON: {error}") })?;
+        let program = std::env::current_exe().map_err(Failure::io("find this program's own file"))?;
+        let mut child = Command::new(program)
+            .args(["--quiet", "bench", "--case", &text])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(Failure::io("start a process for a case"))?;
+        let complaints = child.stderr.take().map(|mut stderr| {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = stderr.read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        });
+        let lines = lines_of(&mut child);
+        let mut said = watch(&mut child, &lines, limits, session);
+        if said.end != End::Broken {
+            // Ended already, or to be: a child that is gone cannot be killed, and that is fine.
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(Failure::io("end the process of a case"))?;
+        said.complaint = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        said.refused = said.end == End::Broken && status.code() == Some(ExitStatus::BadInput as i32);
+        Ok(said)
+    }
+
+    /// Why it did not say all, if it did not.
+    pub(super) fn why(&self, limits: &Limits) -> Option<(Status, String)> {
+        Some(match self.end {
+            End::Done => return None,
+            End::Limit => (Status::Limit, format!("not done within {} s", limits.seconds)),
+            End::Memory => (Status::Memory, format!("more than {} MiB", limits.bytes >> 20)),
+            End::Stopped => (Status::Error, "interrupted".to_owned()),
+            End::Broken => {
+                let complaint = self.complaint.trim();
+                let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
+                let silent = "the process ended without a result";
+                (Status::Error, if complaint.is_empty() { silent } else { complaint }.to_owned())
+            }
+        })
+    }
 }
 
 /// The lines that a child writes, as they come.
@@ -211,27 +271,27 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
     receive
 }
 
-fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: &Session) -> Ended {
+fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: &Session) -> Said {
     let id = child.id().to_string();
     let mut since_ready: Option<(Stopwatch, Option<f64>)> = None;
-    let mut peak = None;
+    let mut said =
+        Said { end: End::Broken, lines: Vec::new(), peak: None, complaint: String::new(), refused: false };
     loop {
         match lines.recv_timeout(LOOK_EVERY) {
             Ok(line) if line == READY => {
                 since_ready = Some((Stopwatch::start(), child_seconds(&id)));
             }
-            Ok(line) => {
-                return serde_json::from_str(&line).map_or(Ended::Broken, |row| Ended::Row(Box::new(row)));
-            }
-            Err(RecvTimeoutError::Disconnected) => return Ended::Broken,
+            Ok(line) if line == END => return Said { end: End::Done, ..said },
+            Ok(line) => said.lines.push(line),
+            Err(RecvTimeoutError::Disconnected) => return said,
             Err(RecvTimeoutError::Timeout) => {}
         }
         if session.interrupt.is_raised() {
-            return Ended::Stopped;
+            return Said { end: End::Stopped, ..said };
         }
-        peak = status_bytes(&id, "VmHWM:").or(peak);
+        said.peak = status_bytes(&id, "VmHWM:").or(said.peak);
         if status_bytes(&id, "VmRSS:").is_some_and(|bytes| bytes > limits.bytes) {
-            return Ended::Memory { peak };
+            return Said { end: End::Memory, ..said };
         }
         let over = |(clock, before): (Stopwatch, Option<f64>)| {
             let waited = clock.elapsed().as_secs_f64();
@@ -239,7 +299,7 @@ fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: 
             used > limits.seconds || waited > CLOCK_FACTOR * limits.seconds
         };
         if since_ready.is_some_and(over) {
-            return Ended::Limit { peak };
+            return Said { end: End::Limit, ..said };
         }
     }
 }

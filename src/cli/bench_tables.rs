@@ -17,6 +17,12 @@ fn time(seconds: f64) -> String {
     }
 }
 
+/// Parts of a hundred, to three digits; what rounds to none has no sign.
+fn percent(part: f64) -> String {
+    let text = format!("{:.3} %", 100.0 * part);
+    if text == "-0.000 %" { "0.000 %".to_owned() } else { text }
+}
+
 fn instance(row: &Row) -> String {
     if row.seed == 0 { row.instance.clone() } else { format!("{} #{}", row.instance, row.seed) }
 }
@@ -122,7 +128,7 @@ pub(super) fn details(rows: &[Row]) -> Table {
         let count = |value: Option<u64>| value.map_or(Cell::Empty, Cell::Count);
         let scientific =
             |value: Option<f64>| value.map_or(Cell::Empty, |value| format!("{value:.0e}").into());
-        let loss = row.loss_relative.map_or(Cell::Empty, |loss| format!("{:.3} %", 100.0 * loss).into());
+        let loss = row.loss_relative.map_or(Cell::Empty, |loss| percent(loss).into());
         table.push(vec![
             row.policy.clone().into(),
             instance(row).into(),
@@ -143,6 +149,19 @@ pub(super) fn details(rows: &[Row]) -> Table {
         ]);
     }
     table
+}
+
+/// Why cases were not done, or not wholly, one after another; none if all were.
+pub(super) fn reasons(rows: &[Row]) -> Option<String> {
+    let reason = |row: &Row| {
+        let message = row.message.as_deref().unwrap_or("no reason is known").replace('\n', "\n    ");
+        let jobs = if row.n_jobs == 0 { String::new() } else { format!(", {} jobs", row.n_jobs) };
+        let place = format!("{}, {}{jobs}, {}", row.policy, instance(row), backend(row));
+        format!("\n  {place}: {}: {message}", row.status)
+    };
+    let told = rows.iter().filter(|row| row.status != Status::Done || row.message.is_some());
+    let text: String = told.map(reason).collect();
+    (!text.is_empty()).then(|| format!("why:{text}"))
 }
 
 /// Every row with every field of its JSON, times side by side with the rest.

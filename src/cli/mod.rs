@@ -10,6 +10,7 @@
 pub mod allocate;
 pub mod arguments;
 pub mod bench;
+mod bench_check;
 mod bench_export;
 mod bench_process;
 mod bench_tables;

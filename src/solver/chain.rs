@@ -72,7 +72,7 @@ pub fn solve_certified(
                         certify_seconds: attempts.certify_seconds,
                     });
                 }
-                attempts.record(name, solution.termination, &certificate);
+                attempts.record(name, &solution, &certificate);
                 if let Some(termination) = attempts.confirmed(solution.termination) {
                     return Err(attempts.failed(termination));
                 }
@@ -114,11 +114,18 @@ impl Attempts {
         Certificate::with_bound(program, solution, self.bound)
     }
 
-    fn record(&mut self, name: &str, termination: Termination, certificate: &Certificate) {
+    fn record(&mut self, name: &str, solution: &Solution, certificate: &Certificate) {
+        let termination = solution.termination;
         self.last = Some(termination);
         let line = if certificate.primal.is_finite() {
             let (violation, gap) = (certificate.violation_max, certificate.gap_relative);
-            format!("{name}: {termination:?} (violation {violation:.1e}, gap {gap:.1e})")
+            let silent = solution.row_duals.is_empty() && solution.cone_duals.is_empty();
+            let proof = if silent && gap.is_infinite() {
+                "without dual values nothing proves it".to_owned()
+            } else {
+                format!("gap {gap:.1e}")
+            };
+            format!("{name}: {termination:?} (violation {violation:.1e}, {proof})")
         } else {
             format!("{name}: {termination:?}")
         };

@@ -158,6 +158,125 @@ fn an_exported_instance_is_the_same_problem_for_us_and_others() {
     assert_eq!(read.rows[0].n_terms, drawn.rows[0].n_terms);
 }
 
+/// What no case can be made of is told before any is run, with its flag or file.
+#[test]
+fn bad_instances_are_refused_before_any_case_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.to_str().expect("its name is text").to_owned()
+    };
+    let good = file("good.json", include_str!("../../examples/snapshot.yaml"));
+    let corrupt = file("corrupt.json", "{\"format\": \"apportion/snapshot-v1\", \"clus");
+    let (missing, inside) = (format!("{good}.not"), folder.path().to_str().expect("text"));
+    let random: [&[&str]; 8] = [
+        &["--sizes", "0"],
+        &["--types", "0"],
+        &["--types", "1000000000000"],
+        &["--sizes", "1000000000000"],
+        &["--heterogeneity", "0.5"],
+        &["--heterogeneity", "nan"],
+        &["--density", "0"],
+        &["--density", "2"],
+    ];
+    for flag in random {
+        let drawn = ["--policy", "isolated", "--instance", "random"];
+        let sized: &[&str] = if flag[0] == "--sizes" { &[] } else { &["--sizes", "5"] };
+        let (code, stdout, stderr) = bench(&[&drawn[..], sized, flag].concat());
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{flag:?}: {stderr}");
+        assert!(stderr.contains("expected") && stderr.contains(flag[0]), "{flag:?}: {stderr}");
+    }
+    for (snapshots, named) in [
+        (vec![good.as_str(), &missing], missing.as_str()),
+        (vec![&corrupt], &corrupt),
+        (vec![inside], inside),
+        (vec!["-"], "--snapshot -"),
+    ] {
+        let (code, stdout, stderr) =
+            bench(&[&["--policy", "isolated", "--snapshot"], &snapshots[..]].concat());
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{snapshots:?}: {stderr}");
+        assert!(stderr.contains(named), "{snapshots:?}: {stderr}");
+    }
+    let throughputs = ["--policy", "isolated", "--throughputs", "nope", "--snapshot", &good];
+    let (code, _, stderr) = bench(&throughputs);
+    assert!(code == Some(2) && stderr.contains("unknown throughputs `nope`"), "{stderr}");
+}
+
+/// A large snapshot is read where it is measured: what is wrong with it is told in full.
+#[test]
+fn a_large_snapshot_that_is_none_is_bad_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large.json");
+    let blank = " ".repeat(5 << 20);
+    fs::write(&path, format!("{{\"format\": \"apportion/snapshot-v1\",{blank}\"clusters\": 1}}"))
+        .expect("a file");
+    let path = path.to_str().expect("its name is text");
+    let (code, stdout, stderr) = bench(&["--policy", "isolated", "--snapshot", path, "--format", "json"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    let results: Results = serde_json::from_str(&stdout).expect("what was found is shown");
+    let message = results.rows[0].message.as_deref().expect("a reason");
+    assert!(message.contains("clusters") && message.contains("large.json:1:"), "{message}");
+}
+
+#[test]
+fn a_table_says_why_cases_were_not_done() {
+    let arguments = ["--policy", "max_min_fairness_perf,proportional_fairness", "--instance", "random"];
+    let rest = ["--sizes", "6,6", "--seeds", "0,0", "--backend", "default,good_lp-microlp,separable,default"];
+    let (code, stdout, stderr) = bench(&[&arguments[..], &rest].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let (_, why) = stdout.split_once("\nwhy:\n").expect("reasons under the tables");
+    let reason = |policy: &str, backend: &str| {
+        let place = format!("  {policy}, random-3x10, 6 jobs, {backend}: ");
+        let found: Vec<&str> = why.lines().filter_map(|line| line.strip_prefix(&place)).collect();
+        assert!(found.len() <= 1, "asked for twice, measured once: {why}");
+        found.first().copied().unwrap_or_default().to_owned()
+    };
+    assert!(reason("proportional_fairness", "good_lp-microlp").starts_with("declined: "), "{why}");
+    assert!(reason("max_min_fairness_perf", "separable").starts_with("declined: "), "{why}");
+    let unproven = reason("max_min_fairness_perf", "good_lp-microlp");
+    assert!(unproven.starts_with("failed: ") && unproven.contains("without dual values"), "{why}");
+    assert_eq!(reason("max_min_fairness_perf", "default"), "", "done");
+}
+
+#[test]
+fn more_parts_than_jobs_are_refused_or_declined() {
+    let common = ["--policy", "max_min_fairness_perf", "--instance", "random", "--backend", "default"];
+    let many = ["--sizes", "5,20", "--partitions", "1000000000000"];
+    let (code, _, stderr) = bench(&[&common[..], &many].concat());
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("--partitions") && stderr.contains("at most 20"), "{stderr}");
+    let rows = results(&[&common[..], &["--sizes", "5,20", "--partitions", "6"]].concat()).rows;
+    let status: Vec<Status> = rows.iter().map(|row| row.status).collect();
+    assert_eq!(status, [Status::Done, Status::Declined, Status::Done, Status::Done]);
+}
+
+/// What was measured stays, whatever becomes of the changes after it.
+#[test]
+fn a_decision_is_done_though_changes_are_not_measured() {
+    let jobs = ["--instance", "random", "--sizes", "10", "--backend", "default", "--partitions", "2"];
+    let policies = "max_min_fairness_perf,max_min_fairness_packed,finish_time_fairness_perf,isolated";
+    let rows = results(&[&["--policy", policies, "--changes", "4"], &jobs[..]].concat()).rows;
+    for row in &rows {
+        assert!(row.status == Status::Done && row.seconds.is_some(), "{row:?}");
+        let measured = row.policy == "max_min_fairness_perf" && row.partitions == 1;
+        assert_eq!(row.change_p50_seconds.is_some(), measured, "{row:?}");
+        let said =
+            row.message.as_ref().is_some_and(|message| message.starts_with("changes were not measured: "));
+        assert_eq!(said, !measured, "{row:?}");
+    }
+    // more changes than there is time for
+    let long = ["--policy", "max_min_fairness_perf", "--changes", "100000000", "--limit", "1"];
+    let rows =
+        results(&[&long[..], &["--instance", "random", "--sizes", "10", "--backend", "default"]].concat())
+            .rows;
+    assert!(rows[0].status == Status::Done && rows[0].seconds.is_some(), "{rows:?}");
+    assert!(
+        rows[0].message.as_ref().is_some_and(|message| message.ends_with("not done within 1 s")),
+        "{rows:?}"
+    );
+}
+
 fn osdi20() -> Arc<Throughputs> {
     Throughputs::embedded("osdi20").expect("embedded")
 }
