@@ -135,7 +135,7 @@ pub struct ProgramSize {
 /// How a decision was solved.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SolveReport {
-    /// The backend whose answer was taken.
+    /// The backend that found the optimum; which of several is taken, another may choose.
     pub backend: String,
     /// `linear`, `parametric`, `conic` or `closed_form`.
     pub route: String,

@@ -129,7 +129,7 @@ impl Task<'_, '_> {
             let demands: Vec<Demand> =
                 demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
             let raised = pools.raise(solving, self.master, &demands)?;
-            pools.refine(solving, self.master, raised.level)?;
+            solving.among_optima(|solving| pools.refine(solving, self.master, raised.level))?;
             let bound = if inverse { raised.bound.recip() } else { raised.bound };
             return Some(unwritten(pools.divided(self.master)?, bound));
         }
@@ -138,7 +138,9 @@ impl Task<'_, '_> {
         let level = shares.level;
         let given = class_time(&self.master.bound(), &shares);
         drop(shares);
-        Some(unwritten(refine(solving, self.master, (demand, level), &given)?, bound))
+        let refined =
+            solving.among_optima(|solving| refine(solving, self.master, (demand, level), &given))?;
+        Some(unwritten(refined, bound))
     }
 
     /// The optimum of a sum of logarithms.

@@ -187,13 +187,12 @@ impl Task<'_, '_> {
                 let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
                 let slopes = || demands.iter().map(|demand| demand.slope).collect();
                 let asked = (slopes(), part);
-                if let Some(refined) = sharing::refine(solving, self.master, asked, &found.class_time) {
-                    refined
-                } else {
-                    let mut old = found.formulation;
+                let mut old = found.formulation;
+                solving.among_optima(|solving| {
+                    let refined = sharing::refine(solving, self.master, asked, &found.class_time);
                     let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
-                    self.refined(solving, held, part, &found.class_time)?
-                }
+                    refined.map_or_else(|| self.refined(solving, held, part, &found.class_time), Ok)
+                })?
             }
         };
         let level = found.value;
@@ -221,7 +220,7 @@ impl Task<'_, '_> {
             Demand { slope, base: 0.0 }
         };
         let demands: Vec<Demand> = found.leaves.iter().enumerate().map(least).collect();
-        let class_time = pools.held(solving, self.master, &demands)?;
+        let class_time = solving.among_optima(|solving| pools.held(solving, self.master, &demands))?;
         Some(sharing::unwritten(class_time, found.bound))
     }
 
@@ -249,10 +248,11 @@ impl Task<'_, '_> {
         let class_time = if !refinable {
             first
         } else if self.master.is_priced() || self.master.bound().has_promises() {
-            self.refined(solving, formulated, optimum, &first)?
+            solving.among_optima(|solving| self.refined(solving, formulated, optimum, &first))?
         } else {
             // the program is what it was
-            let refined = self.refined_in_place(solving, formulation, optimum, same_rows)?;
+            let refined = solving
+                .among_optima(|solving| self.refined_in_place(solving, formulation, optimum, same_rows))?;
             formulation = refined.1;
             refined.0.unwrap_or(first)
         };

@@ -347,6 +347,14 @@ impl Solving {
         self.pair = pair;
     }
 
+    /// Does what only chooses among optima: who found those is who the decision names.
+    pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
+        let finder = self.report.backend.clone();
+        let chosen = choose(self);
+        self.report.backend = finder;
+        chosen
+    }
+
     /// What the decision took so far.
     pub(super) fn report(&mut self) -> &mut SolveReport {
         &mut self.report

@@ -60,7 +60,9 @@ impl Task<'_, '_> {
         let (sharing, worths) = bound.worths()?;
         let (mut shares, certificate) = largest(solving, (&sharing, &worths), bound.columns().len())?;
         if self.refine == Refine::Utilization {
-            refine(solving, self.master.reduced(), (&sharing, &worths), &mut shares)?;
+            solving.among_optima(|solving| {
+                refine(solving, self.master.reduced(), (&sharing, &worths), &mut shares)
+            })?;
         }
         Some(unwritten(class_time(&bound, &shares), certificate.bound))
     }
@@ -271,6 +273,7 @@ mod tests {
                 let decision = policy.allocate(&problem).unwrap();
                 let solve = decision.solve.clone().unwrap();
                 assert!(solve.fallbacks.is_empty(), "{text}: {:?}", solve.fallbacks);
+                assert_eq!(solve.backend, "structured", "who found the optimum, not who chose among optima");
                 let other = || registry::backend("simplex").unwrap();
                 policy.solve_by(vec![other()], vec![other()], Limits::default());
                 let written = policy.allocate(&problem).unwrap();
