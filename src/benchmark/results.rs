@@ -12,7 +12,7 @@ pub const FORMAT: &str = "apportion/bench-v1";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
-    /// Measured; the answer is certified.
+    /// Measured; whether the answer is a certified optimum, the row's `optimal` says.
     Done,
     /// The backend does not take this program, or the problem cannot be split so.
     Declined,

@@ -198,10 +198,24 @@ fn cell(value: Value) -> Cell {
         Value::Null => Cell::Empty,
         Value::Number(number) => match (number.as_u64(), number.as_f64()) {
             (Some(count), _) => Cell::Count(count),
+            (None, Some(0.0)) => Cell::Number(0.0, 0),
+            // (of a gap, six decimals are zeros)
+            (None, Some(value)) if value.abs() < 1e-3 => Cell::Scientific(value),
             (None, Some(value)) => Cell::Number(value, 6),
             (None, None) => Cell::Empty,
         },
         Value::String(text) => text.into(),
         other => other.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rounds_to_no_loss_has_no_sign() {
+        assert_eq!([-1e-9, -0.0, 0.0, 0.022].map(percent), ["0.000 %", "0.000 %", "0.000 %", "2.200 %"]);
+        assert_eq!(percent(-1e-4), "-0.010 %");
     }
 }

@@ -178,18 +178,15 @@ fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
         ("system".to_owned(), format!("{} {}, {} cores", system.os, system.architecture, system.cores)),
         ("limit of a case".to_owned(), format!("{} s", results.limit_seconds)),
     ];
-    let case = |row: benchmark::Row| {
-        let parts = if row.partitions > 1 { format!(", {} parts", row.partitions) } else { String::new() };
-        benchmark_page::Case {
-            seconds: row.cost_seconds().filter(|_| row.status == benchmark::Status::Done),
-            status: row
-                .message
-                .map_or(row.status.to_string(), |message| format!("{}: {message}", row.status)),
-            backend: format!("{}{parts}", row.backend),
-            policy: row.policy,
-            instance: row.instance,
-            n_jobs: row.n_jobs,
-        }
+    let case = |row: benchmark::Row| benchmark_page::Case {
+        seconds: row.cost_seconds().filter(|_| row.status == benchmark::Status::Done),
+        certified: row.optimal == Some(true),
+        status: row.message.map_or(row.status.to_string(), |message| format!("{}: {message}", row.status)),
+        backend: row.backend,
+        n_parts: row.partitions,
+        policy: row.policy,
+        instance: row.instance,
+        n_jobs: row.n_jobs,
     };
     benchmark_page::Benchmark { cases: results.rows.into_iter().map(case).collect(), rows: table, facts }
 }

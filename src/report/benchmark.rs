@@ -19,10 +19,24 @@ pub struct Case {
     pub n_jobs: usize,
     /// Who solved it.
     pub backend: String,
+    /// Into how many parts it was split; 1 is the whole.
+    pub n_parts: usize,
     /// What it cost in s, if it was done.
     pub seconds: Option<f64>,
+    /// Is the answer a certified optimum?
+    pub certified: bool,
     /// `done`, or why not.
     pub status: String,
+}
+
+impl Case {
+    /// Who solved it, and in how many parts if there were several.
+    fn solver(&self) -> String {
+        match self.n_parts {
+            1 => self.backend.clone(),
+            n_parts => format!("{}, {n_parts} parts", self.backend),
+        }
+    }
 }
 
 /// A benchmark in numbers.
@@ -47,12 +61,12 @@ pub fn page(benchmark: &Benchmark) -> Page {
         }
         names
     };
-    let backends = unique(|case| case.backend.clone());
+    let (backends, solvers) = (unique(|case| case.backend.clone()), unique(Case::solver));
     let programs = unique(|case| format!("{}, {}", case.policy, case.instance));
     let chart = |program: &String| {
         let of_program = |case: &&Case| format!("{}, {}", case.policy, case.instance) == *program;
         let cases: Vec<&Case> = benchmark.cases.iter().filter(of_program).collect();
-        (program.clone(), costs(program, &cases, &backends))
+        (program.clone(), costs(program, &cases, &solvers))
     };
     let variants: Vec<(String, Chart)> = programs.iter().map(chart).collect();
     let any = |is: fn(&Chart) -> bool| variants.iter().any(|(_, chart)| is(chart));
@@ -68,13 +82,17 @@ pub fn page(benchmark: &Benchmark) -> Page {
     let (name, title) = ("cases".to_owned(), "Every case".to_owned());
     let table = Item::Table(NamedTable { name, title, table: benchmark.rows.clone(), folded: false });
     let n_done = benchmark.cases.iter().filter(|case| case.seconds.is_some()).count();
+    let n_certified = benchmark.cases.iter().filter(|case| case.seconds.is_some() && case.certified).count();
     Page {
         title: format!(
             "What decisions cost: {}, {}",
             counted(programs.len(), "program"),
             counted(backends.len(), "backend")
         ),
-        subtitle: format!("{} cases, {n_done} of them done and certified", benchmark.cases.len()),
+        subtitle: format!(
+            "{}, {n_done} done, {n_certified} of them certified optimal",
+            counted(benchmark.cases.len(), "case")
+        ),
         facts: benchmark.facts.clone(),
         sections: vec![
             Section { title: "Time against jobs".to_owned(), text: Vec::new(), items: figures },
@@ -89,16 +107,16 @@ fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{plural}")
 }
 
-fn costs(program: &str, cases: &[&Case], backends: &[String]) -> Chart {
+fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
     let mut sizes: Vec<usize> = cases.iter().map(|case| case.n_jobs).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let of = |backend: &str, n_jobs: usize| -> Vec<&Case> {
-        cases.iter().copied().filter(|case| case.backend == backend && case.n_jobs == n_jobs).collect()
+    let of = |solver: &str, n_jobs: usize| -> Vec<&Case> {
+        cases.iter().copied().filter(|case| case.solver() == solver && case.n_jobs == n_jobs).collect()
     };
     let mut absent = Vec::new();
     let mut series = Vec::new();
-    for (style, name) in backends.iter().enumerate() {
+    for (style, name) in solvers.iter().enumerate() {
         let mut marks = Vec::new();
         for n_jobs in &sizes {
             let here = of(name, *n_jobs);
@@ -148,7 +166,9 @@ mod tests {
             instance: "i".to_owned(),
             n_jobs: *n_jobs,
             backend: "b".to_owned(),
+            n_parts: 1,
             seconds: (status == "done").then_some(*n_jobs as f64 / 1e3),
+            certified: true,
             status: status.to_owned(),
         };
         let cases = sizes.iter().map(case).collect();

@@ -240,7 +240,7 @@ fn write_table(html: &mut String, NamedTable { name, title, table, folded }: &Na
     );
     let is_number = |column: usize| {
         let mut cells = table.rows().iter().map(|row| &row[column]);
-        cells.any(|cell| matches!(cell, Cell::Number(..) | Cell::Count(_)))
+        cells.any(|cell| matches!(cell, Cell::Number(..) | Cell::Scientific(_) | Cell::Count(_)))
     };
     let numbers: Vec<bool> = (0..table.columns().len()).map(is_number).collect();
     let class = |column: usize| if numbers[column] { "number" } else { "" };

@@ -9,6 +9,8 @@ pub enum Cell {
     Text(String),
     /// A number, with so many decimals for people and in full for programs; aligned right.
     Number(f64, usize),
+    /// A number of any size, with its exponent for people and in full for programs; aligned right.
+    Scientific(f64),
     /// A whole number; aligned right.
     Count(u64),
     /// Nothing.
@@ -29,6 +31,7 @@ impl Cell {
                     _ => text,
                 }
             }
+            Self::Scientific(value) => format!("{value:.2e}"),
             Self::Count(value) => value.to_string(),
             Self::Empty => "-".to_owned(),
         }
@@ -36,7 +39,7 @@ impl Cell {
 
     fn for_programs(&self) -> String {
         match self {
-            Self::Number(value, _) => value.to_string(),
+            Self::Number(value, _) | Self::Scientific(value) => value.to_string(),
             Self::Empty => String::new(),
             _ => self.for_people(),
         }
@@ -45,7 +48,7 @@ impl Cell {
     fn json(&self) -> serde_json::Value {
         match self {
             Self::Text(text) => text.as_str().into(),
-            Self::Number(value, _) => (*value).into(),
+            Self::Number(value, _) | Self::Scientific(value) => (*value).into(),
             Self::Count(value) => (*value).into(),
             Self::Empty => serde_json::Value::Null,
         }

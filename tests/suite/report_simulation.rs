@@ -243,16 +243,19 @@ fn a_benchmark_becomes_a_page() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let bench = "bench --policy max_min_fairness_perf --instance random --sizes 8,16 --backend default,clarabel \
-                 --limit 5 --format json";
+                 --partitions 2 --limit 60 --format json";
     fs::write(at.join("bench.json"), succeed(at, &bench.split_whitespace().collect::<Vec<_>>())).unwrap();
     succeed(at, &["report", "bench.json", "--assets", "files"]);
     let page = fs::read_to_string(at.join("report.html")).unwrap();
     assert!(
-        page.contains("What decisions cost: 1 program, 2 backends") && page.contains("4 cases"),
-        "see the page"
+        page.contains("What decisions cost: 1 program, 2 backends")
+            && page.contains("8 cases, 8 done, 4 of them certified optimal"),
+        "parts are no backends, and what they give is not certified: see the page"
     );
+    let (_, cells) = page.split_once("<tbody>").unwrap();
+    assert!(!cells.split("</tbody>").next().unwrap().contains("0.000000"), "a gap is small, not nothing");
     let table = fs::read_to_string(at.join("files/cases.csv")).unwrap();
-    assert_eq!(table.lines().count(), 1 + 4);
+    assert_eq!(table.lines().count(), 1 + 8);
     let text = fs::read_to_string(at.join("bench.json")).unwrap();
     fs::write(at.join("other.json"), text.replace("bench-v1", "bench-v9")).unwrap();
     assert!(refused(at, &["report", "other.json"]).contains("is of format apportion/bench-v9"));
