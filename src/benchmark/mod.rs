@@ -30,25 +30,28 @@
 //! }
 //! ```
 //!
-//! CSV has the same columns, `seconds.build` as `seconds_build`. What a case did not get to is null, or empty.
+//! What `--export` writes besides is described in [`programs`]. CSV has the same columns, `seconds.build` as `seconds_build`. What a case did not get to is null, or empty.
 //!
 //! | field | unit, meaning |
 //! |---|---|
 //! | `instance` | `osdi20` (jobs drawn as published), `osdi20-distinct` (no two alike), `random-…`, `restricted-…`, or a snapshot's path |
 //! | `backend` | as asked for; `default` is the chain that users get, `rule` a policy that solves nothing |
 //! | `partitions` | 1 is the whole problem; K > 1 splits it at random into K that are solved apart |
-//! | `status` | `done`; `declined`: the backend does not take this program; `failed`: no certified optimum; `limit`: out of time; `memory`: out of memory; `skipped`: a smaller instance was out of either; `error` |
+//! | `status` | `done`; `declined`: the backend does not take this program, or the problem cannot be split so; `failed`: no certified optimum; `limit`: out of time; `memory`: out of memory; `skipped`: a smaller instance was out of either; `error` |
 //! | `seconds` | wall time of the fastest of `repeats` decisions, by part, and its processor time |
 //! | `gap_relative`, `violation_max` | of the certificate that is recomputed from the program |
 //! | `loss_relative` | of a partitioned decision: how far its value is from the whole problem's optimum |
+//! | `backend_used` | who found the optimum; which of several is taken, another may have chosen |
 //! | `n_…` | of the largest program solved, after grouping |
 //! | `changes`, `change_p…_seconds` | arrivals and departures that were decided on one by one in a session, and the processor time of one, from the change to the certified decision: the median, and what 99 % stay within. `default` goes on by `simplex`, other backends from their own bases where they have any |
+//! | `message` | why a case is not done, or why changes after it were not measured |
 //! | `memory_…_bytes` | resident memory before the first decision, instance included, and the most until the end |
 
 pub mod changes;
 pub mod instance;
 pub mod measure;
 pub mod partition;
+pub mod programs;
 pub mod results;
 
 pub use changes::{Changes, ChangesError, changes};

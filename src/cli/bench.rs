@@ -9,7 +9,7 @@ use crate::benchmark::{Instance, Results, Row, Status};
 use crate::catalog::Catalog;
 use crate::cli::Session;
 use crate::cli::bench_check as check;
-use crate::cli::bench_export::export;
+use crate::cli::bench_export::{export, run_one as export_one};
 use crate::cli::bench_process::{Limits, MeasuredCase, Ran, Subject, run_child, run_one};
 use crate::cli::bench_tables::{changes, details, flat, overview, reasons};
 use crate::cli::exit::Failure;
@@ -39,6 +39,10 @@ JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds,
   memory_before_bytes memory_peak_bytes
   changes change_p50_seconds change_p99_seconds         with --changes, where the policy has sessions
 CSV has the same columns, `seconds.build` as `seconds_build`.
+
+programs.json is one object, {format: apportion/programs-v1, version, instance, n_jobs, seed, policies}; each policy has
+its objective, what each file is for, how the objective follows from the file's optimum, and which jobs its classes are.
+A policy's files are written under the limits of a case.
 
 Exit code 0 if at least one case is done: limits are results here, and marked. 4 if none is. 2 if an instance is none.
 
@@ -92,7 +96,7 @@ pub struct BenchArguments {
     /// Memory for a case, in MiB, where the system tells
     #[arg(long, value_name = "MIB", default_value_t = 8192)]
     memory_limit: u64,
-    /// Write each instance as a snapshot, and its programs as LP and MPS text, into this folder
+    /// Write each instance as a snapshot, its programs as LP and MPS text, and what they mean as programs.json, here
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     /// Small sizes only
@@ -116,13 +120,17 @@ struct Group {
 /// If an argument names what does not exist, nothing could be measured, or the user stopped it.
 pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), Failure> {
     if let Some(case) = &arguments.case {
-        return run_one(&MeasuredCase::read(case)?);
+        let case = MeasuredCase::read(case)?;
+        return match &case.export {
+            None => run_one(&case),
+            Some(place) => export_one(&case, place),
+        };
     }
     let cases = cases(arguments)?;
-    if let Some(folder) = &arguments.export {
-        export(folder, &cases, session)?;
-    }
     let limits = Limits { seconds: arguments.limit, bytes: arguments.memory_limit.saturating_mul(1 << 20) };
+    if let Some(folder) = &arguments.export {
+        export(folder, &cases, &limits, session)?;
+    }
     let bar = Progress::new(session, cases.len() as u64, "cases");
     let mut rows: Vec<Row> = Vec::with_capacity(cases.len());
     let (mut stopped, mut refused) = (false, false);

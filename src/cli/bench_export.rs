@@ -2,18 +2,31 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use crate::benchmark::programs::{PROGRAMS_FORMAT, PolicyPrograms, Programs};
 use crate::catalog::{Catalog, PolicyOptions};
 use crate::cli::Session;
-use crate::cli::bench_process::{MeasuredCase, Subject};
+use crate::cli::bench_process::{END, End, Limits, MeasuredCase, READY, Said, Subject, say, say_json};
 use crate::cli::exit::Failure;
+use crate::problem::Problem;
+use crate::program::Program;
 use crate::program::text::{to_lp, to_mps};
 use crate::spec::snapshot::Label;
 
+/// What the files of programs are for, beside them.
+const PROGRAMS: &str = "programs.json";
+
 /// Writes `FOLDER/INSTANCE-JOBS-SEED/snapshot.json` of every instance, and beside it each program that a policy
-/// solves on it, in order, as `POLICY-NUMBER.lp` and `.mps`. Programs with cones have no such text, and are named.
-pub(super) fn export(folder: &Path, cases: &[MeasuredCase], session: &Session) -> Result<(), Failure> {
+/// solves on it, in order, as `POLICY-NUMBER.lp` and `.mps`, and what they are for as `programs.json`. Programs with
+/// cones have no such text. Each policy has a process of its own on each instance, under the limits of a case.
+pub(super) fn export(
+    folder: &Path,
+    cases: &[MeasuredCase],
+    limits: &Limits,
+    session: &Session,
+) -> Result<(), Failure> {
     let mut written = BTreeSet::new();
     for case in cases.iter().filter(|case| case.partitions == 1) {
         let place = folder.join(folder_name(&case.subject));
@@ -22,28 +35,103 @@ pub(super) fn export(folder: &Path, cases: &[MeasuredCase], session: &Session) -
         }
         session.interrupt.check(|| format!("{} instances are exported", written.len() - 1))?;
         session.note(format!("exporting {} to {}", case.policy, place.display()));
-        let problem = case.subject.problem()?;
         fs::create_dir_all(&place).map_err(Failure::io(format!("make {}", place.display())))?;
-        write(&place.join("snapshot.json"), &problem.to_snapshot(Label::from).to_json())?;
-        let Some(mut policy) = Catalog::embedded().program(&case.policy, &PolicyOptions::default())? else {
-            continue;
-        };
-        for (number, program) in policy.programs(&problem)?.iter().enumerate() {
-            let name = format!("{}-{number:02}", file_name(&case.policy));
-            match (to_lp(program), to_mps(program)) {
-                (Ok(lp), Ok(mps)) => {
-                    write(&place.join(format!("{name}.lp")), &lp)?;
-                    write(&place.join(format!("{name}.mps")), &mps)?;
-                }
-                (Err(error), _) | (_, Err(error)) => session.note(format!("{name}: {error}")),
+        let case = MeasuredCase { export: Some(place.clone()), changes: 0, ..case.clone() };
+        let said = Said::by_child(&case, limits, session)?;
+        let described = said.lines.last().and_then(|line| serde_json::from_str(line).ok());
+        let described: PolicyPrograms = match (described, said.why(limits)) {
+            _ if said.end == End::Stopped => {
+                let message = format!("{} instances are exported", written.len() - 1);
+                return Err(Failure::Interrupted { message });
             }
+            (Some(described), None) => described,
+            (_, Some((_, why))) if said.end == End::Broken && !said.refused => {
+                let action = format!("export {} to {}", case.policy, place.display());
+                return Err(Failure::io(action)(io::Error::other(why)));
+            }
+            (_, why) => {
+                let why = why.map_or_else(|| "nothing was said".to_owned(), |(_, why)| why);
+                PolicyPrograms::none(&case.policy, why)
+            }
+        };
+        let messages = described.programs.iter().filter_map(|program| program.message.as_ref());
+        for message in described.message.iter().chain(messages) {
+            session.note(format!("{}: {message}", case.policy));
         }
+        describe(&place.join(PROGRAMS), &case, described)?;
     }
     Ok(())
 }
 
+/// Says what a policy's programs are for, beside those of other policies.
+fn describe(path: &Path, case: &MeasuredCase, described: PolicyPrograms) -> Result<(), Failure> {
+    let known = fs::read_to_string(path).ok().and_then(|text| serde_json::from_str::<Programs>(&text).ok());
+    let others = known.filter(|known| known.format == PROGRAMS_FORMAT).map_or_else(Vec::new, |known| {
+        known.policies.into_iter().filter(|other| other.policy != described.policy).collect()
+    });
+    let mut programs = Programs {
+        format: PROGRAMS_FORMAT.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instance: case.name(),
+        n_jobs: case.row().n_jobs,
+        seed: case.seed,
+        policies: others,
+    };
+    programs.n_jobs = described.n_jobs().unwrap_or(programs.n_jobs);
+    programs.policies.push(described);
+    let text = serde_json::to_string_pretty(&programs)
+        .map_err(|error| Failure::Bug { message: format!("programs are not JSON: {error}") })?;
+    write(path, &text)
+}
+
+/// The child's side: the files of one policy on one instance, and what is said of them to standard output.
+pub(super) fn run_one(case: &MeasuredCase, place: &Path) -> Result<(), Failure> {
+    let problem = case.subject.problem()?;
+    say(READY)?;
+    write(&place.join("snapshot.json"), &problem.to_snapshot(Label::from).to_json())?;
+    say_json(&programs(case, &problem, place)?)?;
+    say(END)
+}
+
+fn programs(case: &MeasuredCase, problem: &Problem, place: &Path) -> Result<PolicyPrograms, Failure> {
+    let Some(mut policy) = Catalog::embedded().program(&case.policy, &PolicyOptions::default())? else {
+        return Ok(PolicyPrograms::none(&case.policy, "a rule solves no program".to_owned()));
+    };
+    let (mut described, programs) = match PolicyPrograms::of(&case.policy, &mut policy, problem) {
+        Ok(of) => of,
+        Err(error) => return Ok(PolicyPrograms::none(&case.policy, error.to_string())),
+    };
+    for (number, (program, file)) in programs.iter().zip(&mut described.programs).enumerate() {
+        let name = format!("{}-{number:02}", file_name(&case.policy));
+        match write_texts(place, &name, program)? {
+            Ok(files) => file.files = files,
+            Err(why) => file.message = Some(format!("{name}: {why}")),
+        }
+    }
+    Ok(described)
+}
+
+/// Writes a program as LP and MPS: the files' names, or why there are none.
+fn write_texts(place: &Path, name: &str, program: &Program) -> Result<Result<Vec<String>, String>, Failure> {
+    let (lp, mps) = match (to_lp(program), to_mps(program)) {
+        (Ok(lp), Ok(mps)) => (lp, mps),
+        (Err(error), _) | (_, Err(error)) => return Ok(Err(error.to_string())),
+    };
+    let files = vec![format!("{name}.lp"), format!("{name}.mps")];
+    for (file, text) in files.iter().zip([lp, mps]) {
+        write(&place.join(file), &text)?;
+    }
+    Ok(Ok(files))
+}
+
+/// Whole or not at all: a process may be ended while it writes.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(Failure::io(format!("write {}", path.display())))
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let action = || format!("write {}", path.display());
+    fs::write(&partial, text).map_err(Failure::io(action()))?;
+    fs::rename(&partial, path).map_err(Failure::io(action()))
 }
 
 fn folder_name(subject: &Subject) -> String {

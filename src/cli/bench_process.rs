@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -47,6 +48,8 @@ pub(super) struct MeasuredCase {
     pub(super) partitions: usize,
     pub(super) seed: u64,
     pub(super) changes: u32,
+    /// Where to write the instance and its programs, in place of measuring.
+    pub(super) export: Option<PathBuf>,
 }
 
 /// What a case may take: of processor time where the system tells, and of the clock as many times that.
@@ -91,7 +94,8 @@ impl MeasuredCase {
     }
 
     pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
-        Self { policy: policy.to_owned(), subject, backend: backend.to_owned(), partitions, seed, changes: 0 }
+        let (policy, backend) = (policy.to_owned(), backend.to_owned());
+        Self { policy, subject, backend, partitions, seed, changes: 0, export: None }
     }
 
     /// The instance's name in results.
@@ -194,7 +198,8 @@ pub(super) struct Said {
     /// The most memory that it was seen to have.
     peak: Option<u64>,
     complaint: String,
-    refused: bool,
+    /// Could it not read its instance?
+    pub(super) refused: bool,
 }
 
 /// How a child came to its end.

@@ -13,6 +13,8 @@ pub use decision::{
     SolveSeconds, TypeOrder,
 };
 pub use explain::{Binding, Explanation, Fixed, JobExplanation, TypeExplanation};
-pub use program::{ClassDecision, ProgramOptions, ProgramPolicy, Refine, Session, SessionError};
+pub use program::{
+    ClassDecision, ProgramOptions, ProgramPolicy, Purpose, Refine, Session, SessionError, SolvedProgram,
+};
 pub use round::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
 pub use view::ThroughputView;

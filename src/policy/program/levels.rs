@@ -17,6 +17,7 @@ pub(super) use self::pooled::fill_pooled;
 pub(super) use self::shared::{FilledShared, fill_shared};
 use crate::policy::program::master::Master;
 use crate::policy::program::pools::Pools;
+use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
@@ -204,6 +205,7 @@ pub(super) fn fill(
         if first.is_some() {
             // where the last program ended, at a level of zero above it, this one begins
             solving.hold_basis(0);
+            solving.purpose(Purpose::NextLevel);
         }
         let (raised, demands) = raise_held(solving, master, (&slope, &reached), &face)?;
         face.note(&raised);
@@ -322,6 +324,7 @@ pub(super) fn best_worst(
     for _ in 0..STEPS_MAX {
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
+        solving.purpose(Purpose::Tried { level: tried });
         let (reached, answer) = tried_at(solving, master, pools.as_deref_mut(), &demands, &mut old)?;
         let value = members
             .clone()

@@ -115,6 +115,7 @@ impl<'a> Master<'a> {
         solving: &mut Solving,
         formulation: &Formulation,
     ) -> Result<Answer, SolvingError> {
+        solving.means(formulation);
         if let Some(answer) = solving.solve_on(formulation)? {
             return Ok(answer);
         }

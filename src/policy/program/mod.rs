@@ -16,6 +16,7 @@ mod policy;
 mod pools;
 mod pricing;
 mod promises;
+mod recorded;
 mod reduce;
 mod session;
 mod sharing;
@@ -26,6 +27,7 @@ mod sums;
 mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
+pub use recorded::{Purpose, SolvedProgram};
 pub use session::{ClassDecision, Session, SessionError};
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::policy::program::isolated_time::IsolatedTime;
 use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::promises;
+use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{Solving, SolvingError};
@@ -224,6 +225,7 @@ impl ProgramPolicy {
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
+        self.solving.group(&master.reduced().classes);
         let published = self.options.behaviour == Behaviour::Published;
         let told_apart = !self.promises || self.settle(&mut master)?;
         if published && (!told_apart || master.reduced().instance.waived.contains(&true)) {
@@ -232,9 +234,11 @@ impl ProgramPolicy {
             // Not all jobs of a class are let off: find out which, and group the rest anew.
             let mut apart =
                 self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
+            self.solving.group(&apart.reduced().classes);
             self.settle(&mut apart)?;
             let waived = &apart.reduced().instance.waived;
             master = self.master(problem, &objective, &self.selection(isolated_elapsed, waived, classes))?;
+            self.solving.group(&master.reduced().classes);
             self.settle(&mut master)?;
         }
         let hierarchy = |classes| Hierarchy::new(problem, classes, published);
@@ -304,7 +308,8 @@ impl ProgramPolicy {
 
     /// Lets as few members as possible off their promises; false if they must be told apart first.
     fn settle(&mut self, master: &mut Master<'_>) -> Result<bool, PolicyError> {
-        promises::settle(&mut self.solving, master).map_err(|error| self.error(error))
+        let settled = self.solving.doing(Purpose::Promises, |solving| promises::settle(solving, master));
+        settled.map_err(|error| self.error(error))
     }
 
     /// The partial allocation mechanism on an optimum: keeps every member's discount in `solved`.
@@ -321,6 +326,7 @@ impl ProgramPolicy {
             objective.bind(&reduced.instance).map(|bound| bound.point(&solved.class_time).throughput)
         };
         let with = throughput(reduced, solved).map_err(|error| self.bind_error(&error, reduced))?;
+        self.solving.purpose(Purpose::Without);
         for member in 0..with.len() {
             let discount = match discount::without(reduced, member) {
                 None => 1.0,
@@ -395,20 +401,6 @@ impl ProgramPolicy {
     /// programs without cones, those of `conic` on the rest. A backend of the caller's own is as good as any.
     pub fn solve_by(&mut self, linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>, limits: Limits) {
         self.solving.replace(linear, conic, limits);
-    }
-
-    /// The programs that a decision on `problem` solves, in order, every pair a column, without taking it.
-    ///
-    /// # Errors
-    /// As [`allocate`](Policy::allocate).
-    pub fn programs(&mut self, problem: &Problem) -> Result<Vec<Program>, PolicyError> {
-        let (state, pricing) = (self.state(), std::mem::replace(&mut self.pricing, PricingLimits::NEVER));
-        self.solving.record();
-        let decided = self.allocate(problem);
-        self.pricing = pricing;
-        let programs = self.solving.recorded();
-        self.restore(&state)?;
-        decided.map(|_| programs)
     }
 
     /// The policy's objective at an allocation of anyone's, as if this policy had given it; jobs have accumulated

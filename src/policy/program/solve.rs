@@ -6,6 +6,7 @@ use crate::policy::program::levels::{self, Fixing, Raised};
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::pools::{Pools, Told};
+use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
@@ -117,6 +118,7 @@ impl Task<'_, '_> {
         };
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
+        solving.purpose(Purpose::FirstLevel { inverse });
         let alone = !self.centred && base.iter().all(|base| *base == 0.0);
         let mut without_programs = || {
             let shared = levels::fill_shared(solving, self.master, slopes);
@@ -174,8 +176,9 @@ impl Task<'_, '_> {
                 let level = found.value + eased * found.value.abs();
                 let floors: Vec<Demand> =
                     (0..n).map(|member| Demand::floor(required(member, level))).collect();
-                let (formulation, answer) =
-                    self.master.solve(solving, |bound| bound.with_demands(&floors))?;
+                let inside =
+                    |solving: &mut Solving| self.master.solve(solving, |bound| bound.with_demands(&floors));
+                let (formulation, answer) = solving.doing(Purpose::Choice, inside)?;
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
@@ -227,7 +230,8 @@ impl Task<'_, '_> {
     /// The centre of the allocations that give members the largest common part of `leaves`, [members]: class times.
     fn centre_at(&mut self, solving: &mut Solving, leaves: &[f64]) -> Result<Vec<f64>, SolvingError> {
         let demands: Vec<Demand> = leaves.iter().map(|leaf| Demand { slope: *leaf, base: 0.0 }).collect();
-        let (formulation, answer) = self.central(solving, |bound| bound.with_demands(&demands))?;
+        let centre = |solving: &mut Solving| self.central(solving, |bound| bound.with_demands(&demands));
+        let (formulation, answer) = solving.doing(Purpose::Choice, centre)?;
         Ok(formulation.class_time(&answer.solution.columns).to_vec())
     }
 
@@ -282,6 +286,7 @@ impl Task<'_, '_> {
         self.master.admit_all();
         let formulation = formulate(&self.master.bound());
         let weights = central::weights(self.master.objective(), self.master.reduced(), &formulation);
+        solving.means(&formulation);
         let answer = solving.solve_centrally(&formulation.program, weights)?;
         Ok((formulation, answer))
     }

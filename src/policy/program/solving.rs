@@ -4,7 +4,8 @@ use thiserror::Error;
 
 use crate::policy::decision::SolveReport;
 use crate::policy::program::bases::Bases;
-use crate::program::{Formulation, Program, Sharing, Wanted};
+use crate::policy::program::recorded::{Purpose, Recording};
+use crate::program::{Classes, Formulation, Program, Sharing, Wanted};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::certificate::{Certificate, Shares};
 use crate::solver::registry;
@@ -70,8 +71,10 @@ pub(super) struct Solving {
     /// Is the next program one of a pair?
     pair: Pair,
     report: SolveReport,
+    /// What the next program is for.
+    purpose: Purpose,
     /// Every program as it is solved, where someone wants them.
-    recorded: Option<Vec<Program>>,
+    recorded: Option<Recording>,
     /// Is every program written, though it need not be?
     written: bool,
     /// Bases of the last decision, and what goes on from them, where that is done.
@@ -90,6 +93,7 @@ impl Solving {
             grown: false,
             pair: Pair::No,
             report: SolveReport::default(),
+            purpose: Purpose::Optimum,
             recorded: None,
             written: false,
             going_on: None,
@@ -111,6 +115,7 @@ impl Solving {
     /// would decide otherwise than one that was not. `benches/baseline.md` says what that costs.
     pub(super) fn begin(&mut self, route: &str) {
         self.basis = None;
+        self.purpose = Purpose::Optimum;
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
 
@@ -233,14 +238,36 @@ impl Solving {
         (self.linear, self.conic, self.limits) = (linear, conic, limits);
     }
 
-    /// Keeps every program solved from now on.
-    pub(super) fn record(&mut self) {
-        self.recorded = Some(Vec::new());
+    /// Keeps every program solved from now on in this recording, or none; gives back the one before.
+    pub(super) fn record(&mut self, recording: Option<Recording>) -> Option<Recording> {
+        std::mem::replace(&mut self.recorded, recording)
     }
 
-    /// The programs kept; keeps no more.
-    pub(super) fn recorded(&mut self) -> Vec<Program> {
-        self.recorded.take().unwrap_or_default()
+    /// Says which classes programs are over from now on.
+    pub(super) fn group(&mut self, classes: &Classes) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.group(classes);
+        }
+    }
+
+    /// Says what the next program means.
+    pub(super) fn means(&mut self, formulation: &Formulation) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.means(formulation.value_map);
+        }
+    }
+
+    /// Says what programs are for from now on.
+    pub(super) fn purpose(&mut self, purpose: Purpose) {
+        self.purpose = purpose;
+    }
+
+    /// Does something for a purpose.
+    pub(super) fn doing<T>(&mut self, purpose: Purpose, something: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.purpose, purpose);
+        let done = something(self);
+        self.purpose = before;
+        done
     }
 
     /// Makes the last program's basis one of a program with more columns, put in at `at` to make `n_columns` there.
@@ -350,7 +377,7 @@ impl Solving {
     /// Does what only chooses among optima: who found those is who the decision names.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
-        let chosen = choose(self);
+        let chosen = self.doing(Purpose::Choice, choose);
         self.report.backend = finder;
         chosen
     }
@@ -418,7 +445,7 @@ impl Solving {
             return Err(SolvingError::Empty);
         }
         if let Some(recorded) = &mut self.recorded {
-            recorded.push(program.clone());
+            recorded.push(program, self.purpose);
         }
         let size = &mut self.report.size;
         if program.term_values.len() >= size.terms {
@@ -437,6 +464,9 @@ impl Solving {
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         self.report.solves += 1;
         let certified = outcome?;
+        if let Some(recorded) = &mut self.recorded {
+            recorded.found(certified.certificate.primal);
+        }
         self.report.seconds.solve -= certified.certify_seconds;
         self.report.seconds.certify += certified.certify_seconds;
         self.report.iterations += certified.iterations;
