@@ -22,6 +22,7 @@ use crate::solver::structured::lane::{LANES, Lane};
 use crate::solver::structured::market::buy;
 use crate::solver::structured::prices::{Found, Stage, Start, groups, sample_gap};
 use crate::solver::structured::reply::Replies;
+use crate::solver::structured::types::of_types;
 use crate::solver::structured::vertex::Place;
 use crate::solver::timing::Stopwatch;
 
@@ -68,22 +69,12 @@ impl<const K: usize> Done<K> {
     const NOTHING: Self = Self { workers: [Lane::ZERO; K], worth: Lane::ZERO };
 }
 
-/// Solves without writing the program; nothing if there are too many worker types, or prices do not settle.
+/// Solves without writing the program; nothing if there are more than 16 worker types, or prices do not settle.
 pub fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Option<Shares> {
     if let Wanted::Logarithms(of) = wanted {
         return buy(sharing, &of.weight, limits);
     }
-    match sharing.instance().n_types() {
-        1 => Crowd::<1>::share(sharing, wanted, limits),
-        2 => Crowd::<2>::share(sharing, wanted, limits),
-        3 => Crowd::<3>::share(sharing, wanted, limits),
-        4 => Crowd::<4>::share(sharing, wanted, limits),
-        5 => Crowd::<5>::share(sharing, wanted, limits),
-        6 => Crowd::<6>::share(sharing, wanted, limits),
-        7 => Crowd::<7>::share(sharing, wanted, limits),
-        8 => Crowd::<8>::share(sharing, wanted, limits),
-        _ => None,
-    }
+    of_types!(sharing.instance().n_types(), K => Crowd::<K>::share(sharing, wanted, limits))
 }
 
 impl<const K: usize> Crowd<K> {

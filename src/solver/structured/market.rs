@@ -19,6 +19,7 @@ use crate::solver::structured::blend::{Open, Place};
 use crate::solver::structured::choice::{Member, Quote, Span};
 use crate::solver::structured::demand::{Demand, floor};
 use crate::solver::structured::path::{Found, Lost, Path, Start};
+use crate::solver::structured::types::of_types;
 use crate::solver::timing::Stopwatch;
 
 /// Prices of a sample of no more members than this are looked for anywhere.
@@ -63,17 +64,7 @@ struct Market<'a, const K: usize> {
 /// The largest sum of `weight`·log(leaf), `[members]` > 0, without writing the program; nothing if there are too many
 /// worker types, or prices do not settle.
 pub(super) fn buy(sharing: &Sharing<'_>, weight: &[f64], limits: &Limits) -> Option<Shares> {
-    match sharing.instance().n_types() {
-        1 => Market::<1>::of(sharing, weight)?.solve(limits),
-        2 => Market::<2>::of(sharing, weight)?.solve(limits),
-        3 => Market::<3>::of(sharing, weight)?.solve(limits),
-        4 => Market::<4>::of(sharing, weight)?.solve(limits),
-        5 => Market::<5>::of(sharing, weight)?.solve(limits),
-        6 => Market::<6>::of(sharing, weight)?.solve(limits),
-        7 => Market::<7>::of(sharing, weight)?.solve(limits),
-        8 => Market::<8>::of(sharing, weight)?.solve(limits),
-        _ => None,
-    }
+    of_types!(sharing.instance().n_types(), K => Market::<K>::of(sharing, weight)?.solve(limits))
 }
 
 impl<'a, const K: usize> Market<'a, K> {

@@ -49,6 +49,7 @@
 //! from them, over the original program, a bound that holds whatever they are. Infeasibility is claimed only where
 //! the duals prove it (Farkas 1902).
 
+mod types;
 mod lane;
 mod side;
 mod structure;

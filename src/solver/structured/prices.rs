@@ -32,7 +32,14 @@ const ROWS_MAX: usize = 8;
 const GROUPS: usize = 48;
 const GROUP_CHUNKS_MIN: usize = 4;
 /// Askings of a stage.
-pub(super) const ASKED_MAX: usize = 80;
+const ASKED_MAX: usize = 80;
+/// So often for each, where they are more than `ROWS_MAX`.
+const ASKED_EACH: usize = 20;
+
+/// How often members may be asked at prices of so many rows.
+pub(super) const fn asked_max(n_rows: usize) -> usize {
+    if n_rows > ROWS_MAX { ASKED_EACH * n_rows } else { ASKED_MAX }
+}
 /// How wide the range of prices is at first, in prices that are worth all room together.
 const WIDE: f64 = 4.0;
 /// How far off the prices of a sample are, by the square root of its size; never more than `OFF_MAX`.
@@ -265,7 +272,7 @@ impl Stage<'_> {
         let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
         let mut bound = (f64::NEG_INFINITY, 0);
         let mut wider = WIDER;
-        for round in 0..ASKED_MAX {
+        for round in 0..asked_max(room.len()) {
             if late() {
                 return None;
             }
@@ -314,7 +321,7 @@ impl Stage<'_> {
         let mut best = (f64::INFINITY, place.clone(), replies.slope);
         let mut asked = Vec::new();
         let mut wider = WIDER;
-        for _ in 0..ASKED_MAX {
+        for _ in 0..asked_max(room.len()) {
             let proven = bound(&place, &replies);
             if proven < best.0 {
                 best = (proven, place.clone(), replies.slope);

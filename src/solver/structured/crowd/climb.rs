@@ -9,8 +9,9 @@ use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
 use crate::solver::structured::master::Master;
-use crate::solver::structured::prices::{ASKED_MAX, BELOW, Found, Stage, Start, groups, sample_gap, worth};
+use crate::solver::structured::prices::{BELOW, Found, Stage, Start, asked_max, groups, sample_gap, worth};
 use crate::solver::structured::reply::Replies;
+use crate::solver::structured::types::of_types;
 use crate::solver::structured::vertex::Place;
 use crate::solver::timing::Stopwatch;
 
@@ -52,17 +53,7 @@ pub fn climb(
     near: Vec<Vec<f64>>,
     limits: &Limits,
 ) -> Option<Climbed> {
-    match sharing.instance().n_types() {
-        1 => Crowd::<1>::climb(sharing, wanted, near, limits),
-        2 => Crowd::<2>::climb(sharing, wanted, near, limits),
-        3 => Crowd::<3>::climb(sharing, wanted, near, limits),
-        4 => Crowd::<4>::climb(sharing, wanted, near, limits),
-        5 => Crowd::<5>::climb(sharing, wanted, near, limits),
-        6 => Crowd::<6>::climb(sharing, wanted, near, limits),
-        7 => Crowd::<7>::climb(sharing, wanted, near, limits),
-        8 => Crowd::<8>::climb(sharing, wanted, near, limits),
-        _ => None,
-    }
+    of_types!(sharing.instance().n_types(), K => Crowd::<K>::climb(sharing, wanted, near, limits))
 }
 
 impl<const K: usize> Crowd<K> {
@@ -153,7 +144,7 @@ impl Stage<'_> {
         let mut asked = Vec::new();
         let mut queue = known.iter().cloned();
         let mut price = queue.next()?;
-        while asked.len() < ASKED_MAX {
+        while asked.len() < asked_max(room.len()) {
             let place = Place::exactly(price, vec![level]);
             let replies = ask(&place)?;
             let proven = bound(&place, &replies, room);

@@ -55,6 +55,9 @@ struct One<const K: usize> {
     asked: f64,
 }
 
+/// So many types are tried without a loop over them.
+const UNROLLED: usize = 8;
+
 /// Does it for every type, or for every two: a loop over them within that over members would remain one.
 macro_rules! unrolled {
     (types $each:ident) => {
@@ -168,6 +171,9 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(types attempt);
+        for j in UNROLLED..K {
+            attempt!(j);
+        }
         best
     }
 
@@ -185,6 +191,9 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(types attempt);
+        for j in UNROLLED..K {
+            attempt!(j);
+        }
         best
     }
 
@@ -211,6 +220,9 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(pairs attempt);
+        for (j, l) in (UNROLLED..K).flat_map(|l| (0..l).map(move |j| (j, l))) {
+            attempt!((j l));
+        }
         best
     }
 
@@ -228,6 +240,9 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(types count);
+        for j in UNROLLED..K {
+            count!(j);
+        }
         let value = leaf * self.asked - time;
         (if leaf >= 0.0 { value } else { f64::NEG_INFINITY }, leaf, time)
     }
@@ -250,6 +265,12 @@ impl<const K: usize> One<K> {
         }
         unrolled!(types attempt);
         unrolled!(pairs attempt);
+        for l in UNROLLED..K {
+            attempt!(l);
+            for j in 0..l {
+                attempt!((j l));
+            }
+        }
         best
     }
 }
@@ -310,5 +331,7 @@ mod tests {
         cheapest_is_proven::<6>(&mut draws);
         cheapest_is_proven::<7>(&mut draws);
         cheapest_is_proven::<8>(&mut draws);
+        cheapest_is_proven::<9>(&mut draws);
+        cheapest_is_proven::<16>(&mut draws);
     }
 }
