@@ -256,6 +256,32 @@ mod tests {
         got.enumerate().map(worth).sum()
     }
 
+    // (without HiGHS the search for who is let off certifies too little)
+    #[cfg(feature = "highs")]
+    #[test]
+    fn who_is_let_off_where_not_all_can_be_served_is_known() {
+        let speeds = |index: usize| [4.0 + (index % 97) as f64 / 97.0, 2.0, 1.0 + (index % 89) as f64 / 89.0];
+        let cluster = crate::Cluster::try_new([("a", 300), ("b", 250), ("c", 400)]).unwrap();
+        let mut builder = ProblemBuilder::new(Arc::new(cluster));
+        for index in 0..900 {
+            // twelve of these need all of 32 workers of the first type
+            let large = index % 75 == 7;
+            let job = ActiveJob {
+                scale_factor: if large { 32 } else { 1 },
+                steps_remaining: Steps::new(3600.0 * 0.99 * speeds(index)[0]),
+                slo_remaining: Some(Seconds::new(if large { 3600.0 } else { 1e9 })),
+                ..ActiveJob::new(JobId::from_index(index))
+            };
+            builder.job(job, &speeds(index));
+        }
+        let problem = builder.build().unwrap();
+        let promised = ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
+        let mut policy = policy("sum_over_jobs(throughput)", Some(promised));
+        let decision = policy.allocate(&problem).unwrap();
+        assert_eq!(decision.dropped.len(), 3, "{:?}", decision.solve);
+        assert!(decision.objective.unwrap().optimal);
+    }
+
     #[test]
     fn sums_without_a_program_are_as_good_as_those_of_one() {
         let promised = || ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
