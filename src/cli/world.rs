@@ -176,7 +176,10 @@ struct Dl2Arguments {
     per_trace: bool,
 }
 
-/// Runs the subcommand: refuses traces and flags at fault, and policies that never finish.
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a trace is at fault, a flag is, or a policy never finishes.
 pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), Failure> {
     match &arguments.world {
         World::Deepshare(arguments) => run_deepshare(arguments, session),

@@ -30,8 +30,9 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [crate::spec::lookup::Embedded; 12] = [
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 13] = [
     ("knee", include_str!("../../sweeps/knee.yaml")),
+    ("learned-gangs", include_str!("../../sweeps/learned-gangs.yaml")),
     ("learned-vs-optimized", include_str!("../../sweeps/learned-vs-optimized.yaml")),
     ("osdi20-estimation", include_str!("../../sweeps/osdi20-estimation.yaml")),
     ("osdi20-figure-10", include_str!("../../sweeps/osdi20-figure-10.yaml")),

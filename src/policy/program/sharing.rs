@@ -180,11 +180,11 @@ mod tests {
     use std::sync::Arc;
 
     use crate::index::{Id, JobId};
-    use crate::policy::program::{ProgramOptions, ProgramPolicy, Refine};
-    use crate::policy::{Decision, Policy, ThroughputView};
+    use crate::policy::Policy;
+    use crate::policy::program::ProgramPolicy;
+    use crate::policy::program::tests::{options_of, worth};
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
-    use crate::program::expression::Vocabulary;
-    use crate::program::{Objective, ObjectiveText, Sense};
+    use crate::program::{ObjectiveText, Sense};
     use crate::solver::{Limits, registry};
     use crate::units::{Seconds, Steps};
 
@@ -215,28 +215,7 @@ mod tests {
     }
 
     fn policy(sense: Sense, text: &str) -> ProgramPolicy {
-        let objective = Objective::check(&ObjectiveText::new(sense, text), Vocabulary::default()).unwrap();
-        ProgramPolicy::try_new(ProgramOptions {
-            name: "tested".to_owned(),
-            objective,
-            view: ThroughputView::Measured,
-            pairs: false,
-            refine: Refine::Utilization,
-            hierarchical: false,
-            discounted: false,
-            behaviour: crate::policy::heuristic::Behaviour::Corrected,
-            backend: None,
-        })
-        .unwrap()
-    }
-
-    /// What refining makes the most of.
-    fn worth(problem: &Problem, decision: &Decision) -> f64 {
-        let got = decision.allocation.effective_throughput();
-        let worth = |(index, got): (_, &f64)| {
-            got / crate::policy::view::equal_share(problem, problem.throughput().row(index))
-        };
-        got.enumerate().map(worth).sum()
+        ProgramPolicy::try_new(options_of(&ObjectiveText::new(sense, text))).unwrap()
     }
 
     #[test]

@@ -188,12 +188,12 @@ fn refine(
 mod tests {
     use std::sync::Arc;
 
-    use crate::index::{Id, JobId, JobIndex};
-    use crate::policy::program::{ProgramOptions, ProgramPolicy, Refine};
-    use crate::policy::{Decision, Policy, ThroughputView};
+    use crate::index::{Id, JobId};
+    use crate::policy::Policy;
+    use crate::policy::program::ProgramPolicy;
+    use crate::policy::program::tests::{options_of, worth};
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
-    use crate::program::expression::Vocabulary;
-    use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
+    use crate::program::{ConstraintText, ObjectiveText, Sense};
     use crate::solver::{Limits, registry};
     use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 
@@ -233,27 +233,7 @@ mod tests {
     fn policy(text: &str, constraint: Option<ConstraintText>) -> ProgramPolicy {
         let mut objective = ObjectiveText::new(Sense::Maximize, text);
         objective.for_each_job.extend(constraint);
-        ProgramPolicy::try_new(ProgramOptions {
-            name: "tested".to_owned(),
-            objective: Objective::check(&objective, Vocabulary::default()).unwrap(),
-            view: ThroughputView::Measured,
-            pairs: false,
-            refine: Refine::Utilization,
-            hierarchical: false,
-            discounted: false,
-            behaviour: crate::policy::heuristic::Behaviour::Corrected,
-            backend: None,
-        })
-        .unwrap()
-    }
-
-    /// What refining makes the most of.
-    fn worth(problem: &Problem, decision: &Decision) -> f64 {
-        let got = decision.allocation.effective_throughput();
-        let worth = |(index, got): (JobIndex, &f64)| {
-            got / crate::policy::view::equal_share(problem, problem.throughput().row(index))
-        };
-        got.enumerate().map(worth).sum()
+        ProgramPolicy::try_new(options_of(&objective)).unwrap()
     }
 
     // (without HiGHS the search for who is let off certifies too little)

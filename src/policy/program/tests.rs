@@ -6,17 +6,21 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::index::{Id, JobId, JobIndex};
-use crate::policy::{Binding, Policy, PolicyError};
+use crate::policy::{Binding, Decision, Policy, PolicyError};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
 use crate::program::expression::Vocabulary;
 use crate::program::{ConstraintText, Objective, ObjectiveText, Route, Sense};
 use crate::units::{Seconds, Steps};
 
 fn options(sense: Sense, text: &str) -> ProgramOptions {
-    let objective = Objective::check(&ObjectiveText::new(sense, text), Vocabulary::default()).unwrap();
+    options_of(&ObjectiveText::new(sense, text))
+}
+
+/// A policy of this objective over jobs alone, refined.
+pub(super) fn options_of(text: &ObjectiveText) -> ProgramOptions {
     ProgramOptions {
         name: "tested".to_owned(),
-        objective,
+        objective: Objective::check(text, Vocabulary::default()).unwrap(),
         view: crate::policy::ThroughputView::Measured,
         pairs: false,
         refine: Refine::Utilization,
@@ -30,8 +34,16 @@ fn options(sense: Sense, text: &str) -> ProgramOptions {
 fn promising() -> ProgramOptions {
     let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
     text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
-    let objective = Objective::check(&text, Vocabulary::default()).unwrap();
-    ProgramOptions { objective, ..options(Sense::Maximize, "sum_over_jobs(throughput)") }
+    options_of(&text)
+}
+
+/// What refining makes the most of.
+pub(super) fn worth(problem: &Problem, decision: &Decision) -> f64 {
+    let got = decision.allocation.effective_throughput();
+    let worth = |(index, got): (JobIndex, &f64)| {
+        got / crate::policy::view::equal_share(problem, problem.throughput().row(index))
+    };
+    got.enumerate().map(worth).sum()
 }
 
 /// Jobs of (throughputs, scale factor, steps, time to the SLO), on fast and slow workers.
@@ -317,7 +329,7 @@ proptest! {
                 builder.build().unwrap()
             };
             let mut policy = ProgramPolicy::try_new(options(sense, text)).unwrap();
-            let value = |decision: crate::policy::Decision| decision.objective.unwrap().value;
+            let value = |decision: Decision| decision.objective.unwrap().value;
             let together = value(policy.allocate(&build(false)).unwrap());
             let apart = value(policy.allocate(&build(true)).unwrap());
             prop_assert!((together - apart).abs() <= 1e-6 * apart.abs().max(1.0), "{text}: {together} {apart}");

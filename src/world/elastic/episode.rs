@@ -252,7 +252,7 @@ pub enum ElasticReward {
     /// A slot, less one for each job that was there.
     ActiveJobs,
     /// A climb, the part of its work that its job does in the slot for it; a slot is worth as much as by
-    /// [`Progress`](Self::Progress), but says whose it was.
+    /// [`Progress`](Self::Progress), but says whose it was. What resizing costs is not taken off.
     OwnProgress,
 }
 
