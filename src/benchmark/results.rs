@@ -55,7 +55,7 @@ pub struct Seconds {
     pub expand: f64,
     /// Wall time from problem to decision.
     pub total: f64,
-    /// Processor time of the same, where the system tells.
+    /// Processor time of the same, where the system tells and one thread did it all.
     pub processor: Option<f64>,
 }
 
@@ -94,6 +94,13 @@ pub struct Row {
     pub changes: Option<u32>,
     pub change_p50_seconds: Option<f64>,
     pub change_p99_seconds: Option<f64>,
+    #[serde(default = "one_thread")]
+    pub threads: u32,
+}
+
+/// Of rows that do not say.
+fn one_thread() -> u32 {
+    1
 }
 
 impl Row {
@@ -131,6 +138,7 @@ impl Row {
             changes: None,
             change_p50_seconds: None,
             change_p99_seconds: None,
+            threads: one_thread(),
         }
     }
 

@@ -131,6 +131,7 @@ fn names_that_do_not_exist_are_refused() {
         (["--policy", "max_min_fairness", "--backend", "abacus"], "highs-simplex"),
         (["--policy", "max_min_fairness", "--partitions", "0"], "0 parts"),
         (["--policy", "max_min_fairness", "--limit", "0"], "limit"),
+        (["--policy", "max_min_fairness", "--threads", "0"], "'0' for '--threads <N>': 0 is not in 1..=512"),
         (["--instance", "random", "--sizes", "5"], "--policy"),
     ] {
         let (code, _, stderr) = bench(&arguments);
@@ -140,6 +141,22 @@ fn names_that_do_not_exist_are_refused() {
         assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
+}
+
+/// Blocks enough for threads, and no prices to settle without them.
+#[test]
+fn a_case_is_the_same_on_any_number_of_threads() {
+    let case = ["--policy", "proportional_fairness", "--instance", "random", "--sizes", "4200"];
+    let on = |threads: &str| {
+        let backend = ["--backend", "structured", "--limit", "600", "--threads", threads];
+        results(&[&case[..], &backend].concat()).rows.swap_remove(0)
+    };
+    let (one, two) = (on("1"), on("2"));
+    assert_eq!((one.threads, two.threads), (1, 2));
+    assert!(one.optimal == Some(true) && one.objective == two.objective && one.bound == two.bound);
+    assert_eq!(one.iterations, two.iterations);
+    // one thread's processor time says nothing of two
+    assert!(two.seconds.is_some_and(|seconds| seconds.processor.is_none() && seconds.total > 0.0));
 }
 
 #[test]

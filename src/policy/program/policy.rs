@@ -403,6 +403,13 @@ impl ProgramPolicy {
         self.solving.replace(linear, conic, limits);
     }
 
+    /// Lets backends use so many threads, in place of one, where they have work for more; decisions are the same bytes.
+    #[must_use]
+    pub fn with_threads(mut self, threads: u32) -> Self {
+        self.solving.use_threads(threads);
+        self
+    }
+
     /// The policy's objective at an allocation of anyone's, as if this policy had given it; jobs have accumulated
     /// no isolated time but what the problem states.
     ///
