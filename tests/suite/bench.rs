@@ -99,6 +99,27 @@ fn pairs_of_unlike_jobs_take_programs_over_their_kinds() {
     }
 }
 
+/// Nothing is tried that many worker types for few jobs leave no hope for, and sums end where their choice begins.
+#[test]
+fn jobs_on_a_few_of_many_types_are_not_tried_in_vain() {
+    let on = |policy: &str, sizes: &str, types: &str| {
+        let asked = ["--policy", policy, "--instance", "restricted", "--sizes", sizes, "--types", types];
+        results(&[&asked[..], &["--backend", "default", "--limit", "600"]].concat()).rows.swap_remove(0)
+    };
+    for (policy, jobs, types, by_blocks) in [
+        ("max_min_fairness_perf", "500", "456", false),
+        ("max_min_fairness_perf", "600", "100", true),
+        ("max_sum_throughput_perf", "500", "456", false),
+        // without a basis to go on from, blocks are as good
+        ("max_sum_throughput_perf", "600", "60", cfg!(not(feature = "highs"))),
+    ] {
+        let row = on(policy, jobs, types);
+        assert!(row.n_columns.is_some_and(|columns| columns >= 2000) && row.optimal == Some(true), "{row:?}");
+        assert!(row.solves == Some(2) && row.fallbacks == Some(0), "{row:?}");
+        assert_eq!(row.backend_used.as_deref() == Some("structured"), by_blocks, "{row:?}");
+    }
+}
+
 #[test]
 fn a_backend_that_lacks_what_a_program_needs_declines() {
     let policy = ["--policy", "proportional_fairness", "--instance", "random", "--sizes", "12"];

@@ -244,6 +244,9 @@ impl Task<'_, '_> {
         if same_rows && matches!(self.refine, Refine::Utilization) {
             solving.pair(Pair::First);
         }
+        if self.master.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
+            solving.hold_next();
+        }
         let (mut formulation, answer) = self.central(solving, formulated)?;
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.

@@ -12,7 +12,8 @@ use crate::solver::registry;
 use crate::solver::structured::{self, Climbed};
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
-    Backend, Basis, BasisStatus, Limits, Pair, Solution, SolveError, Termination, WarmStart, solve_certified,
+    Backend, Basis, BasisStatus, Feature, Limits, Pair, Solution, SolveError, Termination, WarmStart,
+    solve_certified,
 };
 
 /// Why a decision's programs were not solved.
@@ -70,6 +71,8 @@ pub(super) struct Solving {
     grown: bool,
     /// Is the next program one of a pair?
     pair: Pair,
+    /// Will a row hold the next program's optimum?
+    to_be_held: bool,
     report: SolveReport,
     /// What the next program is for.
     purpose: Purpose,
@@ -92,6 +95,7 @@ impl Solving {
             basis: None,
             grown: false,
             pair: Pair::No,
+            to_be_held: false,
             report: SolveReport::default(),
             purpose: Purpose::Optimum,
             recorded: None,
@@ -379,6 +383,11 @@ impl Solving {
         self.pair = pair;
     }
 
+    /// Says that a row will hold the next program's optimum: that is chosen among at vertices, from the basis of this one.
+    pub(super) fn hold_next(&mut self) {
+        self.to_be_held = true;
+    }
+
     /// Does what only chooses among optima: who found those is who the decision names.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
@@ -407,7 +416,9 @@ impl Solving {
 
     /// What the backend for large programs answers, if it has a certified optimum. Declining is no fallback.
     fn solve_large(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
-        let fits = program.is_linear() && program.n_columns() >= COLUMNS_LARGE && self.basis.is_none();
+        let goes_on = self.linear.first().is_some_and(|first| first.supports(Feature::WarmStart));
+        let basis = self.basis.is_some() || (self.to_be_held && goes_on);
+        let fits = program.is_linear() && program.n_columns() >= COLUMNS_LARGE && !basis;
         let Some(large) = (if fits { self.large.take() } else { None }) else { return Ok(None) };
         let mut chain = [large];
         let outcome = self.solve_by(program, Some(&mut chain));
@@ -459,6 +470,7 @@ impl Solving {
             size.terms = program.term_values.len();
         }
         let grown = std::mem::take(&mut self.grown);
+        self.to_be_held = false;
         let (basis, pair) =
             (self.basis.take().filter(|basis| fits(basis, program)), std::mem::take(&mut self.pair));
         let warm = WarmStart { basis, feasible: grown, columns: None, pair };
@@ -467,7 +479,7 @@ impl Solving {
         let clock = Stopwatch::start();
         let outcome = solve_certified(program, chain, &self.limits, Some(&warm));
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
-        self.report.solves += 1;
+        self.report.solves += u32::from(!matches!(outcome, Err(SolveError::Declined { .. })));
         let certified = outcome?;
         if let Some(recorded) = &mut self.recorded {
             recorded.found(certified.certificate.primal);

@@ -193,6 +193,10 @@ impl Structured {
         if structure.n_blocks() == 0 {
             return Err(declined("no column is in a block".to_owned()));
         }
+        if program.is_linear() && structure.is_entangled() {
+            let (n_rows, n_blocks) = (structure.linking_rows.len(), structure.n_blocks());
+            return Err(declined(format!("{n_rows} rows link no more than {n_blocks} blocks")));
+        }
         let frame = Frame::of(program, structure);
         let (structure, scaled) = (&frame.structure, Scaled::of(program, &frame));
         let Some(linking) = scaled.linking_system() else {

@@ -19,6 +19,10 @@ const JOINED_MAX: usize = 4;
 const LINKING_ROWS_MAX: usize = 1024;
 /// Linking columns.
 const LINKING_COLUMNS_MAX: usize = 16;
+/// Linking rows from which on there are to be many more blocks than they: so many for each. With fewer, sparse
+/// factors are sooner there than the dense one of the linking rows, ten times where there is a block for each.
+const ENTANGLED_ROWS_MIN: usize = 64;
+const ENTANGLED_BLOCKS: usize = 3;
 /// How far below its implied lower bound a column without a bound is given one, relative to max(1, its size).
 const IMPLIED_MARGIN: f64 = 1.0;
 
@@ -97,6 +101,12 @@ impl Structure {
     /// Blocks.
     pub(super) fn n_blocks(&self) -> usize {
         self.block_starts.len() - 1
+    }
+
+    /// Are there too many linking rows for so few blocks? For linear programs, that is: logarithms still gain by it.
+    pub(super) fn is_entangled(&self) -> bool {
+        let rows = self.linking_rows.len();
+        rows >= ENTANGLED_ROWS_MIN && self.n_blocks() <= ENTANGLED_BLOCKS * rows
     }
 
     /// The columns of a block.

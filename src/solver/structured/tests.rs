@@ -72,6 +72,49 @@ fn what_pairs_couple_is_declined_or_solved_but_never_guessed() {
     }
 }
 
+/// `n` jobs that run on three of `k` types each, and what they are worth together.
+fn on_three_of(n: usize, k: usize, logarithms: bool) -> Program {
+    let mut program = Program::new(Sense::Maximize);
+    let mut of_type = vec![Vec::new(); k];
+    let share = Range { lower: 0.0, upper: 1.0 };
+    for m in 0..n {
+        let columns: Vec<(usize, f64)> = (0..3)
+            .map(|i| {
+                let rate = 1.0 + ((m * 7 + i * 3) % 11) as f64;
+                let column = program.push_column(share, share, if logarithms { 0.0 } else { rate });
+                of_type[(m * 5 + i * (7 + m % 13)) % k].push((column, 1.0));
+                (column, rate)
+            })
+            .collect();
+        program.push_row(Range::at_most(1.0), columns.iter().map(|(column, _)| (*column, 1.0)));
+        if logarithms {
+            let worth = program.push_column(Range::FREE, Range::FREE, 1.0);
+            let first = Affine { constant: 0.0, terms: vec![(worth, 1.0)] };
+            let one = Affine { constant: 1.0, terms: Vec::new() };
+            let form = Affine { constant: 0.0, terms: columns };
+            program.cones.push(Cone { kind: ConeKind::Exponential, entries: vec![first, one, form] });
+        }
+    }
+    for terms in of_type {
+        program.push_row(Range::at_most(0.5), terms);
+    }
+    program
+}
+
+#[test]
+fn few_blocks_for_many_rows_that_link_are_declined_before_any_work() {
+    for (n, logarithms, declined) in [(300, false, true), (300, true, false), (600, false, false)] {
+        let program = on_three_of(n, 100, logarithms);
+        match Structured::default().solve(&program, &Limits::default(), None) {
+            Err(SolveError::Declined { reason, .. }) => {
+                assert!(declined && reason.contains("rows link no more than"), "{n} jobs: {reason}");
+            }
+            Ok(answer) => assert!(!declined && Certificate::of(&program, &answer).optimal, "{n} jobs"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 #[test]
 fn answers_are_the_same_bytes_on_any_number_of_threads() {
     for logarithms in [false, true] {
