@@ -40,6 +40,8 @@ mod world;
 mod figure_11;
 #[path = "suite/bench.rs"]
 mod bench;
+#[path = "suite/bench_export.rs"]
+mod bench_export;
 #[path = "suite/browser.rs"]
 mod browser;
 #[path = "suite/report.rs"]

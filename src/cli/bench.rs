@@ -101,7 +101,8 @@ pub struct BenchArguments {
     /// Memory for a case, in MiB, where the system tells
     #[arg(long, value_name = "MIB", default_value_t = 8192)]
     memory_limit: u64,
-    /// Write each instance as a snapshot, its programs as LP and MPS text, and what they mean as programs.json, here
+    /// Write each instance as a snapshot, its programs as LP and MPS text, and what they mean as programs.json, here;
+    /// programs of an earlier export of the same policy and instance are removed
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     /// Small sizes only

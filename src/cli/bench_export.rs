@@ -17,10 +17,13 @@ use crate::spec::snapshot::Label;
 
 /// What the files of programs are for, beside them.
 const PROGRAMS: &str = "programs.json";
+/// What the name of a file ends with until it is whole.
+const PARTIAL: &str = ".partial";
 
 /// Writes `FOLDER/INSTANCE-JOBS-SEED/snapshot.json` of every instance, and beside it each program that a policy
 /// solves on it, in order, as `POLICY-NUMBER.lp` and `.mps`, and what they are for as `programs.json`. Programs with
-/// cones have no such text. Each policy has a process of its own on each instance, under the limits of a case.
+/// cones have no such text. Each policy has a process of its own on each instance, under the limits of a case. What an
+/// earlier export left of the same policy there goes first, and until the new one is done it is described as not done.
 pub(super) fn export(
     folder: &Path,
     cases: &[MeasuredCase],
@@ -36,6 +39,13 @@ pub(super) fn export(
         session.interrupt.check(|| format!("{} instances are exported", written.len() - 1))?;
         session.note(format!("exporting {} to {}", case.policy, place.display()));
         fs::create_dir_all(&place).map_err(Failure::io(format!("make {}", place.display())))?;
+        let n_stale = remove_programs(&place, &case.policy, &[])?;
+        if n_stale > 0 {
+            let policy = &case.policy;
+            session.note(format!("{policy}: {n_stale} files of an earlier export are removed first"));
+        }
+        let undone = PolicyPrograms::none(&case.policy, "the export did not come to its end".to_owned());
+        describe(&place.join(PROGRAMS), case, undone)?;
         let case = MeasuredCase { export: Some(place.clone()), changes: 0, ..case.clone() };
         let said = Said::by_child(&case, limits, session)?;
         let described = said.lines.last().and_then(|line| serde_json::from_str(line).ok());
@@ -58,9 +68,34 @@ pub(super) fn export(
         for message in described.message.iter().chain(messages) {
             session.note(format!("{}: {message}", case.policy));
         }
+        let written: Vec<&String> = described.programs.iter().flat_map(|program| &program.files).collect();
+        remove_programs(&place, &case.policy, &written)?;
         describe(&place.join(PROGRAMS), &case, described)?;
     }
     Ok(())
+}
+
+/// Removes a policy's programs from a folder, all but those of these names, whoever wrote them: how many files.
+fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize, Failure> {
+    let mut n_removed = 0;
+    for entry in fs::read_dir(place).map_err(Failure::io(format!("read {}", place.display())))? {
+        let path = entry.map_err(Failure::io(format!("read {}", place.display())))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !is_program_of(name, policy) || kept.iter().any(|kept| *kept == name) {
+            continue;
+        }
+        fs::remove_file(&path).map_err(Failure::io(format!("remove {}", path.display())))?;
+        n_removed += 1;
+    }
+    Ok(n_removed)
+}
+
+/// Is a file one that an export of a policy writes, `POLICY-NUMBER.lp` or `.mps`, or began to?
+fn is_program_of(name: &str, policy: &str) -> bool {
+    let whole = name.strip_suffix(PARTIAL).unwrap_or(name);
+    let number = whole.strip_suffix(".lp").or_else(|| whole.strip_suffix(".mps"));
+    let number = number.and_then(|name| name.strip_prefix(&file_name(policy))?.strip_prefix('-'));
+    number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|letter| letter.is_ascii_digit()))
 }
 
 /// Says what a policy's programs are for, beside those of other policies.
@@ -127,7 +162,7 @@ fn write_texts(place: &Path, name: &str, program: &Program) -> Result<Result<Vec
 /// Whole or not at all: a process may be ended while it writes.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
+    partial.push(PARTIAL);
     let partial = PathBuf::from(partial);
     let action = || format!("write {}", path.display());
     fs::write(&partial, text).map_err(Failure::io(action()))?;
@@ -147,4 +182,21 @@ fn folder_name(subject: &Subject) -> String {
 fn file_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
     name.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_an_export_of_the_policy_writes_is_its_own() {
+        for name in ["max_min-00.lp", "max_min-07.mps", "max_min-123.lp", "max_min-00.lp.partial"] {
+            assert!(is_program_of(name, "max_min"), "{name}");
+        }
+        for name in ["max_min_perf-00.lp", "max_min-00-00.lp", "max_min-0.lp", "max_min-00.txt", "max_min.lp"]
+        {
+            assert!(!is_program_of(name, "max_min"), "{name}");
+        }
+        assert!(is_program_of("a_mine.yaml-00.lp", "a/mine.yaml"));
+    }
 }

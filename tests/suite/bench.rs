@@ -5,16 +5,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use apportion::benchmark::programs::Programs;
 use apportion::benchmark::{Instance, Part, Results, Status, partition, split};
 use apportion::index::Id;
-use apportion::program::text::to_lp;
-use apportion::solver::{Limits, registry};
-use apportion::spec::{Snapshot, Source};
 use apportion::{Catalog, PolicyOptions, Problem, Throughputs};
 use proptest::prelude::*;
 
-fn bench(arguments: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn bench(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_apportion"))
         .arg("bench")
         .args(arguments)
@@ -24,7 +20,7 @@ fn bench(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-fn results(arguments: &[&str]) -> Results {
+pub(crate) fn results(arguments: &[&str]) -> Results {
     let (code, stdout, stderr) = bench(&[arguments, &["--format", "json"]].concat());
     assert_eq!(code, Some(0), "{stderr}");
     serde_json::from_str(&stdout).expect("results are JSON of their own format")
@@ -180,125 +176,6 @@ fn a_case_is_the_same_on_any_number_of_threads() {
     assert!(two.seconds.is_some_and(|seconds| seconds.processor.is_none() && seconds.total > 0.0));
 }
 
-#[test]
-fn an_exported_instance_is_the_same_problem_for_us_and_others() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("its name is text");
-    let common = ["--policy", "max_min_fairness_packed", "--backend", "default"];
-    let drawn = results(&[&common[..], &["--sizes", "24", "--export", path]].concat());
-    let inside = folder.path().join("osdi20-24-0");
-    let mut files: Vec<String> = fs::read_dir(&inside)
-        .expect("the instance's folder")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
-        .collect();
-    files.sort();
-    assert!(files.contains(&"snapshot.json".to_owned()), "{files:?}");
-    assert!(files.contains(&"max_min_fairness_packed-00.lp".to_owned()), "{files:?}");
-    assert!(files.contains(&"max_min_fairness_packed-00.mps".to_owned()), "{files:?}");
-    let snapshot = inside.join("snapshot.json");
-    let read = results(&[&common[..], &["--snapshot", snapshot.to_str().expect("text")]].concat());
-    assert_eq!(read.rows[0].objective, drawn.rows[0].objective);
-    assert_eq!(read.rows[0].n_terms, drawn.rows[0].n_terms);
-}
-
-fn programs_of(folder: &Path) -> Programs {
-    let text = fs::read_to_string(folder.join("programs.json")).expect("programs.json");
-    serde_json::from_str(&text).expect("what is said of programs")
-}
-
-fn near(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-6 * a.abs().max(b.abs())
-}
-
-/// Whoever solves the files finds by their formulas what is printed.
-#[test]
-fn exported_programs_say_how_their_optima_become_the_objective() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("its name is text");
-    let policies = "max_min_fairness_perf,finish_time_fairness_perf,min_total_duration_perf,\
-                    max_sum_throughput_perf,max_min_fairness_hierarchical_perf";
-    let common = ["--policy", policies, "--instance", "osdi20", "--sizes", "40", "--backend", "default"];
-    let rows = results(&[&common[..], &["--export", path, "--limit", "60"]].concat()).rows;
-    let inside = folder.path().join("osdi20-40-0");
-    let snapshot = Source::load(inside.join("snapshot.json")).expect("the instance");
-    let snapshot = Snapshot::read(&snapshot).expect("a snapshot");
-    let problem = Problem::from_snapshot(&snapshot, &osdi20()).expect("a problem");
-    let described = programs_of(&inside);
-    assert_eq!((described.format.as_str(), described.n_jobs), ("apportion/programs-v1", 40));
-    assert_eq!(described.policies.len(), rows.len());
-    for (of, row) in described.policies.iter().zip(&rows) {
-        let printed = row.objective.expect("an objective");
-        assert!(of.policy == row.policy && near(of.objective.expect("an objective"), printed), "{of:?}");
-        let mut policy = Catalog::embedded()
-            .program(&of.policy, &PolicyOptions::default())
-            .expect("a policy")
-            .expect("a program");
-        let programs = policy.programs(&problem).expect("programs");
-        assert_eq!(programs.len(), of.programs.len(), "{}", of.policy);
-        let mut found = Vec::new();
-        for (program, file) in programs.iter().zip(&of.programs) {
-            let text = fs::read_to_string(inside.join(&file.files[0])).expect("a file");
-            assert_eq!(text, to_lp(program).expect("a linear program"), "{}", file.files[0]);
-            let solved =
-                registry::backend("clarabel").expect("there is one").solve(program, &Limits::default(), None);
-            let optimum = program.objective(&solved.expect("an optimum").columns);
-            assert!(near(optimum, file.optimum.expect("an optimum")), "{optimum} {file:?}");
-            let Some(value) = &file.value else { continue };
-            let scaled = value.scale.map(|scale| scale * optimum);
-            match (value.kind.as_str(), scaled) {
-                ("scaled", Some(scaled)) => found.push(scaled),
-                ("inverse", Some(scaled)) => found.push(scaled.recip()),
-                ("level", Some(part)) if near(part, 1.0) => found.extend(value.level),
-                _ => {}
-            }
-        }
-        assert!(!found.is_empty() && found.iter().all(|found| near(*found, printed)), "{found:?} {of:?}");
-        let mut jobs: Vec<String> = of.groupings[0]
-            .iter()
-            .flat_map(|class| class.jobs.iter().flatten().map(ToString::to_string))
-            .collect();
-        jobs.sort_by_key(|job| job.parse::<usize>().expect("a number"));
-        assert_eq!(jobs, (0..40).map(|job| job.to_string()).collect::<Vec<_>>(), "each job in one class");
-    }
-    let stages = |policy: usize| -> Vec<&str> {
-        described.policies[policy].programs.iter().map(|program| program.stage.as_str()).collect()
-    };
-    assert_eq!(stages(0), ["optimum", "choice"]);
-    assert_eq!(stages(1).iter().rev().take(2).rev().copied().collect::<Vec<_>>(), ["tried_level", "choice"]);
-    assert!(stages(4)[0] == "level" && stages(4)[1..].contains(&"next_level"), "{:?}", stages(4));
-}
-
-/// What is exported is kept to the limits, one policy beside another in the same folder.
-#[test]
-fn an_export_keeps_to_the_limits_and_says_why_there_are_no_files() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("its name is text");
-    let common = ["--instance", "random", "--sizes", "6", "--backend", "default", "--export", path];
-    let (code, _, stderr) = bench(&[&["--policy", "isolated,proportional_fairness"], &common[..]].concat());
-    assert_eq!(code, Some(0), "{stderr}");
-    if Path::new("/proc/self/status").exists() {
-        let limited = ["--policy", "max_min_fairness_perf", "--memory-limit", "0"];
-        let (code, _, stderr) = bench(&[&limited[..], &common].concat());
-        assert_eq!(code, Some(4), "{stderr}");
-        assert!(stderr.contains("more than 0 MiB"), "{stderr}");
-    }
-    let described = programs_of(&folder.path().join("random-3x10-6-0"));
-    let why = |policy: &str| {
-        let of = described.policies.iter().find(|of| of.policy == policy);
-        let programs =
-            of.into_iter().flat_map(|of| of.programs.iter().map(|program| program.message.clone()));
-        of.and_then(|of| of.message.clone())
-            .into_iter()
-            .chain(programs.flatten())
-            .collect::<Vec<_>>()
-            .join("; ")
-    };
-    assert!(why("isolated").contains("a rule"), "{described:?}");
-    assert!(why("proportional_fairness").contains("cones"), "{described:?}");
-    let limited = why("max_min_fairness_perf");
-    assert!(limited.contains("more than 0 MiB") || !Path::new("/proc/self/status").exists(), "{described:?}");
-}
-
 /// What no case can be made of is told before any is run, with its flag or file.
 #[test]
 fn bad_instances_are_refused_before_any_case_runs() {
@@ -418,7 +295,7 @@ fn a_decision_is_done_though_changes_are_not_measured() {
     );
 }
 
-fn osdi20() -> Arc<Throughputs> {
+pub(crate) fn osdi20() -> Arc<Throughputs> {
     Throughputs::embedded("osdi20").expect("embedded")
 }
 
