@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apportion::benchmark::Instance;
+use apportion::benchmark::{Instance, partition, split};
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{Policy, ProgramPolicy, Session};
 use apportion::problem::ActiveJob;
@@ -17,6 +17,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 const JOBS: [usize; 3] = [64, 512, 2048];
 /// Slow backends are not asked for more.
 const JOBS_MAX_SLOW: usize = 512;
+/// Parts that a problem is split into.
+const PARTS: [usize; 3] = [1, 2, 8];
 /// Jobs of a problem that one job comes to or goes from.
 const JOBS_IN_SESSION: usize = 10_000;
 
@@ -31,6 +33,15 @@ fn standard() -> Instance {
 
 fn no_two_alike() -> Instance {
     Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 }
+}
+
+/// The published workload, every job with a weight of its own.
+fn unlike() -> Instance {
+    Instance::Matrix { throughputs: "osdi20".to_owned(), distinct: true }
+}
+
+fn few_of_many_types() -> Instance {
+    Instance::Restricted { types: 456, types_per_job: 8 }
 }
 
 fn policy(name: &str) -> ProgramPolicy {
@@ -48,11 +59,18 @@ fn one_decision(c: &mut Criterion) {
         ("max_min_fairness_perf", standard(), "standard", &[2048, 131_072][..]),
         ("max_min_fairness_packed", standard(), "standard", &[2048, 131_072]),
         ("max_min_fairness_water_filling_perf", standard(), "standard", &[2048, 131_072]),
+        ("max_min_fairness_water_filling_packed", standard(), "standard", &[2048]),
         ("max_min_fairness_hierarchical_perf", standard(), "standard", &[2048]),
+        ("max_min_fairness_packed", unlike(), "unlike", &[512]),
+        ("max_min_fairness_water_filling_packed", unlike(), "unlike", &[256]),
         ("max_min_fairness_perf", no_two_alike(), "no two alike", &[512]),
         ("finish_time_fairness_perf", no_two_alike(), "no two alike", &[512]),
         ("min_total_duration_perf", no_two_alike(), "no two alike", &[512]),
         ("proportional_fairness", no_two_alike(), "no two alike", &[512]),
+        ("max_sum_throughput_perf", no_two_alike(), "no two alike", &[512, 2048]),
+        ("max_sum_throughput_normalized_by_cost_perf_SLOs", no_two_alike(), "no two alike", &[512, 2048]),
+        ("max_min_fairness_perf", few_of_many_types(), "few of many types", &[500, 1750]),
+        ("max_sum_throughput_perf", few_of_many_types(), "few of many types", &[500]),
     ];
     let mut group = c.benchmark_group("how_long_does_one_decision_take");
     for (name, instance, kind, sizes) in cases {
@@ -62,6 +80,26 @@ fn one_decision(c: &mut Criterion) {
             group.throughput(Throughput::Elements(*n_jobs as u64));
             group.bench_function(BenchmarkId::new(format!("{name}, {kind}"), n_jobs), |bencher| {
                 bencher.iter(|| policy.allocate(black_box(&problem)).expect("an optimum"));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// The partitioned baseline: split at random, solved apart, put together again.
+fn in_parts(c: &mut Criterion) {
+    let mut group = c.benchmark_group("how_long_does_a_decision_in_parts_take");
+    for (name, instance, kind) in [
+        ("max_min_fairness_packed", standard(), "standard"),
+        ("max_min_fairness_perf", no_two_alike(), "no two alike"),
+    ] {
+        let problem = drawn(&instance, JOBS_MAX_SLOW);
+        for n_parts in PARTS {
+            group.bench_function(BenchmarkId::new(format!("{name}, {kind}"), n_parts), |bencher| {
+                bencher.iter(|| {
+                    let parts = split(black_box(&problem), n_parts, 0).expect("parts");
+                    partition::decide(&problem, &parts, || policy(name)).expect("an optimum")
+                });
             });
         }
     }
@@ -145,6 +183,6 @@ fn the_next_round(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).measurement_time(Duration::from_secs(2));
-    targets = one_decision, one_solve, around_a_solve, the_next_round
+    targets = one_decision, in_parts, one_solve, around_a_solve, the_next_round
 }
 criterion_main!(benches);
