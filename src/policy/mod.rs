@@ -16,5 +16,5 @@ pub use explain::{Binding, Explanation, Fixed, JobExplanation, TypeExplanation};
 pub use program::{
     ClassDecision, ProgramOptions, ProgramPolicy, Purpose, Refine, Session, SessionError, SolvedProgram,
 };
-pub use round::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
+pub use round::{Location, Placed, Ran, RoundDecision, RoundPolicy, RoundView};
 pub use view::ThroughputView;

@@ -1,13 +1,14 @@
 //! The round seam: deciding inside a round, one decision at a time, on concrete servers.
 //!
-//! Every [`Policy`](super::Policy), learned ones included, becomes a [`RoundPolicy`] through the mechanism; a policy of
-//! one's own may implement it directly. Whoever runs the round applies each decision or rejects it with a reason, and asks again until
-//! the end of the round; a cap on decisions per round makes a livelock an error.
+//! Every [`Policy`](super::Policy) becomes a [`RoundPolicy`] through the mechanism; learned schedulers that place on
+//! servers implement it directly, as a policy of one's own may. Whoever runs the round
+//! applies each decision or rejects it with a reason, and asks again until the end of the round; a cap on decisions per
+//! round makes a livelock an error.
 
 use std::fmt;
 
 use crate::cluster::Cluster;
-use crate::index::{IndexVec, JobId, WorkerId, WorkerTypeId};
+use crate::index::{IndexVec, JobId, ServerId, WorkerId, WorkerTypeId};
 use crate::policy::PolicyError;
 use crate::problem::Problem;
 use crate::units::Seconds;
@@ -33,6 +34,17 @@ pub struct Ran {
     pub worker_type: WorkerTypeId,
     /// How long it held them, once however many they were.
     pub time: Seconds,
+    /// Steps/s that each member was seen to make; 0 where what it ran was lost, and of a second member that there is not.
+    pub throughput: [f64; 2],
+}
+
+/// Where a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Its type.
+    pub worker_type: WorkerTypeId,
+    /// Its server; all workers of one are of one type.
+    pub server: ServerId,
 }
 
 /// What may be seen at a point inside a round.
@@ -46,6 +58,8 @@ pub struct RoundView<'a> {
     pub round_length: Seconds,
     /// The cluster.
     pub cluster: &'a Cluster,
+    /// Where each worker is, of those that are down too.
+    pub locations: &'a IndexVec<WorkerId, Location>,
     /// Active jobs and throughputs.
     pub problem: &'a Problem,
     /// Leases of the previous round.

@@ -8,10 +8,10 @@ use super::event::{Event, Observer};
 use super::moment::Moment;
 use super::options::Options;
 use super::outcome::SimulationError;
-use super::simulation::Driver;
+use super::simulation::{Driver, Simulation};
 use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};
-use crate::policy::{Placed, Ran, RoundDecision, RoundPolicy, RoundView};
+use crate::policy::{Location, Placed, Ran, RoundDecision, RoundPolicy, RoundView};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
@@ -23,6 +23,7 @@ const DECISIONS_PER_JOB_OR_WORKER: usize = 16;
 pub(super) struct Direct {
     policy: Box<dyn RoundPolicy>,
     workers: Workers,
+    locations: IndexVec<WorkerId, Location>,
     previous: Vec<Placed>,
     placed: Vec<Placed>,
     /// Servers of each placement, and whether it had the same workers before.
@@ -49,8 +50,14 @@ pub(super) struct PlacedState {
 
 impl Direct {
     pub(super) fn new(policy: Box<dyn RoundPolicy>, workers: Workers) -> Self {
+        let locate = |kind: WorkerTypeId| {
+            let location = |worker| Location { worker_type: kind, server: workers.server(worker) };
+            workers.of_type(kind).map(location).collect::<Vec<_>>()
+        };
+        let locations = (0..workers.n_types()).flat_map(|kind| locate(WorkerTypeId::from_index(kind)));
         Self {
             policy,
+            locations: locations.collect(),
             workers,
             previous: Vec::new(),
             placed: Vec::new(),
@@ -67,12 +74,7 @@ impl Direct {
         ran: &[Ran],
     ) -> Result<(), SimulationError> {
         self.previous = std::mem::take(&mut self.placed);
-        self.free = (0..self.workers.n_types())
-            .map(|column| {
-                let all = self.workers.of_type(WorkerTypeId::from_index(column));
-                all.filter(|worker| self.workers.is_up(*worker)).collect()
-            })
-            .collect();
+        self.free = self.all_up();
         let mut problem = moment.problem()?;
         let decisions_max = DECISIONS_PER_JOB_OR_WORKER * (1 + moment.table.jobs.len() + self.workers.len());
         let mut rejected: Option<String> = None;
@@ -82,6 +84,7 @@ impl Direct {
                 now: moment.now,
                 round_length: options.round_length,
                 cluster: moment.cluster,
+                locations: &self.locations,
                 problem: &problem,
                 previous: &self.previous,
                 ran,
@@ -112,6 +115,15 @@ impl Direct {
             };
         }
         Err(SimulationError::Livelock { decisions: decisions_max, round })
+    }
+
+    /// Workers that are up, of each type.
+    fn all_up(&self) -> IndexVec<WorkerTypeId, Vec<WorkerId>> {
+        let up = |column| {
+            let all = self.workers.of_type(WorkerTypeId::from_index(column));
+            all.filter(|worker| self.workers.is_up(*worker)).collect()
+        };
+        (0..self.workers.n_types()).map(up).collect()
     }
 
     fn place(&mut self, table: &Table, placed: Placed) -> Result<(), String> {
@@ -176,6 +188,32 @@ impl Direct {
         let Placed { combination, worker_type, workers } = &self.placed[index];
         let (n_servers, extended) = self.granted[index];
         GrantedLease { combination: *combination, worker_type: *worker_type, workers, n_servers, extended }
+    }
+}
+
+impl Simulation {
+    /// Shows what a policy that decides inside rounds will be shown first in the round that
+    /// [`start_round`](Self::start_round) starts; nothing where an allocation decides.
+    ///
+    /// # Errors
+    /// If the problem cannot be stated.
+    pub fn look<T>(&mut self, look: impl FnOnce(&RoundView<'_>) -> T) -> Result<Option<T>, SimulationError> {
+        let problem = self.problem()?;
+        let Driver::Direct(direct) = &self.driver else { return Ok(None) };
+        let free = direct.all_up();
+        Ok(Some(look(&RoundView {
+            round: self.clock.round,
+            now: self.now(),
+            round_length: self.setting.options.round_length,
+            cluster: &self.cluster,
+            locations: &direct.locations,
+            problem: &problem,
+            previous: &direct.placed,
+            ran: &self.ran,
+            placed: &[],
+            free: &free,
+            rejected: None,
+        })))
     }
 }
 

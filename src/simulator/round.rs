@@ -90,7 +90,9 @@ impl Simulation {
             succeeded,
         }));
         if counted {
-            self.ran.push(Ran { combination: slice.jobs, worker_type: slice.worker_type, time });
+            let throughput = slice.parts.map(|part| if succeeded { part.throughput } else { 0.0 });
+            let (combination, worker_type) = (slice.jobs, slice.worker_type);
+            self.ran.push(Ran { combination, worker_type, time, throughput });
             if let Driver::Mechanized(mechanized) = &mut self.driver {
                 mechanized.mechanism.record_lease(slice.lease as usize, time);
             }

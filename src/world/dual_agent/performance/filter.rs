@@ -1,5 +1,7 @@
 //! The exact filter of the process, a measurement at a time.
 
+use serde::{Deserialize, Serialize};
+
 use crate::index::{Id, ServerId};
 use crate::world::dual_agent::performance::graph::{KernelOptions, kernel};
 use crate::world::servers::Servers;
@@ -17,16 +19,31 @@ pub struct FilterOptions {
     pub noise: f64,
 }
 
-impl Default for FilterOptions {
+impl FilterOptions {
     /// What [`fit`](super::fit) finds for the default drift, whose stragglers pass for noise.
+    pub const FITTED: Self = Self {
+        kernel: KernelOptions { length: 1.1, walking: 0.12, n_steps: 2 },
+        deviation: 0.21,
+        drift_s: 1270.0,
+        noise: 0.19,
+    };
+}
+
+impl Default for FilterOptions {
+    /// [`FITTED`](Self::FITTED).
     fn default() -> Self {
-        Self {
-            kernel: KernelOptions { length: 1.1, walking: 0.12, n_steps: 2 },
-            deviation: 0.21,
-            drift_s: 1270.0,
-            noise: 0.19,
-        }
+        Self::FITTED
     }
+}
+
+/// What a filter knows, to be saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterState {
+    /// Mean and covariance of each block of servers.
+    blocks: Vec<(Vec<f64>, Vec<f64>)>,
+    /// None before the first measurement: [server].
+    since_s: Vec<Option<f64>>,
 }
 
 /// Servers that are correlated with one another, and with no others.
@@ -105,6 +122,32 @@ impl PerformanceFilter {
     /// The constants.
     pub fn options(&self) -> &FilterOptions {
         &self.options
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> FilterState {
+        let blocks = self.blocks.iter().map(|block| (block.mean.clone(), block.covariance.clone())).collect();
+        let since_s = self.since_s.iter().map(|since| since.is_finite().then_some(*since)).collect();
+        FilterState { blocks, since_s }
+    }
+
+    /// Takes back what [`state`](Self::state) gave; false, and nothing has changed, if that was of other servers.
+    pub fn restore(&mut self, state: &FilterState) -> bool {
+        let alike = |(block, (mean, covariance)): (&Block, &(Vec<f64>, Vec<f64>))| {
+            block.mean.len() == mean.len() && block.covariance.len() == covariance.len()
+        };
+        if self.since_s.len() != state.since_s.len()
+            || self.blocks.len() != state.blocks.len()
+            || !self.blocks.iter().zip(&state.blocks).all(alike)
+        {
+            return false;
+        }
+        for (block, (mean, covariance)) in self.blocks.iter_mut().zip(&state.blocks) {
+            block.mean.copy_from_slice(mean);
+            block.covariance.copy_from_slice(covariance);
+        }
+        self.since_s = state.since_s.iter().map(|since| since.unwrap_or(f64::INFINITY)).collect();
+        true
     }
 
     /// Time passes: Σ ← Σ + (Δt/τ) σ² K.

@@ -13,7 +13,7 @@ mod graph;
 mod switching;
 
 pub use average::ExponentialAverage;
-pub use filter::{FilterOptions, PerformanceFilter};
+pub use filter::{FilterOptions, FilterState, PerformanceFilter};
 pub use fit::{Predictor, Record, Score, fit, score};
 pub use graph::{KernelOptions, kernel};
 pub use switching::{SwitchingFilter, SwitchingOptions};
