@@ -21,6 +21,7 @@ use crate::learning::actor::Choice;
 use crate::learning::gangs::{
     Asked, ByValues, Decider, GangPolicy, Rule as GangRule, Sequential, Sight, read_scorer, read_window,
 };
+use crate::learning::rounds::{LearnedRounds, PlayName, read_decider, uniform};
 use crate::learning::trained::{Trained, TrainedError};
 use crate::policy::heuristic::{
     AlloX, AlloXParameters, Behaviour, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva,
@@ -29,7 +30,7 @@ use crate::policy::heuristic::{
 };
 use crate::policy::objective::objective_of;
 use crate::policy::program::ProgramPolicyError;
-use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, ThroughputView};
+use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, RoundPolicy, ThroughputView};
 use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Rule};
 use crate::spec::{PolicyDocument, PolicyKind, Source, SpecError, load_policy};
 
@@ -62,6 +63,15 @@ pub enum CatalogError {
         /// What does not fit.
         source: ProgramPolicyError,
     },
+    /// It decides inside rounds, where an allocation is asked for.
+    #[error(
+        "policy `{policy}` decides inside rounds, on the workers of a simulation, and gives no allocation: use it with \
+         `simulate` or `sweep`"
+    )]
+    InRounds {
+        /// The policy.
+        policy: String,
+    },
     /// The weights are not those of the file's actor.
     #[error("policy `{policy}`: weights `{weights}`: {reason}")]
     Weights {
@@ -72,6 +82,15 @@ pub enum CatalogError {
         /// What is wrong with them.
         reason: String,
     },
+}
+
+/// A policy, by how it decides.
+#[derive(Debug)]
+pub enum Ready {
+    /// By allocations, which the mechanism turns into rounds.
+    Allocating(Box<dyn Policy>),
+    /// Inside rounds, on concrete workers.
+    InRounds(Box<dyn RoundPolicy>),
 }
 
 /// Policies by name: those of the binary, and files added to them.
@@ -128,18 +147,25 @@ impl Catalog {
     /// A policy ready to decide.
     ///
     /// # Errors
-    /// If there is none of this name, its file is wrong, or the options do not fit it.
+    /// If there is none of this name, its file is wrong, the options do not fit it, or it decides inside rounds.
     pub fn build(
         &self,
         name_or_path: &str,
         options: &PolicyOptions,
     ) -> Result<Box<dyn Policy>, CatalogError> {
         let document = self.document(name_or_path)?;
-        match &document.kind {
-            PolicyKind::Heuristic(heuristic) => Ok(rule(&document, heuristic, options)?),
-            PolicyKind::Program(program) => Ok(Box::new(program_policy(&document, program, options)?)),
-            PolicyKind::Learned(learned) => Ok(Box::new(gang_policy(&document, learned, options)?)),
+        match ready(&document, options)? {
+            Ready::Allocating(policy) => Ok(policy),
+            Ready::InRounds(_) => Err(CatalogError::InRounds { policy: document.name }),
         }
+    }
+
+    /// A policy ready to decide, in whichever way it does.
+    ///
+    /// # Errors
+    /// If there is none of this name, its file is wrong, or the options do not fit it.
+    pub fn ready(&self, name_or_path: &str, options: &PolicyOptions) -> Result<Ready, CatalogError> {
+        ready(&self.document(name_or_path)?, options)
     }
 
     /// The same where the policy is a program, with all that a program can do; `None` for rules.
@@ -157,6 +183,24 @@ impl Catalog {
             PolicyKind::Program(program) => program_policy(&document, program, options).map(Some),
         }
     }
+}
+
+fn ready(document: &PolicyDocument, options: &PolicyOptions) -> Result<Ready, CatalogError> {
+    Ok(match &document.kind {
+        PolicyKind::Heuristic(heuristic) => Ready::Allocating(rule(document, heuristic, options)?),
+        PolicyKind::Program(program) => {
+            Ready::Allocating(Box::new(program_policy(document, program, options)?))
+        }
+        PolicyKind::Learned(learned) => match learned.actor {
+            file::ActorName::Agents => {
+                Ready::InRounds(round_policy(document, learned, PlayName::Agents, options)?)
+            }
+            file::ActorName::Cells => {
+                Ready::InRounds(round_policy(document, learned, PlayName::Cells, options)?)
+            }
+            _ => Ready::Allocating(Box::new(gang_policy(document, learned, options)?)),
+        },
+    })
 }
 
 fn program_policy(
@@ -179,6 +223,44 @@ fn program_policy(
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
 }
 
+/// What a policy's weights are.
+fn trained(document: &PolicyDocument, learned: &file::Learned) -> Result<Trained, CatalogError> {
+    let weights = learned.weights.clone().unwrap_or_default();
+    let bytes = file::load_weights(&weights)?;
+    Trained::read(&weights, &bytes).map_err(|error| at_fault(document, learned, &error))
+}
+
+fn at_fault(document: &PolicyDocument, learned: &file::Learned, error: &TrainedError) -> CatalogError {
+    CatalogError::Weights {
+        policy: document.name.clone(),
+        weights: learned.weights.clone().unwrap_or_default(),
+        reason: error.to_string(),
+    }
+}
+
+fn choice(learned: &file::Learned) -> Choice {
+    match learned.choice {
+        file::ChoiceName::MostProbable => Choice::MostProbable,
+        file::ChoiceName::Sampled => Choice::Sampled,
+    }
+}
+
+/// A learned policy that decides inside rounds; without weights, what it would be by chance.
+fn round_policy(
+    document: &PolicyDocument,
+    learned: &file::Learned,
+    play: PlayName,
+    options: &PolicyOptions,
+) -> Result<Box<dyn RoundPolicy>, CatalogError> {
+    let ((actor, play), choice) = if learned.weights.is_some() {
+        let found = read_decider(&trained(document, learned)?, play);
+        (found.map_err(|error| at_fault(document, learned, &error))?, choice(learned))
+    } else {
+        (uniform(play), Choice::Sampled)
+    };
+    Ok(Box::new(LearnedRounds::new(&document.name, play, actor, choice, options.seed)))
+}
+
 /// A learned policy with its weights, or a control.
 fn gang_policy(
     document: &PolicyDocument,
@@ -186,20 +268,9 @@ fn gang_policy(
     options: &PolicyOptions,
 ) -> Result<GangPolicy, CatalogError> {
     let policy = || document.name.clone();
-    let weights = learned.weights.clone().unwrap_or_default();
-    let at_fault = |error: TrainedError| CatalogError::Weights {
-        policy: policy(),
-        weights: weights.clone(),
-        reason: error.to_string(),
-    };
-    let trained = || -> Result<Trained, CatalogError> {
-        let bytes = file::load_weights(&weights)?;
-        Trained::read(&weights, &bytes).map_err(at_fault)
-    };
-    let choice = match learned.choice {
-        file::ChoiceName::MostProbable => Choice::MostProbable,
-        file::ChoiceName::Sampled => Choice::Sampled,
-    };
+    let at_fault = |error: TrainedError| at_fault(document, learned, &error);
+    let trained = || trained(document, learned);
+    let choice = choice(learned);
     let decider = match learned.actor {
         file::ActorName::Window => {
             let (actor, sight) = read_window(&trained()?).map_err(at_fault)?;
@@ -222,6 +293,9 @@ fn gang_policy(
         file::ActorName::Uniform => Decider::Rule(GangRule::Uniform),
         file::ActorName::UniformBusy => Decider::Rule(GangRule::UniformBusy),
         file::ActorName::LeastService => Decider::Rule(GangRule::LeastService),
+        file::ActorName::Agents | file::ActorName::Cells => {
+            return Err(CatalogError::InRounds { policy: policy() });
+        }
     };
     let asked = match learned.asked {
         file::AskedName::Events => Asked::Events,
@@ -291,7 +365,15 @@ mod tests {
         for name in catalog.names() {
             for behaviour in [Behaviour::Corrected, Behaviour::Published] {
                 let options = PolicyOptions { behaviour, ..PolicyOptions::default() };
-                assert_eq!(catalog.build(name, &options).unwrap().name(), name);
+                let inside = catalog.document(name).unwrap().decides_inside_rounds();
+                match catalog.ready(name, &options).unwrap() {
+                    Ready::Allocating(policy) => assert!(policy.name() == name && !inside),
+                    Ready::InRounds(_) => {
+                        let error = catalog.build(name, &options).unwrap_err().to_string();
+                        let said = format!("policy `{name}` decides inside rounds");
+                        assert!(inside && error.starts_with(&said), "{error}");
+                    }
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::benchmark::measure::{DEFAULT, RULE};
 use crate::benchmark::{Instance, Results, Row, Status};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogError};
 use crate::cli::Session;
 use crate::cli::bench_check as check;
 use crate::cli::bench_export::{export, run_one as export_one};
@@ -281,7 +281,11 @@ fn unique<T: Clone + PartialEq>(asked: &[T]) -> Vec<T> {
 }
 
 fn backends(arguments: &BenchArguments, policy: &str) -> Result<Vec<String>, Failure> {
-    if !matches!(Catalog::embedded().document(policy)?.kind, PolicyKind::Program(_)) {
+    let document = Catalog::embedded().document(policy)?;
+    if document.decides_inside_rounds() {
+        return Err(CatalogError::InRounds { policy: document.name }.into());
+    }
+    if !matches!(document.kind, PolicyKind::Program(_)) {
         return Ok(vec![RULE.to_owned()]);
     }
     if !arguments.backend.is_empty() {

@@ -93,7 +93,9 @@ impl From<CatalogError> for Failure {
     fn from(error: CatalogError) -> Self {
         match error {
             CatalogError::Spec(error) => Self::Spec(error),
-            error @ CatalogError::Weights { .. } => Self::usage(error.to_string(), None),
+            error @ (CatalogError::Weights { .. } | CatalogError::InRounds { .. }) => {
+                Self::usage(error.to_string(), None)
+            }
             CatalogError::Program { policy, source } => match source {
                 ProgramPolicyError::Backend(error) => Self::Policy(PolicyError::Solve(error)),
                 source => Self::usage(format!("policy `{policy}`: {source}"), None),

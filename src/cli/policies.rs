@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::{Catalog, CatalogError, PolicyOptions};
 use crate::cli::Session;
 use crate::cli::exit::Failure;
 use crate::cli::file::write_bytes;
@@ -163,7 +163,7 @@ fn check(names_or_paths: &[String], session: &Session) -> Result<(), Failure> {
         let checked = catalog
             .document(name_or_path)
             .map_err(CatalogError::from)
-            .and_then(|document| catalog.policy(name_or_path).map(|_| document));
+            .and_then(|document| catalog.ready(name_or_path, &PolicyOptions::default()).map(|_| document));
         match checked {
             Ok(document) => {
                 let kind = kind(&document);

@@ -6,6 +6,7 @@ use super::dual_agent::player::episode_of;
 use super::gangs::SCORER;
 use super::network::Activation;
 use super::onnx::{self, Sets};
+use super::rounds;
 
 /// The network of a checkpoint as an ONNX file, with the header as metadata.
 ///
@@ -21,7 +22,8 @@ pub fn to_onnx(checkpoint: &Checkpoint) -> Result<Vec<u8>, CheckpointError> {
             // What does not fit together is told by the network that decides here.
             SetActor::from_checkpoint(checkpoint)?;
             let (communicates, rule) = options_of(checkpoint)?;
-            let episode = episode_of(&checkpoint.header.spec)?;
+            let spec = &checkpoint.header.spec;
+            let episode = rounds::episode_of(spec)?.map_or_else(|| episode_of(spec), Ok)?;
             let sets = Sets { tensors: &checkpoint.weights(), communicates, rule, episode };
             return Ok(onnx::write_sets(&sets, &header)?);
         }

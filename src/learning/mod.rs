@@ -10,11 +10,12 @@
 //! seeds; [`textbook`] has small environments whose best return is known. [`deepshare`] and [`dl2`] are those of published
 //! schedulers, [`elastic`] has DL2's decisions at other speeds, and [`dual_agent`] is that of a rebuilt one.
 //!
-//! [`gangs`] decide in the simulator itself, beside every other policy.
+//! [`gangs`] decide in the simulator itself, beside every other policy, and [`rounds`] do on concrete workers.
 //!
 //! **To train** takes the feature `learn`: `training` has the networks with their gradients, and the algorithms.
 //!
-//! **What can be learned** is a [`system`] with a name: [`deepshare`], [`dl2`], [`elastic`], [`gangs`], [`dual_agent`].
+//! **What can be learned** is a [`system`] with a name: [`deepshare`], [`dl2`], [`elastic`], [`gangs`], [`dual_agent`],
+//! [`rounds`].
 //!
 //! Everything random is drawn from streams that only one copy of an environment has, so the same seed gives the same
 //! weights on any number of threads, and after a stop and a resume.
@@ -40,6 +41,7 @@ pub mod dl2;
 pub mod gangs;
 pub mod elastic;
 pub mod dual_agent;
+pub mod rounds;
 pub mod system;
 pub mod export;
 #[cfg(feature = "learn")]

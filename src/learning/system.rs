@@ -14,6 +14,7 @@ use super::dual_agent::{DualAgentWorld, network};
 use super::elastic::{self, ElasticWorld};
 use super::environment::{Environment, Show};
 use super::gangs::{GangsWorld, SCORER, demonstrate};
+use super::rounds::{PlayName, RoundsWorld};
 use super::vectorized::Finished;
 use crate::policy::Policy;
 use crate::spec::nearest::name_list;
@@ -214,7 +215,7 @@ pub enum SystemError {
 }
 
 /// Names and one line about each.
-pub const SYSTEMS: [(&str, &str); 5] = [
+pub const SYSTEMS: [(&str, &str); 6] = [
     (
         "deepshare",
         "which queued job starts on which servers, where jobs that share a server slow each other down",
@@ -229,6 +230,10 @@ pub const SYSTEMS: [(&str, &str); 5] = [
         "which job gets all its workers of which type, in the simulator that every policy is compared in",
     ),
     ("dual_agent", "who is next and, by a second agent, where it goes, on servers whose speeds drift"),
+    (
+        "rounds",
+        "what those two agents decide, or DeepShare's, on the very workers of the simulator that every policy is compared in",
+    ),
 ];
 
 impl System {
@@ -243,6 +248,7 @@ impl System {
             "elastic" => Self::elastic(world),
             "gangs" => Self::gangs(world),
             "dual_agent" => Self::dual_agent(world),
+            "rounds" => Self::rounds(world),
             _ => Err(SystemError::Unknown {
                 name: name.to_owned(),
                 known: name_list(SYSTEMS.iter().map(|(name, _)| *name)),
@@ -365,6 +371,29 @@ impl System {
         })
     }
 
+    fn rounds(world: &Value) -> Result<Self, SystemError> {
+        let options: RoundsWorld = options(world)?;
+        check_seen("seen_jobs", options.seen_jobs)?;
+        check_seen("seen_servers", options.seen_servers)?;
+        let (make, data) = options.environment().map_err(|reason| SystemError::World { reason })?;
+        let make = Arc::new(make);
+        let again = Arc::clone(&make);
+        Ok(Self {
+            name: "rounds",
+            judged_by: "less the mean completion time, in hours",
+            data_digest: sha256(data.as_bytes()),
+            own_network: (options.play == PlayName::Agents).then_some(network::NAME),
+            service: None,
+            times: None,
+            demonstrate: Some(Arc::new(move |teacher, seed, show| match teacher.name {
+                "rule" => again().demonstrate(seed, show),
+                other => Err(format!("unknown teacher `{other}`, expected `rule`")),
+            })),
+            make: Arc::new(move || Box::new(make())),
+            play: Some(Arc::new(move |actor, choice, seed| options.judge(actor, choice, seed))),
+        })
+    }
+
     /// An environment, still to be reset.
     pub fn environment(&self) -> Box<dyn Environment> {
         (self.make)()
@@ -401,7 +430,7 @@ mod tests {
     fn every_system_passes_the_check() {
         for (name, _) in SYSTEMS {
             // Where episodes are long, short ones: the check looks at every action.
-            let long = ["dual_agent", "elastic"].contains(&name);
+            let long = ["dual_agent", "elastic", "rounds"].contains(&name);
             let world = if long { json!({ "jobs": 12 }) } else { Value::Null };
             assert!(System::new(name, &Value::Null).is_ok());
             let system = System::new(name, &world).unwrap();

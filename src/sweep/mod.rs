@@ -30,7 +30,8 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [crate::spec::lookup::Embedded; 13] = [
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 14] = [
+    ("common-ground", include_str!("../../sweeps/common-ground.yaml")),
     ("knee", include_str!("../../sweeps/knee.yaml")),
     ("learned-gangs", include_str!("../../sweeps/learned-gangs.yaml")),
     ("learned-vs-optimized", include_str!("../../sweeps/learned-vs-optimized.yaml")),

@@ -1,8 +1,8 @@
 //! What simulator and policy are told by a spec.
 
-use crate::catalog::{self, Catalog, CatalogError, PolicyOptions};
+use crate::catalog::{self, Catalog, CatalogError, PolicyOptions, Ready};
+use crate::policy::Refine;
 use crate::policy::heuristic::Behaviour;
-use crate::policy::{Policy, Refine};
 use crate::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};
 use crate::solver::registry;
 use crate::spec::PolicyKind;
@@ -66,7 +66,7 @@ fn profiling(spec: &RunSpec) -> Option<Profiling> {
 ///
 /// # Errors
 /// If there is none of this name, its file is wrong, or the refinement or backend does not fit it.
-pub(super) fn make_policy(spec: &RunSpec) -> Result<Box<dyn Policy>, RunError> {
+pub(super) fn make_policy(spec: &RunSpec) -> Result<Ready, RunError> {
     differences::check(spec)?;
     let kept = Kept::of(spec);
     let behaviour = if kept.rules() { Behaviour::Published } else { Behaviour::Corrected };
@@ -79,7 +79,7 @@ pub(super) fn make_policy(spec: &RunSpec) -> Result<Box<dyn Policy>, RunError> {
     };
     let backend = spec.solver.backend.clone();
     let options = PolicyOptions { behaviour, seed: spec.seed, refine, backend };
-    Catalog::embedded().build(&spec.policy, &options).map_err(refused)
+    Catalog::embedded().ready(&spec.policy, &options).map_err(refused)
 }
 
 /// The refinement of this name.

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::catalog::Ready;
 use crate::index::Id;
 use crate::metrics::{JobRecord, Recorder, Summary};
 use crate::simulator::{Checkpoint, Limits, Outcome as Ending, Simulation};
@@ -71,10 +72,16 @@ pub struct Bounds {
 /// If policy and workload do not fit, or the checkpoint is of another run.
 pub fn begin(run: &Run, checkpoint: Option<&Checkpoint>) -> Result<Simulation, RunError> {
     let parts = (&run.cluster, Arc::clone(&run.throughputs));
-    let policy = options::make_policy(&run.spec)?;
-    Ok(match checkpoint {
-        None => Simulation::new(parts, run.arrivals()?, policy, run.options.clone())?,
-        Some(checkpoint) => Simulation::resume(parts, run.arrivals()?, policy, checkpoint)?,
+    let arrivals = run.arrivals()?;
+    Ok(match (options::make_policy(&run.spec)?, checkpoint) {
+        (Ready::Allocating(policy), None) => Simulation::new(parts, arrivals, policy, run.options.clone())?,
+        (Ready::Allocating(policy), Some(taken)) => Simulation::resume(parts, arrivals, policy, taken)?,
+        (Ready::InRounds(policy), None) => {
+            Simulation::with_round_policy(parts, arrivals, policy, run.options.clone())?
+        }
+        (Ready::InRounds(policy), Some(taken)) => {
+            Simulation::resume_with_round_policy(parts, arrivals, policy, taken)?
+        }
     }
     .with_entities(run.entities()))
 }

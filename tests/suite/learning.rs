@@ -44,6 +44,33 @@ fn learned_policies_run_where_others_do() {
     }
 }
 
+/// Gangs on servers of four, some of them slow: the same bytes whenever it is asked, whatever was stopped in between.
+#[test]
+fn policies_that_decide_inside_rounds_are_simulated_and_stopped_and_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for policy in ["deepshare", "dual_agent", "random_cells", "random_agents"] {
+        let run = ["simulate", "--policy", policy, "--format", "json", "--cluster", "v100=8,p100=8,k80=8"];
+        let gangs = ["--servers", "v100=4,p100=4,k80=4", "--multi-worker", "--rate", "0.6", "--jobs", "12"];
+        let run = [&run[..], &gangs, &["--contention", "0.5", "--straggling", "0.4"]].concat();
+        let jct = |arguments: &[&str]| {
+            let output = apportion(arguments);
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{policy}: {message}");
+            let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            (result["average_jct"].clone(), result["utilization"].clone())
+        };
+        let once = jct(&run);
+        assert!(once.0.as_f64().expect("a number") > 0.0);
+        let checkpoint = path(folder.path(), policy);
+        let kept = [&run[..], &["--checkpoint", &checkpoint]].concat();
+        assert_eq!((jct(&run), jct(&kept)), (once.clone(), once), "{policy}");
+        let ideal = [&run[..], &["--ideal"]].concat();
+        assert_refused(&ideal, "false for a policy that decides inside rounds");
+        let said = format!("policy `{policy}` decides inside rounds");
+        assert_refused(&["bench", "--policy", policy, "--sizes", "8"], &said);
+    }
+}
+
 #[test]
 fn weights_of_another_actor_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -53,6 +80,10 @@ fn weights_of_another_actor_are_refused() {
     };
     check("window", "learned_pairs", "its network is `gangs_scorer`, not dense layers");
     check("values", "dl2", "its network is not a scorer");
+    check("cells", "dual_agent_rounds", "its network is not a network over cells");
+    check("agents", "deepshare_cells", "its network is not a network of two agents");
+    check("agents", "dual_agent_joint", "its network is not a network of agents that choose servers");
+    check("agents", "dl2", "its network is no `dual_agent`");
     check("pairs", "learned_pair", "unknown weights `learned_pair`");
     check("pairs", "nowhere.safetensors", "there is no such file");
     let damaged = path(folder.path(), "damaged.safetensors");

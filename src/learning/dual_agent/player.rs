@@ -63,7 +63,7 @@ pub fn episode_of(spec: &Value) -> Result<EpisodeOptions, CheckpointError> {
 
 /// The window that networks of these sizes see.
 #[cfg(feature = "onnx")]
-fn window_of(order: &Ports, placement: &Ports) -> Result<Window, TrainedError> {
+pub(in crate::learning) fn window_of(order: &Ports, placement: &Ports) -> Result<Window, TrainedError> {
     let one_less = |ports: &Ports, of: &str| match ports.logits.length {
         0 | 1 => Err(ports.logits.other_than(format!("one for each {of} that is seen, and one more"))),
         length => Ok(length - 1),

@@ -2,7 +2,7 @@
 //! rule itself, and where only one agent is trained the other stays the rule.
 //!
 //! ```text
-//! order of job i  = −ln hours left              margin of job i = ln(speed where it would go / patience)
+//! order of job i  = −ln hours left − service · ln workers              margin of job i = ln(speed where it would go / patience)
 //! logit of job i  = order + 10⁴ min(0, margin)  of stopping = −50
 //! logit of candidate c = ln(expected speed) + 0.3, or as much as is `advised`, where the rule would put the job
 //! ```
@@ -16,7 +16,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::world::dual_agent::observe::{
-    CANDIDATE_EXPECTED, JOB_EXPECTED, JOB_RELATIVE, JOB_TIME_LEFT, WHOLE_PLACED,
+    CANDIDATE_EXPECTED, JOB_EXPECTED, JOB_RELATIVE, JOB_TIME_LEFT, JOB_WORKERS, WHOLE_PLACED,
 };
 
 /// Logit of stopping, below that of any job that is fast enough.
@@ -34,6 +34,9 @@ pub const STAYING: f64 = 0.14;
 /// Four times a job's feature is the logarithm of its hours left.
 pub const TIME_LEFT_SCALE: f32 = 4.0;
 
+/// So many times a job's feature is its workers.
+pub const WORKERS_SCALE: f32 = 16.0;
+
 /// Least speed of which a logarithm is taken.
 pub const SPEED_MIN: f32 = 1e-3;
 
@@ -46,6 +49,9 @@ pub struct Residual {
     /// How much of a margin is the speed that is expected on the very servers, from 0 to 1, in logarithms.
     #[serde(default, skip_serializing_if = "is_none")]
     pub expecting: f64,
+    /// How much a job's workers count beside its time left: 1 = least worker-hours first.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub service: f64,
     /// What staying where a job was gains.
     #[serde(default = "staying", skip_serializing_if = "is_staying")]
     pub staying: f64,
@@ -80,7 +86,7 @@ fn is_none(expecting: &f64) -> bool {
 impl Residual {
     /// A rule of this patience, and of no further options.
     pub const fn of(patience: f64) -> Self {
-        Self { patience, expecting: 0.0, staying: STAYING, advised: ADVISED }
+        Self { patience, expecting: 0.0, service: 0.0, staying: STAYING, advised: ADVISED }
     }
 
     /// The logarithm of its patience.
@@ -90,7 +96,10 @@ impl Residual {
 
     /// The logit of a job of this row, order and margin being changed by so much.
     pub fn job(&self, whole: &[f32], row: &[f32], [order, margin]: [f32; 2]) -> f32 {
-        let order = order - TIME_LEFT_SCALE * row[JOB_TIME_LEFT];
+        let mut order = order - TIME_LEFT_SCALE * row[JOB_TIME_LEFT];
+        if self.service > 0.0 {
+            order -= self.service as f32 * (WORKERS_SCALE * row[JOB_WORKERS]).max(1.0).ln();
+        }
         let alike = row[JOB_RELATIVE].max(SPEED_MIN).ln();
         let speed = match self.expecting {
             0.0 => alike,

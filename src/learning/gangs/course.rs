@@ -95,13 +95,18 @@ pub struct Presence {
     n_active: f64,
     steps: BTreeMap<JobId, f64>,
     /// Parts of work done.
-    pub(super) progress: f64,
+    progress: f64,
 }
 
 impl Presence {
     /// Time that jobs have been there in all, those that still are until `now`, in s.
-    pub(super) fn until(&self, now: Seconds) -> f64 {
+    pub fn until(&self, now: Seconds) -> f64 {
         self.done_s + self.n_active * now.get() - self.arrivals_s
+    }
+
+    /// Parts of their work that jobs did, added up.
+    pub fn progress(&self) -> f64 {
+        self.progress
     }
 }
 

@@ -133,7 +133,7 @@ impl Episode {
                 let hours = self.presence.until(self.simulation.now()) / 3600.0;
                 -hours / options.course.n_jobs.max(1) as f64
             }
-            Reward::Progress => self.presence.progress,
+            Reward::Progress => self.presence.progress(),
         };
         let reward = due - self.paid;
         self.paid = due;

@@ -3,14 +3,16 @@
 //! Rows beyond a count are of no account in means and maxima, as there; their logits mean nothing, and are masked.
 
 use crate::learning::dual_agent::network::{Choices, HEAD, Layout, N_EXCHANGES};
-use crate::learning::dual_agent::residual::{Residual, SPEED_MIN, STOP, TIME_LEFT_SCALE, TOO_SLOW};
+use crate::learning::dual_agent::residual::{
+    Residual, SPEED_MIN, STOP, TIME_LEFT_SCALE, TOO_SLOW, WORKERS_SCALE,
+};
 use crate::learning::network::NetworkError;
 use crate::learning::tensors::Tensors;
 use crate::world::dual_agent::EpisodeOptions;
 use crate::world::dual_agent::episode::ORDERING;
 use crate::world::dual_agent::observe::{
     CANDIDATE_EXPECTED, GLOBAL_FEATURES, JOB_EXPECTED, JOB_FEATURES, JOB_RELATIVE, JOB_TIME_LEFT,
-    SERVER_FEATURES, WHOLE_PLACED,
+    JOB_WORKERS, SERVER_FEATURES, WHOLE_PLACED,
 };
 use crate::world::dual_agent::proposals::PROPOSAL_MERIT;
 
@@ -307,7 +309,15 @@ impl Writer<'_> {
             .map(|feature| self.slice(&team.rows, (feature, 1), 2));
         let [order, margin] = [0, 1].map(|score| self.slice(scores, (score, 1), 2));
         let left = self.by("Mul", &time_left, TIME_LEFT_SCALE);
-        let order = self.op("Sub", &[&order, &left]);
+        let mut order = self.op("Sub", &[&order, &left]);
+        if rule.service > 0.0 {
+            let workers = self.slice(&team.rows, (JOB_WORKERS, 1), 2);
+            let workers = self.by("Mul", &workers, WORKERS_SCALE);
+            let workers = self.by("Max", &workers, 1.0);
+            let workers = self.op("Log", &[&workers]);
+            let workers = self.by("Mul", &workers, rule.service as f32);
+            order = self.op("Sub", &[&order, &workers]);
+        }
         let alike = self.by("Max", &relative, SPEED_MIN);
         let alike = self.op("Log", &[&alike]);
         let more = self.op("Sub", &[&expected, &alike]);

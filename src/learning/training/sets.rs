@@ -9,13 +9,15 @@ use super::model::{Model, Parameters, orthogonal};
 use super::{TrainingError, within};
 use crate::learning::actor::Actor;
 use crate::learning::dual_agent::network::{Choices, HEAD, Layout, N_EXCHANGES, SetActor, count};
-use crate::learning::dual_agent::residual::{Residual, SPEED_MIN, STOP, TIME_LEFT_SCALE, TOO_SLOW};
+use crate::learning::dual_agent::residual::{
+    Residual, SPEED_MIN, STOP, TIME_LEFT_SCALE, TOO_SLOW, WORKERS_SCALE,
+};
 use crate::learning::environment::Space;
 use crate::workload::random::SeedStreams;
 use crate::world::dual_agent::episode::ORDERING;
 use crate::world::dual_agent::observe::{
     CANDIDATE_EXPECTED, GLOBAL_FEATURES, JOB_EXPECTED, JOB_FEATURES, JOB_RELATIVE, JOB_TIME_LEFT,
-    SERVER_FEATURES, WHOLE_PLACED,
+    JOB_WORKERS, SERVER_FEATURES, WHOLE_PLACED,
 };
 use crate::world::dual_agent::proposals::PROPOSAL_MERIT;
 
@@ -48,9 +50,12 @@ impl SetOptions {
         within(sizes.contains(&self.width), "sets.width", self.width, expected)?;
         within(sizes.contains(&self.summary), "sets.summary", self.summary, expected)?;
         let patience = self.residual.map_or(1.0, |rule| rule.patience);
-        let Residual { expecting, staying, advised, .. } = self.residual.unwrap_or(Residual::of(1.0));
+        let Residual { expecting, service, staying, advised, .. } =
+            self.residual.unwrap_or(Residual::of(1.0));
         let part = (0.0..=1.0).contains(&expecting);
         within(part, "sets.residual.expecting", expecting, "a number from 0 to 1")?;
+        let counts = (0.0..=10.0).contains(&service);
+        within(counts, "sets.residual.service", service, "a number from 0 to 10")?;
         within(staying.is_finite(), "sets.residual.staying", staying, "a finite number")?;
         within(advised.is_finite(), "sets.residual.advised", advised, "a finite number")?;
         within(
@@ -272,7 +277,11 @@ fn beside(members: &Tensor, told: &Tensor) -> Result<Tensor> {
 /// Logits [batch × n × 1] of jobs whose order and margin of a rule are changed by `scores` [batch × n × 2].
 fn jobs_beside(rule: Residual, rows: &Tensor, whole: &Tensor, scores: &Tensor) -> Result<Tensor> {
     let left = (rows.narrow(2, JOB_TIME_LEFT, 1)? * f64::from(TIME_LEFT_SCALE))?;
-    let order = (scores.narrow(2, 0, 1)? - left)?;
+    let mut order = (scores.narrow(2, 0, 1)? - left)?;
+    if rule.service > 0.0 {
+        let workers = (rows.narrow(2, JOB_WORKERS, 1)? * f64::from(WORKERS_SCALE))?;
+        order = (order - (workers.maximum(1.0)?.log()? * rule.service)?)?;
+    }
     let alike = rows.narrow(2, JOB_RELATIVE, 1)?.maximum(f64::from(SPEED_MIN))?.log()?;
     let relative = (&alike + ((rows.narrow(2, JOB_EXPECTED, 1)? - &alike)? * rule.expecting)?)?;
     let margin = ((scores.narrow(2, 1, 1)? + relative)? - f64::from(rule.log_patience()))?;
@@ -385,7 +394,8 @@ mod tests {
             gap_s: 10.0,
             ..DualAgentWorld::default()
         };
-        let rule = Some(Residual { expecting: 0.4, staying: 0.05, advised: 1.0, ..Residual::of(0.5) });
+        let rule =
+            Some(Residual { expecting: 0.4, service: 0.7, staying: 0.05, advised: 1.0, ..Residual::of(0.5) });
         let kinds = [
             (true, None, false),
             (false, None, false),

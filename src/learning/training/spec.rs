@@ -207,10 +207,12 @@ impl TrainingSpec {
 
     fn check_networks(&self) -> Result<(), TrainingError> {
         self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
-        let over_sets = self.system == "dual_agent";
+        let over_sets =
+            self.system == "dual_agent" || (self.system == "rounds" && !self.world_says("play", "cells"));
         let dense = over_sets && self.network != MlpOptions::default();
-        within(!dense, "network", "given", "`sets`, which the networks of `dual_agent` are made by")?;
-        within(self.sets.is_none() || over_sets, "sets", "given", "`network`, outside of `dual_agent`")?;
+        within(!dense, "network", "given", "`sets`, which the networks of two agents are made by")?;
+        let elsewhere = "`network`, outside of `dual_agent` and of `rounds` with `play: agents`";
+        within(self.sets.is_none() || over_sets, "sets", "given", elsewhere)?;
         let beside = self.sets.as_ref().is_some_and(|sets| sets.residual.is_some());
         let advised = self.world.get("advised") == Some(&Value::Bool(true));
         let both = "given where `world.advised` is true, and nowhere else";

@@ -110,7 +110,7 @@ fn what_would_be_ignored_is_refused() {
     let document = |text: &str| format!("format: apportion/training-v1\n{text}\n{end}");
     assert_eq!(
         said(&document("system: dual_agent\nevolution: {}\nnetwork: { hidden: [8] }")),
-        "`network` is given, expected `sets`, which the networks of `dual_agent` are made by"
+        "`network` is given, expected `sets`, which the networks of two agents are made by"
     );
     assert!(said(&format!("{TEXT}sets: {{ width: 8 }}\n")).contains("`sets` is given, expected `network`"));
     let values = "system: gangs\nworld: { actor: values }";

@@ -379,6 +379,11 @@ pub struct PolicyDocument {
 }
 
 impl PolicyDocument {
+    /// Does it decide inside rounds, rather than by allocations?
+    pub fn decides_inside_rounds(&self) -> bool {
+        matches!(&self.kind, PolicyKind::Learned(learned) if learned.actor.decides_inside_rounds())
+    }
+
     /// The parameters of a heuristic as its rule wants them; what is not written has `T`'s default.
     ///
     /// # Errors

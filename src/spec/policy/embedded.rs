@@ -3,11 +3,13 @@
 use crate::spec::lookup::Embedded;
 
 /// Every file in `policies/`, by its name there.
-pub const EMBEDDED: [Embedded; 41] = [
+pub const EMBEDDED: [Embedded; 45] = [
     ("allox", include_str!("../../../policies/allox.yaml")),
     ("completion_rate", include_str!("../../../policies/completion_rate.yaml")),
     ("completion_rate_packed", include_str!("../../../policies/completion_rate_packed.yaml")),
+    ("deepshare", include_str!("../../../policies/deepshare.yaml")),
     ("dl2", include_str!("../../../policies/dl2.yaml")),
+    ("dual_agent", include_str!("../../../policies/dual_agent.yaml")),
     ("fifo", include_str!("../../../policies/fifo.yaml")),
     ("fifo_packed", include_str!("../../../policies/fifo_packed.yaml")),
     ("fifo_perf", include_str!("../../../policies/fifo_perf.yaml")),
@@ -64,6 +66,8 @@ pub const EMBEDDED: [Embedded; 41] = [
     ("min_total_duration_perf", include_str!("../../../policies/min_total_duration_perf.yaml")),
     ("proportional", include_str!("../../../policies/proportional.yaml")),
     ("proportional_fairness", include_str!("../../../policies/proportional_fairness.yaml")),
+    ("random_agents", include_str!("../../../policies/random_agents.yaml")),
+    ("random_cells", include_str!("../../../policies/random_cells.yaml")),
     ("random_gangs", include_str!("../../../policies/random_gangs.yaml")),
     ("random_gangs_busy", include_str!("../../../policies/random_gangs_busy.yaml")),
     ("sjf", include_str!("../../../policies/sjf.yaml")),

@@ -26,14 +26,25 @@ pub enum ActorName {
     UniformBusy,
     /// One gang after another, that with the least time left × workers first.
     LeastService,
+    /// Inside rounds, on concrete workers: one agent says which job is next, another gives it servers, as in the dual-agent
+    /// scheduler; without weights, by chance.
+    Agents,
+    /// Inside rounds, on concrete workers: a job after another on a set of four servers, as in DeepShare; without weights,
+    /// by chance.
+    Cells,
 }
 
 impl ActorName {
+    /// Does it decide inside rounds, rather than by allocations?
+    pub fn decides_inside_rounds(self) -> bool {
+        matches!(self, Self::Agents | Self::Cells)
+    }
+
     /// Can it decide without weights? Does it look at any?
     fn weights(self) -> (bool, bool) {
         match self {
             Self::Window | Self::Pairs => (false, true),
-            Self::Values => (true, true),
+            Self::Values | Self::Agents | Self::Cells => (true, true),
             Self::Uniform | Self::UniformBusy | Self::LeastService => (true, false),
         }
     }
@@ -88,6 +99,10 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
         let help = Some("`actor: values` lets jobs share workers".to_owned());
         return Err(source.error_at_key("colocation", "this actor places one job at a time, alone", help));
     }
+    if actor.decides_inside_rounds() && document.asked.is_some() {
+        let help = Some("leave `asked` out".to_owned());
+        return Err(source.error_at_key("asked", "this actor is asked in every round", help));
+    }
     let (optional, looked_at) = actor.weights();
     match &document.weights {
         None if !optional => {
@@ -110,7 +125,8 @@ pub(super) fn learned(document: &Document, source: &Source) -> Result<Learned, S
 }
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
-pub const WEIGHTS: [(&str, &[u8]); 13] = [
+pub const WEIGHTS: [(&str, &[u8]); 15] = [
+    ("deepshare_cells", include_bytes!("../../../training/deepshare_cells.safetensors")),
     ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
     ("deepshare_hybrid", include_bytes!("../../../training/deepshare_hybrid.safetensors")),
     ("dl2", include_bytes!("../../../training/dl2.safetensors")),
@@ -119,6 +135,7 @@ pub const WEIGHTS: [(&str, &[u8]); 13] = [
     ("dual_agent_beside", include_bytes!("../../../training/dual_agent_beside.safetensors")),
     ("dual_agent_joint", include_bytes!("../../../training/dual_agent_joint.safetensors")),
     ("dual_agent_longer", include_bytes!("../../../training/dual_agent_longer.safetensors")),
+    ("dual_agent_rounds", include_bytes!("../../../training/dual_agent_rounds.safetensors")),
     ("dual_agent_switching", include_bytes!("../../../training/dual_agent_switching.safetensors")),
     ("elastic", include_bytes!("../../../training/elastic.safetensors")),
     ("learned_pairs", include_bytes!("../../../training/learned_pairs.safetensors")),

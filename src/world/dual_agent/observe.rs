@@ -34,6 +34,9 @@ pub const GLOBAL_FEATURES: usize = 5 + N_TYPES;
 /// Where a job's row has the logarithm of its estimated hours left, over 4.
 pub const JOB_TIME_LEFT: usize = 1;
 
+/// Where it has its workers, over 16.
+pub const JOB_WORKERS: usize = 2;
+
 /// Where it has the speed of the type on which it is expected to be fastest now.
 pub const JOB_RELATIVE: usize = 10 + N_TYPES;
 
@@ -114,7 +117,7 @@ impl Window {
 pub const FEATURE_MAX: f32 = 10.0;
 
 /// Writes numbers, none of them too large.
-pub(super) fn put(row: &mut [f32], numbers: &[f64]) {
+pub fn put(row: &mut [f32], numbers: &[f64]) {
     for (place, number) in row.iter_mut().zip(numbers) {
         #[expect(clippy::cast_possible_truncation, reason = "networks compute with 32-bit floats")]
         let number = *number as f32;

@@ -1,0 +1,210 @@
+//! What is remembered from round to round: what jobs had, and how fast workers were.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::index::{Id, IndexVec, JobId, ServerId, WorkerId};
+use crate::policy::{Location, Placed, RoundView};
+use crate::units::Seconds;
+use crate::world::Servers;
+use crate::world::dual_agent::performance::{FilterOptions, FilterState, PerformanceFilter};
+
+/// Seconds in which all but 1/e is forgotten of workers that are not measured.
+const FORGOTTEN_S: f64 = 3600.0;
+
+/// What is known of a worker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// Expected logarithm of its speed against its type.
+    pub log_speed: f64,
+    /// The standard deviation of that.
+    pub deviation: f64,
+    /// How long ago it was measured, s; infinite if it never was.
+    pub since_s: f64,
+}
+
+/// What a job had.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Past {
+    /// Time that it ran, s.
+    pub service_s: f64,
+    /// Steps that were left when it was first seen.
+    pub steps_at_first: f64,
+    /// What it was seen to make in the last round, of what was expected of its workers; 1 if it did not run.
+    pub retained: f64,
+    /// Its place in the queue: the later it came, or was sent back, the larger.
+    pub queued: u64,
+}
+
+/// What a job was expected to make in a round, steps/s.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// On such workers, on as few servers as hold it.
+    pub by_type: f64,
+    /// By what is known of these workers, on the servers where they are.
+    pub expected: f64,
+}
+
+/// What is remembered.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    past: BTreeMap<JobId, Past>,
+    /// What was expected of those placed in the last round.
+    expected: BTreeMap<JobId, Expected>,
+    filter: Option<PerformanceFilter>,
+    now: Option<Seconds>,
+    n_queued: u64,
+    /// The jobs of the last round that was decided anew, and workers of each type then.
+    decided: Option<(Vec<JobId>, Vec<u32>, u64)>,
+}
+
+/// What must survive a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryState {
+    past: BTreeMap<JobId, Past>,
+    expected: BTreeMap<JobId, Expected>,
+    filter: Option<FilterState>,
+    now: Option<Seconds>,
+    n_queued: u64,
+    decided: Option<(Vec<JobId>, Vec<u32>, u64)>,
+}
+
+impl Memory {
+    /// A round begins: takes in what the one before showed.
+    pub fn learn(&mut self, view: &RoundView<'_>) {
+        let elapsed = self.now.map_or(0.0, |before| view.now.get() - before.get());
+        self.now = Some(view.now);
+        let filter = self.filter.get_or_insert_with(|| PerformanceFilter::new(&as_servers(view), OPTIONS));
+        filter.predict(elapsed);
+        for past in self.past.values_mut() {
+            past.retained = 1.0;
+        }
+        for ran in view.ran {
+            let job = ran.combination.first();
+            if let Some(past) = self.past.get_mut(&job) {
+                past.service_s += ran.time.get();
+            }
+            let Some(expected) = self.expected.get(&job).filter(|_| ran.throughput[0] > 0.0) else {
+                continue;
+            };
+            if let Some(past) = self.past.get_mut(&job) {
+                past.retained = ran.throughput[0] / expected.expected;
+            }
+            let log_speed = (ran.throughput[0] / expected.by_type).ln();
+            let on = view.previous.iter().find(|placed| placed.combination == ran.combination);
+            if let Some(worker) = on.and_then(|placed| slowest(filter, placed, view.locations)) {
+                filter.observe(worker, log_speed);
+            }
+        }
+        self.expected.clear();
+        let there: BTreeMap<JobId, f64> =
+            view.problem.jobs().iter().map(|active| (active.id, active.steps_remaining.get())).collect();
+        self.past.retain(|job, _| there.contains_key(job));
+        for active in view.problem.jobs() {
+            let queued = self.n_queued;
+            self.past.entry(active.id).or_insert_with(|| {
+                self.n_queued += 1;
+                let steps_at_first = active.steps_remaining.get();
+                Past { service_s: 0.0, steps_at_first, retained: 1.0, queued }
+            });
+        }
+    }
+
+    /// Sends a job to the end of the queue.
+    pub fn send_back(&mut self, job: JobId) {
+        if let Some(past) = self.past.get_mut(&job) {
+            past.queued = self.n_queued;
+            self.n_queued += 1;
+        }
+    }
+
+    /// What a job had, if it has been seen.
+    pub fn past(&self, job: JobId) -> Option<&Past> {
+        self.past.get(&job)
+    }
+
+    /// This is expected of a job in this round.
+    pub fn expect(&mut self, job: JobId, expected: Expected) {
+        self.expected.insert(job, expected);
+    }
+
+    /// What is known of a worker.
+    pub fn known(&self, worker: WorkerId) -> Known {
+        let place = as_server(worker);
+        self.filter.as_ref().map_or(
+            Known { log_speed: 0.0, deviation: OPTIONS.deviation, since_s: f64::INFINITY },
+            |filter| Known {
+                // What nobody uses nobody measures, and what was slow would pass for slow for ever.
+                log_speed: filter.mean(place) * (-filter.since_s(place) / FORGOTTEN_S).exp(),
+                deviation: filter.variance(place).sqrt(),
+                since_s: filter.since_s(place),
+            },
+        )
+    }
+
+    /// Have jobs come or gone, or workers, since the last decision, or has it been so many rounds? If so, this is one.
+    pub fn is_due(&mut self, view: &RoundView<'_>, rounds_max: u64) -> bool {
+        let jobs: Vec<JobId> = view.problem.jobs().iter().map(|active| active.id).collect();
+        let workers: Vec<u32> =
+            view.free.iter().map(|free| u32::try_from(free.len()).unwrap_or(u32::MAX)).collect();
+        let due = self.decided.as_ref().is_none_or(|(before, had, round)| {
+            *before != jobs || *had != workers || view.round.saturating_sub(*round) >= rounds_max
+        });
+        if due {
+            self.decided = Some((jobs, workers, view.round));
+        }
+        due
+    }
+
+    /// What must survive a checkpoint.
+    pub fn state(&self) -> MemoryState {
+        let Self { past, expected, filter, now, n_queued, decided } = self.clone();
+        MemoryState { past, expected, filter: filter.map(|filter| filter.state()), now, n_queued, decided }
+    }
+
+    /// Takes back what [`state`](Self::state) gave, when the first view shows what workers there are.
+    pub fn restore(&mut self, state: MemoryState, view: &RoundView<'_>) -> bool {
+        let MemoryState { past, expected, filter, now, n_queued, decided } = state;
+        let mut restored = PerformanceFilter::new(&as_servers(view), OPTIONS);
+        let fits = filter.as_ref().is_none_or(|state| restored.restore(state));
+        let filter = filter.map(|_| restored);
+        *self = Self { past, expected, filter, now, n_queued, decided };
+        fits
+    }
+}
+
+/// What is assumed of workers' speeds: as in the dual-agent scheduler's own world.
+const OPTIONS: FilterOptions = FilterOptions::FITTED;
+
+/// The filter's servers are workers here, and their servers its racks.
+fn as_servers(view: &RoundView<'_>) -> Servers {
+    let mut servers = Servers::new();
+    for location in view.locations {
+        let rack = u32::try_from(location.server.index()).unwrap_or(u32::MAX);
+        servers.push([0, 1], location.worker_type, rack);
+    }
+    servers
+}
+
+fn as_server(worker: WorkerId) -> ServerId {
+    ServerId::from_index(worker.index())
+}
+
+/// A gang is as fast as its slowest worker, which is taken to be the one that is expected to be. None of a gang over
+/// several servers, whose network may be what slows it.
+fn slowest(
+    filter: &PerformanceFilter,
+    placed: &Placed,
+    locations: &IndexVec<WorkerId, Location>,
+) -> Option<ServerId> {
+    let first = placed.workers.first()?;
+    if placed.workers.iter().any(|worker| locations[*worker] != locations[*first]) {
+        return None;
+    }
+    let places = placed.workers.iter().map(|worker| as_server(*worker));
+    places.min_by(|one, other| filter.mean(*one).total_cmp(&filter.mean(*other)))
+}
