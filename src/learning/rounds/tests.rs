@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::agents::{Agents, AgentsOptions};
 use super::board::Board;
+use super::cells::Cells;
 use super::course::{Condition, RoundsCourse};
 use super::environment::Relay;
 use super::gang::{plan, worth};
@@ -12,7 +13,7 @@ use super::play::{Play, close, open};
 use super::policy::LearnedRounds;
 use super::world::{PlayName, RoundsWorld};
 use crate::cluster::Cluster;
-use crate::index::{Id, JobId, WorkerId};
+use crate::index::{Id, JobId, ServerId, WorkerId};
 use crate::learning::actor::{
     Actor, ActorError, Choice, Scratch, UniformActor, masked_softmax, most_probable,
 };
@@ -229,6 +230,66 @@ fn what_jobs_make_shows_how_fast_their_workers_are() {
             assert!(memory.known(worker).log_speed.abs() < 1e-9);
         }
     });
+}
+
+/// DeepShare's rules: a job that makes more than 0.6 of what is expected goes on where it is, another goes to the end of the
+/// queue; what starts is spread evenly over one, two or four servers of a cell, the first that fits of those of its size.
+#[test]
+fn cells_keep_what_runs_well_and_spread_what_starts_evenly() {
+    let course =
+        course(vec![Condition { straggling: 0.9, straggling_rounds: Some(2), ..Condition::default() }]);
+    let given = Arc::new(Mutex::new(Vec::new()));
+    let mut simulation = course.simulation(2, Box::new(Relay(Arc::clone(&given)))).unwrap();
+    let (mut memory, mut presence, mut cells) = (Memory::default(), Presence::default(), Cells::default());
+    let (mut n_kept, mut n_sent_back, mut n_started) = (0, 0, 0);
+    for _ in 0..200 {
+        if simulation.reach_boundary(&mut presence).unwrap() != Step::Advanced {
+            break;
+        }
+        let (mut board, _) =
+            simulation.look(|view| open(&mut cells, &mut memory, view)).unwrap().expect("inside rounds");
+        let queued = |job| memory.past(board.problem().jobs()[job].id).expect("seen").queued;
+        for job in board.problem().jobs().ids() {
+            let standing = board.standing(job);
+            let Some(previous) = &standing.previous else { continue };
+            let stays = board.placed().iter().any(|(_, placed)| placed == previous);
+            assert_eq!(stays, standing.retained > 0.6);
+            n_kept += usize::from(stays);
+            if !stays {
+                n_sent_back += 1;
+                let others =
+                    board.waiting().iter().filter(|other| board.standing(**other).previous.is_none());
+                assert!(
+                    others.clone().all(|other| queued(*other) < queued(job)),
+                    "it is at the end of the queue"
+                );
+            }
+        }
+        let n_before = board.placed().len();
+        while !cells.is_over() {
+            let (waiting, n_placed) = (board.waiting().to_vec(), board.placed().len());
+            let action = cells.advice(&board).expect("the rule has an answer");
+            cells.act(&mut board, action);
+            if let Some((job, _)) = board.placed().get(n_placed) {
+                let size = |job| board.problem().jobs()[job].scale_factor;
+                let first = waiting.iter().find(|other| size(**other) == size(*job));
+                assert_eq!(first, Some(job), "the first of its size");
+            }
+        }
+        for (_, placed) in &board.placed()[n_before..] {
+            let on = board.servers_of(&placed.workers);
+            let cell = |server: &ServerId| board.servers()[*server].group;
+            let share =
+                |server| placed.workers.iter().filter(|worker| board.server_of(**worker) == server).count();
+            assert!([1, 2, 4].contains(&on.len()) && on.iter().all(|server| cell(server) == cell(&on[0])));
+            assert!(on.iter().all(|server| share(*server) * on.len() == placed.workers.len()));
+            n_started += 1;
+        }
+        close(&mut memory, &board);
+        *given.lock().unwrap() = board.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
+        simulation.start_round(&mut presence).unwrap();
+    }
+    assert!(n_kept > 50 && n_sent_back > 2 && n_started > 10, "{n_kept} {n_sent_back} {n_started}");
 }
 
 #[test]
