@@ -11,6 +11,7 @@ use super::gang::{plan, worth};
 use super::memory::Memory;
 use super::play::{Play, close, open};
 use super::policy::LearnedRounds;
+use super::rows::{Gang, candidate_row, global_row, job_row};
 use super::world::{PlayName, RoundsWorld};
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId, ServerId, WorkerId};
@@ -24,7 +25,7 @@ use crate::policy::Placed;
 use crate::simulator::{Checkpoint, Limits, Outcome, Simulation, Step};
 use crate::throughput::Throughputs;
 use crate::units::JobsPerHour;
-use crate::world::dual_agent::observe::Window;
+use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, Window};
 
 const PLAYS: [PlayName; 2] = [PlayName::Agents, PlayName::Cells];
 
@@ -333,6 +334,48 @@ fn what_goes_on_stays_on_its_workers() {
         before = Some((jobs, placed, rounds));
     }
     assert!(n_kept > 20, "{n_kept}");
+}
+
+/// Of the first job, while the cluster is empty and nothing has been measured: from the matrix alone.
+#[test]
+fn rows_say_what_the_matrix_does() {
+    let mut seen = false;
+    boards(Condition::default(), 5, |board, _, _| {
+        let [job] = board.waiting() else { return };
+        if seen || board.problem().n_jobs() > 1 {
+            return;
+        }
+        seen = true;
+        let active = &board.problem().jobs()[*job];
+        let speeds = board.problem().throughput().row(*job);
+        let fastest = speeds.iter().copied().fold(0.0, f64::max);
+        let mut row = [0.0; JOB_FEATURES];
+        job_row(board, *job, &mut row);
+        let close = |found: f32, expected: f64| {
+            assert!((f64::from(found) - expected).abs() < 1e-5, "{found} {expected}");
+        };
+        close(row[1], (active.steps_remaining.get() / fastest / 3600.0).ln() / 4.0);
+        close(row[2], f64::from(active.scale_factor) / 16.0);
+        close(row[4], 1.0);
+        close(row[7], f64::from(active.scale_factor).ln());
+        for (kind, place) in (8..13).enumerate() {
+            close(row[place], speeds.get(kind).map_or(0.0, |speed| speed / fastest));
+        }
+        assert_eq!(row[13..], [1.0, 0.0, 1.0], "it fits where it is fastest");
+        let mut whole = [0.0; GLOBAL_FEATURES];
+        global_row(board, &mut whole);
+        assert_eq!(whole[..5], [1.0, 1.0, 1.0, 0.0, 0.0], "all of three types is free");
+        close(whole[5], 2.0_f64.ln() / 5.0);
+        close(whole[7], f64::from(active.scale_factor) / 24.0);
+        let gang = Gang { job: *job, chosen: &[], needed: active.scale_factor as usize };
+        let found = plan(board, *job).expect("it fits");
+        let mut candidate = [0.0; CANDIDATE_FEATURES];
+        candidate_row(board, &gang, (found.servers[0], &found.workers), &mut candidate);
+        let of_type = speeds[board.servers()[found.servers[0]].kind.index()];
+        close(candidate[1], of_type / fastest);
+        close(candidate[12], found.expected.ln());
+    });
+    assert!(seen);
 }
 
 #[test]
