@@ -66,6 +66,12 @@ fn policies_that_decide_inside_rounds_are_simulated_and_stopped_and_go_on() {
         assert_eq!((jct(&run), jct(&kept)), (once.clone(), once), "{policy}");
         let ideal = [&run[..], &["--ideal"]].concat();
         assert_refused(&ideal, "false for a policy that decides inside rounds");
+        if policy.ends_with("share") || policy.ends_with("cells") {
+            // A worker a server, as without `--servers`: no cell of four holds eight.
+            let apart: Vec<&str> =
+                run.iter().copied().filter(|word| *word != gangs[0] && *word != gangs[1]).collect();
+            assert_refused(&apart, "workers, which no cell of four servers of one type");
+        }
         let said = format!("policy `{policy}` decides inside rounds");
         assert_refused(&["bench", "--policy", policy, "--sizes", "8"], &said);
     }

@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::simulator::{Event, Limits, Observer, Options, Outcome, Simulation, SimulationError};
 use crate::throughput::Throughputs;
 use crate::units::{JobsPerHour, Seconds};
-use crate::workload::{GeneratorError, Native, WorkloadOptions};
+use crate::workload::{Arrivals, GeneratorError, Native, WorkloadOptions};
 
 /// What episodes are of: jobs that arrive in an empty cluster, until all are done.
 #[derive(Clone, Debug)]
@@ -26,19 +26,57 @@ pub struct Course {
     pub multi_worker: bool,
 }
 
+/// The most workers that a generated job needs.
+pub(in crate::learning) const SCALE_FACTOR_MAX: u32 = 8;
+
 impl Course {
+    /// On `workers` of each type of a matrix that ships with the program, `per_server` on a server.
+    ///
+    /// # Errors
+    /// If there is no such matrix, no rate, or a count is 0 or too small; says which, as documents of trainings name it.
+    pub(in crate::learning) fn on(
+        throughputs: &str,
+        (workers, per_server): (u32, u32),
+        rates: &[f64],
+        (n_jobs, multi_worker): (usize, bool),
+    ) -> Result<Self, String> {
+        if rates.is_empty() || !rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
+            return Err(format!("`rates` is {rates:?}, expected numbers above 0, at least one"));
+        }
+        if multi_worker && workers < SCALE_FACTOR_MAX {
+            return Err(format!(
+                "`workers` is {workers}, expected at least {SCALE_FACTOR_MAX}, as jobs need"
+            ));
+        }
+        let throughputs = Throughputs::embedded(throughputs).map_err(|error| error.to_string())?;
+        let types = throughputs.worker_types().iter();
+        let mut cluster = Cluster::try_new(types.clone().map(|kind| (kind.as_str(), workers)))
+            .map_err(|error| error.to_string())?;
+        for kind in types {
+            cluster = cluster.with_workers_per_server(kind, per_server).map_err(|error| error.to_string())?;
+        }
+        let rates = rates.iter().map(|rate| JobsPerHour::new(*rate)).collect();
+        Ok(Self { cluster, throughputs, rates, n_jobs, multi_worker })
+    }
+
     /// The episode of a seed: its simulation at time 0, under this policy.
     ///
     /// # Errors
     /// If no such jobs can be drawn, or they do not fit the cluster.
     pub fn simulation(&self, seed: u64, policy: Box<dyn Policy>) -> Result<Simulation, CourseError> {
-        let place = usize::try_from(seed % self.rates.len().max(1) as u64).unwrap_or(0);
-        let rate = self.rates.get(place).copied().ok_or(CourseError::NoRate)?;
+        let parts = (&self.cluster, Arc::clone(&self.throughputs));
+        Ok(Simulation::new(parts, self.arrivals(seed)?, policy, Options::default().with_seed(seed))?)
+    }
+
+    /// The jobs of a seed.
+    ///
+    /// # Errors
+    /// If no such jobs can be drawn.
+    pub fn arrivals(&self, seed: u64) -> Result<Box<dyn Arrivals>, CourseError> {
+        let rate = *of_seed(&self.rates, seed).ok_or(CourseError::NoRate)?;
         let options =
             WorkloadOptions::continuous(rate.mean_gap()).jobs(self.n_jobs).multi_worker(self.multi_worker);
-        let jobs = Native::try_new(options, &self.throughputs, seed)?;
-        let parts = (&self.cluster, Arc::clone(&self.throughputs));
-        Ok(Simulation::new(parts, Box::new(jobs), policy, Options::default().with_seed(seed))?)
+        Ok(Box::new(Native::try_new(options, &self.throughputs, seed)?))
     }
 
     /// Mean completion time of the jobs of a seed's episode under a policy, h. Jobs that a policy never completes count
@@ -47,7 +85,14 @@ impl Course {
     /// # Errors
     /// If the simulation fails.
     pub fn completion_h(&self, seed: u64, policy: Box<dyn Policy>) -> Result<f64, CourseError> {
-        let mut simulation = self.simulation(seed, policy)?;
+        self.hours(self.simulation(seed, policy)?)
+    }
+
+    /// Runs an episode to its end: mean completion time of its jobs, h.
+    ///
+    /// # Errors
+    /// As [`completion_h`](Self::completion_h).
+    pub fn hours(&self, mut simulation: Simulation) -> Result<f64, CourseError> {
         let mut presence = Presence::default();
         let outcome = simulation.run(&mut presence, &Limits::default())?;
         if outcome == Outcome::Stalled {
@@ -55,6 +100,11 @@ impl Course {
         }
         Ok(presence.until(simulation.now()) / 3600.0 / self.n_jobs.max(1) as f64)
     }
+}
+
+/// The one of these that a seed means.
+pub(in crate::learning) fn of_seed<T>(all: &[T], seed: u64) -> Option<&T> {
+    all.get(usize::try_from(seed % all.len().max(1) as u64).unwrap_or(0))
 }
 
 /// Why there is no such episode.

@@ -30,6 +30,7 @@ mod world;
 
 pub use actors::{SCORER, Scorer, read_scorer, read_window};
 pub use course::{Course, CourseError, Presence, Reward};
+pub(in crate::learning) use course::{SCALE_FACTOR_MAX, of_seed};
 pub use draft::Draft;
 pub use environment::{GangEnvironment, GangEnvironmentOptions};
 pub use features::N_FEATURES;

@@ -9,16 +9,10 @@ use super::environment::{GangEnvironment, GangEnvironmentOptions};
 use super::look::Sight;
 use super::policy::{Asked, Decider, GangPolicy, Sequential};
 use super::values::ByValues;
-use crate::cluster::Cluster;
 use crate::learning::actor::{Actor, Choice};
 use crate::learning::environment::Status;
 use crate::learning::vectorized::Finished;
 use crate::spec::policy::{ActorName, Colocation};
-use crate::throughput::Throughputs;
-use crate::units::JobsPerHour;
-
-/// The most workers that a generated job needs.
-const SCALE_FACTOR_MAX: u32 = 8;
 
 /// Options of the world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,22 +73,7 @@ impl GangsWorld {
         if self.colocation == Colocation::Pairs && self.actor != ActorName::Values {
             return Err("`colocation` is pairs, expected none where the actor is not `values`".to_owned());
         }
-        if self.rates.is_empty() || !self.rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
-            return Err(format!("`rates` is {:?}, expected numbers above 0, at least one", self.rates));
-        }
-        if self.multi_worker && self.workers < SCALE_FACTOR_MAX {
-            let workers = self.workers;
-            return Err(format!(
-                "`workers` is {workers}, expected at least {SCALE_FACTOR_MAX}, as jobs need"
-            ));
-        }
-        let throughputs = Throughputs::embedded(&self.throughputs).map_err(|error| error.to_string())?;
-        let types = throughputs.worker_types().iter();
-        let workers: Vec<String> = types.map(|kind| format!("{kind}={}", self.workers)).collect();
-        let cluster: Cluster = workers.join(",").parse().map_err(|error| format!("{error}"))?;
-        let rates = self.rates.iter().map(|rate| JobsPerHour::new(*rate)).collect();
-        let (n_jobs, multi_worker) = (self.jobs, self.multi_worker);
-        Ok(Course { cluster, throughputs, rates, n_jobs, multi_worker })
+        Course::on(&self.throughputs, (self.workers, 1), &self.rates, (self.jobs, self.multi_worker))
     }
 
     fn sight(&self, in_training: bool) -> Result<Sight, String> {

@@ -9,6 +9,7 @@ use super::rows::{Gang, candidate_row, global_row, job_row, server_row, stay_row
 use crate::index::{Id, JobIndex, ServerId, WorkerId};
 use crate::learning::environment::Space;
 use crate::policy::RoundView;
+use crate::world::dual_agent::cluster::N_TYPES;
 use crate::world::dual_agent::episode::{ORDERING, PLACEMENT};
 use crate::world::dual_agent::observe::{
     CANDIDATE_FEATURES, FEATURE_MAX, GLOBAL_FEATURES, JOB_FEATURES, SERVER_FEATURES, STATE_LEN, Window, put,
@@ -219,6 +220,14 @@ impl Play for Agents {
             Space::uniform(window.team_length(), bounds, window.n_jobs + 1),
             Space::uniform(self.placement_length(), bounds, window.n_candidates()),
         ]
+    }
+
+    fn check(&self, board: &Board) -> Result<(), String> {
+        let n_types = board.problem().n_types();
+        if n_types <= N_TYPES {
+            return Ok(());
+        }
+        Err(format!("the cluster has {n_types} worker types, and at most {N_TYPES} are seen"))
     }
 
     fn begin(&mut self, board: &mut Board) {

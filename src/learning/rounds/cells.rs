@@ -1,10 +1,10 @@
 //! DeepShare's decisions (Ryu and Eo, ICPADS 2023) on a [`Board`]: servers are grouped in cells of four of one type, and
 //! an action starts a job on a set of a cell's servers, spread evenly, or nothing more there.
 //!
-//! As in its own world, a job goes on where it is as long as it makes more than 0.6 of what is expected of its workers, else it goes to the
-//! end of the queue; an action starts the first job of 1, 2, 4, 8 workers for which there is room. What differs: jobs may
-//! be on one server; there are several cells, offered one after another, those of the first type first; and of a job is
-//! seen, in place of a serial number, what distinguishes it here.
+//! As in its own world, a job goes on where it is as long as it makes more than 0.6 of what is expected of its workers,
+//! else it goes to the end of the queue; an action starts the first job of 1, 2, 4, 8 workers for which there is room.
+//! What differs: jobs may be on one server; there are several cells, offered one after another, those of the first type
+//! first; and of a job is seen, in place of a serial number, what distinguishes it here.
 
 use super::board::{Board, SERVERS_PER_CELL, Server};
 use super::memory::Memory;
@@ -13,6 +13,7 @@ use crate::index::{Id, JobIndex, ServerId, WorkerId};
 use crate::learning::environment::Space;
 use crate::policy::RoundView;
 use crate::world::deepshare::PREEMPT_AT;
+use crate::world::dual_agent::observe::{FEATURE_MAX, put};
 
 /// Numbers of workers that jobs need.
 const DEMANDS: [u32; 4] = [1, 2, 4, 8];
@@ -37,9 +38,6 @@ const OF_JOB: usize = 5;
 const OF_WHOLE: usize = 5;
 
 const LENGTH: usize = SERVERS_PER_CELL * OF_SERVER + DEMANDS.len() * OF_JOB + OF_WHOLE;
-
-/// Largest absolute value of a number that is seen.
-const MOST: f32 = 10.0;
 
 /// The agent at work on a round.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +87,19 @@ impl Cells {
     }
 }
 
+/// The servers of each cell.
+fn groups(board: &Board) -> Vec<Vec<ServerId>> {
+    let mut groups: Vec<Vec<ServerId>> = Vec::new();
+    for (id, server) in board.servers().enumerate() {
+        let same = |cell: &Vec<ServerId>| board.servers()[cell[0]].group == server.group;
+        match groups.last_mut() {
+            Some(cell) if same(cell) => cell.push(id),
+            _ => groups.push(vec![id]),
+        }
+    }
+    groups
+}
+
 /// The first job of each demand in a queue; of other numbers of workers, of the demand above.
 fn first_of_demands(board: &Board, queue: &[JobIndex]) -> [Option<JobIndex>; DEMANDS.len()] {
     let mut found = [None; DEMANDS.len()];
@@ -100,29 +111,40 @@ fn first_of_demands(board: &Board, queue: &[JobIndex]) -> [Option<JobIndex>; DEM
     found
 }
 
-fn put(row: &mut [f32], numbers: &[f64]) {
-    for (place, number) in row.iter_mut().zip(numbers) {
-        *place = (*number as f32).clamp(-MOST, MOST);
-    }
+/// Does a cell of so many servers hold a gang, as many workers on each of one, two or four of them?
+pub(super) fn cell_holds(n_servers: usize, per_server: usize, n_workers: usize) -> bool {
+    let fits = |n: usize| n <= n_servers && n_workers.is_multiple_of(n) && n_workers / n <= per_server;
+    [1, 2, SERVERS_PER_CELL].into_iter().any(fits)
 }
 
 impl Play for Cells {
     fn spaces(&self) -> Vec<Space> {
-        vec![Space::uniform(LENGTH, (-MOST, MOST), NOTHING + 1)]
+        vec![Space::uniform(LENGTH, (-FEATURE_MAX, FEATURE_MAX), NOTHING + 1)]
+    }
+
+    fn check(&self, board: &Board) -> Result<(), String> {
+        let groups = groups(board);
+        let types = board.problem().cluster().types();
+        for (job, active) in board.problem().jobs().enumerate() {
+            let n_workers = active.scale_factor as usize;
+            let holds = |cell: &Vec<ServerId>| {
+                let kind = board.servers()[cell[0]].kind;
+                let per_server = types[kind].workers_per_server.max(1) as usize;
+                board.speed(job, kind) > 0.0 && cell_holds(cell.len(), per_server, n_workers)
+            };
+            if !groups.iter().any(holds) {
+                let id = active.id;
+                return Err(format!(
+                    "job {id} needs {n_workers} workers, which no cell of four servers of one type on which it runs \
+                     holds, as many on each of one, two or four of them; `servers` says how many a server has"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn begin(&mut self, board: &mut Board) {
-        self.groups.clear();
-        for (id, server) in board.servers().enumerate() {
-            let same = |cell: &Vec<ServerId>| {
-                let first = &board.servers()[cell[0]];
-                (first.kind, first.group) == (server.kind, server.group)
-            };
-            match self.groups.last_mut() {
-                Some(cell) if same(cell) => cell.push(id),
-                _ => self.groups.push(vec![id]),
-            }
-        }
+        self.groups = groups(board);
         self.offered = 0;
         self.settle(board);
     }

@@ -1,16 +1,12 @@
-//! Workloads to learn from: what an episode is of, and how long its jobs take.
+//! Workloads to learn from, and what slows them.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::Cluster;
-use crate::learning::gangs::{CourseError, Presence};
+use crate::learning::gangs::{Course, CourseError, of_seed};
 use crate::policy::RoundPolicy;
-use crate::simulator::{Contention, Limits, Options, Outcome, Simulation, Stragglers};
-use crate::throughput::Throughputs;
-use crate::units::JobsPerHour;
-use crate::workload::{Arrivals, Native, WorkloadOptions};
+use crate::simulator::{Contention, Options, Simulation, Stragglers};
 
 /// What slows jobs in an episode, beside the type of their workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,21 +20,13 @@ pub struct Condition {
     pub straggling_rounds: Option<u64>,
 }
 
-/// What episodes are of: jobs that arrive in an empty cluster, until all are done.
+/// What episodes are of: those of a course, each under one of some conditions, decided inside rounds.
 #[derive(Clone, Debug)]
 pub struct RoundsCourse {
-    /// The cluster.
-    pub cluster: Cluster,
-    /// Speeds.
-    pub throughputs: Arc<Throughputs>,
-    /// Rates of arrival; the seed of an episode says which.
-    pub rates: Vec<JobsPerHour>,
-    /// What slows jobs; the seed says which.
+    /// Cluster, speeds and jobs.
+    pub course: Course,
+    /// What slows jobs; the seed says which, each with every rate in turn.
     pub conditions: Vec<Condition>,
-    /// Jobs of an episode.
-    pub n_jobs: usize,
-    /// Whether some need several workers.
-    pub multi_worker: bool,
 }
 
 impl RoundsCourse {
@@ -47,26 +35,16 @@ impl RoundsCourse {
     /// # Errors
     /// If no such jobs can be drawn, or they do not fit the cluster.
     pub fn simulation(&self, seed: u64, policy: Box<dyn RoundPolicy>) -> Result<Simulation, CourseError> {
-        let n_rates = self.rates.len().max(1) as u64;
-        let condition = of_seed(&self.conditions, seed / n_rates).copied().unwrap_or_default();
-        let parts = (&self.cluster, Arc::clone(&self.throughputs));
+        let Course { cluster, throughputs, rates, .. } = &self.course;
+        let of_rates = seed / rates.len().max(1) as u64;
+        let condition = of_seed(&self.conditions, of_rates).copied().unwrap_or_default();
         let mut options = Options::default().with_seed(seed);
         let Condition { contention, straggling, straggling_rounds } = condition;
         options.contention = (contention > 0.0).then_some(Contention { slowdown: contention });
         options.faults.stragglers =
             (straggling > 0.0).then_some(Stragglers { spread: straggling, redraw_rounds: straggling_rounds });
-        Ok(Simulation::with_round_policy(parts, self.arrivals(seed)?, policy, options)?)
-    }
-
-    /// The jobs of a seed.
-    ///
-    /// # Errors
-    /// If no such jobs can be drawn.
-    pub fn arrivals(&self, seed: u64) -> Result<Box<dyn Arrivals>, CourseError> {
-        let rate = *of_seed(&self.rates, seed).ok_or(CourseError::NoRate)?;
-        let options =
-            WorkloadOptions::continuous(rate.mean_gap()).jobs(self.n_jobs).multi_worker(self.multi_worker);
-        Ok(Box::new(Native::try_new(options, &self.throughputs, seed)?))
+        let parts = (cluster, Arc::clone(throughputs));
+        Ok(Simulation::with_round_policy(parts, self.course.arrivals(seed)?, policy, options)?)
     }
 
     /// Mean completion time of the jobs of a seed's episode under a policy, h.
@@ -74,16 +52,6 @@ impl RoundsCourse {
     /// # Errors
     /// If the simulation fails, or stands still while jobs wait.
     pub fn completion_h(&self, seed: u64, policy: Box<dyn RoundPolicy>) -> Result<f64, CourseError> {
-        let mut simulation = self.simulation(seed, policy)?;
-        let mut presence = Presence::default();
-        let outcome = simulation.run(&mut presence, &Limits::default())?;
-        if outcome == Outcome::Stalled {
-            return Err(CourseError::Stalled);
-        }
-        Ok(presence.until(simulation.now()) / 3600.0 / self.n_jobs.max(1) as f64)
+        self.course.hours(self.simulation(seed, policy)?)
     }
-}
-
-fn of_seed<T>(all: &[T], seed: u64) -> Option<&T> {
-    all.get(usize::try_from(seed % all.len().max(1) as u64).unwrap_or(0))
 }

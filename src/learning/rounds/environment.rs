@@ -10,7 +10,13 @@ use super::world::RoundsWorld;
 use crate::learning::environment::{Environment, Refused, Show, Space, Status, Transition};
 use crate::learning::gangs::{CourseError, Presence, Reward};
 use crate::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
-use crate::simulator::{Simulation, Step};
+use crate::simulator::{Simulation, SimulationError, Step};
+
+const NAME: &str = "rounds";
+
+fn undecided(reason: String) -> SimulationError {
+    PolicyError::Undecided { policy: NAME.to_owned(), reason }.into()
+}
 
 /// Gives the simulation what actions have placed.
 #[derive(Debug)]
@@ -23,8 +29,7 @@ impl RoundPolicy for Relay {
 
     fn next(&mut self, view: &RoundView<'_>) -> Result<RoundDecision, PolicyError> {
         if let Some(reason) = view.rejected {
-            let (policy, reason) = ("rounds".to_owned(), reason.to_owned());
-            return Err(PolicyError::Infeasible { policy, reason });
+            return Err(PolicyError::Undecided { policy: NAME.to_owned(), reason: reason.to_owned() });
         }
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Ok(next.map_or(RoundDecision::EndRound, RoundDecision::Place))
@@ -54,7 +59,7 @@ impl Episode {
         while self.simulation.reach_boundary(&mut self.presence)? == Step::Advanced {
             let Self { play, memory, .. } = self;
             let opened = self.simulation.look(|view| open(&mut **play, memory, view))?;
-            let Some((board, decides)) = opened else { return Ok(false) };
+            let Some((board, decides)) = opened.transpose().map_err(undecided)? else { return Ok(false) };
             self.board = board;
             if decides {
                 return Ok(true);
@@ -90,7 +95,6 @@ impl Episode {
 #[derive(Debug)]
 pub struct RoundsEnvironment {
     course: RoundsCourse,
-    make: fn(&RoundsWorld) -> Box<dyn Play>,
     world: RoundsWorld,
     spaces: Vec<Space>,
     state_length: usize,
@@ -102,16 +106,11 @@ pub struct RoundsEnvironment {
 
 impl RoundsEnvironment {
     /// Episodes of a world.
-    pub(super) fn new(
-        world: RoundsWorld,
-        course: RoundsCourse,
-        make: fn(&RoundsWorld) -> Box<dyn Play>,
-    ) -> Self {
-        let play = make(&world);
+    pub(super) fn new(world: RoundsWorld, course: RoundsCourse) -> Self {
+        let play = world.play();
         let (spaces, state_length) = (play.spaces(), play.state_length());
         Self {
             course,
-            make,
             world,
             spaces,
             state_length,
@@ -126,14 +125,13 @@ impl RoundsEnvironment {
         let given = Arc::new(Mutex::new(Vec::new()));
         let mut simulation = self.course.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
         let mut memory = Memory::default();
-        let mut play = (self.make)(&self.world);
+        let mut play = self.world.play();
         let mut presence = Presence::default();
         if simulation.reach_boundary(&mut presence)? != Step::Advanced {
             return Ok(None);
         }
-        let Some((board, decides)) = simulation.look(|view| open(&mut *play, &mut memory, view))? else {
-            return Ok(None);
-        };
+        let opened = simulation.look(|view| open(&mut *play, &mut memory, view))?;
+        let Some((board, decides)) = opened.transpose().map_err(undecided)? else { return Ok(None) };
         let mut episode = Episode {
             simulation,
             presence,
@@ -226,7 +224,7 @@ impl Environment for RoundsEnvironment {
                 episode.broken = true;
                 false
             });
-            reward = episode.reward(self.world.reward, self.course.n_jobs);
+            reward = episode.reward(self.world.reward, self.course.course.n_jobs);
         }
         let status = match goes_on {
             false if episode.broken => Status::Truncated,

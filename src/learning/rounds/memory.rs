@@ -51,47 +51,58 @@ pub struct Expected {
 /// What is remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
+    kept: Kept,
+    filter: Option<PerformanceFilter>,
+}
+
+/// What is remembered of jobs and decisions.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
     past: BTreeMap<JobId, Past>,
     /// What was expected of those placed in the last round.
     expected: BTreeMap<JobId, Expected>,
-    filter: Option<PerformanceFilter>,
     now: Option<Seconds>,
     n_queued: u64,
-    /// The jobs of the last round that was decided anew, and workers of each type then.
-    decided: Option<(Vec<JobId>, Vec<u32>, u64)>,
+    decided: Option<Decided>,
+}
+
+/// The last round in which all was decided anew: the jobs and workers that were there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decided {
+    round: u64,
+    jobs: Vec<JobId>,
+    workers: Vec<WorkerId>,
 }
 
 /// What must survive a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryState {
-    past: BTreeMap<JobId, Past>,
-    expected: BTreeMap<JobId, Expected>,
+    kept: Kept,
     filter: Option<FilterState>,
-    now: Option<Seconds>,
-    n_queued: u64,
-    decided: Option<(Vec<JobId>, Vec<u32>, u64)>,
 }
 
 impl Memory {
     /// A round begins: takes in what the one before showed.
     pub fn learn(&mut self, view: &RoundView<'_>) {
-        let elapsed = self.now.map_or(0.0, |before| view.now.get() - before.get());
-        self.now = Some(view.now);
+        let elapsed = self.kept.now.map_or(0.0, |before| view.now.get() - before.get());
+        self.kept.now = Some(view.now);
         let filter = self.filter.get_or_insert_with(|| PerformanceFilter::new(&as_servers(view), OPTIONS));
         filter.predict(elapsed);
-        for past in self.past.values_mut() {
+        for past in self.kept.past.values_mut() {
             past.retained = 1.0;
         }
         for ran in view.ran {
             let job = ran.combination.first();
-            if let Some(past) = self.past.get_mut(&job) {
+            if let Some(past) = self.kept.past.get_mut(&job) {
                 past.service_s += ran.time.get();
             }
-            let Some(expected) = self.expected.get(&job).filter(|_| ran.throughput[0] > 0.0) else {
+            let Some(expected) = self.kept.expected.get(&job).filter(|_| ran.throughput[0] > 0.0) else {
                 continue;
             };
-            if let Some(past) = self.past.get_mut(&job) {
+            if let Some(past) = self.kept.past.get_mut(&job) {
                 past.retained = ran.throughput[0] / expected.expected;
             }
             let log_speed = (ran.throughput[0] / expected.by_type).ln();
@@ -100,14 +111,15 @@ impl Memory {
                 filter.observe(worker, log_speed);
             }
         }
-        self.expected.clear();
+        self.kept.expected.clear();
         let there: BTreeMap<JobId, f64> =
             view.problem.jobs().iter().map(|active| (active.id, active.steps_remaining.get())).collect();
-        self.past.retain(|job, _| there.contains_key(job));
+        self.kept.past.retain(|job, _| there.contains_key(job));
         for active in view.problem.jobs() {
-            let queued = self.n_queued;
-            self.past.entry(active.id).or_insert_with(|| {
-                self.n_queued += 1;
+            let Kept { past, n_queued, .. } = &mut self.kept;
+            past.entry(active.id).or_insert_with(|| {
+                let queued = *n_queued;
+                *n_queued += 1;
                 let steps_at_first = active.steps_remaining.get();
                 Past { service_s: 0.0, steps_at_first, retained: 1.0, queued }
             });
@@ -116,20 +128,21 @@ impl Memory {
 
     /// Sends a job to the end of the queue.
     pub fn send_back(&mut self, job: JobId) {
-        if let Some(past) = self.past.get_mut(&job) {
-            past.queued = self.n_queued;
-            self.n_queued += 1;
+        let Kept { past, n_queued, .. } = &mut self.kept;
+        if let Some(past) = past.get_mut(&job) {
+            past.queued = *n_queued;
+            *n_queued += 1;
         }
     }
 
     /// What a job had, if it has been seen.
     pub fn past(&self, job: JobId) -> Option<&Past> {
-        self.past.get(&job)
+        self.kept.past.get(&job)
     }
 
     /// This is expected of a job in this round.
     pub fn expect(&mut self, job: JobId, expected: Expected) {
-        self.expected.insert(job, expected);
+        self.kept.expected.insert(job, expected);
     }
 
     /// What is known of a worker.
@@ -148,31 +161,31 @@ impl Memory {
 
     /// Have jobs come or gone, or workers, since the last decision, or has it been so many rounds? If so, this is one.
     pub fn is_due(&mut self, view: &RoundView<'_>, rounds_max: u64) -> bool {
-        let jobs: Vec<JobId> = view.problem.jobs().iter().map(|active| active.id).collect();
-        let workers: Vec<u32> =
-            view.free.iter().map(|free| u32::try_from(free.len()).unwrap_or(u32::MAX)).collect();
-        let due = self.decided.as_ref().is_none_or(|(before, had, round)| {
-            *before != jobs || *had != workers || view.round.saturating_sub(*round) >= rounds_max
+        let jobs = || view.problem.jobs().iter().map(|active| active.id);
+        let workers = || view.free.iter().flatten().copied();
+        let due = self.kept.decided.as_ref().is_none_or(|last| {
+            view.round.saturating_sub(last.round) >= rounds_max
+                || !jobs().eq(last.jobs.iter().copied())
+                || !workers().eq(last.workers.iter().copied())
         });
         if due {
-            self.decided = Some((jobs, workers, view.round));
+            let (jobs, workers) = (jobs().collect(), workers().collect());
+            self.kept.decided = Some(Decided { round: view.round, jobs, workers });
         }
         due
     }
 
     /// What must survive a checkpoint.
     pub fn state(&self) -> MemoryState {
-        let Self { past, expected, filter, now, n_queued, decided } = self.clone();
-        MemoryState { past, expected, filter: filter.map(|filter| filter.state()), now, n_queued, decided }
+        MemoryState { kept: self.kept.clone(), filter: self.filter.as_ref().map(PerformanceFilter::state) }
     }
 
-    /// Takes back what [`state`](Self::state) gave, when the first view shows what workers there are.
+    /// Takes back what [`state`](Self::state) gave, when the first view shows what workers there are. False if that was of
+    /// other workers.
     pub fn restore(&mut self, state: MemoryState, view: &RoundView<'_>) -> bool {
-        let MemoryState { past, expected, filter, now, n_queued, decided } = state;
-        let mut restored = PerformanceFilter::new(&as_servers(view), OPTIONS);
-        let fits = filter.as_ref().is_none_or(|state| restored.restore(state));
-        let filter = filter.map(|_| restored);
-        *self = Self { past, expected, filter, now, n_queued, decided };
+        let mut filter = PerformanceFilter::new(&as_servers(view), OPTIONS);
+        let fits = state.filter.as_ref().is_none_or(|state| filter.restore(state));
+        *self = Self { kept: state.kept, filter: state.filter.map(|_| filter) };
         fits
     }
 }

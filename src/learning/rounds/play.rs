@@ -13,6 +13,15 @@ pub trait Play: fmt::Debug + Send {
     /// One space per agent.
     fn spaces(&self) -> Vec<Space>;
 
+    /// Can it decide about these jobs on these servers at all?
+    ///
+    /// # Errors
+    /// If not; says why, and what would help.
+    fn check(&self, board: &Board) -> Result<(), String> {
+        let _ = board;
+        Ok(())
+    }
+
     /// Goes on to the first action of a round; what goes on from the round before has been placed already.
     fn begin(&mut self, board: &mut Board);
 
@@ -62,10 +71,18 @@ pub enum Keeps {
 }
 
 /// A round on its way: what goes on is placed, and the first action is there to be decided, if there is any.
-pub(super) fn open(play: &mut dyn Play, memory: &mut Memory, view: &RoundView<'_>) -> (Board, bool) {
+///
+/// # Errors
+/// If these jobs on these servers cannot be decided about.
+pub(super) fn open(
+    play: &mut dyn Play,
+    memory: &mut Memory,
+    view: &RoundView<'_>,
+) -> Result<(Board, bool), String> {
     memory.learn(view);
     let keeps = play.keeps(memory, view);
     let mut board = Board::new(view, memory);
+    play.check(&board)?;
     let before: Vec<_> = board.problem().jobs().ids().collect();
     for job in before {
         let standing = board.standing(job);
@@ -80,12 +97,12 @@ pub(super) fn open(play: &mut dyn Play, memory: &mut Memory, view: &RoundView<'_
         }
     }
     if keeps == Keeps::Everything {
-        return (board, false);
+        return Ok((board, false));
     }
     board.sort_by_queue(memory);
     play.begin(&mut board);
     let decides = !play.is_over();
-    (board, decides)
+    Ok((board, decides))
 }
 
 /// The round is decided: what is expected of those placed is remembered.

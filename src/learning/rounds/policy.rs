@@ -90,9 +90,10 @@ impl RoundPolicy for LearnedRounds {
         {
             return Err(PolicyError::State { policy: self.name.clone() });
         }
-        let (mut board, mut decides) = open(&mut *self.play, &mut self.memory, view);
+        let (mut board, mut decides) = open(&mut *self.play, &mut self.memory, view)
+            .map_err(|reason| PolicyError::Undecided { policy: self.name.clone(), reason })?;
         while decides {
-            let action = self.choose(&board).map_err(|error| PolicyError::Infeasible {
+            let action = self.choose(&board).map_err(|error| PolicyError::Undecided {
                 policy: self.name.clone(),
                 reason: error.to_string(),
             })?;
@@ -107,7 +108,7 @@ impl RoundPolicy for LearnedRounds {
     fn next(&mut self, view: &RoundView<'_>) -> Result<RoundDecision, PolicyError> {
         if let Some(reason) = view.rejected {
             let (policy, reason) = (self.name.clone(), reason.to_owned());
-            return Err(PolicyError::Infeasible { policy, reason });
+            return Err(PolicyError::Undecided { policy, reason });
         }
         Ok(self.decided.pop().map_or(RoundDecision::EndRound, RoundDecision::Place))
     }

@@ -13,18 +13,15 @@ use super::play::{Play, close, open};
 use super::policy::LearnedRounds;
 use super::rows::{Gang, candidate_row, global_row, job_row};
 use super::world::{PlayName, RoundsWorld};
-use crate::cluster::Cluster;
 use crate::index::{Id, JobId, ServerId, WorkerId};
 use crate::learning::actor::{
     Actor, ActorError, Choice, Scratch, UniformActor, masked_softmax, most_probable,
 };
 use crate::learning::checker::{CheckOptions, check};
 use crate::learning::environment::{Environment, Status};
-use crate::learning::gangs::Presence;
+use crate::learning::gangs::{Course, Presence};
 use crate::policy::Placed;
 use crate::simulator::{Checkpoint, Limits, Outcome, Simulation, Step};
-use crate::throughput::Throughputs;
-use crate::units::JobsPerHour;
 use crate::world::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, Window};
 
 const PLAYS: [PlayName; 2] = [PlayName::Agents, PlayName::Cells];
@@ -39,13 +36,8 @@ fn world(play: PlayName) -> RoundsWorld {
 }
 
 fn course(conditions: Vec<Condition>) -> RoundsCourse {
-    let cluster: Cluster = "v100=8,p100=8,k80=8".parse().unwrap();
-    let cluster = ["v100", "p100", "k80"]
-        .into_iter()
-        .fold(cluster, |cluster, name| cluster.with_workers_per_server(name, 4).unwrap());
-    let throughputs = Throughputs::embedded("osdi20").unwrap();
-    let rates = vec![JobsPerHour::new(0.6)];
-    RoundsCourse { cluster, throughputs, rates, conditions, n_jobs: 14, multi_worker: true }
+    let course = Course::on("osdi20", (8, 4), &[0.6], (14, true)).unwrap();
+    RoundsCourse { course, conditions }
 }
 
 fn by_chance(play: PlayName, seed: u64) -> Box<LearnedRounds> {
@@ -133,8 +125,8 @@ fn a_stopped_simulation_goes_on_as_if_it_had_not_been() {
             run(&mut first, &mut presence, &Limits { rounds: Some(60), ..Limits::default() });
             let saved = serde_json::to_string(&first.checkpoint()).unwrap();
             let checkpoint: Checkpoint = serde_json::from_str(&saved).unwrap();
-            let parts = (&course.cluster, Arc::clone(&course.throughputs));
-            let arrivals = course.arrivals(seed).unwrap();
+            let parts = (&course.course.cluster, Arc::clone(&course.course.throughputs));
+            let arrivals = course.course.arrivals(seed).unwrap();
             let policy = by_chance(play, 99);
             let mut second =
                 Simulation::resume_with_round_policy(parts, arrivals, policy, &checkpoint).unwrap();
@@ -160,7 +152,8 @@ fn boards(condition: Condition, seed: u64, mut look: impl FnMut(&Board, &Memory,
         let (mut board, _) = simulation
             .look(|view| open(&mut play, &mut memory, view))
             .unwrap()
-            .expect("decides inside rounds");
+            .expect("inside rounds")
+            .unwrap();
         look(&board, &memory, round);
         while !play.is_over() {
             let action = play.advice(&board).expect("the rule has an answer");
@@ -247,8 +240,11 @@ fn cells_keep_what_runs_well_and_spread_what_starts_evenly() {
         if simulation.reach_boundary(&mut presence).unwrap() != Step::Advanced {
             break;
         }
-        let (mut board, _) =
-            simulation.look(|view| open(&mut cells, &mut memory, view)).unwrap().expect("inside rounds");
+        let (mut board, _) = simulation
+            .look(|view| open(&mut cells, &mut memory, view))
+            .unwrap()
+            .expect("inside rounds")
+            .unwrap();
         let queued = |job| memory.past(board.problem().jobs()[job].id).expect("seen").queued;
         for job in board.problem().jobs().ids() {
             let standing = board.standing(job);
@@ -310,8 +306,11 @@ fn what_goes_on_stays_on_its_workers() {
         if simulation.reach_boundary(&mut presence).unwrap() != Step::Advanced {
             break;
         }
-        let (mut board, decides) =
-            simulation.look(|view| open(&mut agents, &mut memory, view)).unwrap().expect("inside rounds");
+        let (mut board, decides) = simulation
+            .look(|view| open(&mut agents, &mut memory, view))
+            .unwrap()
+            .expect("inside rounds")
+            .unwrap();
         let jobs: Vec<JobId> = board.problem().jobs().iter().map(|active| active.id).collect();
         let rounds = match &before {
             Some((had, placed, rounds)) if *had == jobs && *rounds < 4 => {
@@ -389,5 +388,8 @@ fn options_out_of_their_range_are_refused() {
     assert!(said(RoundsWorld { conditions: vec![slow], ..base() }).contains("`straggling` is 1"));
     let never = Condition { straggling_rounds: Some(0), ..Condition::default() };
     assert!(said(RoundsWorld { conditions: vec![never], ..base() }).contains("`straggling_rounds` is 0"));
+    let cells = RoundsWorld { play: PlayName::Cells, per_server: 1, ..base() };
+    assert!(said(cells).contains("`per_server` is 1, expected as many that a cell of four"));
+    assert!(RoundsWorld { play: PlayName::Cells, per_server: 2, ..base() }.environment().is_ok());
     assert!(said(RoundsWorld { rates: vec![], ..base() }).contains("`rates` is []"));
 }

@@ -5,22 +5,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::agents::{Agents, AgentsOptions};
-use super::cells::Cells;
+use super::cells::{Cells, cell_holds};
 use super::course::{Condition, RoundsCourse};
 use super::environment::RoundsEnvironment;
 use super::play::Play;
 use super::policy::LearnedRounds;
-use crate::cluster::Cluster;
 use crate::learning::actor::{Actor, Choice};
 use crate::learning::environment::Status;
-use crate::learning::gangs::Reward;
+use crate::learning::gangs::{Course, Reward, SCALE_FACTOR_MAX};
 use crate::learning::vectorized::Finished;
-use crate::throughput::Throughputs;
-use crate::units::JobsPerHour;
 use crate::world::dual_agent::observe::Window;
-
-/// The most workers that a generated job needs.
-const SCALE_FACTOR_MAX: u32 = 8;
 
 /// Whose decisions are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,9 +96,6 @@ impl RoundsWorld {
         if let Some((field, _)) = counts.into_iter().find(|(_, value)| *value == 0) {
             return Err(format!("`{field}` is 0, expected a whole number above 0"));
         }
-        if self.rates.is_empty() || !self.rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
-            return Err(format!("`rates` is {:?}, expected numbers above 0, at least one", self.rates));
-        }
         if self.conditions.is_empty() {
             return Err("`conditions` is [], expected at least one, as in `[{}]`".to_owned());
         }
@@ -119,10 +110,13 @@ impl RoundsWorld {
                 return Err("`straggling_rounds` is 0, expected a whole number above 0".to_owned());
             }
         }
-        if self.multi_worker && self.workers < SCALE_FACTOR_MAX {
-            let workers = self.workers;
+        let n_servers = (self.workers / self.per_server) as usize;
+        let holds = cell_holds(n_servers, self.per_server as usize, SCALE_FACTOR_MAX as usize);
+        if self.play == PlayName::Cells && self.multi_worker && self.workers >= SCALE_FACTOR_MAX && !holds {
             return Err(format!(
-                "`workers` is {workers}, expected at least {SCALE_FACTOR_MAX}, as jobs need"
+                "`per_server` is {}, expected as many that a cell of four servers holds {SCALE_FACTOR_MAX} workers, the \
+                 same number on each of one, two or four",
+                self.per_server
             ));
         }
         Ok(())
@@ -130,17 +124,10 @@ impl RoundsWorld {
 
     fn course(&self) -> Result<RoundsCourse, String> {
         self.check()?;
-        let throughputs = Throughputs::embedded(&self.throughputs).map_err(|error| error.to_string())?;
-        let types = throughputs.worker_types().iter();
-        let mut cluster = Cluster::try_new(types.clone().map(|kind| (kind.as_str(), self.workers)))
-            .map_err(|error| error.to_string())?;
-        for kind in types {
-            cluster =
-                cluster.with_workers_per_server(kind, self.per_server).map_err(|error| error.to_string())?;
-        }
-        let rates = self.rates.iter().map(|rate| JobsPerHour::new(*rate)).collect();
-        let (conditions, n_jobs, multi_worker) = (self.conditions.clone(), self.jobs, self.multi_worker);
-        Ok(RoundsCourse { cluster, throughputs, rates, conditions, n_jobs, multi_worker })
+        let servers = (self.workers, self.per_server);
+        let jobs = (self.jobs, self.multi_worker);
+        let course = Course::on(&self.throughputs, servers, &self.rates, jobs)?;
+        Ok(RoundsCourse { course, conditions: self.conditions.clone() })
     }
 
     /// What sees and acts.
@@ -160,9 +147,9 @@ impl RoundsWorld {
         &self,
     ) -> Result<(impl Fn() -> RoundsEnvironment + use<>, String), String> {
         let course = self.course()?;
-        let data = format!("{:?}", course.throughputs);
+        let data = format!("{:?}", course.course.throughputs);
         let world = self.clone();
-        Ok((move || RoundsEnvironment::new(world.clone(), course.clone(), Self::play), data))
+        Ok((move || RoundsEnvironment::new(world.clone(), course.clone()), data))
     }
 
     /// Plays the episode of a seed: the return is less its mean completion time in hours.
