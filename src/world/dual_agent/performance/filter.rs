@@ -73,23 +73,21 @@ pub struct PerformanceFilter {
 impl PerformanceFilter {
     /// Before any measurement.
     pub fn new(servers: &Servers, options: FilterOptions) -> Self {
-        let matrix = kernel(servers, &options.kernel);
+        let rows = kernel(servers, &options.kernel);
         let n = servers.len();
-        let mut block_of = vec![usize::MAX; n];
+        let mut is_found = vec![false; n];
         let mut members: Vec<Vec<usize>> = Vec::new();
         for first in 0..n {
-            if block_of[first] != usize::MAX {
+            if std::mem::replace(&mut is_found[first], true) {
                 continue;
             }
             let mut found = vec![first];
-            block_of[first] = members.len();
             let mut next = 0;
             while let Some(&row) = found.get(next) {
                 next += 1;
-                for column in 0..n {
-                    if matrix[(row, column)] != 0.0 && block_of[column] == usize::MAX {
-                        block_of[column] = members.len();
-                        found.push(column);
+                for (column, _) in &rows[row] {
+                    if !std::mem::replace(&mut is_found[*column], true) {
+                        found.push(*column);
                     }
                 }
             }
@@ -102,9 +100,14 @@ impl PerformanceFilter {
             for (row, server) in servers.iter().enumerate() {
                 place[*server] = (number, row);
             }
-            let entries = servers.iter().flat_map(|row| servers.iter().map(move |column| (*row, *column)));
-            let prior: Vec<f64> = entries.map(|entry| variance * matrix[entry]).collect();
-            Block { mean: vec![0.0; servers.len()], covariance: prior.clone(), prior }
+            let n = servers.len();
+            let mut prior = vec![0.0; n * n];
+            for (row, server) in servers.iter().enumerate() {
+                for (column, similarity) in &rows[*server] {
+                    prior[row * n + place[*column].1] = variance * similarity;
+                }
+            }
+            Block { mean: vec![0.0; n], covariance: prior.clone(), prior }
         };
         let blocks = members.iter().enumerate().map(block).collect();
         Self { options, blocks, place, since_s: vec![f64::INFINITY; n], gain: Vec::new() }

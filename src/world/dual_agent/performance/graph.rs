@@ -1,7 +1,6 @@
 //! The p-step random-walk kernel on the graph of servers.
 
-use nalgebra::DMatrix;
-
+use crate::index::{Id, ServerId};
 use crate::world::dual_agent::cluster::type_of;
 use crate::world::servers::Servers;
 
@@ -19,46 +18,77 @@ pub struct KernelOptions {
     pub n_steps: u32,
 }
 
+/// A matrix over servers: what is not 0 of each row, by column.
+pub type Rows = Vec<Vec<(usize, f64)>>;
+
 /// K = ((1−a) I + a P)ᵖ with P = D^−½ W D^−½, [server × server]. Servers of a type are neighbours, those of a rack
 /// before others and those of close number before far ones; types share nothing, so K falls into a block for each.
 ///
 /// Positive semi-definite, for P's eigenvalues are at least −1 and a ≤ ½.
-pub fn kernel(servers: &Servers, options: &KernelOptions) -> DMatrix<f64> {
-    let n = servers.len();
-    let ids: Vec<_> = servers.ids().collect();
-    let mut weights = DMatrix::<f64>::zeros(n, n);
-    for (row, one) in ids.iter().enumerate() {
-        let apart = |column: usize| f64::from(servers.rack(ids[column]) != servers.rack(*one));
-        let mut near: Vec<usize> = (0..n)
-            .filter(|other| *other != row && type_of(servers, ids[*other]) == type_of(servers, *one))
-            .collect();
-        near.sort_by(|one, other| {
-            let key = |column: usize| (apart(column), column.abs_diff(row), column);
-            let ((d, gap, id), (e, span, jd)) = (key(*one), key(*other));
-            d.total_cmp(&e).then(gap.cmp(&span)).then(id.cmp(&jd))
-        });
-        for column in near.into_iter().take(N_NEIGHBOURS) {
-            let weight = (-apart(column).powi(2) / (2.0 * options.length * options.length)).exp();
-            weights[(row, column)] = weight;
-            weights[(column, row)] = weight;
+pub fn kernel(servers: &Servers, options: &KernelOptions) -> Rows {
+    let weights = weights(servers, options.length);
+    let degrees: Vec<f64> = weights.iter().map(|row| row.iter().map(|(_, weight)| weight).sum()).collect();
+    let step_of = |(row, weights): (usize, &Vec<(usize, f64)>)| {
+        let walked = |(column, weight): &(usize, f64)| {
+            (*column, options.walking * (weight / (degrees[row] * degrees[*column]).sqrt()))
+        };
+        let mut step: Vec<_> = weights.iter().map(walked).filter(|(_, weight)| *weight > 0.0).collect();
+        // A server without neighbours walks to itself.
+        let stayed = 1.0 - options.walking + if degrees[row] > 0.0 { 0.0 } else { options.walking };
+        step.insert(step.partition_point(|(column, _)| *column < row), (row, stayed));
+        step
+    };
+    let step: Rows = weights.iter().enumerate().map(step_of).collect();
+    let identity = (0..step.len()).map(|row| vec![(row, 1.0)]).collect();
+    (0..options.n_steps).fold(identity, |kernel, _| product(&kernel, &step))
+}
+
+/// W: how near each server's nearest of its type are.
+fn weights(servers: &Servers, length: f64) -> Rows {
+    let mut weights: Rows = vec![Vec::new(); servers.len()];
+    let mut of_type: Vec<Vec<usize>> = vec![Vec::new(); servers.n_worker_types()];
+    for server in servers.ids() {
+        of_type[type_of(servers, server)].push(server.index());
+    }
+    let rack = |server: usize| servers.rack(ServerId::from_index(server));
+    for members in &of_type {
+        for &one in members {
+            let apart = |other: usize| f64::from(rack(other) != rack(one));
+            let mut near: Vec<usize> = members.iter().copied().filter(|other| *other != one).collect();
+            let key = |other: &usize| (rack(*other) != rack(one), other.abs_diff(one), *other);
+            if near.len() > N_NEIGHBOURS {
+                near.select_nth_unstable_by_key(N_NEIGHBOURS, key);
+                near.truncate(N_NEIGHBOURS);
+            }
+            for other in near {
+                let weight = (-apart(other).powi(2) / (2.0 * length * length)).exp();
+                weights[one].push((other, weight));
+                weights[other].push((one, weight));
+            }
         }
     }
-    let degrees: Vec<f64> = (0..n).map(|row| weights.row(row).sum()).collect();
-    let step = DMatrix::from_fn(n, n, |row, column| {
-        // A server without neighbours walks to itself.
-        let walked = match degrees[row] > 0.0 {
-            true if weights[(row, column)] > 0.0 => {
-                weights[(row, column)] / (degrees[row] * degrees[column]).sqrt()
-            }
-            false if row == column => 1.0,
-            _ => 0.0,
-        };
-        let stayed = if row == column { 1.0 - options.walking } else { 0.0 };
-        stayed + options.walking * walked
-    });
-    let mut kernel = DMatrix::identity(n, n);
-    for _ in 0..options.n_steps {
-        kernel = &kernel * &step;
+    for row in &mut weights {
+        row.sort_unstable_by_key(|(column, _)| *column);
+        row.dedup_by_key(|(column, _)| *column);
     }
-    kernel
+    weights
+}
+
+/// The product of two matrices. Terms are added by column of the first, each rounded once, so that it is the same
+/// everywhere.
+fn product(left: &Rows, right: &Rows) -> Rows {
+    let mut sums = vec![0.0; right.len()];
+    let row = |entries: &Vec<(usize, f64)>| {
+        let mut columns: Vec<usize> = Vec::new();
+        for (between, factor) in entries {
+            for (column, weight) in &right[*between] {
+                sums[*column] = factor.mul_add(*weight, sums[*column]);
+                columns.push(*column);
+            }
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        columns.into_iter().map(|column| (column, std::mem::take(&mut sums[column]))).collect()
+    };
+    left.iter().map(row).collect()
 }

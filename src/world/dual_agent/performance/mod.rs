@@ -15,7 +15,7 @@ mod switching;
 pub use average::ExponentialAverage;
 pub use filter::{FilterOptions, FilterState, PerformanceFilter};
 pub use fit::{Predictor, Record, Score, fit, score};
-pub use graph::{KernelOptions, kernel};
+pub use graph::{KernelOptions, Rows, kernel};
 pub use switching::{SwitchingFilter, SwitchingOptions};
 
 #[cfg(test)]

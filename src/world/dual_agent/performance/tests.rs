@@ -13,12 +13,61 @@ fn id(server: usize) -> ServerId {
     ServerId::from_index(server)
 }
 
+fn dense(servers: &Servers, options: &KernelOptions) -> DMatrix<f64> {
+    let mut matrix = DMatrix::zeros(servers.len(), servers.len());
+    for (row, entries) in kernel(servers, options).iter().enumerate() {
+        for (column, similarity) in entries {
+            matrix[(row, *column)] = *similarity;
+        }
+    }
+    matrix
+}
+
+/// The kernel as it is defined, step by step in dense matrices.
+fn defined(servers: &Servers, options: &KernelOptions) -> DMatrix<f64> {
+    let n = servers.len();
+    let apart = |one: usize, other: usize| servers.rack(id(one)) != servers.rack(id(other));
+    let mut weights = DMatrix::<f64>::zeros(n, n);
+    for one in 0..n {
+        let alike =
+            |other: &usize| type_of(servers, id(*other)) == type_of(servers, id(one)) && *other != one;
+        let mut near: Vec<usize> = (0..n).filter(alike).collect();
+        near.sort_by_key(|other| (apart(one, *other), other.abs_diff(one), *other));
+        for other in near.into_iter().take(10) {
+            let distance = f64::from(apart(one, other));
+            let weight = (-distance.powi(2) / (2.0 * options.length.powi(2))).exp();
+            (weights[(one, other)], weights[(other, one)]) = (weight, weight);
+        }
+    }
+    let degrees = weights.column_sum();
+    let step = DMatrix::from_fn(n, n, |row, column| {
+        let stays = f64::from(row == column);
+        let walks = if degrees[row] > 0.0 {
+            weights[(row, column)] / (degrees[row] * degrees[column]).sqrt().max(1e-300)
+        } else {
+            stays
+        };
+        (1.0 - options.walking) * stays + options.walking * walks
+    });
+    (0..options.n_steps).fold(DMatrix::identity(n, n), |kernel, _| &kernel * &step)
+}
+
+#[test]
+fn the_kernel_is_what_it_is_defined_as() {
+    for (scale, walking, n_steps) in [(0.002, 0.4, 3), (0.012, 0.12, 2), (0.05, 0.5, 4), (0.05, 0.0, 2)] {
+        let servers = servers(scale);
+        let options = KernelOptions { walking, n_steps, ..KERNEL };
+        let difference = dense(&servers, &options) - defined(&servers, &options);
+        assert!(difference.abs().max() < 1e-14, "{scale}");
+    }
+}
+
 #[test]
 fn the_kernel_is_a_covariance_within_types() {
     let servers = servers(0.03);
     let n = servers.len();
     for walking in [0.05, 0.3, 0.5] {
-        let matrix = kernel(&servers, &KernelOptions { walking, ..KERNEL });
+        let matrix = dense(&servers, &KernelOptions { walking, ..KERNEL });
         assert!((&matrix - matrix.transpose()).abs().max() < 1e-12);
         let least = matrix.clone().symmetric_eigenvalues().min();
         assert!(least > -1e-12, "{walking}: {least}");
@@ -30,7 +79,7 @@ fn the_kernel_is_a_covariance_within_types() {
         }
         assert!(matrix[(8, 9)] > matrix[(8, 20)], "a rack is nearer than another");
     }
-    let alone = kernel(&servers, &KernelOptions { walking: 0.0, ..KERNEL });
+    let alone = dense(&servers, &KernelOptions { walking: 0.0, ..KERNEL });
     assert_eq!(alone, DMatrix::identity(n, n));
 }
 
@@ -41,7 +90,7 @@ fn batch(
     seen: &[(f64, ServerId, f64)],
     now_s: f64,
 ) -> (DVector<f64>, DMatrix<f64>) {
-    let matrix = kernel(servers, &options.kernel);
+    let matrix = dense(servers, &options.kernel);
     let covariance = |(t, m): (f64, ServerId), (u, n): (f64, ServerId)| {
         options.deviation.powi(2) * matrix[(m.index(), n.index())] * (1.0 + t.min(u) / options.drift_s)
     };
