@@ -6,7 +6,8 @@
 use apportion::learning::actor::{Actor, UniformActor};
 use apportion::learning::environment::{Environment, Space};
 use apportion::learning::network::{Activation, MlpActor};
-use apportion::learning::system::System;
+use apportion::learning::system::Registered;
+use apportion::learning::systems;
 use apportion::learning::tensors::Tensors;
 use apportion::learning::textbook::{CartPole, Grid, Walls};
 use apportion::learning::vectorized::{Length, Nobody, Vectorized};
@@ -47,8 +48,19 @@ fn steps<E: Environment>(name: &str, make: impl Fn() -> E, criterion: &mut Crite
 fn how_many_decisions_a_second(criterion: &mut Criterion) {
     steps("how_many_decisions_a_second/grid", || Grid::new((4, 4), Walls::Masked, 50), criterion);
     steps("how_many_decisions_a_second/cart pole", CartPole::new, criterion);
-    let deepshare = System::new("deepshare", &serde_json::Value::Null).unwrap();
+    let deepshare = systems::open("deepshare", &serde_json::Value::Null).unwrap();
     steps("how_many_decisions_a_second/deepshare", || deepshare.environment(), criterion);
+
+    let mut group = criterion.benchmark_group("how_many_decisions_a_second/at random");
+    for Registered { name, open, .. } in systems::SYSTEMS {
+        let system = open(&serde_json::Value::Null).unwrap();
+        let mut lanes = Vectorized::new(|_| system.environment(), 16, SeedStreams::new(1));
+        let mut nobody = vec![Nobody; 16];
+        group.throughput(Throughput::Elements((STEPS * 16) as u64));
+        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+            bencher.iter(|| lanes.collect(&UniformActor, Length::Steps(STEPS), &mut nobody).unwrap());
+        });
+    }
 }
 
 #[cfg(feature = "learn")]

@@ -191,16 +191,20 @@ fn ready(document: &PolicyDocument, options: &PolicyOptions) -> Result<Ready, Ca
         PolicyKind::Program(program) => {
             Ready::Allocating(Box::new(program_policy(document, program, options)?))
         }
-        PolicyKind::Learned(learned) => match learned.actor {
-            file::ActorName::Agents => {
-                Ready::InRounds(round_policy(document, learned, PlayName::Agents, options)?)
-            }
-            file::ActorName::Cells => {
-                Ready::InRounds(round_policy(document, learned, PlayName::Cells, options)?)
-            }
-            _ => Ready::Allocating(Box::new(gang_policy(document, learned, options)?)),
+        PolicyKind::Learned(learned) => match play_of(learned.actor) {
+            Some(play) => Ready::InRounds(round_policy(document, learned, play, options)?),
+            None => Ready::Allocating(Box::new(gang_policy(document, learned, options)?)),
         },
     })
+}
+
+/// How it plays, if it decides inside rounds.
+fn play_of(actor: file::ActorName) -> Option<PlayName> {
+    match actor {
+        file::ActorName::Agents => Some(PlayName::Agents),
+        file::ActorName::Cells => Some(PlayName::Cells),
+        _ => None,
+    }
 }
 
 fn program_policy(

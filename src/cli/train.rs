@@ -65,6 +65,7 @@ mod training {
     use crate::learning::actor::Actor;
     use crate::learning::checkpoint::{Checkpoint, Provenance};
     use crate::learning::system::{System, SystemError};
+    use crate::learning::systems;
     use crate::learning::training::TrainingError;
     use crate::learning::training::beginning::Beginning;
     use crate::learning::training::learner::{Learner as _, Progress, Saved};
@@ -96,7 +97,7 @@ mod training {
     pub(in crate::cli) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
         let document = Document::read(&arguments.training, &arguments.set)?;
         let spec = document.changed()?;
-        let system = System::new(&spec.system, &spec.world).map_err(|error| {
+        let system = systems::open(&spec.system, &spec.world).map_err(|error| {
             let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
             document.error_at(place, error.to_string(), None)
         })?;

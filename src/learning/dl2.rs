@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::environment::{Environment, Show, Space, Status};
-use super::slots::{SlotEnvironment, Slots, check_scaling_cost, is_free};
+use super::slots::{SlotEnvironment, Slots, check_scaling_cost, is_free, system_of};
+use super::system::{Registered, System, SystemError, check_seen, options};
 use crate::throughput::ThroughputsError;
 use crate::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use crate::workload::random::{SeedStreams, Stream};
@@ -15,6 +17,20 @@ use crate::world::dl2::{
     generate, parse_named, world,
 };
 use crate::world::{World, WorldPolicy as _};
+
+/// What can be learned here.
+pub const SYSTEM: Registered = Registered {
+    name: "dl2",
+    decides: "how many workers and parameter servers each job gets, slot by slot",
+    open,
+};
+
+fn open(world: &Value) -> Result<System, SystemError> {
+    let options: Dl2World = options(world)?;
+    check_seen("window", options.window)?;
+    let tables = ElasticThroughputs::dl2();
+    Ok(system_of((SYSTEM.name, &format!("{tables:?}")), options.environment(&tables)?, demonstrate_rule))
+}
 
 /// What an environment is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]

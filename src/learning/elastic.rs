@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::environment::{Environment, Show, Space, Status};
-use super::gangs::N_FEATURES;
-use super::slots::{SlotEnvironment, Slots, check_scaling_cost, is_free};
+use super::gangs::{N_FEATURES, SCORER};
+use super::slots::{SlotEnvironment, Slots, check_scaling_cost, is_free, system_of};
+use super::system::{Registered, System, SystemError, check_seen, options};
 use crate::throughput::Throughputs;
 use crate::world::World;
 use crate::world::dl2::StepOutcome;
@@ -14,6 +16,22 @@ use crate::world::elastic::{
     ElasticEpisode, ElasticPolicy, ElasticReward, Ladders, N_OF_PAIR, SEEN_MAX, SLOT_S, Sight,
     WORKERS_PER_TYPE, WorkloadOptions, generate, parse_named, world,
 };
+
+/// What can be learned here.
+pub const SYSTEM: Registered = Registered {
+    name: "elastic",
+    decides: "how many workers of which type each job gets, slot by slot, at the speeds of a throughput matrix",
+    open,
+};
+
+fn open(world: &Value) -> Result<System, SystemError> {
+    let options: ElasticWorld = options(world)?;
+    check_seen("window", options.window)?;
+    let first = options.environment()?;
+    let data = format!("{:?}", first.slots().ladders());
+    let network = (options.sight != Sight::Window).then_some(SCORER);
+    Ok(system_of((SYSTEM.name, &data), first, demonstrate_rule).with_network(network))
+}
 
 /// The elastic world, workload after workload.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@
 //!
 //! **To train** takes the feature `learn`: `training` has the networks with their gradients, and the algorithms.
 //!
-//! **What can be learned** is a [`system`] with a name: [`deepshare`], [`dl2`], [`elastic`], [`gangs`], [`dual_agent`],
-//! [`rounds`].
+//! **What can be learned** is a [`system`] with a name, one of [`systems`]: [`deepshare`], [`dl2`], [`elastic`], [`gangs`],
+//! [`dual_agent`], [`rounds`].
 //!
 //! Everything random is drawn from streams that only one copy of an environment has, so the same seed gives the same
 //! weights on any number of threads, and after a stop and a resume.
@@ -30,6 +30,7 @@ pub mod actor;
 pub mod tensors;
 pub mod network;
 pub mod vectorized;
+pub mod system;
 pub mod evaluation;
 pub mod checkpoint;
 pub mod stable_baselines;
@@ -42,7 +43,7 @@ pub mod gangs;
 pub mod elastic;
 pub mod dual_agent;
 pub mod rounds;
-pub mod system;
+pub mod systems;
 pub mod export;
 #[cfg(feature = "learn")]
 pub mod training;

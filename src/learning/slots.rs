@@ -3,15 +3,16 @@
 use std::fmt;
 
 use super::actor::{Actor, Choice};
-use super::environment::{Environment, Refused, Space, Status, Transition};
+use super::environment::{Environment, Refused, Show, Space, Status, Transition};
 use super::evaluation::{play, summary_of};
+use super::system::System;
 use super::vectorized::{Finished, PlayError};
 use crate::index::{Id, JobId};
 use crate::world::dl2::StepOutcome;
 use crate::world::{Summary, World};
 
 /// A world that is played slot by slot.
-pub trait Slots: Clone + fmt::Debug + Send {
+pub trait Slots: Clone + fmt::Debug + Send + Sync + 'static {
     /// Begins the workload of a seed.
     fn begin(&mut self, seed: u64);
 
@@ -37,6 +38,20 @@ pub struct SlotEnvironment<W> {
     seen: Vec<f32>,
     n_steps: u64,
     status: Option<Status>,
+}
+
+/// What is learned in such a world: judged by completion times, shown by the world's own rules.
+pub(super) fn system_of<W: Slots>(
+    (name, data): (&'static str, &str),
+    environment: SlotEnvironment<W>,
+    demonstrate: fn(&mut SlotEnvironment<W>, &str, u64, &mut Show<'_>) -> Result<(), String>,
+) -> System {
+    let (judged, shown) = (environment.clone(), environment.clone());
+    System::new(name, data, move || Box::new(environment.clone()))
+        .with_play("less the mean completion time, in slots of 20 minutes", move |actor, choice, seed| {
+            judged.clone().judge(&*actor, choice, seed)
+        })
+        .with_teachers(move |teacher, seed, show| demonstrate(&mut shown.clone(), teacher.name, seed, show))
 }
 
 impl<W: Slots> SlotEnvironment<W> {

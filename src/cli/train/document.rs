@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::cli::exit::Failure;
-use crate::learning::system::System;
+use crate::learning::systems;
 use crate::learning::training::spec::{FORMAT, TrainingSpec};
 use crate::spec::Source;
 
@@ -81,7 +81,7 @@ impl<'a> Document<'a> {
 
 /// Can a training of it begin?
 fn is_fine(spec: &TrainingSpec) -> bool {
-    System::new(&spec.system, &spec.world).is_ok_and(|system| spec.learner(&system).is_ok())
+    systems::open(&spec.system, &spec.world).is_ok_and(|system| spec.learner(&system).is_ok())
 }
 
 fn fault(change: &str, message: &str) -> Failure {

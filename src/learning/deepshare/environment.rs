@@ -1,16 +1,14 @@
-//! DeepShare's world as an environment: see [`world::deepshare`](crate::world::deepshare) for what is seen and done.
-//!
-//! The published system masks no action: an invalid one starts nothing and ends the round.
+//! Its episodes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::actor::{Actor, Choice};
-use super::environment::{Environment, Refused, Space, Status, Transition};
-use super::evaluation::{play, summary_of};
-use super::vectorized::{Finished, PlayError};
+use crate::learning::actor::{Actor, Choice};
+use crate::learning::environment::{Environment, Refused, Space, Status, Transition};
+use crate::learning::evaluation::{play, summary_of};
+use crate::learning::vectorized::{Finished, PlayError};
 use crate::throughput::spread::SpreadThroughputs;
 use crate::world::deepshare::{
     self, DeepShareEpisode, DeepSharePolicy, DeepShareSight, DeepShareSpeeds, EpisodeOptions, LIMITS, Mix,

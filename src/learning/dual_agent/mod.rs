@@ -8,8 +8,10 @@ pub mod residual;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::environment::{Environment, Refused, Show, Space, Status, Transition};
+use super::system::{Registered, System, SystemError, check_seen, options};
 use crate::world::dual_agent::manner::{Manner, PATIENCE, WORTH_MOVING};
 use crate::world::dual_agent::observe::{FEATURE_MAX, Knowledge, STATE_LEN, Window};
 use crate::world::dual_agent::placement::Placement;
@@ -18,6 +20,25 @@ use crate::world::dual_agent::rule::{Order, order_named, placement_named};
 use crate::world::dual_agent::{
     Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
 };
+
+/// What can be learned here.
+pub const SYSTEM: Registered = Registered {
+    name: "dual_agent",
+    decides: "who is next and, by a second agent, where it goes, on servers whose speeds drift",
+    open,
+};
+
+fn open(world: &Value) -> Result<System, SystemError> {
+    let options: DualAgentWorld = options(world)?;
+    check_seen("seen_jobs", options.seen_jobs)?;
+    check_seen("seen_servers", options.seen_servers)?;
+    let tables = Arc::new(Tables::embedded().map_err(|error| error.to_string())?);
+    let first = options.environment(&tables)?;
+    let shown = first.clone();
+    Ok(System::new(SYSTEM.name, &format!("{tables:?}"), move || Box::new(first.clone()))
+        .with_network(Some(network::NAME))
+        .with_teachers(move |teacher, seed, show| shown.clone().demonstrate(teacher.name, seed, show)))
+}
 
 /// The world's options, as a training document has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

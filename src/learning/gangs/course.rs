@@ -73,7 +73,15 @@ impl Course {
     /// # Errors
     /// If no such jobs can be drawn.
     pub fn arrivals(&self, seed: u64) -> Result<Box<dyn Arrivals>, CourseError> {
-        let rate = *of_seed(&self.rates, seed).ok_or(CourseError::NoRate)?;
+        self.arrivals_at(*of_seed(&self.rates, seed).ok_or(CourseError::NoRate)?, seed)
+    }
+
+    /// The jobs of a seed, at this rate.
+    pub(in crate::learning) fn arrivals_at(
+        &self,
+        rate: JobsPerHour,
+        seed: u64,
+    ) -> Result<Box<dyn Arrivals>, CourseError> {
         let options =
             WorkloadOptions::continuous(rate.mean_gap()).jobs(self.n_jobs).multi_worker(self.multi_worker);
         Ok(Box::new(Native::try_new(options, &self.throughputs, seed)?))

@@ -39,7 +39,7 @@ pub use policy::{Asked, Decider, GangPolicy, Sequential};
 pub use rules::Rule;
 pub use teacher::demonstrate;
 pub use values::ByValues;
-pub use world::GangsWorld;
+pub use world::{GangsWorld, SYSTEM};
 
 #[cfg(test)]
 mod tests;

@@ -3,16 +3,45 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::actors::SCORER;
 use super::course::{Course, Reward};
 use super::environment::{GangEnvironment, GangEnvironmentOptions};
 use super::look::Sight;
 use super::policy::{Asked, Decider, GangPolicy, Sequential};
+use super::teacher::demonstrate;
 use super::values::ByValues;
 use crate::learning::actor::{Actor, Choice};
 use crate::learning::environment::Status;
+use crate::learning::system::{Registered, System, SystemError, check_seen, options};
 use crate::learning::vectorized::Finished;
 use crate::spec::policy::{ActorName, Colocation};
+
+/// What can be learned here.
+pub const SYSTEM: Registered = Registered {
+    name: "gangs",
+    decides: "which job gets all its workers of which type, in the simulator that every policy is compared in",
+    open,
+};
+
+fn open(world: &Value) -> Result<System, SystemError> {
+    let options: GangsWorld = options(world)?;
+    check_seen("slots", options.slots)?;
+    let (make, data) = options.environments()?;
+    let make = move || make().unwrap_or_else(|| unreachable!("the same options made one before"));
+    let shown = make.clone();
+    let network = options.is_scored().then_some(SCORER);
+    Ok(System::new(SYSTEM.name, &data, move || Box::new(make()))
+        .with_network(network)
+        .with_play("less the mean completion time, in hours", move |actor, choice, seed| {
+            options.play(actor, choice, seed)
+        })
+        .with_teachers(move |teacher, seed, show| {
+            let mut policy = (teacher.policy)(teacher.name)?;
+            demonstrate(&mut shown(), &mut *policy, seed, show).map_err(|error| error.to_string())
+        }))
+}
 
 /// Options of the world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,9 +116,7 @@ impl GangsWorld {
     }
 
     /// What makes environments, still to be reset, and the data that they are made of.
-    pub(in crate::learning) fn environments(
-        &self,
-    ) -> Result<(impl Fn() -> Option<GangEnvironment> + use<>, String), String> {
+    fn environments(&self) -> Result<(impl Fn() -> Option<GangEnvironment> + Clone + use<>, String), String> {
         let options = GangEnvironmentOptions {
             course: self.course()?,
             sight: self.sight(true)?,
@@ -103,12 +130,7 @@ impl GangsWorld {
 
     /// Plays the episode of a seed as the policy that these weights are for does: the return is less its mean completion
     /// time in hours.
-    pub(in crate::learning) fn play(
-        &self,
-        actor: Arc<dyn Actor>,
-        choice: Choice,
-        seed: u64,
-    ) -> Result<Finished, String> {
+    fn play(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
         let decider = if self.actor == ActorName::Values {
             let pairs = self.colocation == Colocation::Pairs;
             let values =
@@ -124,7 +146,7 @@ impl GangsWorld {
     }
 
     /// Does a scorer decide, or else dense layers over all that is seen?
-    pub(in crate::learning) fn is_scored(&self) -> bool {
+    fn is_scored(&self) -> bool {
         self.actor != ActorName::Window
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::learning::gangs::{Course, CourseError, of_seed};
 use crate::policy::RoundPolicy;
 use crate::simulator::{Contention, Options, Simulation, Stragglers};
+use crate::units::JobsPerHour;
 
 /// What slows jobs in an episode, beside the type of their workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,11 +21,11 @@ pub struct Condition {
     pub straggling_rounds: Option<u64>,
 }
 
-/// What episodes are of: those of a course, each under one of some conditions, decided inside rounds.
+/// What episodes are of: those of some courses, each under some conditions, decided inside rounds.
 #[derive(Clone, Debug)]
 pub struct RoundsCourse {
-    /// Cluster, speeds and jobs.
-    pub course: Course,
+    /// Cluster, speeds and jobs; the seed says which, and then at which rate, each course at every rate of its own in turn.
+    pub courses: Vec<Course>,
     /// What slows jobs; the seed says which, each with every rate in turn.
     pub conditions: Vec<Condition>,
 }
@@ -35,16 +36,15 @@ impl RoundsCourse {
     /// # Errors
     /// If no such jobs can be drawn, or they do not fit the cluster.
     pub fn simulation(&self, seed: u64, policy: Box<dyn RoundPolicy>) -> Result<Simulation, CourseError> {
-        let Course { cluster, throughputs, rates, .. } = &self.course;
-        let of_rates = seed / rates.len().max(1) as u64;
-        let condition = of_seed(&self.conditions, of_rates).copied().unwrap_or_default();
+        let (course, rate, condition) = self.of(seed)?;
+        let Course { cluster, throughputs, .. } = course;
         let mut options = Options::default().with_seed(seed);
         let Condition { contention, straggling, straggling_rounds } = condition;
         options.contention = (contention > 0.0).then_some(Contention { slowdown: contention });
         options.faults.stragglers =
             (straggling > 0.0).then_some(Stragglers { spread: straggling, redraw_rounds: straggling_rounds });
         let parts = (cluster, Arc::clone(throughputs));
-        Ok(Simulation::with_round_policy(parts, self.course.arrivals(seed)?, policy, options)?)
+        Ok(Simulation::with_round_policy(parts, course.arrivals_at(rate, seed)?, policy, options)?)
     }
 
     /// Mean completion time of the jobs of a seed's episode under a policy, h.
@@ -52,6 +52,21 @@ impl RoundsCourse {
     /// # Errors
     /// If the simulation fails, or stands still while jobs wait.
     pub fn completion_h(&self, seed: u64, policy: Box<dyn RoundPolicy>) -> Result<f64, CourseError> {
-        self.course.hours(self.simulation(seed, policy)?)
+        let (course, ..) = self.of(seed)?;
+        course.hours(self.simulation(seed, policy)?)
+    }
+
+    /// Jobs of the episode of a seed.
+    pub(super) fn n_jobs(&self, seed: u64) -> usize {
+        of_seed(&self.courses, seed).map_or(0, |course| course.n_jobs)
+    }
+
+    /// What the episode of a seed is of: the course, its rate and the condition.
+    pub(super) fn of(&self, seed: u64) -> Result<(&Course, JobsPerHour, Condition), CourseError> {
+        let course = of_seed(&self.courses, seed).ok_or(CourseError::NoRate)?;
+        let of_rates = seed / self.courses.len() as u64;
+        let rate = *of_seed(&course.rates, of_rates).ok_or(CourseError::NoRate)?;
+        let of_conditions = of_rates / course.rates.len() as u64;
+        Ok((course, rate, of_seed(&self.conditions, of_conditions).copied().unwrap_or_default()))
     }
 }

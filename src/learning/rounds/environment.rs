@@ -45,6 +45,7 @@ struct Episode {
     play: Box<dyn Play>,
     memory: Memory,
     board: Board,
+    n_jobs: usize,
     /// What rewards have been paid for.
     paid: f64,
     /// Rounds since the last action.
@@ -80,9 +81,11 @@ impl Episode {
 
     /// What is to be paid since the last time: less the hours that jobs were there, per job of the episode, or the parts of
     /// their work that jobs did.
-    fn reward(&mut self, reward: Reward, n_jobs: usize) -> f64 {
+    fn reward(&mut self, reward: Reward) -> f64 {
         let due = match reward {
-            Reward::Presence => -self.presence.until(self.simulation.now()) / 3600.0 / n_jobs.max(1) as f64,
+            Reward::Presence => {
+                -self.presence.until(self.simulation.now()) / 3600.0 / self.n_jobs.max(1) as f64
+            }
             Reward::Progress => self.presence.progress(),
         };
         let gained = due - self.paid;
@@ -139,6 +142,7 @@ impl RoundsEnvironment {
             play,
             memory,
             board,
+            n_jobs: self.course.n_jobs(seed),
             paid: 0.0,
             n_rounds: 0,
             broken: false,
@@ -224,7 +228,7 @@ impl Environment for RoundsEnvironment {
                 episode.broken = true;
                 false
             });
-            reward = episode.reward(self.world.reward, self.course.course.n_jobs);
+            reward = episode.reward(self.world.reward);
         }
         let status = match goes_on {
             false if episode.broken => Status::Truncated,

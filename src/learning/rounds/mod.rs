@@ -35,7 +35,7 @@ pub use memory::{Expected, Known, Memory, MemoryState, Past};
 pub use play::{Keeps, Play};
 pub use policy::LearnedRounds;
 pub use read::{Decider, episode_of, read_decider, uniform};
-pub use world::{PlayName, RoundsWorld};
+pub use world::{FurtherCluster, PlayName, RoundsWorld, SYSTEM};
 
 #[cfg(test)]
 mod tests;

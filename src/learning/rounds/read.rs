@@ -44,7 +44,7 @@ pub fn read_decider(trained: &Trained, play: PlayName) -> Result<Decider, Traine
     let seen = world.play();
     let sizes: Vec<(usize, usize)> =
         seen.spaces().iter().map(|space| (space.observation_length(), space.n_actions)).collect();
-    let actor: Arc<dyn Actor> = if let (Trained::Own(checkpoint), PlayName::Agents) = (trained, play) {
+    let actor: Arc<dyn Actor> = if let (Trained::Own(checkpoint), Some(_)) = (trained, play.network()) {
         Arc::new(SetActor::from_checkpoint(checkpoint)?)
     } else {
         trained.actor_of(&sizes)?
@@ -88,9 +88,8 @@ fn world_of(spec: &Value, play: PlayName) -> Result<RoundsWorld, TrainedError> {
     }
     let usual = RoundsWorld { play, ..RoundsWorld::default() };
     let world = if system == Some("rounds") { read_world(spec)?.unwrap_or_default() } else { usual };
-    match (world.play == play, play) {
-        (true, _) => Ok(world),
-        (false, PlayName::Agents) => Err(TrainedError::Kind { expected: "network of two agents" }),
-        (false, PlayName::Cells) => Err(TrainedError::Kind { expected: "network over cells" }),
+    if world.play != play {
+        return Err(TrainedError::Kind { expected: play.expected() });
     }
+    Ok(world)
 }

@@ -12,7 +12,7 @@ use super::memory::Memory;
 use super::play::{Play, close, open};
 use super::policy::LearnedRounds;
 use super::rows::{Gang, candidate_row, global_row, job_row};
-use super::world::{PlayName, RoundsWorld};
+use super::world::{FurtherCluster, PlayName, RoundsWorld};
 use crate::index::{Id, JobId, ServerId, WorkerId};
 use crate::learning::actor::{
     Actor, ActorError, Choice, Scratch, UniformActor, masked_softmax, most_probable,
@@ -37,7 +37,7 @@ fn world(play: PlayName) -> RoundsWorld {
 
 fn course(conditions: Vec<Condition>) -> RoundsCourse {
     let course = Course::on("osdi20", (8, 4), &[0.6], (14, true)).unwrap();
-    RoundsCourse { course, conditions }
+    RoundsCourse { courses: vec![course], conditions }
 }
 
 fn by_chance(play: PlayName, seed: u64) -> Box<LearnedRounds> {
@@ -125,8 +125,9 @@ fn a_stopped_simulation_goes_on_as_if_it_had_not_been() {
             run(&mut first, &mut presence, &Limits { rounds: Some(60), ..Limits::default() });
             let saved = serde_json::to_string(&first.checkpoint()).unwrap();
             let checkpoint: Checkpoint = serde_json::from_str(&saved).unwrap();
-            let parts = (&course.course.cluster, Arc::clone(&course.course.throughputs));
-            let arrivals = course.course.arrivals(seed).unwrap();
+            let [only] = &course.courses[..] else { unreachable!() };
+            let parts = (&only.cluster, Arc::clone(&only.throughputs));
+            let arrivals = only.arrivals(seed).unwrap();
             let policy = by_chance(play, 99);
             let mut second =
                 Simulation::resume_with_round_policy(parts, arrivals, policy, &checkpoint).unwrap();
@@ -375,6 +376,35 @@ fn rows_say_what_the_matrix_does() {
         close(candidate[12], found.expected.ln());
     });
     assert!(seen);
+}
+
+#[test]
+fn a_seed_says_on_which_cluster_at_which_rate_and_under_which_condition() {
+    let slow = Condition { straggling: 0.5, straggling_rounds: None, contention: 0.0 };
+    let world = RoundsWorld {
+        rates: vec![0.5, 1.0],
+        jobs: 9,
+        further: vec![FurtherCluster { workers: 32, per_server: 4, rates: vec![2.0, 3.0], jobs: 40 }],
+        conditions: vec![Condition::default(), slow],
+        ..world(PlayName::Agents)
+    };
+    let course = world.course().unwrap();
+    for seed in 0..16 {
+        let (of, rate, condition) = course.of(seed).unwrap();
+        let turn = usize::try_from(seed).unwrap();
+        assert_eq!((of.cluster.n_workers(), of.n_jobs), [(24, 9), (96, 40)][turn % 2]);
+        assert_eq!(rate.get(), [0.5, 2.0, 1.0, 3.0][turn % 4]);
+        assert_eq!(condition, if turn % 8 < 4 { Condition::default() } else { slow });
+        let simulation = course.simulation(seed, by_chance(PlayName::Agents, seed)).unwrap();
+        assert_eq!(simulation.cluster().n_workers(), of.cluster.n_workers());
+        assert_eq!(simulation.options().faults.stragglers.is_some(), condition == slow);
+    }
+    let none = FurtherCluster { workers: 16, per_server: 2, rates: vec![], jobs: 4 };
+    let said =
+        |further| RoundsWorld { further: vec![further], ..RoundsWorld::default() }.course().unwrap_err();
+    assert!(said(none.clone()).contains("`rates` is []"));
+    assert!(said(FurtherCluster { per_server: 0, ..none.clone() }).contains("`per_server` is 0"));
+    assert!(said(FurtherCluster { workers: 4, rates: vec![1.0], ..none }).contains("`workers` is 4"));
 }
 
 #[test]

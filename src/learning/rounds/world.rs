@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::agents::{Agents, AgentsOptions};
 use super::cells::{Cells, cell_holds};
@@ -11,10 +12,38 @@ use super::environment::RoundsEnvironment;
 use super::play::Play;
 use super::policy::LearnedRounds;
 use crate::learning::actor::{Actor, Choice};
+use crate::learning::dual_agent::network;
 use crate::learning::environment::Status;
 use crate::learning::gangs::{Course, Reward, SCALE_FACTOR_MAX};
+use crate::learning::system::{Registered, System, SystemError, check_seen, options};
 use crate::learning::vectorized::Finished;
 use crate::world::dual_agent::observe::Window;
+
+/// What can be learned here.
+pub const SYSTEM: Registered = Registered {
+    name: "rounds",
+    decides: "what those two agents decide, or DeepShare's, on the very workers of the simulator that every policy is \
+              compared in",
+    open,
+};
+
+fn open(world: &Value) -> Result<System, SystemError> {
+    let options: RoundsWorld = options(world)?;
+    check_seen("seen_jobs", options.seen_jobs)?;
+    check_seen("seen_servers", options.seen_servers)?;
+    let (make, data) = options.environment()?;
+    let shown = make.clone();
+    let network = options.play.network();
+    Ok(System::new(SYSTEM.name, &data, move || Box::new(make()))
+        .with_network(network)
+        .with_play("less the mean completion time, in hours", move |actor, choice, seed| {
+            options.judge(actor, choice, seed)
+        })
+        .with_teachers(move |teacher, seed, show| match teacher.name {
+            "rule" => shown().demonstrate(seed, show),
+            other => Err(format!("unknown teacher `{other}`, expected `rule`")),
+        }))
+}
 
 /// Whose decisions are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +54,35 @@ pub enum PlayName {
     Agents,
     /// DeepShare's.
     Cells,
+}
+
+impl PlayName {
+    /// The network that decides, if it is not dense layers.
+    pub(super) fn network(self) -> Option<&'static str> {
+        (self == Self::Agents).then_some(network::NAME)
+    }
+
+    /// What weights for it are of.
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            Self::Agents => "network of two agents",
+            Self::Cells => "network over cells",
+        }
+    }
+}
+
+/// One more cluster to learn on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FurtherCluster {
+    /// Workers of each type.
+    pub workers: u32,
+    /// Workers of a server.
+    pub per_server: u32,
+    /// Rates of arrival, in jobs per hour.
+    pub rates: Vec<f64>,
+    /// Jobs of an episode.
+    pub jobs: usize,
 }
 
 /// Options of the world.
@@ -41,6 +99,9 @@ pub struct RoundsWorld {
     pub per_server: u32,
     /// Rates of arrival, in jobs per hour; the seed of an episode says which.
     pub rates: Vec<f64>,
+    /// Further clusters; the seed says on which an episode is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<FurtherCluster>,
     /// What slows jobs beside the type of their workers; the seed says which.
     pub conditions: Vec<Condition>,
     /// Jobs of an episode.
@@ -69,6 +130,7 @@ impl Default for RoundsWorld {
             workers: 8,
             per_server: 2,
             rates: vec![0.4, 0.6],
+            further: Vec::new(),
             conditions: vec![Condition::default()],
             jobs: 40,
             multi_worker: true,
@@ -85,9 +147,6 @@ impl Default for RoundsWorld {
 impl RoundsWorld {
     pub(super) fn check(&self) -> Result<(), String> {
         let counts = [
-            ("workers", u64::from(self.workers)),
-            ("per_server", u64::from(self.per_server)),
-            ("jobs", self.jobs as u64),
             ("seen_jobs", self.seen_jobs as u64),
             ("seen_servers", self.seen_servers as u64),
             ("lease_rounds", self.lease_rounds),
@@ -110,24 +169,48 @@ impl RoundsWorld {
                 return Err("`straggling_rounds` is 0, expected a whole number above 0".to_owned());
             }
         }
-        let n_servers = (self.workers / self.per_server) as usize;
-        let holds = cell_holds(n_servers, self.per_server as usize, SCALE_FACTOR_MAX as usize);
-        if self.play == PlayName::Cells && self.multi_worker && self.workers >= SCALE_FACTOR_MAX && !holds {
+        self.clusters().iter().try_for_each(|cluster| self.check_cluster(cluster))
+    }
+
+    fn check_cluster(
+        &self,
+        FurtherCluster { workers, per_server, jobs, .. }: &FurtherCluster,
+    ) -> Result<(), String> {
+        let counts = [
+            ("workers", u64::from(*workers)),
+            ("per_server", u64::from(*per_server)),
+            ("jobs", *jobs as u64),
+        ];
+        if let Some((field, _)) = counts.into_iter().find(|(_, value)| *value == 0) {
+            return Err(format!("`{field}` is 0, expected a whole number above 0"));
+        }
+        let n_servers = (workers / per_server) as usize;
+        let holds = cell_holds(n_servers, *per_server as usize, SCALE_FACTOR_MAX as usize);
+        if self.play == PlayName::Cells && self.multi_worker && *workers >= SCALE_FACTOR_MAX && !holds {
             return Err(format!(
-                "`per_server` is {}, expected as many that a cell of four servers holds {SCALE_FACTOR_MAX} workers, the \
-                 same number on each of one, two or four",
-                self.per_server
+                "`per_server` is {per_server}, expected as many that a cell of four servers holds {SCALE_FACTOR_MAX} \
+                 workers, the same number on each of one, two or four"
             ));
         }
         Ok(())
     }
 
-    fn course(&self) -> Result<RoundsCourse, String> {
+    /// All clusters to learn on.
+    fn clusters(&self) -> Vec<FurtherCluster> {
+        let Self { workers, per_server, rates, jobs, .. } = self;
+        let first =
+            FurtherCluster { workers: *workers, per_server: *per_server, rates: rates.clone(), jobs: *jobs };
+        [vec![first], self.further.clone()].concat()
+    }
+
+    pub(super) fn course(&self) -> Result<RoundsCourse, String> {
         self.check()?;
-        let servers = (self.workers, self.per_server);
-        let jobs = (self.jobs, self.multi_worker);
-        let course = Course::on(&self.throughputs, servers, &self.rates, jobs)?;
-        Ok(RoundsCourse { course, conditions: self.conditions.clone() })
+        let on = |cluster: FurtherCluster| {
+            let FurtherCluster { workers, per_server, rates, jobs } = cluster;
+            Course::on(&self.throughputs, (workers, per_server), &rates, (jobs, self.multi_worker))
+        };
+        let courses = self.clusters().into_iter().map(on).collect::<Result<_, _>>()?;
+        Ok(RoundsCourse { courses, conditions: self.conditions.clone() })
     }
 
     /// What sees and acts.
@@ -143,24 +226,21 @@ impl RoundsWorld {
     }
 
     /// An environment, still to be reset, and the data that it is made of.
-    pub(in crate::learning) fn environment(
+    pub(super) fn environment(
         &self,
-    ) -> Result<(impl Fn() -> RoundsEnvironment + use<>, String), String> {
+    ) -> Result<(impl Fn() -> RoundsEnvironment + Clone + use<>, String), String> {
         let course = self.course()?;
-        let data = format!("{:?}", course.course.throughputs);
+        let data =
+            course.courses.first().map_or_else(String::new, |first| format!("{:?}", first.throughputs));
         let world = self.clone();
         Ok((move || RoundsEnvironment::new(world.clone(), course.clone()), data))
     }
 
     /// Plays the episode of a seed: the return is less its mean completion time in hours.
-    pub(in crate::learning) fn judge(
-        &self,
-        actor: Arc<dyn Actor>,
-        choice: Choice,
-        seed: u64,
-    ) -> Result<Finished, String> {
+    pub(super) fn judge(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
         let policy = LearnedRounds::new("rounds", self.play(), actor, choice, seed);
-        let hours = self.course()?.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
-        Ok(Finished { total_reward: -hours, n_steps: self.jobs, status: Status::Terminated })
+        let course = self.course()?;
+        let hours = course.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
+        Ok(Finished { total_reward: -hours, n_steps: course.n_jobs(seed), status: Status::Terminated })
     }
 }

@@ -133,6 +133,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::learning::systems;
     use crate::learning::training::learner::Learner as _;
     use crate::spec::Source;
 
@@ -150,7 +151,7 @@ validation: { seeds: [1] }
     fn made(text: &str) -> (TrainingSpec, System) {
         let spec: TrainingSpec =
             Source::new("training.yaml", text).parse_format(super::super::spec::FORMAT).unwrap();
-        let system = System::new(&spec.system, &spec.world).unwrap();
+        let system = systems::open(&spec.system, &spec.world).unwrap();
         (spec, system)
     }
 

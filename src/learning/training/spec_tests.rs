@@ -1,6 +1,7 @@
 //! Training documents, read and refused.
 
 use super::*;
+use crate::learning::systems;
 use crate::spec::Source;
 
 const TEXT: &str = "\
@@ -22,7 +23,7 @@ fn read(text: &str) -> TrainingSpec {
 #[test]
 fn a_document_becomes_a_learner() {
     let spec = read(TEXT);
-    let system = System::new(&spec.system, &spec.world).unwrap();
+    let system = systems::open(&spec.system, &spec.world).unwrap();
     let mut learner = spec.learner(&system).unwrap();
     assert_eq!(learner.update().unwrap().n_decisions, 64);
     let mean =
@@ -59,7 +60,7 @@ fn weights_beside_a_document_are_its_own() {
             // Made with `--set "evolution.only=[actor.job]"`, see sweeps/dual-agent-ablation.md.
             spec.evolution.as_mut().unwrap().only = vec!["actor.job".to_owned()];
         }
-        let system = System::new(&spec.system, &spec.world).unwrap();
+        let system = systems::open(&spec.system, &spec.world).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let made = crate::learning::checkpoint::Checkpoint::from_bytes(&bytes).unwrap();
         assert_eq!(made.to_bytes().unwrap(), bytes, "{}", path.display());
@@ -161,7 +162,7 @@ fn a_replay_that_cannot_fill_is_refused() {
 fn networks_that_no_memory_holds_are_refused() {
     for hidden in ["[1000000, 1000000]", "[18446744073709551615, 18446744073709551615]"] {
         let spec = read(&TEXT.replace("[8]", hidden));
-        let system = System::new(&spec.system, &spec.world).unwrap();
+        let system = systems::open(&spec.system, &spec.world).unwrap();
         let error = spec.learner(&system).unwrap_err().to_string();
         assert!(error.contains("weights in all, expected layers that come to at most 10,000,000"), "{error}");
     }

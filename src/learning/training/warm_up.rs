@@ -92,6 +92,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::learning::systems;
     use crate::learning::training::model::MlpOptions;
     use crate::learning::training::scorer::ScorerModel;
     use crate::policy::Policy;
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn a_scorer_learns_what_another_policy_does() {
         let world = json!({ "workers": 2, "jobs": 12, "rates": [0.3], "slots": 6 });
-        let system = System::new("gangs", &world).unwrap();
+        let system = systems::open("gangs", &world).unwrap();
         let model = ScorerModel::new(&MlpOptions::default(), SeedStreams::new(1)).unwrap();
         let cloning = CloningOptions { batch: 32, capacity: 64, learning_rate: 0.01 };
         let warm_up = WarmUp { teacher: "srtf".to_owned(), updates: 80, examples_per_update: 1, cloning };
@@ -115,7 +116,7 @@ mod tests {
         let unknown = WarmUp { teacher: "nobody".to_owned(), ..warm_up.clone() };
         let error = unknown.run(&system, &model, &policy, SeedStreams::new(2)).unwrap_err().to_string();
         assert!(error.contains("no policy `nobody`"), "{error}");
-        let silent = System::new("deepshare", &serde_json::Value::Null).unwrap();
+        let silent = systems::open("deepshare", &serde_json::Value::Null).unwrap();
         let error = warm_up.run(&silent, &model, &policy, SeedStreams::new(2)).unwrap_err().to_string();
         let expected =
             "`warm_up` is given in `deepshare`, expected none where no policy can show what it does";
