@@ -253,6 +253,24 @@ fn values_have_jobs_share_workers_where_that_is_worth_it() {
 }
 
 #[test]
+fn more_pairs_than_memory_holds_are_refused() {
+    let decided = |n: usize, pairs: bool| {
+        let mut builder = ProblemBuilder::new(Arc::new("only=1".parse().unwrap()));
+        for id in 0..n {
+            let steps_remaining = Steps::new(3600.0);
+            builder.job(ActiveJob { steps_remaining, ..ActiveJob::new(JobId::from_index(id)) }, &[1.0]);
+        }
+        let made = builder.build().unwrap();
+        let draft = Draft::new("values", &made, nothing).unwrap();
+        ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &draft)
+    };
+    let error = decided(8_001, true).unwrap_err().to_string();
+    assert!(error.contains("`values` cannot decide: 8001 jobs are active"), "{error}");
+    assert!(error.contains("at most 8000"), "{error}");
+    assert!(decided(8_001, false).is_ok());
+}
+
+#[test]
 fn jobs_that_share_workers_still_do_at_the_next_round_and_after_a_restart() {
     let made = shared(0.7);
     let policy = || {

@@ -38,6 +38,9 @@ use crate::workload::Combination;
 /// tell them from 0.
 const SPREAD_MAX: f64 = 12.0;
 
+/// With more jobs than this their pairs, no two of them alike, would take more than four gigabytes.
+const N_PAIRED_MAX: usize = 8_000;
+
 /// Decides by values.
 #[derive(Debug)]
 pub struct ByValues {
@@ -112,6 +115,14 @@ impl ByValues {
         problem: &Problem,
         draft: &Draft,
     ) -> Result<Decision, PolicyError> {
+        if self.pairs && problem.n_jobs() > N_PAIRED_MAX {
+            let reason = format!(
+                "{} jobs are active, and it looks at every pair of at most {N_PAIRED_MAX}; `colocation: none` decides about \
+                 any number of jobs alone, and so does `max_min_fairness_packed` about pairs",
+                problem.n_jobs()
+            );
+            return Err(PolicyError::Undecided { policy: name.to_owned(), reason });
+        }
         let logarithms = self.logarithms(problem, draft).map_err(undecided(name))?;
         let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let value = |logarithm: &f64| {
