@@ -20,6 +20,7 @@ pub mod elastic;
 mod job;
 mod run;
 mod servers;
+mod shares;
 mod state;
 mod summary;
 
@@ -28,6 +29,7 @@ pub use apply::{Decision, Rejected};
 pub use job::{JobKind, Part, Role, WorldJob};
 pub use run::{Limits, WorldError, WorldPolicy, run};
 pub use servers::{ACCELERATOR, N_RESOURCES, PROCESSOR, Servers, Slots};
+pub use shares::Aim;
 pub use state::{Status, World};
 pub use summary::{JobOutcome, Summary};
 

@@ -26,7 +26,6 @@ mod workload;
 pub use episode::{Dl2Episode, EpisodeOptions, RewardKind, StepOutcome};
 pub use observe::{ObservationKind, Window};
 pub use policy::{Dl2Policy, Dl2Rule, all, parse_named};
-pub use shares::Aim;
 pub use speeds::{Dl2Speeds, SpeedModel, SpeedOptions};
 pub use workload::{Arrivals, WorkloadError, WorkloadOptions, generate};
 

@@ -10,12 +10,13 @@ use crate::world::dl2::control::RandomActions;
 use crate::world::dl2::greedy::Optimus;
 use crate::world::dl2::observe::{ObservationKind, Window};
 use crate::world::dl2::published::{Drf, InOrder, Step, Tetris};
-use crate::world::dl2::shares::{Aim, Shares};
+use crate::world::dl2::shares::Shares;
 use crate::world::dl2::speeds::Dl2Speeds;
 use crate::world::dl2::task::{Tasks, add, least_loaded};
 use crate::world::dl2::textbook::{Alignment, ProgressiveFilling};
 use crate::world::job::Part;
 use crate::world::run::WorldPolicy;
+use crate::world::shares::Aim;
 use crate::world::state::World;
 
 /// Jobs that random policies see: the published window.

@@ -17,6 +17,7 @@ mod climb;
 mod episode;
 mod ladders;
 mod rules;
+mod shares;
 mod workload;
 
 pub use climb::Climb;

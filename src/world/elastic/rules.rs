@@ -9,8 +9,10 @@ use crate::world::apply::Decision;
 use crate::world::elastic::climb::Climb;
 use crate::world::elastic::dominant_share;
 use crate::world::elastic::ladders::Ladders;
+use crate::world::elastic::shares::Shares;
 use crate::world::job::{Part, Role};
 use crate::world::run::WorldPolicy;
+use crate::world::shares::Aim;
 use crate::world::state::World;
 
 /// A rule of this world. A job that holds nothing gets its first worker of its fastest free type.
@@ -28,11 +30,13 @@ pub enum ElasticRule {
     Optimus,
     /// The same, but first workers too go by what they bring: jobs with less to do come first.
     ShortestOptimus,
+    /// Optimal shares of slots, knowing the true speeds: linear programs over the sizes of jobs.
+    Shares(Aim),
     /// Any climb, or the end of the slot, each as likely.
     Random,
 }
 
-const ALL: [(&str, ElasticRule); 9] = [
+const ALL: [(&str, ElasticRule); 11] = [
     ("drf", ElasticRule::Drf(u16::MAX)),
     ("drf_1", ElasticRule::Drf(1)),
     ("drf_2", ElasticRule::Drf(2)),
@@ -41,6 +45,8 @@ const ALL: [(&str, ElasticRule); 9] = [
     ("srtf", ElasticRule::Srtf),
     ("optimus", ElasticRule::Optimus),
     ("shortest_optimus", ElasticRule::ShortestOptimus),
+    ("max_min_fairness", ElasticRule::Shares(Aim::LeastSpeed)),
+    ("max_sum_completions", ElasticRule::Shares(Aim::Completions)),
     ("random", ElasticRule::Random),
 ];
 
@@ -67,6 +73,7 @@ pub struct ElasticPolicy {
     rule: ElasticRule,
     ladders: Ladders,
     draws: Stream,
+    shares: Option<Shares>,
     part: [Part; 1],
 }
 
@@ -74,7 +81,8 @@ impl ElasticPolicy {
     /// A rule; `seed` is of its random climbs.
     pub fn new(rule: ElasticRule, ladders: Ladders, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("elastic climbs");
-        Self { rule, ladders, draws, part: [Part::workers(Id::from_index(0), 1)] }
+        let shares = if let ElasticRule::Shares(aim) = rule { Some(Shares::new(aim)) } else { None };
+        Self { rule, ladders, draws, shares, part: [Part::workers(Id::from_index(0), 1)] }
     }
 
     /// The next climb; none ends the slot.
@@ -101,6 +109,7 @@ impl ElasticPolicy {
                 first_by(&soonest, &first)
                     .or_else(|| first_by(&|climb| -gain_s(world, ladders, climb), &faster))
             }
+            ElasticRule::Shares(_) => return self.shares.as_mut()?.climb(world, ladders),
             ElasticRule::Random => return self.random(world),
         };
         found.map(|(_, climb)| climb)

@@ -7,6 +7,7 @@ use crate::index::{JobTypeId, ServerId};
 use crate::throughput::Throughputs;
 use crate::world::job::{Role, WorldJob};
 use crate::world::run::{WorldPolicy as _, run};
+use crate::world::shares::Aim;
 use crate::world::state::Status;
 
 fn ladders() -> Ladders {
@@ -101,6 +102,42 @@ fn optimus_gives_workers_where_they_shorten_most() {
 }
 
 #[test]
+fn shares_go_to_the_fastest_sizes_and_to_what_is_soon_done() {
+    let ladders = ladders();
+    let (transformer, model) =
+        (of_type(&ladders, "Transformer (batch size 256)"), of_type(&ladders, "LM (batch size 10)"));
+    for aim in [Aim::LeastSpeed, Aim::Completions] {
+        for (job_type, n_workers) in [(transformer, 8), (transformer, 3), (model, 8), (model, 1)] {
+            let held = first_slot(ElasticRule::Shares(aim), &[job(job_type, 1e6)], n_workers)[0].unwrap();
+            let speed = |(kind, workers): (usize, u16)| {
+                ladders.steps_per_s(job_type, WorkerTypeId::from_index(kind), workers)
+            };
+            let there_are = RUNGS.into_iter().filter(|workers| *workers <= n_workers);
+            let all = there_are.flat_map(|workers| (0..3).map(move |kind| (kind, workers)));
+            assert_eq!(speed(held), all.map(speed).fold(0.0, f64::max), "{aim:?}, {n_workers}: {held:?}");
+        }
+    }
+    let jobs = [job(transformer, 1e6), job(transformer, 1e6), job(transformer, 1e3), job(transformer, 1e6)];
+    let first = first_slot(ElasticRule::Shares(Aim::Completions), &jobs, 1);
+    assert_eq!(first[2], Some((1, 1)), "the shortest has the fastest");
+    assert_eq!(first.iter().flatten().count(), 3, "no worker is left idle");
+}
+
+#[test]
+fn shares_of_jobs_alike_are_had_in_turn() {
+    let ladders = ladders();
+    let transformer = of_type(&ladders, "Transformer (batch size 256)");
+    let mut world = world(&ladders, 1, 0.0);
+    world.reset(&[job(transformer, 1e9); 5]);
+    let mut policy = ElasticPolicy::new(ElasticRule::Shares(Aim::LeastSpeed), ladders.clone(), 1);
+    assert!(run(&mut world, &mut &ladders, &mut policy, Limits { rounds_max: 60, ..LIMITS }).is_err());
+    let done: Vec<f64> = (0..5).map(|job| world.progress(JobId::from_index(job))).collect();
+    let (least, most) =
+        (done.iter().copied().fold(f64::INFINITY, f64::min), done.iter().copied().fold(0.0, f64::max));
+    assert!(least > 0.9 * most, "{done:?}");
+}
+
+#[test]
 fn a_climb_needs_room_and_its_own_type() {
     let ladders = ladders();
     let transformer = of_type(&ladders, "Transformer (batch size 256)");
@@ -168,7 +205,7 @@ proptest! {
     }
 }
 
-const ALL_RULES: usize = 9;
+const ALL_RULES: usize = 11;
 
 /// A job that grows, two hours long on one p100, its fastest, and one that does not, three hours on a v100.
 const JOBS_SEEN: [(&str, f64, usize); 2] = [("Transformer (batch size 256)", 2.0, 1), ("A3C", 3.0, 0)];
