@@ -30,8 +30,9 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [crate::spec::lookup::Embedded; 14] = [
+pub const EMBEDDED: [crate::spec::lookup::Embedded; 15] = [
     ("common-ground", include_str!("../../sweeps/common-ground.yaml")),
+    ("common-ground-shifted", include_str!("../../sweeps/common-ground-shifted.yaml")),
     ("knee", include_str!("../../sweeps/knee.yaml")),
     ("learned-gangs", include_str!("../../sweeps/learned-gangs.yaml")),
     ("learned-vs-optimized", include_str!("../../sweeps/learned-vs-optimized.yaml")),
