@@ -15,7 +15,7 @@ type Rung = (WorkerTypeId, u16);
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     rounds: shares::Shares<Rung>,
-    /// The slot that this is of, and its world's jobs and time: whoever asks says nothing of where a slot begins.
+    /// Round and time of the slot that this is of: whoever asks for a climb says nothing of where a slot begins.
     slot: Option<(u64, u64)>,
     /// Who is to have what in it, the first last; and after them, who a worker of its fastest free type.
     wanted: Vec<(JobId, Rung)>,
