@@ -17,9 +17,9 @@ pub(super) struct Pairing {
     /// Jobs of each member: [members].
     n_jobs: Vec<usize>,
     scale_factors: Vec<f64>,
-    /// Steps/s of a member of the first kind beside one of the second, as the view has it: [kinds × kinds][K]; 0
-    /// where they do not share a worker type, nothing if they share none.
-    beside: Vec<Option<Vec<f64>>>,
+    /// Whom members of each kind may run beside, by kind, and their own steps/s there, as the view has it, `[K]`: 0 where
+    /// the two do not share a worker type. [kinds]
+    beside: Vec<Vec<(usize, Vec<f64>)>>,
 }
 
 impl Pairing {
@@ -29,23 +29,23 @@ impl Pairing {
             Classes::group(classes.len(), problem.n_types() + 3, Unlike::ByKey, |member, key| {
                 write_kind(problem, classes, member, key);
             });
-        let n = kinds.len();
-        let mut beside = vec![None; n * n];
-        for g in 0..n {
-            let jobs = |kind: usize| {
-                kinds.members(kind).iter().flat_map(|member| classes.members(*member as usize)).copied()
-            };
-            let Some(first) = jobs(g).next() else { continue };
-            for h in g..n {
-                let other = if g == h { jobs(g).nth(1) } else { jobs(h).next() };
-                let Some(second) = other else { continue };
-                if let Some([mine, theirs]) = throughputs(problem, view, first, second, prune) {
-                    beside[g * n + h] = Some(mine);
-                    beside[h * n + g] = Some(theirs);
-                }
+        let jobs = |kind: usize| {
+            kinds.members(kind).iter().flat_map(|member| classes.members(*member as usize)).copied()
+        };
+        let mut beside = vec![Vec::new(); kinds.len()];
+        for (g, h) in may_share(problem, classes, &kinds) {
+            let second = if g == h { jobs(g).nth(1) } else { jobs(h).next() };
+            let Some((first, second)) = jobs(g).next().zip(second) else { continue };
+            let Some([mine, theirs]) = throughputs(problem, view, first, second, prune) else { continue };
+            if g != h {
+                beside[h].push((g, theirs));
             }
+            beside[g].push((h, mine));
         }
-        let first = |member: usize| JobIndex::from_index(classes.members(member)[0] as usize);
+        for others in &mut beside {
+            others.sort_unstable_by_key(|(other, _)| *other);
+        }
+        let first = |member: usize| JobIndex::from_index(first_of(classes, member));
         let scale_factors = (0..classes.len()).map(|m| f64::from(problem.jobs()[first(m)].scale_factor));
         let n_jobs = (0..classes.len()).map(|member| classes.members(member).len()).collect();
         Self { scale_factors: scale_factors.collect(), kinds, n_jobs, beside }
@@ -53,7 +53,14 @@ impl Pairing {
 
     /// Steps/s of a member of one kind beside one of another: `[K]`.
     pub(super) fn beside(&self, kind: usize, other: usize) -> Option<&[f64]> {
-        self.beside[kind * self.kinds.len() + other].as_deref()
+        let others = &self.beside[kind];
+        let place = others.binary_search_by_key(&other, |(other, _)| *other).ok()?;
+        Some(&others[place].1)
+    }
+
+    /// Whom members of a kind may run beside, by kind, and their own steps/s there, `[K]`.
+    pub(super) fn others(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64])> {
+        self.beside[kind].iter().map(|(other, speeds)| (*other, speeds.as_slice()))
     }
 
     /// How many jobs a member stands for.
@@ -68,13 +75,14 @@ impl Pairing {
 
     /// Every pair of members, (smaller, larger) in order; the same twice for a member of two jobs or more.
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let n = self.n_jobs.len();
-        (0..n).flat_map(move |a| (a..n).map(move |b| (a, b))).filter(|(a, b)| self.exists(*a, *b))
-    }
-
-    fn exists(&self, a: usize, b: usize) -> bool {
-        let shared = self.beside(self.kinds.class_of(a), self.kinds.class_of(b)).is_some();
-        shared && (a != b || self.n_jobs[a] > 1)
+        (0..self.n_jobs.len()).flat_map(move |a| {
+            let others = self.others(self.kinds.class_of(a)).flat_map(|(other, _)| self.kinds.members(other));
+            let others = others.map(|other| *other as usize);
+            let exists = |b: &usize| *b > a || *b == a && self.n_jobs[a] > 1;
+            let mut later: Vec<usize> = others.filter(exists).collect();
+            later.sort_unstable();
+            later.into_iter().map(move |b| (a, b))
+        })
     }
 
     /// The pair of two members that may share workers.
@@ -89,9 +97,33 @@ impl Pairing {
     }
 }
 
+/// Every two kinds that the problem says anything about, (smaller, larger).
+fn may_share(problem: &Problem, classes: &Classes, kinds: &Classes) -> Vec<(usize, usize)> {
+    match problem.colocation() {
+        Colocation::None => Vec::new(),
+        Colocation::Rows { .. } => {
+            let job = |kind: usize| JobIndex::from_index(first_of(classes, kinds.members(kind)[0] as usize));
+            let with_row = |kind: &usize| problem.jobs()[job(*kind)].row.is_some();
+            let known: Vec<usize> = (0..kinds.len()).filter(with_row).collect();
+            let from = |(place, g): (usize, usize)| known[place..].iter().map(move |h| (g, *h));
+            known.iter().copied().enumerate().flat_map(from).collect()
+        }
+        Colocation::Pairs(given) => {
+            let kind = |job: JobIndex| kinds.class_of(classes.class_of(job.index()));
+            let two = |pair: &Combination<JobIndex>| pair.second().map(|second| [pair.first(), second].map(kind));
+            given.keys().filter_map(two).map(|[g, h]| (g.min(h), g.max(h))).collect()
+        }
+    }
+}
+
+/// The first job of a member.
+fn first_of(classes: &Classes, member: usize) -> usize {
+    classes.members(member)[0] as usize
+}
+
 /// What decides whom a member may run beside and how fast.
 fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u64]) {
-    let job = JobIndex::from_index(classes.members(member)[0] as usize);
+    let job = JobIndex::from_index(first_of(classes, member));
     let active = &problem.jobs()[job];
     // Pairs given job by job say nothing of other jobs.
     let own = if matches!(problem.colocation(), Colocation::Pairs(_)) { 1 + job.index() as u64 } else { 0 };

@@ -21,7 +21,7 @@ use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
-use crate::problem::{ActiveJob, Problem};
+use crate::problem::{ActiveJob, Colocation, Problem};
 use crate::program::{BindError, Layout, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
@@ -274,7 +274,8 @@ impl ProgramPolicy {
         let reduced = reduce(problem, selection);
         let layout = self.layout(objective, &reduced)?;
         let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
-        let pairing = self.options.pairs.then(pairing);
+        let shared = self.options.pairs && !matches!(problem.colocation(), Colocation::None);
+        let pairing = shared.then(pairing);
         // Cones have no basis to go on from; an interior answer has time for every column.
         let interior = self.options.refine == Refine::Interior && !self.centred;
         let every = interior || objective.route() == Route::Conic;

@@ -81,10 +81,10 @@ impl Pricing {
         let mut pairs = Vec::new();
         for member in 0..instance.n_members() {
             let alone = instance.alone(member);
-            let of = |other| self.pairing.beside(kinds.class_of(member), other);
             for j in 0..alone.len() {
-                let best = (0..kinds.len())
-                    .filter_map(|other| of(other).map(|speeds| (speeds[j], other)))
+                let others = self.pairing.others(kinds.class_of(member));
+                let best = others
+                    .map(|(other, speeds)| (speeds[j], other))
                     .filter(|(speed, _)| *speed > alone[j])
                     .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
                 let Some((_, other)) = best else { continue };
@@ -108,11 +108,8 @@ impl Pricing {
         let mut chosen: Vec<Option<(f64, usize)>> = vec![None; n * k];
         let least = GAIN_MIN * formulation.program.objective(&answer.solution.columns).abs();
         for g in 0..kinds.len() {
-            for h in 0..kinds.len() {
-                let (Some(mine), Some(theirs)) = (self.pairing.beside(g, h), self.pairing.beside(h, g))
-                else {
-                    continue;
-                };
+            for (h, mine) in self.pairing.others(g) {
+                let Some(theirs) = self.pairing.beside(h, g) else { continue };
                 let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
                 for j in (0..k).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
                     let pays = |member: usize, speed: f64| {

@@ -206,9 +206,8 @@ impl Tile {
         let mut sums = vec![Lane::ZERO; layout.len(wanted.matrix)];
         let mut prices = vec![Lane::ZERO; layout.entries];
         let mut tally = Tally::default();
-        self.spread(0, at.price, &mut prices);
         for position in 0..self.n_chunks {
-            if self.uniform.is_none() {
+            if position == 0 || self.uniform.is_none() {
                 self.spread(position, at.price, &mut prices);
             }
             let chunk = self.load::<K>(position, &prices, at.level);
@@ -415,4 +414,24 @@ struct Aims<const K: usize> {
     of_rows: [Lane; 2],
     columns: [Lane; K],
     rows: [Lane; 2],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::structured::tile::Shape;
+
+    #[test]
+    fn a_tile_without_blocks_adds_nothing() {
+        let shape = Shape { k: 1, kinds: vec![Kind::AtMost], entries: vec![0], levels: Vec::new() };
+        for uniform in [None, Some(vec![0])] {
+            let mut tile = Tile::new(shape.clone(), uniform);
+            let target = Target::Path { mu: 1.0, second: 0.0 };
+            let at = Outer { price: &[2.0], level: &[] };
+            let wanted = Wanted { target, matrix: true, objective: true };
+            let partial = tile.gather(at, wanted);
+            assert_eq!((&partial.rows, &partial.activity, &partial.p), (&vec![0.0], &vec![0.0], &vec![0.0]));
+            tile.recover(at, Outer { price: &[1.0], level: &[] }, target);
+        }
+    }
 }
