@@ -172,13 +172,19 @@ impl BoundObjective<'_> {
 
     /// Class times with their time and capacity rows, made of an old formulation over the same columns if there is one.
     pub(super) fn polytope<'b>(&'b self, reach: &'b Reach, old: Option<Formulation>) -> Builder<'b> {
-        let instance = self.instance;
         let old = old.filter(|old| Arc::ptr_eq(&old.columns, &self.layout().columns));
         let is_new = old.is_none();
         let mut builder = Builder::new(self, reach, old);
-        if !is_new {
-            return builder;
+        if is_new {
+            self.class_times(&mut builder);
+            self.shared_rows(&mut builder, &[], 1.0);
         }
+        builder
+    }
+
+    /// The columns of class time.
+    pub(super) fn class_times(&self, builder: &mut Builder<'_>) {
+        let instance = self.instance;
         builder.reserve();
         for column in self.columns() {
             let scale_factor = instance.scale_factor_of(column.combination);
@@ -188,10 +194,18 @@ impl BoundObjective<'_> {
             }
             builder.program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: most }, 0.0);
         }
+    }
+
+    /// Time rows and capacity rows. `kept`: columns of the part of `all` of its time that each member may have; empty if that
+    /// is no variable.
+    pub(super) fn shared_rows(&self, builder: &mut Builder<'_>, kept: &[usize], all: f64) {
+        let instance = self.instance;
         for member in 0..instance.n_members() {
             let n = instance.multiplicity[member];
             let terms = self.terms(member).iter().map(|term| (term.column, term.time * n));
-            builder.row_in_order(RowRole::Time { member }, Range::at_most(n), terms);
+            let part = kept.get(member).map(|kept| (*kept, -all * n));
+            let range = Range::at_most(if part.is_some() { 0.0 } else { n });
+            builder.row_in_order(RowRole::Time { member }, range, terms.chain(part));
         }
         let mut of_type = vec![Vec::new(); instance.n_types()];
         for (position, column) in (0_u32..).zip(self.columns()) {
@@ -205,7 +219,6 @@ impl BoundObjective<'_> {
             let terms = terms.map(|position| (position, scale_factor(position)));
             builder.row_in_order(RowRole::Capacity { worker_type }, range, terms);
         }
-        builder
     }
 
     /// maximize u = 1/t subject to leaf(m) ≥ a_m + b_m·u.

@@ -32,6 +32,7 @@ pub use groups::Groups;
 pub use instance::{Column, Instance, InstancePair, Part};
 pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
+pub use promise::PROMISE_SLACK;
 pub use sharing::{Logarithms, Sharing, Wanted};
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};
 pub use worths::Worths;

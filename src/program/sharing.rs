@@ -137,7 +137,7 @@ fn logarithm(steps: impl Iterator<Item = (StepKind, f64)>) -> Option<(f64, f64)>
 
 impl<'a> Sharing<'a> {
     /// Members alone that demand this, `[members]`.
-    pub(super) fn new(instance: &'a Instance, demand: Vec<f64>) -> Self {
+    pub fn new(instance: &'a Instance, demand: Vec<f64>) -> Self {
         Self { instance, demand }
     }
 }

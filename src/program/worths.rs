@@ -41,6 +41,13 @@ impl BoundObjective<'_> {
         fits.then(|| (Sharing::new(self.instance, demand), Worths { worth, by_type }))
     }
 
+    /// The throughputs that members were promised, `[members]`; nothing where there is more to promises: pairs, others than
+    /// least throughputs of jobs, constraints that are none.
+    pub fn promised(&self) -> Option<Vec<f64>> {
+        let promises = self.objective.constraints().iter().all(|constraint| constraint.droppable);
+        if promises && self.instance.pairs.is_empty() { self.least_throughputs() } else { None }
+    }
+
     /// Is an expression of one job affine in what that job gets, and in nothing else?
     fn is_linear(&self, expression: &Expr) -> bool {
         let of_jobs =

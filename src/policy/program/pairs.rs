@@ -110,7 +110,8 @@ fn may_share(problem: &Problem, classes: &Classes, kinds: &Classes) -> Vec<(usiz
         }
         Colocation::Pairs(given) => {
             let kind = |job: JobIndex| kinds.class_of(classes.class_of(job.index()));
-            let two = |pair: &Combination<JobIndex>| pair.second().map(|second| [pair.first(), second].map(kind));
+            let two =
+                |pair: &Combination<JobIndex>| pair.second().map(|second| [pair.first(), second].map(kind));
             given.keys().filter_map(two).map(|[g, h]| (g.min(h), g.max(h))).collect()
         }
     }

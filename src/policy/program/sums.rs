@@ -17,7 +17,7 @@ use crate::solver::{Basis, BasisStatus};
 /// What a member may lose by a choice, of what its time is worth, for it to be one.
 const TIED: f64 = 1e-7;
 /// So many members that have a choice are too many for a small program.
-const TIED_MAX: usize = 512;
+const TIED_MAX: usize = 65_536;
 /// What the choice may cost of what those who have it are worth.
 const HELD: f64 = 1e-9;
 

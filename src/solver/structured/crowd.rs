@@ -8,12 +8,14 @@
 mod climb;
 mod corner;
 mod pass;
+mod promise;
 
 use std::array;
 
 pub use climb::{Climbed, climb};
-use corner::{Best, Eight, cheapest, cheapest_above};
+use corner::{Best, Eight, cheapest, cheapest_above, cheapest_or_none};
 use pass::At;
+pub use promise::{PromisesKept, keep_promises};
 
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
@@ -52,6 +54,8 @@ struct Crowd<const K: usize> {
     by_type: [f64; K],
     /// Parts of time to begin with: [chunks], or empty.
     given: Vec<[Lane; K]>,
+    /// Where what is asked for is given or nothing is, who must have it: 1 or 0, [chunks], or empty.
+    due: Vec<Lane>,
     n: usize,
     /// 1 / capacity
     per_worker: [f64; K],
@@ -89,37 +93,42 @@ impl<const K: usize> Crowd<K> {
         }
         let unit = Self::unit(sharing, wanted);
         let crowd = Self::of(sharing, wanted, (limit, unit));
-        let room: Vec<f64> = sharing.instance().capacity.iter().map(|_| 1.0).collect();
+        let held = if let Wanted::Worth { level, .. } = wanted { Some(level / limit) } else { None };
+        let found = crowd.search(held, limits)?;
+        Some(crowd.settled(sharing, wanted, &found, (limit, unit)))
+    }
+
+    /// Prices of samples, then of all: a level that is held, or the highest there is.
+    fn search(&self, held: Option<f64>, limits: &Limits) -> Option<Found> {
         let clock = Stopwatch::start();
         let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
-        let given = crowd.used();
-        let search = |crowd: &Self, part: f64, start: &Start, gap: f64| {
+        let given = self.used();
+        let stage = |crowd: &Self, start: &Start, gap: f64| {
             let groups = groups(crowd.demand.len());
             let mut ask = |place: &Place| crowd.ask(place, groups);
             // what is given to a sample fits as well as what is given to all
-            let left = |(room, given): (&f64, &f64)| part * (room - given);
-            let room = room.iter().zip(&given).map(left).zip(crowd.used()).map(|(left, used)| left + used);
+            let part = crowd.n as f64 / self.n as f64;
+            let room = given.iter().zip(crowd.used()).map(|(given, used)| part * (1.0 - given) + used);
             let (room, given) = (room.collect(), crowd.replied(groups));
             let mut stage = Stage { ask: &mut ask, given, room, groups, start, gap, late: &late };
-            let Wanted::Worth { level, .. } = wanted else { return stage.raise(1.0) };
-            stage.hold(&[level / limit], UNIT * part)
+            let Some(level) = held else { return stage.raise(1.0) };
+            stage.hold(&[level], UNIT * part)
         };
-        let mut start = Start::anywhere(&room);
+        let mut start = Start::anywhere(&[1.0; K]);
         let (mut step, mut steps) = (1, Vec::new());
-        while n / step > SAMPLE_MAX {
-            step *= SAMPLE_GROWTH.min((n / step).div_ceil(SAMPLE_MAX));
+        while self.n / step > SAMPLE_MAX {
+            step *= SAMPLE_GROWTH.min((self.n / step).div_ceil(SAMPLE_MAX));
             steps.push(step);
         }
         for step in steps.into_iter().rev() {
-            let sample = crowd.sample(step);
-            let found = search(&sample, sample.n as f64 / n as f64, &start, sample_gap(sample.n));
+            let sample = self.sample(step);
+            let found = stage(&sample, &start, sample_gap(sample.n));
             // a sample in which shared rows are not scarce says nothing of prices
             if let Some(found) = found.filter(Found::has_prices) {
                 start = Start::near(&found, sample.n);
             }
         }
-        let found = search(&crowd, 1.0, &start, limits.tolerance * GAP)?;
-        Some(crowd.settled(sharing, wanted, &found, (limit, unit)))
+        stage(self, &start, limits.tolerance * GAP)
     }
 
     /// What makes the most that all members can be worth together 1.
@@ -141,7 +150,8 @@ impl<const K: usize> Crowd<K> {
         let lanes = || vec![Lane::ZERO; chunks];
         let [worth, base] = [worth, base].map(|has| if has { lanes() } else { Vec::new() });
         let given = if given { vec![[Lane::ZERO; K]; chunks] } else { Vec::new() };
-        Self { speed, demand: lanes(), base, workers: lanes(), worth, by_type, given, n, per_worker }
+        let (demand, workers, due) = (lanes(), lanes(), Vec::new());
+        Self { speed, demand, base, workers, worth, by_type, given, due, n, per_worker }
     }
 
     fn of(sharing: &Sharing<'_>, wanted: Wanted<'_>, (limit, unit): (f64, f64)) -> Self {
@@ -184,6 +194,7 @@ impl<const K: usize> Crowd<K> {
         let positions = (step / 2..self.n).step_by(step);
         let has = [!self.worth.is_empty(), !self.given.is_empty(), !self.base.is_empty()];
         let mut sample = Self::room_for(positions.len(), [self.per_worker, self.by_type], has);
+        sample.due = if self.due.is_empty() { Vec::new() } else { vec![Lane::ZERO; sample.demand.len()] };
         for (to, from) in positions.enumerate() {
             sample.copy((to / LANES, to % LANES), self, (from / LANES, from % LANES));
         }
@@ -197,7 +208,8 @@ impl<const K: usize> Crowd<K> {
         }
         self.demand[c].0[i] = from.demand[d].0[o];
         self.workers[c].0[i] = from.workers[d].0[o];
-        for (to, from) in [(&mut self.worth, &from.worth), (&mut self.base, &from.base)] {
+        let (worth, base, due) = (&mut self.worth, &mut self.base, &mut self.due);
+        for (to, from) in [(worth, &from.worth), (base, &from.base), (due, &from.due)] {
             if let (Some(to), Some(from)) = (to.get_mut(c), from.get(d)) {
                 to.0[i] = from.0[o];
             }
@@ -286,8 +298,12 @@ impl<const K: usize> Crowd<K> {
 
     /// What a chunk's members do at best.
     #[inline]
-    fn best(&self, members: &Eight<'_, K>) -> Best<K> {
-        if self.worth.is_empty() { cheapest(members) } else { cheapest_above(members) }
+    fn best(&self, chunk: usize, members: &Eight<'_, K>) -> Best<K> {
+        match (self.worth.is_empty(), self.due.get(chunk)) {
+            (true, _) => cheapest(members),
+            (false, None) => cheapest_above(members),
+            (false, Some(due)) => cheapest_or_none(members, due),
+        }
     }
 
     /// Prices of workers, and the level.

@@ -1,6 +1,6 @@
 //! What members share against the same program written out: its own certificate, and the other solvers.
 
-use super::crowd::{climb, share};
+use super::crowd::{PromisesKept, climb, keep_promises, share};
 use super::draws::Draws;
 use crate::program::expression::Vocabulary;
 use crate::program::sharing::{Sharing, Wanted};
@@ -238,4 +238,86 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
     let mut wrong = right;
     wrong.leaf_price[3] = f64::NAN;
     assert!(!Certificate::of_shares(&sharing, Wanted::Level, &wrong).optimal);
+}
+
+/// The program of promises, term by term: columns of all members on all types, then what is kept of each promise.
+fn written_promises(sharing: &Sharing<'_>, due: &[bool]) -> Program {
+    let instance = sharing.instance();
+    let (n, k) = (instance.n_members(), instance.n_types());
+    let mut program = Program::new(Sense::Maximize);
+    for (member, j) in (0..n).flat_map(|member| (0..k).map(move |j| (member, j))) {
+        let range = Range { lower: 0.0, upper: sharing.most(member, j) };
+        program.push_column(range, range, 0.0);
+    }
+    for (due, jobs) in due.iter().zip(&instance.multiplicity) {
+        let range = Range { lower: f64::from(u8::from(*due)), upper: 1.0 };
+        program.push_column(range, range, *jobs);
+    }
+    for member in 0..n {
+        let jobs = instance.multiplicity[member];
+        let time = (0..k).map(|j| (member * k + j, 1.0)).chain([(n * k + member, -jobs)]);
+        program.push_row(Range::at_most(0.0), time.collect::<Vec<_>>());
+        let leaf = instance.alone(member).iter().enumerate().map(|(j, speed)| (member * k + j, speed / jobs));
+        let leaf = leaf.chain([(n * k + member, -sharing.demand[member])]);
+        program.push_row(Range::at_least(0.0), leaf.collect::<Vec<_>>());
+    }
+    for j in 0..k {
+        let used = (0..n).map(|member| (member * k + j, instance.scale_factor[member]));
+        program.push_row(Range::at_most(instance.capacity[j]), used.collect::<Vec<_>>());
+    }
+    program
+}
+
+/// What is kept fits, and no solver keeps more.
+fn judge_promises(sharing: &Sharing<'_>, due: &[bool], kept: &PromisesKept) {
+    let instance = sharing.instance();
+    let (n, k) = (instance.n_members(), instance.n_types());
+    let program = written_promises(sharing, due);
+    let solution = Solution {
+        termination: Termination::Optimal,
+        columns: [&kept.time[..], &kept.part[..]].concat(),
+        row_duals: vec![0.0; 2 * n + k],
+        cone_duals: Vec::new(),
+        objective: f64::NAN,
+        iterations: 0,
+        basis: None,
+    };
+    let own = Certificate::with_bound(&program, &solution, Some(kept.bound));
+    assert!(own.optimal && own.violation_max < 1e-8 && own.gap_relative < 1e-8, "{own:?}");
+    let mut other = registry::backend("clarabel").unwrap();
+    let other = other.solve(&program, &Limits::default(), None).unwrap().objective;
+    assert!((other - own.primal).abs() <= 1e-6 * own.primal, "{other} and {own:?}");
+    let dear = |member: &usize| kept.part[*member] < 1e-9 && kept.cost[*member] < 1.0 - 1e-6;
+    let lost: Vec<usize> = (0..n).filter(|member| sharing.demand[*member] > 0.0).filter(dear).collect();
+    let within = |member: &usize| sharing.fastest(*member) >= sharing.demand[*member];
+    assert!(!lost.iter().any(within), "cheap promises are kept: {lost:?}");
+}
+
+#[test]
+fn promises_are_kept_as_another_solver_keeps_them() {
+    let (objective, limits) = (objective(), Limits::default());
+    let mut settled = 0;
+    for (kind, seed) in KINDS.into_iter().flat_map(|kind| (0..4).map(move |seed| (kind, seed))) {
+        let (instance, mut demand, _) = instance(kind, seed);
+        for (member, demand) in demand.iter_mut().enumerate() {
+            *demand *= instance.alone(member).iter().copied().fold(0.0, f64::max);
+        }
+        let bound = objective.bind(&instance).unwrap();
+        let sharing = bound.sharing(demand).unwrap();
+        let mut due = vec![false; instance.n_members()];
+        let Some(kept) = keep_promises(&sharing, &due, &limits) else { continue };
+        judge_promises(&sharing, &due, &kept);
+        // some of those that are let off, because they cost most, are due
+        let let_off = (0..due.len()).filter(|member| kept.part[*member] < 1e-9);
+        let can = |member: &usize| {
+            sharing.fastest(*member) > sharing.demand[*member] && instance.scale_factor[*member] < 2.0
+        };
+        for member in let_off.filter(can).take(3) {
+            due[member] = true;
+        }
+        let Some(kept) = keep_promises(&sharing, &due, &limits) else { continue };
+        judge_promises(&sharing, &due, &kept);
+        settled += 1;
+    }
+    assert!(settled >= 24, "{settled} of 28 settled");
 }

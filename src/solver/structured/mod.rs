@@ -85,7 +85,7 @@ use crate::solver::backend::{Backend, Feature, Limits, Pair, Solution, SolveErro
 use crate::solver::certificate::dual_bound;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::timing::Stopwatch;
-pub use crowd::{Climbed, climb, share};
+pub use crowd::{Climbed, PromisesKept, climb, keep_promises, share};
 use interior::{End, Interior};
 use linking::Linking;
 use scale::{Frame, Scaled};

@@ -108,6 +108,18 @@ pub(super) fn cheapest_above<const K: usize>(members: &Eight<'_, K>) -> Best<K> 
     best
 }
 
+/// The cheapest vertices that give the leaf or nothing, but nothing to none to whom it is `due`.
+#[multiversion(targets("x86_64+avx+avx2"))]
+pub(super) fn cheapest_or_none<const K: usize>(members: &Eight<'_, K>, due: &Lane) -> Best<K> {
+    let mut best = Best::NONE;
+    for i in 0..LANES {
+        let one = members.one(i);
+        let none = if due.0[i] > 0.0 { One::NOTHING } else { (0.0, [0.0; K], 0.0) };
+        best.put(i, one.between(one.for_leaf(none)));
+    }
+    best
+}
+
 /// What prices of leaf prove, each with the least price of time that goes with it.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn proof_at<const K: usize>(members: &Eight<'_, K>, leaf: &Lane) -> Proof {

@@ -17,7 +17,7 @@ pub(super) fn reply<const K: usize>(crowd: &Crowd<K>, at: At<K>, done: &mut [Don
     let mut group = 0;
     for chunk in 0..crowd.demand.len() {
         let members = crowd.at(chunk, &at);
-        let best = crowd.best(&members);
+        let best = crowd.best(chunk, &members);
         if best.value.any(|value| value == f64::INFINITY) {
             return None;
         }
@@ -52,7 +52,7 @@ pub(super) fn mix<const K: usize>(crowd: &Crowd<K>, at: At<K>, weights: &[f64], 
             continue;
         }
         let members = crowd.at(chunk, &at);
-        let best = crowd.best(&members);
+        let best = crowd.best(chunk, &members);
         add(weight, &best.part, time);
     }
 }

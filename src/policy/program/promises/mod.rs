@@ -2,25 +2,25 @@
 //!
 //! Who could not keep a promise with the cluster to itself is let off first. Of the others, the linear relaxation is tight
 //! (see [`promise`](crate::program::promise)): few jobs are kept in part at its vertices, and letting those off is an
-//! answer, nearly always as good as the relaxation rounded down, which ends the search.
+//! answer, nearly always as good as the relaxation rounded down, which ends the search. Where members are alone on worker
+//! types, relaxations take no program ([`alone`]).
+
+mod alone;
 
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::sums;
-use crate::program::Range;
+use crate::program::{PROMISE_SLACK, Range};
 
 /// Programs solved before the best answer found is taken as it is.
 const NODES_MAX: u32 = 4_000;
 /// A value this close to a whole number is one.
 const WHOLE: f64 = 1e-6;
 
-/// Below 1 by this much, a promise is kept in part.
-const PART: f64 = 1e-8;
-
 /// Lets members off so that the promises of all others can be kept; whatever pairs that takes are columns
 /// afterwards. False if some member stands for several jobs, not all of which can be kept: they must be told apart.
 pub(super) fn settle(solving: &mut Solving, master: &mut Master<'_>) -> Result<bool, SolvingError> {
-    let mut waived = master.bound().beyond_reach(PART);
+    let mut waived = master.bound().beyond_reach(PROMISE_SLACK);
     for (waived, before) in waived.iter_mut().zip(&master.reduced().instance.waived) {
         *waived |= before;
     }
@@ -33,8 +33,8 @@ pub(super) fn settle(solving: &mut Solving, master: &mut Master<'_>) -> Result<b
     }
     let instance = &master.reduced().instance;
     let single = instance.multiplicity.iter().all(|n| *n <= 1.0);
-    let Some((_, kept)) = relaxation(solving, master, &decided)? else { return Ok(false) };
-    if decided.iter().zip(kept).all(|(decided, kept)| decided.is_some() || kept >= 1.0 - PART) {
+    let Some(Relaxed { kept, .. }) = relaxation(solving, master, &decided)? else { return Ok(false) };
+    if decided.iter().zip(kept).all(|(decided, kept)| decided.is_some() || kept >= 1.0 - PROMISE_SLACK) {
         return Ok(true);
     }
     if single {
@@ -49,8 +49,17 @@ fn up_to(all: bool) -> Range {
     Range { lower: 0.0, upper: if all { 1.0 } else { 0.0 } }
 }
 
-/// The most jobs that can have their promises kept after some choices, and the part of each that is: [members];
-/// nothing if the choices contradict one another.
+/// What can be kept after some choices.
+struct Relaxed {
+    /// No more jobs than this.
+    most: f64,
+    /// The part of each member's promise that is: [members].
+    kept: Vec<f64>,
+    /// Whom to let off first, that the others can be kept theirs, if that is known: [members], or fewer.
+    dearest: Vec<usize>,
+}
+
+/// The most jobs that can have their promises kept after some choices; nothing if the choices contradict one another.
 ///
 /// What was decided to keep is asked for by its weight, not by a bound: so the program is feasible over any pairs,
 /// and prices say which more are needed. Should that weight not suffice, it is asked for alone, and then by bounds.
@@ -58,11 +67,15 @@ fn relaxation(
     solving: &mut Solving,
     master: &mut Master<'_>,
     decided: &[Option<bool>],
-) -> Result<Option<(f64, Vec<f64>)>, SolvingError> {
+) -> Result<Option<Relaxed>, SolvingError> {
+    if let Some(relaxed) = alone::relaxation(solving, master, decided) {
+        return Ok(Some(relaxed));
+    }
+    let relaxed = |(most, kept)| Relaxed { most, kept, dearest: Vec::new() };
     let n = decided.len() as f64;
     let due = decided.iter().filter(|decided| **decided == Some(true)).count() as f64;
     let all_due = |kept: &[f64]| {
-        decided.iter().zip(kept).all(|(decided, kept)| *decided != Some(true) || *kept >= 1.0 - PART)
+        decided.iter().zip(kept).all(|(decided, kept)| *decided != Some(true) || *kept >= 1.0 - PROMISE_SLACK)
     };
     let asked = |of: fn(Option<bool>, f64) -> (Range, f64)| -> Vec<(Range, f64)> {
         decided.iter().map(|decided| of(*decided, n)).collect()
@@ -78,7 +91,7 @@ fn relaxation(
     });
     let (most, kept) = solve(weighed)?;
     if all_due(&kept) {
-        return Ok(Some((most - (n - 1.0) * due, kept)));
+        return Ok(Some(relaxed((most - (n - 1.0) * due, kept))));
     }
     let (most, _) = solve(asked(|decided, _| (up_to(decided == Some(true)), 1.0)))?;
     if most < due - WHOLE {
@@ -89,7 +102,7 @@ fn relaxation(
         None => (up_to(true), 1.0),
     });
     match solve(bounded) {
-        Ok(solved) => Ok(Some(solved)),
+        Ok(solved) => Ok(Some(relaxed(solved))),
         Err(error) if error.is_infeasible() => Ok(None),
         Err(error) => Err(error),
     }
@@ -126,15 +139,21 @@ fn given_up(
             solving.report().fallbacks.push(cut_short(n, *kept, most));
             break;
         }
-        let Some((most, kept)) = relaxation(solving, master, &node.decided)? else { continue };
+        let Some(Relaxed { most, kept, dearest }) = relaxation(solving, master, &node.decided)? else {
+            continue;
+        };
         // Asking less of a job keeps an allocation feasible: those kept in part may be let off altogether.
-        let rounded: Vec<bool> = kept.iter().map(|kept| *kept < 1.0 - PART).collect();
+        let rounded: Vec<bool> = kept.iter().map(|kept| *kept < 1.0 - PROMISE_SLACK).collect();
         let count = rounded.iter().filter(|given_up| !**given_up).count() as f64;
         if best.as_ref().is_none_or(|(kept, _)| count > *kept) {
             best = Some((count, rounded));
         }
+        if !beaten(most, &best) {
+            let few = alone::few(solving, master, (&node.decided, (most + WHOLE).floor()), &dearest);
+            best = few.map(|given_up| ((most + WHOLE).floor(), given_up)).or(best);
+        }
         let fractional = (0..n)
-            .filter(|member| (WHOLE..1.0 - PART).contains(&kept[*member]))
+            .filter(|member| (WHOLE..1.0 - PROMISE_SLACK).contains(&kept[*member]))
             .max_by(|a, b| kept[*a].total_cmp(&kept[*b]).then(b.cmp(a)));
         let Some(member) = fractional.filter(|_| !beaten(most, &best)) else { continue };
         // The more of it is kept, the likelier that keeping it works: that branch is taken first.

@@ -1,0 +1,114 @@
+//! What members alone on worker types get without a program being written.
+
+use super::{COLUMNS_LARGE, Solving};
+use crate::program::{Sharing, Wanted};
+use crate::solver::certificate::{Certificate, Shares, TOLERANCE};
+use crate::solver::structured::{self, Climbed, PromisesKept};
+use crate::solver::timing::Stopwatch;
+
+impl Solving {
+    /// Are decisions of so many columns taken without programs, where they may? A few columns are decided on sooner from
+    /// bases, where those are kept.
+    pub(in crate::policy::program) fn shares(&self, n_columns: usize) -> bool {
+        let few = self.going_on.is_some() && n_columns < COLUMNS_LARGE;
+        self.large.is_some() && self.recorded.is_none() && !self.written && !few
+    }
+
+    /// What members share, without a program; the answer is certified. Nothing if prices do not settle, which is no
+    /// fallback.
+    pub(in crate::policy::program) fn share(
+        &mut self,
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        n_columns: usize,
+    ) -> Option<(Shares, Certificate)> {
+        let clock = Stopwatch::start();
+        let shares = structured::share(sharing, wanted, &self.limits);
+        self.report.seconds.solve += clock.elapsed().as_secs_f64();
+        let shares = shares?;
+        let certificate = self.judged(sharing, wanted, &shares, n_columns)?;
+        Some((shares, certificate))
+    }
+
+    /// A level raised above what members have, without a program; the answer is certified. `near`: prices of the level
+    /// before. Nothing if prices do not settle, which is no fallback.
+    pub(in crate::policy::program) fn climb(
+        &mut self,
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        near: Vec<Vec<f64>>,
+        n_columns: usize,
+    ) -> Option<(Climbed, Certificate)> {
+        let clock = Stopwatch::start();
+        let climbed = structured::climb(sharing, wanted, near, &self.limits);
+        self.report.seconds.solve += clock.elapsed().as_secs_f64();
+        let climbed = climbed?;
+        let certificate = self.judged(sharing, wanted, &climbed.shares, n_columns)?;
+        Some((climbed, certificate))
+    }
+
+    /// The certificate of what was found without a program, which is counted like one; nothing if it proves too little.
+    fn judged(
+        &mut self,
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        shares: &Shares,
+        n_columns: usize,
+    ) -> Option<Certificate> {
+        let clock = Stopwatch::start();
+        let certificate = Certificate::of_shares(sharing, wanted, shares);
+        self.report.seconds.certify += clock.elapsed().as_secs_f64();
+        if !certificate.optimal || !self.is_close(wanted, &certificate) {
+            return None;
+        }
+        // (of the program that would have been written)
+        let (n, k) = (sharing.instance().n_members(), sharing.instance().n_types());
+        let size = match wanted {
+            Wanted::Logarithms(_) => [n_columns + n, n + k, 2 * n_columns],
+            Wanted::Level | Wanted::Above { .. } | Wanted::Worth { .. } => {
+                [n_columns + 1, 2 * n + k, 3 * n_columns + n]
+            }
+        };
+        self.count(size, shares.asked);
+        Some(certificate)
+    }
+
+    /// Counts a program that was not written.
+    fn count(&mut self, [columns, rows, terms]: [usize; 3], asked: u32) {
+        let size = &mut self.report.size;
+        (size.columns, size.rows, size.terms) = (columns, rows, terms);
+        self.report.solves += 1;
+        self.report.iterations += u64::from(asked);
+        "structured".clone_into(&mut self.report.backend);
+    }
+
+    /// Is a sum of logarithms as good as programs are solved? An error of a part of all weights is one of that part of
+    /// throughputs; the sum may be next to nothing.
+    fn is_close(&self, wanted: Wanted<'_>, certificate: &Certificate) -> bool {
+        let Wanted::Logarithms(of) = wanted else { return true };
+        let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());
+        certificate.bound - certificate.primal <= self.limits.tolerance * size
+    }
+
+    /// Promises of members that share kept as far as workers go, those that are `due` in any case: `[members]`. Nothing if
+    /// prices do not settle.
+    pub(in crate::policy::program) fn keep_promises(
+        &mut self,
+        sharing: &Sharing<'_>,
+        due: &[bool],
+        n_columns: usize,
+    ) -> Option<PromisesKept> {
+        let clock = Stopwatch::start();
+        let kept = structured::keep_promises(sharing, due, &self.limits);
+        self.report.seconds.solve += clock.elapsed().as_secs_f64();
+        let kept = kept?;
+        let counted = kept.part.iter().zip(&sharing.instance().multiplicity);
+        let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
+        if !(kept.bound - counted <= TOLERANCE * counted) {
+            return None;
+        }
+        let (n, k) = (sharing.instance().n_members(), sharing.instance().n_types());
+        self.count([n_columns + n, 2 * n + k, 3 * n_columns + n], kept.asked);
+        Some(kept)
+    }
+}
