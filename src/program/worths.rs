@@ -26,19 +26,28 @@ impl BoundObjective<'_> {
     /// makes of theirs; nothing where there is more to the objective: pairs, other functions, terms that are not in
     /// proportion to throughput, other constraints than least throughputs of jobs.
     pub fn worths(&self) -> Option<(Sharing<'_>, Worths)> {
+        let alone = self.instance.pairs.is_empty();
+        let (demand, mut worths) = if alone { self.worths_of_jobs()? } else { return None };
+        for (worth, jobs) in worths.worth.iter_mut().zip(&self.instance.multiplicity) {
+            *worth *= jobs;
+        }
+        Some((Sharing::new(self.instance, demand), worths))
+    }
+
+    /// The throughputs that members must have, `[members]`, and what the sum makes of that of one job of each, alone or beside
+    /// others.
+    pub fn worths_of_jobs(&self) -> Option<(Vec<f64>, Worths)> {
         let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return None };
         let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job && self.is_linear(inner);
-        let fits = summed && self.objective.route() == Route::Linear && self.instance.pairs.is_empty();
+        let of_pairs = self.instance.pairs.is_empty() || !self.objective.reads_time();
+        let fits = summed && of_pairs && self.objective.route() == Route::Linear;
         if !fits || self.objective.sense() != Sense::Maximize {
             return None;
         }
-        let Worths { mut worth, by_type } = self.in_proportion(inner)?;
-        for (worth, jobs) in worth.iter_mut().zip(&self.instance.multiplicity) {
-            *worth *= jobs;
-        }
+        let Worths { worth, by_type } = self.in_proportion(inner)?;
         let fits = worth.iter().chain(&by_type).all(|value| *value >= 0.0 && value.is_finite());
         let demand = self.least_throughputs()?;
-        fits.then(|| (Sharing::new(self.instance, demand), Worths { worth, by_type }))
+        fits.then_some((demand, Worths { worth, by_type }))
     }
 
     /// The throughputs that members were promised, `[members]`; nothing where there is more to promises: pairs, others than

@@ -245,8 +245,8 @@ proptest! {
     #[test]
     fn pools_lose_nothing(jobs in drawn(18), workers in 2_u32..6, n_rows in 1_usize..5) {
         let problem = problem_of(&jobs, workers, n_rows);
-        let entities = [false; 4].into_iter().chain([true]);
-        let cases = objectives().into_iter().take(4).chain([objectives()[1]]).zip(entities);
+        let entities = [false; 5].into_iter().chain([true]);
+        let cases = objectives().into_iter().take(5).chain([objectives()[1]]).zip(entities);
         for (objective, entities) in cases {
             let [every, mut pooled] = [false, true].map(|priced| {
                 let mut policy = policy(objective, priced);

@@ -6,6 +6,7 @@
 
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
+use crate::policy::program::pools::Sum;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::sharing::{class_time, unwritten};
 use crate::policy::program::solve::{Solved, Task};
@@ -41,6 +42,9 @@ fn fits(solving: &Solving, master: &Master<'_>) -> bool {
 
 /// Is it known, without a program, that everybody's promises can be kept?
 pub(super) fn keeps_all(solving: &mut Solving, master: &Master<'_>) -> bool {
+    if let Some(sum) = Sum::of(master, solving) {
+        return sum.keeps_all(solving, master);
+    }
     if !fits(solving, master) {
         return false;
     }
@@ -51,9 +55,16 @@ pub(super) fn keeps_all(solving: &mut Solving, master: &Master<'_>) -> bool {
 
 impl Task<'_, '_> {
     /// The optimum of a sum, refined; nothing where a program must be written.
-    pub(super) fn summed(&self, solving: &mut Solving) -> Option<Solved> {
-        let chosen = matches!(self.refine, Refine::Utilization | Refine::None);
-        if !chosen || !fits(solving, self.master) {
+    pub(super) fn summed(&mut self, solving: &mut Solving) -> Option<Solved> {
+        if !matches!(self.refine, Refine::Utilization | Refine::None) {
+            return None;
+        }
+        if let Some(sum) = Sum::of(self.master, solving) {
+            let refined = self.refine == Refine::Utilization;
+            let (class_time, bound) = sum.largest(solving, self.master, refined)?;
+            return Some(unwritten(class_time, bound));
+        }
+        if !fits(solving, self.master) {
             return None;
         }
         let bound = self.master.bound();

@@ -12,7 +12,7 @@
 use super::{Pools, Stage};
 use crate::policy::program::master::Master;
 use crate::policy::program::pairs::Pairing;
-use crate::program::Instance;
+use crate::program::{Demand, Instance};
 
 /// Prices, per unit of the level.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ struct Prices {
 pub(super) fn priced(pools: &Pools, stage: &Stage, master: &Master<'_>, duals: &[f64]) -> Option<Priced> {
     let (instance, pairing) = (&master.reduced().instance, master.pairing()?);
     let mut prices = prices(pools, stage, instance, duals)?;
-    raise_capacity(pools, instance, pairing, &mut prices);
+    raise_capacity(pools, instance, pairing, &mut prices, &|_, _| 0.0);
     let jobs = &instance.multiplicity;
     let of_members = || (0..jobs.len()).zip(&pools.demands);
     let level: f64 = of_members().map(|(i, demand)| jobs[i] * prices.throughput[i] * demand.slope).sum();
@@ -56,6 +56,27 @@ pub(super) fn priced(pools: &Pools, stage: &Stage, master: &Master<'_>, duals: &
     let bound = size - begun / level;
     let demand_price = (0..jobs.len()).map(|i| jobs[i] * prices.throughput[i] / level).collect();
     (level > 0.0 && bound.is_finite()).then_some(Priced { bound, size, demand_price })
+}
+
+/// What no sum exceeds in which a unit of throughput of a pool's members is worth so much `(pool, worker type)`, by the duals
+/// of its program; nothing if they prove nothing.
+pub(super) fn summed(
+    pools: &Pools,
+    stage: &Stage,
+    master: &Master<'_>,
+    duals: &[f64],
+    worth: &dyn Fn(usize, usize) -> f64,
+) -> Option<f64> {
+    let (instance, pairing) = (&master.reduced().instance, master.pairing()?);
+    let mut prices = prices(pools, stage, instance, duals)?;
+    raise_capacity(pools, instance, pairing, &mut prices, worth);
+    let workers = instance.capacity.iter().zip(&prices.capacity).map(|(workers, price)| workers * price);
+    let of_member = |(i, demand): (usize, &Demand)| {
+        let asked = demand.slope * stage.level + demand.base;
+        instance.multiplicity[i] * (prices.time[i] - prices.throughput[i] * asked)
+    };
+    let bound = workers.sum::<f64>() + pools.demands.iter().enumerate().map(of_member).sum::<f64>();
+    bound.is_finite().then_some(bound)
 }
 
 fn prices(pools: &Pools, stage: &Stage, instance: &Instance, duals: &[f64]) -> Option<Prices> {
@@ -88,13 +109,20 @@ fn prices(pools: &Pools, stage: &Stage, instance: &Instance, duals: &[f64]) -> O
     Some(prices)
 }
 
-/// Makes workers as dear as the members that would pay most for them say.
-fn raise_capacity(pools: &Pools, instance: &Instance, pairing: &Pairing, prices: &mut Prices) {
-    let pays = |member: usize, speed: f64| prices.throughput[member].mul_add(speed, -prices.time[member]);
-    let best = |pool: usize, speed: f64| {
+/// Makes workers as dear as the members that would pay most for them say, who gain `worth` by a unit of throughput, too:
+/// `(pool, worker type)`.
+fn raise_capacity(
+    pools: &Pools,
+    instance: &Instance,
+    pairing: &Pairing,
+    prices: &mut Prices,
+    worth: &dyn Fn(usize, usize) -> f64,
+) {
+    let best = |pool: usize, speed: f64, j: usize| {
         let mut best = Best { first: f64::NEG_INFINITY, second: f64::NEG_INFINITY };
+        let worth = worth(pool, j);
         for member in pools.members[pool].iter().map(|member| *member as usize) {
-            let paid = pays(member, speed);
+            let paid = (prices.throughput[member] + worth).mul_add(speed, -prices.time[member]);
             if paid > best.first {
                 // (a member of two jobs or more may run beside its own)
                 let second = if instance.multiplicity[member] > 1.0 { paid } else { best.first };
@@ -113,7 +141,7 @@ fn raise_capacity(pools: &Pools, instance: &Instance, pairing: &Pairing, prices:
         let scale_factor = pools.instance.scale_factor[pool];
         for (j, speed) in pools.instance.alone(pool).iter().enumerate() {
             if *speed > 0.0 && instance.has_room(scale_factor, j) {
-                offer(best(pool, *speed).first, scale_factor, j);
+                offer(best(pool, *speed, j).first, scale_factor, j);
             }
         }
     }
@@ -124,8 +152,9 @@ fn raise_capacity(pools: &Pools, instance: &Instance, pairing: &Pairing, prices:
         };
         let scale_factor = pools.instance.scale_factor[a];
         for j in (0..mine.len()).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
-            let ours = best(a, mine[j]);
-            let paid = if a == b { ours.first + ours.second } else { ours.first + best(b, theirs[j]).first };
+            let ours = best(a, mine[j], j);
+            let other = if a == b { ours.second } else { best(b, theirs[j], j).first };
+            let paid = ours.first + other;
             offer(paid, scale_factor, j);
         }
     }

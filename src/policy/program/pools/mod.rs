@@ -20,10 +20,12 @@ mod pooled;
 mod profile;
 mod settle;
 mod shares;
+mod sum;
 
 use self::cuts::{Cut, SlotColumn};
 use self::divide::Part;
 use self::needs::Needs;
+pub(super) use self::sum::Sum;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
 use crate::program::expression::Vocabulary;
@@ -103,16 +105,28 @@ pub(super) enum Told {
 impl Pools {
     /// The pools of a decision's members; nothing where members have other terms than throughputs, or are not many to a kind.
     pub(super) fn of(master: &Master<'_>, solving: &Solving, told: Told) -> Option<Self> {
+        let kinds = &master.pairing()?.kinds;
+        let fits = master.bound().is_of_throughputs();
+        let members = (0..kinds.len()).map(|kind| (kind, kinds.members(kind).to_vec()));
+        if fits { Self::of_members(master, solving, members.collect(), told) } else { None }
+    }
+
+    /// Pools of members of these kinds.
+    fn of_members(
+        master: &Master<'_>,
+        solving: &Solving,
+        members: Vec<(usize, Vec<u32>)>,
+        told: Told,
+    ) -> Option<Self> {
         let (bound, pairing) = (master.bound(), master.pairing()?);
         let instance = &master.reduced().instance;
-        let few = pairing.kinds.len() * MEMBERS_PER_KIND > instance.n_members();
-        if few || !bound.is_of_throughputs() || !solving.shares(bound.columns().len()) {
+        let few = members.len() * MEMBERS_PER_KIND > instance.n_members();
+        if few || !solving.shares(bound.columns().len()) {
             return None;
         }
         let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
         let objective = Objective::check(&text, Vocabulary::default()).ok()?;
-        let kinds: Vec<usize> = (0..pairing.kinds.len()).collect();
-        let members: Vec<Vec<u32>> = kinds.iter().map(|kind| pairing.kinds.members(*kind).to_vec()).collect();
+        let (kinds, members): (Vec<usize>, Vec<Vec<u32>>) = members.into_iter().unzip();
         let (pooled, pairs) = pooled::pooled(&members, &kinds, instance, pairing);
         let layout = objective.bind(&pooled).ok()?.layout().clone();
         let mut pools = Self {
@@ -146,7 +160,7 @@ impl Pools {
         }
         self.demands = demands.to_vec();
         self.set_order();
-        let (found, duals) = self.raised(solving, master)?;
+        let (found, duals) = self.raised(solving, master, f64::INFINITY)?;
         let limit = self.limit().filter(|limit| limit.reached_at(found.level));
         let priced = match limit {
             Some(limit) => limit.priced(demands),

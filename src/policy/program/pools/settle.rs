@@ -18,8 +18,13 @@ const TIME_MIN: f64 = 1e-12;
 const ROUNDS_MAX: u32 = 200;
 
 impl Pools {
-    /// The program of the demands, with the rows that the last one needed, solved.
-    pub(super) fn raised(&mut self, solving: &mut Solving, master: &Master<'_>) -> Option<(Stage, Vec<f64>)> {
+    /// The program of the demands, with the rows that the last one needed, solved; levels above `most` are of no use.
+    pub(super) fn raised(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        most: f64,
+    ) -> Option<(Stage, Vec<f64>)> {
         let bound = self.objective.bind_again(&self.instance, &self.layout).ok()?;
         let of_pool = |pool: usize| {
             let jobs = &master.reduced().instance.multiplicity;
@@ -32,12 +37,13 @@ impl Pools {
         };
         let of_pools: Vec<Demand> = (0..self.members.len()).map(of_pool).collect();
         let mut formulation = bound.with_demands(&of_pools);
-        if let Some(limit) = self.limit() {
+        let most = self.limit().map_or(most, |limit| limit.level.min(most));
+        if most < f64::INFINITY {
             let (level, unit) = (formulation.columns.len(), formulation.auxiliaries.first()?.scale);
             let program = &mut formulation.program;
-            program.columns[level].upper = program.columns[level].upper.min(limit.level / unit);
+            program.columns[level].upper = program.columns[level].upper.min(most / unit);
             let implied = &mut program.implied[level];
-            implied.upper = implied.upper.min(limit.level / unit);
+            implied.upper = implied.upper.min(most / unit);
             implied.lower = implied.lower.min(implied.upper);
         }
         let old = self.stage.take();

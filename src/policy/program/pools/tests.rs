@@ -38,7 +38,7 @@ proptest! {
             return Ok(());
         };
         prop_assert!(raised.bound >= raised.level * (1.0 - 1e-12), "{raised:?}");
-        let Some((stage, duals)) = pools.raised(&mut solving, &master) else {
+        let Some((stage, duals)) = pools.raised(&mut solving, &master, f64::INFINITY) else {
             prop_assert!(!cfg!(feature = "highs"));
             return Ok(());
         };
