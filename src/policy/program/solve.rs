@@ -121,7 +121,8 @@ impl Task<'_, '_> {
         solving.purpose(Purpose::FirstLevel { inverse });
         let alone = !self.centred && base.iter().all(|base| *base == 0.0);
         let mut without_programs = || {
-            let shared = levels::fill_shared(solving, self.master, slopes);
+            let falls = self.hierarchy.is_some();
+            let shared = levels::fill_shared(solving, self.master, slopes, falls);
             shared.or_else(|| levels::fill_pooled(solving, self.master, slopes))
         };
         if let Some(filled) = if alone { without_programs() } else { None } {

@@ -125,7 +125,7 @@ proptest! {
         };
         let alone = fill(&mut solving(), &mut master, slopes, &vec![0.0; n]);
         let mut quick = solving().with_large(registry::backend("structured").ok());
-        if let (Ok(written), Some(shared)) = (alone, fill_shared(&mut quick, &master, slopes)) {
+        if let (Ok(written), Some(shared)) = (alone, fill_shared(&mut quick, &master, slopes, true)) {
             prop_assert!((shared.bound - written.first.bound).abs() <= 1e-8 * shared.bound);
             for (one, other) in shared.leaves.iter().zip(&written.leaves) {
                 prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", shared.leaves, written.leaves);
@@ -155,6 +155,54 @@ proptest! {
         if demands.iter().all(|demand| demand.slope.is_finite()) {
             let raised = raise(&mut solving(), &mut master, &demands, None).unwrap();
             prop_assert!(raised.bound < 1.0);
+        }
+    }
+}
+
+/// Members of whom most stop rising at their fastest, one by one, while one of three types is scarce.
+fn plenty(n: usize) -> (Instance, Vec<f64>) {
+    let mut at = 0.0_f64;
+    let mut draw = || {
+        at += 0.618_033_988_749_894_9;
+        at.fract()
+    };
+    let throughput = (0..n).flat_map(|_| [1.0 + 9.0 * draw(), 0.5 + draw(), 0.2 + draw()]).collect();
+    let slope = (0..n).map(|_| 0.5 + draw()).collect();
+    let instance = Instance {
+        multiplicity: vec![1.0; n],
+        worker_types: (0..3).map(|kind| format!("t{kind}")).collect(),
+        capacity: [1.2, 0.5, 0.3].map(|part| (part * n as f64).round()).to_vec(),
+        scale_factor: (0..n).map(|member| [1.0, 1.0, 2.0][member % 3]).collect(),
+        throughput,
+        ..Instance::default()
+    };
+    (instance, slope)
+}
+
+#[cfg(feature = "highs")]
+#[test]
+fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
+    let (instance, slope) = plenty(140);
+    let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+    let mut master = Master::of_instance(&objective, instance);
+    let n = slope.len();
+    // of two owners each has as much as the other, which falls to those who still rise
+    let falling = |frozen: &[bool]| -> Vec<f64> {
+        let of = |owner: usize| (0..n).filter(move |member| member % 2 == owner && !frozen[*member]);
+        let left = [0, 1].map(|owner| of(owner).map(|member| slope[member]).sum::<f64>());
+        (0..n).map(|member| if frozen[member] { 0.0 } else { slope[member] / left[member % 2] }).collect()
+    };
+    let even = |_: &[bool]| slope.clone();
+    let cases: [(&dyn Fn(&[bool]) -> Vec<f64>, bool); 2] = [(&even, false), (&falling, true)];
+    for (slopes, by_frozen) in cases {
+        let mut written = solving();
+        let filled = fill(&mut written, &mut master, slopes, &vec![0.0; n]).unwrap();
+        let mut quick = solving().with_large(registry::backend("structured").ok());
+        let shared = fill_shared(&mut quick, &master, slopes, by_frozen).unwrap();
+        let solves = [quick.report().solves, written.report().solves];
+        assert!(3 * solves[0] < solves[1], "{by_frozen}: {solves:?}");
+        for (member, (one, other)) in shared.leaves.iter().zip(&filled.leaves).enumerate() {
+            assert!((one - other).abs() <= 1e-6 * other, "{by_frozen}, {member}: {one} {other}");
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::solver::timing::Stopwatch;
 
 /// The gap at the end, in tolerances. What is left of a level is divided by prices, small ones too.
 const GAP: f64 = 1e-3;
+/// By how much less is enough where more askings change nothing, and how many that are.
+const GAP_STALLED: f64 = 1e3;
+const STALLED: u32 = 4;
 /// A rise that is less than this part of the highest there can be is none.
 const RISE_MIN: f64 = 1e-11;
 /// Rounding of what all ask for, relative.
@@ -142,6 +145,7 @@ impl Stage<'_> {
         let mut level = highest;
         let mut best: Option<(f64, Place, f64)> = None;
         let mut asked = Vec::new();
+        let (mut last, mut stalled) = (f64::INFINITY, 0);
         let mut queue = known.iter().cloned();
         let mut price = queue.next()?;
         while asked.len() < asked_max(room.len()) {
@@ -175,7 +179,10 @@ impl Stage<'_> {
             }
             let mixture = master.solve()?;
             let alone = level >= highest && mixture.objective <= 1.0;
-            if !master.widen(1.0) && (alone || mixture.objective <= 1.0 + *gap) {
+            stalled = if (mixture.objective - last).abs() <= ROUNDING { stalled + 1 } else { 0 };
+            last = mixture.objective;
+            let enough = if stalled < STALLED { *gap } else { *gap * GAP_STALLED };
+            if !master.widen(1.0) && (alone || mixture.objective <= 1.0 + enough) {
                 let slope = (!alone).then_some(*slope);
                 let at = at.clone();
                 let end = End { level, at, slope, stretch: mixture.objective.max(1.0) };
