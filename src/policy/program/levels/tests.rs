@@ -192,9 +192,8 @@ fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
         let left = [0, 1].map(|owner| of(owner).map(|member| slope[member]).sum::<f64>());
         (0..n).map(|member| if frozen[member] { 0.0 } else { slope[member] / left[member % 2] }).collect()
     };
-    let even = |_: &[bool]| slope.clone();
-    let cases: [(&dyn Fn(&[bool]) -> Vec<f64>, bool); 2] = [(&even, false), (&falling, true)];
-    for (slopes, by_frozen) in cases {
+    for by_frozen in [false, true] {
+        let slopes = |frozen: &[bool]| if by_frozen { falling(frozen) } else { slope.clone() };
         let mut written = solving();
         let filled = fill(&mut written, &mut master, slopes, &vec![0.0; n]).unwrap();
         let mut quick = solving().with_large(registry::backend("structured").ok());

@@ -119,10 +119,11 @@ pub(super) fn few(
     dearest: &[usize],
 ) -> Option<Vec<bool>> {
     let mut given_up: Vec<bool> = decided.iter().map(|decided| *decided == Some(false)).collect();
-    let left = given_up.iter().filter(|given_up| !**given_up).count() as f64;
-    let n_more = (left - kept).max(0.0) as usize;
-    for member in dearest.get(..n_more)? {
-        given_up[*member] = true;
+    let mut left = given_up.iter().filter(|given_up| !**given_up).count() as f64;
+    let mut dearest = dearest.iter();
+    while left > kept {
+        given_up[*dearest.next()?] = true;
+        left -= 1.0;
     }
     let (mut sharing, n_columns) = promised(solving, master)?;
     for (demand, given_up) in sharing.demand.iter_mut().zip(&given_up) {
@@ -146,10 +147,10 @@ mod tests {
     use crate::units::{Seconds, Steps};
 
     /// Jobs on three types, each with a deadline: every `like`th is like the others of those. There are workers for this part
-    /// of them.
-    fn problem(n_jobs: usize, like: usize, part: f64) -> Problem {
-        let workers = |of: f64| (n_jobs as f64 * of * part).ceil().max(8.0) as u32;
-        let types = [("a", workers(0.5)), ("b", workers(0.4)), ("c", workers(0.7))];
+    /// in a hundred of them.
+    fn problem(n_jobs: u32, like: u32, part: u32) -> Problem {
+        let workers = |of: u32| (n_jobs * of * part).div_ceil(1000).max(8);
+        let types = [("a", workers(5)), ("b", workers(4)), ("c", workers(7))];
         let mut builder = ProblemBuilder::new(Arc::new(crate::Cluster::try_new(types).unwrap()));
         let mut at = 0.0;
         let mut draw = || {
@@ -161,10 +162,10 @@ mod tests {
             let alike = index % like == 0;
             let speeds = if alike { [4.0, 2.0, 1.0] } else { [speed, speed * others[0], speed * others[1]] };
             let job = ActiveJob {
-                scale_factor: if alike { 2 } else { [1, 1, 2, 8][index % 4] },
+                scale_factor: if alike { 2 } else { [1, 1, 2, 8][index as usize % 4] },
                 steps_remaining: Steps::new(3600.0 * if alike { 3.0 } else { speed * (0.1 + asked) }),
                 slo_remaining: Some(Seconds::new(3600.0)),
-                ..ActiveJob::new(JobId::from_index(index))
+                ..ActiveJob::new(JobId::from_index(index as usize))
             };
             builder.job(job, &speeds);
         }
@@ -175,7 +176,7 @@ mod tests {
     fn as_few_are_let_off_without_a_program_as_with_one() {
         let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
         text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
-        for (like, part) in [(usize::MAX, 0.05), (usize::MAX, 0.3), (40, 0.1), (40, 0.6)] {
+        for (like, part) in [(u32::MAX, 5), (u32::MAX, 30), (40, 10), (40, 60)] {
             let problem = problem(800, like, part);
             let mut policy = ProgramPolicy::try_new(options_of(&text)).unwrap();
             let decision = policy.allocate(&problem).unwrap();

@@ -104,7 +104,8 @@ impl Solving {
         let kept = kept?;
         let counted = kept.part.iter().zip(&sharing.instance().multiplicity);
         let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
-        if !(kept.bound - counted <= TOLERANCE * counted) {
+        let gap = kept.bound - counted;
+        if gap.is_nan() || gap > TOLERANCE * counted {
             return None;
         }
         let (n, k) = (sharing.instance().n_members(), sharing.instance().n_types());

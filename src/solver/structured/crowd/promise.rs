@@ -102,7 +102,9 @@ impl<const K: usize> Crowd<K> {
         };
         let part = time.chunks_exact(K).enumerate().map(part).collect();
         for (time, jobs) in time.chunks_exact_mut(K).zip(&instance.multiplicity) {
-            time.iter_mut().for_each(|time| *time = time.max(0.0) * jobs);
+            for time in time {
+                *time = time.max(0.0) * jobs;
+            }
         }
         PromisesKept { time, part, cost: Vec::with_capacity(self.n), bound: 0.0, asked: found.asked }
     }
