@@ -277,6 +277,27 @@ proptest! {
     }
 }
 
+/// Where not all deadlines can be kept, as few jobs are let off by pools of time as by programs over all pairs, and most of
+/// the time no such program is needed.
+#[test]
+fn pools_let_off_as_few_as_programs() {
+    let (mut overloaded, mut pooled) = (0, 0);
+    for seed in 0..24 {
+        let n_rows = 1 + seed as usize % 3;
+        let problem = problem_of(&assorted(32, seed), 2, n_rows);
+        let decisions = [false, true].map(|priced| {
+            let mut policy = policy(objectives()[4], priced);
+            let before = policy.allocate(&problem).unwrap();
+            (before.dropped.len(), before.solve.unwrap().size.columns)
+        });
+        let [(every, all), (few, columns)] = decisions;
+        assert_eq!(every, few, "seed {seed}");
+        overloaded += usize::from(every > 0);
+        pooled += usize::from(every > 0 && columns < all);
+    }
+    assert!(overloaded > 12 && 4 * pooled > 3 * overloaded, "{overloaded} overloaded, {pooled} by pools");
+}
+
 /// Jobs whose pairs are worth more and less than time slicing.
 fn assorted(n: usize, seed: u32) -> Vec<Drawn> {
     let mut state = seed.wrapping_mul(2_654_435_761).max(1);

@@ -42,9 +42,6 @@ fn fits(solving: &Solving, master: &Master<'_>) -> bool {
 
 /// Is it known, without a program, that everybody's promises can be kept?
 pub(super) fn keeps_all(solving: &mut Solving, master: &Master<'_>) -> bool {
-    if let Some(sum) = Sum::of(master, solving) {
-        return sum.keeps_all(solving, master);
-    }
     if !fits(solving, master) {
         return false;
     }

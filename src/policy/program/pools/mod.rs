@@ -18,6 +18,7 @@ mod needs;
 mod partners;
 mod pooled;
 mod profile;
+mod promise;
 mod settle;
 mod shares;
 mod sum;

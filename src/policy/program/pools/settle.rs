@@ -188,7 +188,7 @@ impl Stage {
 }
 
 /// A basis for a program of so many columns and rows, of which it lacks rows.
-fn grown(mut basis: Basis, n_columns: usize, n_rows: usize) -> Option<Basis> {
+pub(super) fn grown(mut basis: Basis, n_columns: usize, n_rows: usize) -> Option<Basis> {
     if basis.columns.len() != n_columns || basis.rows.len() > n_rows {
         return None;
     }

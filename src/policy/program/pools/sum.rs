@@ -16,13 +16,13 @@ const LEVEL_WIDTH: f64 = 1e-10;
 /// A sum over pools.
 #[derive(Debug)]
 pub(in crate::policy::program) struct Sum {
-    pools: Pools,
+    pub(super) pools: Pools,
     /// What a unit of throughput is worth: [pools].
     worth: Vec<f64>,
     /// Of throughput from each type.
     by_type: Vec<f64>,
     /// What each member asks for: [members].
-    demands: Vec<Demand>,
+    pub(super) demands: Vec<Demand>,
 }
 
 impl Sum {
@@ -43,7 +43,7 @@ impl Sum {
     }
 
     /// What members ask for, given to all; nothing if that cannot be done.
-    fn kept(&mut self, solving: &mut Solving, master: &Master<'_>) -> Option<Stage> {
+    pub(super) fn kept(&mut self, solving: &mut Solving, master: &Master<'_>) -> Option<Stage> {
         self.pools.demands.clone_from(&self.demands);
         self.pools.set_order();
         let (stage, _) = self.pools.raised(solving, master, 1.0)?;
@@ -53,7 +53,7 @@ impl Sum {
 
     /// Is it known that all members can have what they ask for?
     pub(in crate::policy::program) fn keeps_all(
-        mut self,
+        &mut self,
         solving: &mut Solving,
         master: &Master<'_>,
     ) -> bool {

@@ -8,6 +8,7 @@
 mod alone;
 
 use crate::policy::program::master::Master;
+use crate::policy::program::pools::Sum;
 use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::sums;
 use crate::program::{PROMISE_SLACK, Range};
@@ -28,11 +29,22 @@ pub(super) fn settle(solving: &mut Solving, master: &mut Master<'_>) -> Result<b
     if waived.contains(&true) {
         master.waive(waived);
     }
-    if sums::keeps_all(solving, master) {
+    let single = master.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
+    if let Some(mut sum) = Sum::of(master, solving) {
+        if sum.keeps_all(solving, master) {
+            return Ok(true);
+        }
+        if !single {
+            return Ok(false);
+        }
+        let let_off: Vec<bool> = decided.iter().map(Option::is_some).collect();
+        if let Some(let_off) = sum.let_off(solving, master, &let_off) {
+            master.waive(let_off);
+            return Ok(true);
+        }
+    } else if sums::keeps_all(solving, master) {
         return Ok(true);
     }
-    let instance = &master.reduced().instance;
-    let single = instance.multiplicity.iter().all(|n| *n <= 1.0);
     let Some(Relaxed { kept, .. }) = relaxation(solving, master, &decided)? else { return Ok(false) };
     if decided.iter().zip(kept).all(|(decided, kept)| decided.is_some() || kept >= 1.0 - PROMISE_SLACK) {
         return Ok(true);
