@@ -84,11 +84,14 @@ pub fn main() -> ExitCode {
             return if shown.is_ok() { status.into() } else { ExitStatus::Bug.into() };
         }
     };
+    // (what decides once has nothing to finish first, and nothing to keep)
+    let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
+    let interrupt = if decides { Interrupt::new() } else { Interrupt::install() };
     let session = Session {
         output: Output::new(arguments.global.format),
         progress: arguments.global.progress,
         quiet: arguments.global.quiet,
-        interrupt: Interrupt::install(),
+        interrupt,
     };
     let outcome = panic::catch_unwind(panic::AssertUnwindSafe(|| dispatch(&arguments.command, &session)));
     match outcome {
