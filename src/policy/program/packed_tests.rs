@@ -264,7 +264,9 @@ proptest! {
                 prop_assert!(pooled, "programs over members were written: {}", objective.1);
             }
             let (one, other) = (every.objective.unwrap(), decision.objective.unwrap());
-            prop_assert!((one.value - other.value).abs() <= 1e-8 * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
+            // (an interior-point method's answer is one within the tolerance of certificates)
+            let near = if cfg!(feature = "highs") { 1e-8 } else { 1e-6 };
+            prop_assert!((one.value - other.value).abs() <= near * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
             prop_assert!((other.bound - other.value).abs() <= 1e-8 * one.value.abs(), "{}: {other:?}", objective.1);
             if let (Some(one), Some(other)) = (every.levels.filter(|_| objective.1.starts_with("lexi")), decision.levels) {
                 for (one, other) in one.iter().zip(&other) {
