@@ -50,11 +50,11 @@ impl BoundObjective<'_> {
         fits.then_some((demand, Worths { worth, by_type }))
     }
 
-    /// The throughputs that members were promised, `[members]`; nothing where there is more to promises: pairs, others than
-    /// least throughputs of jobs, constraints that are none.
+    /// The throughputs that members were promised, `[members]`; nothing where there is more to promises: others than least
+    /// throughputs of jobs, constraints that are none.
     pub fn promised(&self) -> Option<Vec<f64>> {
         let promises = self.objective.constraints().iter().all(|constraint| constraint.droppable);
-        if promises && self.instance.pairs.is_empty() { self.least_throughputs() } else { None }
+        if promises { self.least_throughputs() } else { None }
     }
 
     /// Is an expression of one job affine in what that job gets, and in nothing else?

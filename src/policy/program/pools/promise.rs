@@ -47,6 +47,8 @@ impl Sum {
         master: &Master<'_>,
         let_off: &[bool],
     ) -> Option<Vec<bool>> {
+        // (who is let off must be asked for nothing else)
+        master.bound().promised()?;
         let Relaxed { most, kept, cost } = self.relaxed(solving, master, let_off)?;
         let most = (most + WHOLE).floor();
         let left = let_off.iter().filter(|let_off| !**let_off).count() as f64;

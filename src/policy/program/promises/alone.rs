@@ -20,9 +20,11 @@ const PARTLY_MAX: usize = 512;
 fn promised<'a>(solving: &Solving, master: &'a Master<'_>) -> Option<(Sharing<'a>, usize)> {
     let bound = master.bound();
     let n_columns = bound.columns().len();
-    let fits = n_columns >= COLUMNS_LARGE && solving.shares(n_columns) && !master.is_priced();
+    let instance = &master.reduced().instance;
+    let alone = instance.pairs.is_empty() && !master.is_priced();
+    let fits = alone && n_columns >= COLUMNS_LARGE && solving.shares(n_columns);
     let demand = if fits { bound.promised()? } else { return None };
-    Some((Sharing::new(&master.reduced().instance, demand), n_columns))
+    Some((Sharing::new(instance, demand), n_columns))
 }
 
 /// The most jobs that can have their promises kept after some choices, found without a program over all members; nothing
