@@ -160,6 +160,7 @@ proptest! {
 }
 
 /// Members of whom most stop rising at their fastest, one by one, while one of three types is scarce.
+#[cfg(feature = "highs")]
 fn plenty(n: usize) -> (Instance, Vec<f64>) {
     let mut at = 0.0_f64;
     let mut draw = || {
