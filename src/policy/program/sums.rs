@@ -1,5 +1,5 @@
 //! Sums over many members alone, of what is in proportion to their throughputs, without a program being written (see
-//! [`worths`](crate::program::worths)).
+//! [`worths`](crate::program::worths)); those over pairs by the time of kinds (see [`Sum`]).
 //!
 //! At the prices that prove an optimum, hardly any of many members, no two of them alike, may do one thing as well as
 //! another. Only those have a choice among optima: one small program makes it, with all others where they are.

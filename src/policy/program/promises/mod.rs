@@ -3,7 +3,8 @@
 //! Who could not keep a promise with the cluster to itself is let off first. Of the others, the linear relaxation is tight
 //! (see [`promise`](crate::program::promise)): few jobs are kept in part at its vertices, and letting those off is an
 //! answer, nearly always as good as the relaxation rounded down, which ends the search. Where members are alone on worker
-//! types, relaxations take no program ([`alone`]).
+//! types, relaxations take no program ([`alone`]); where there are many to a kind that share workers, one over the time of
+//! kinds mostly says whom to let off ([`Sum::let_off`]).
 
 mod alone;
 
