@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hint::black_box;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -234,13 +235,43 @@ impl<'a> AllocationBuilder<'a> {
         Ok(())
     }
 
-    /// Has at hand what a job has received, for rows that follow. Whoever looks at job after job reads memory in order, which
-    /// is many times faster than where the second jobs of pairs happen to be.
+    /// Adds a row of a job alone, `[K]`, as [`push`](Self::push) does, and faster.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    ///
+    /// # Panics
+    /// If there is not one share per worker type.
     #[inline]
-    pub fn look_at(&self, job: usize) {
-        if let Some(received) = self.received.get(job) {
-            black_box(received.time);
+    pub fn push_alone(&mut self, job: JobIndex, shares: &[f64]) -> Result<(), AllocationError> {
+        assert_eq!(shares.len(), self.workers.len(), "a row has one share per worker type");
+        let combination = Combination::single(job);
+        if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {
+            return self.push(combination, shares.iter().copied());
         }
+        self.combinations.push(combination);
+        self.shares.extend_from_slice(shares);
+        let received = &mut self.received[job.index()];
+        let scale_factor = f64::from(received.sharer.scale_factor());
+        let (mut time, mut throughput) = (0.0, 0.0);
+        for ((used, share), alone) in
+            self.workers.iter_mut().zip(shares).zip(self.problem.throughput().row(job))
+        {
+            *used += scale_factor * share;
+            time += share;
+            throughput += share * alone;
+        }
+        received.time += time;
+        received.throughput += throughput;
+        Ok(())
+    }
+
+    /// Has at hand what these jobs have received, for rows that follow. Whoever looks at job after job reads memory in
+    /// order, which is many times faster than where the second jobs of pairs happen to be.
+    pub fn look_at(&self, jobs: Range<usize>) {
+        let n = self.received.len();
+        let received = &self.received[jobs.start.min(n)..jobs.end.min(n)];
+        black_box(received.iter().map(|received| received.time).sum::<f64>());
     }
 
     /// These shares for two such jobs, `[K]`, for parts of them to be pushed; `None` where that takes a look at each pair:

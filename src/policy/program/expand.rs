@@ -1,22 +1,28 @@
 //! Class time → shares of jobs: the recovery of the class reduction.
 
+use std::ops::Range;
+
 use crate::allocation::{Allocation, AllocationBuilder, AllocationError, Together};
 use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
 use crate::problem::Problem;
+use crate::program::Column;
 use crate::program::classes::Division;
-use crate::program::{Classes, Column};
 use crate::workload::Combination;
 
 /// Shares below this are rounding of a solver and become 0 (interior answers keep theirs).
 const SHARE_MIN: f64 = 1e-12;
 
+/// Pairs are put in order so many first jobs at a time: what that takes stays in caches.
+const BLOCK: usize = 4096;
+
 /// Second jobs of pairs are mostly fewer than so many jobs after the first: both are as far in their classes.
 const AHEAD: usize = 16_384;
 
-/// The second job of a pair, and the pair's part of its class pair's time.
-#[derive(Clone, Copy, Debug)]
+/// A pair of jobs, and its part of its class pair's time.
+#[derive(Clone, Copy, Debug, Default)]
 struct Shared {
+    first: u32,
     second: u32,
     /// Position among the class pairs that have time.
     place: u32,
@@ -59,25 +65,22 @@ pub(super) fn expand(
         .collect();
     for job in 0..n_jobs {
         let class = reduced.classes.class_of(job);
-        let shares = &alone[class * n_types..(class + 1) * n_types];
-        builder.push(Combination::single(JobIndex::from_index(job)), shares.iter().copied())?;
+        builder.push_alone(JobIndex::from_index(job), &alone[class * n_types..(class + 1) * n_types])?;
     }
-    let time_of = |place: usize| of(n_members + with_time[place]);
-    let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place as usize));
+    let time_of = |place: u32| of(n_members + with_time[place as usize]);
+    let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place));
     let together: Vec<Option<Together>> =
         pairs.shared.iter().map(|pair| whole(pair).filter(|_| !keep_all)).collect();
-    let mut with = Vec::new();
-    for first in (0_u32..).take(if with_time.is_empty() { 0 } else { n_jobs }) {
-        pairs.of_first(first, &mut with);
-        builder.look_at(first as usize + AHEAD);
-        let first = JobIndex::from_index(first as usize);
-        for Shared { second, place, fraction } in &with {
-            let pair = Combination::pair(first, JobIndex::from_index(*second as usize));
+    for begin in (0..if with_time.is_empty() { 0 } else { n_jobs }).step_by(BLOCK) {
+        let end = n_jobs.min(begin + BLOCK);
+        builder.look_at(begin + AHEAD..end + AHEAD);
+        for Shared { first, second, place, fraction } in pairs.of_first(begin..end) {
+            let [first, second] = [*first, *second].map(|job| JobIndex::from_index(job as usize));
+            let pair = Combination::pair(first, second);
             if let Some(together) = &together[*place as usize] {
                 builder.push_part(together, pair, *fraction)?;
             } else {
-                let time = time_of(*place as usize);
-                builder.push(pair, time.iter().map(|time| share(*time, *fraction)))?;
+                builder.push(pair, time_of(*place).iter().map(|time| share(*time, *fraction)))?;
             }
         }
     }
@@ -96,12 +99,13 @@ fn together(builder: &AllocationBuilder<'_>, jobs: [&[u32]; 2], time: &[f64]) ->
 
 /// The pairs of jobs among which class pairs divide their time, first job by first job.
 struct Pairs<'a> {
-    classes: &'a Classes,
     shared: Vec<ClassPair<'a>>,
-    /// The first job of the pair that the division of each of those is at; [`NONE`] if there is none.
-    first: Vec<u32>,
-    /// Which of those each class is in, by itself or as the other: [classes].
-    of_class: Vec<Vec<u32>>,
+    /// Of the first jobs asked for, class pair by class pair.
+    found: Vec<Shared>,
+    /// The same, in order.
+    in_order: Vec<Shared>,
+    /// Where the pairs of each of those jobs end.
+    ends: Vec<u32>,
 }
 
 /// A class pair: a place in a division whose pairs come by first job, since both its jobs ascend; or all pairs alike.
@@ -111,35 +115,27 @@ struct ClassPair<'a> {
     division: Option<Division>,
     /// Position among the class pairs that have time.
     place: u32,
-    /// Of the pair that the division is at; where all are alike, of all.
+    /// Where all pairs are alike, of each.
     fraction: f64,
-    /// Of the pair that the division is at.
-    second: u32,
+    /// The pair that the division is at; none at its end.
+    next: Option<Shared>,
 }
-
-const NONE: u32 = u32::MAX;
 
 impl<'a> Pairs<'a> {
     fn of(reduced: &'a Reduced, class_pairs: &[usize], evenly: bool) -> Self {
-        let classes = &reduced.classes;
-        let mut of_class = vec![Vec::new(); classes.len()];
-        let (mut shared, mut first) = (Vec::with_capacity(class_pairs.len()), Vec::new());
-        for (place, position) in (0_u32..).zip(class_pairs) {
+        let of = |(place, position): (u32, &usize)| {
             let (a, b) = reduced.pairs[*position];
-            of_class[a].push(place);
-            if a != b {
-                of_class[b].push(place);
-            }
-            let jobs = [classes.members(a), classes.members(b)];
+            let jobs = [reduced.classes.members(a), reduced.classes.members(b)];
             let [n_a, n_b] = jobs.map(<[u32]>::len);
             let n_pairs = if a == b { n_a * (n_a - 1) / 2 } else { n_a * n_b };
             let division = if a == b { Division::within(n_a) } else { Division::between(n_a, n_b) };
             let (division, fraction) = ((!evenly).then_some(division), 1.0 / n_pairs as f64);
-            let mut pair = ClassPair { jobs, division, place, fraction, second: NONE };
-            first.push(pair.advance());
-            shared.push(pair);
-        }
-        Self { classes, shared, first, of_class }
+            let mut pair = ClassPair { jobs, division, place, fraction, next: None };
+            pair.next = pair.advance();
+            pair
+        };
+        let shared = (0..).zip(class_pairs).map(of).collect();
+        Self { shared, found: Vec::new(), in_order: Vec::new(), ends: Vec::new() }
     }
 
     /// At least as many as there are pairs.
@@ -151,45 +147,85 @@ impl<'a> Pairs<'a> {
         self.shared.iter().map(of).sum()
     }
 
-    /// The pairs whose first job is this one, by their second; to be asked of every job, in order.
-    fn of_first(&mut self, job: u32, with: &mut Vec<Shared>) {
-        with.clear();
-        for place in &self.of_class[self.classes.class_of(job as usize)] {
-            let place = *place as usize;
-            if self.shared[place].division.is_none() {
-                self.shared[place].all_of_first(job, with);
-            }
-            while self.first[place] == job {
-                let pair = &mut self.shared[place];
-                with.push(pair.with(pair.second));
-                self.first[place] = pair.advance();
-            }
+    /// The pairs of these first jobs, by first job, then by second; to be asked of all jobs, in order. A count by first job
+    /// puts all but a few where they belong.
+    fn of_first(&mut self, jobs: Range<usize>) -> &[Shared] {
+        let (begin, end) = (jobs.start as u32, jobs.end as u32);
+        self.found.clear();
+        for pair in &mut self.shared {
+            pair.until(begin..end, &mut self.found);
         }
-        if with.len() > 1 {
-            with.sort_unstable_by_key(|pair| pair.second);
+        self.ends.clear();
+        self.ends.resize(jobs.len(), 0);
+        for pair in &self.found {
+            self.ends[(pair.first - begin) as usize] += 1;
         }
+        let mut sum = 0;
+        for place in &mut self.ends {
+            // (each begins here, and is at its end when all its pairs are there)
+            (*place, sum) = (sum, sum + *place);
+        }
+        self.in_order.clear();
+        self.in_order.resize(self.found.len(), Shared::default());
+        for pair in &self.found {
+            let place = &mut self.ends[(pair.first - begin) as usize];
+            self.in_order[*place as usize] = *pair;
+            *place += 1;
+        }
+        let mut begin = 0;
+        for end in &self.ends {
+            let end = *end as usize;
+            if end > begin + 1 {
+                self.in_order[begin..end].sort_unstable_by_key(|pair| pair.second);
+            }
+            begin = end;
+        }
+        &self.in_order
     }
 }
 
 impl ClassPair<'_> {
-    /// Goes on to the next pair of the division: its first job.
-    fn advance(&mut self) -> u32 {
-        let [of_a, of_b] = self.jobs;
-        let Some((a, b, fraction)) = self.division.as_mut().and_then(Iterator::next) else { return NONE };
-        let (one, other) = (of_a[a], of_b[b]);
-        (self.second, self.fraction) = (one.max(other), fraction);
-        one.min(other)
+    /// Goes on to the next pair of the division.
+    #[inline]
+    fn advance(&mut self) -> Option<Shared> {
+        let (a, b, fraction) = self.division.as_mut()?.next()?;
+        let (one, other) = (self.jobs[0][a], self.jobs[1][b]);
+        Some(Shared { first: one.min(other), second: one.max(other), place: self.place, fraction })
     }
 
-    fn with(&self, second: u32) -> Shared {
-        Shared { second, place: self.place, fraction: self.fraction }
+    /// Adds the pairs whose first job is one of these, which follow those that were asked for before.
+    fn until(&mut self, jobs: Range<u32>, found: &mut Vec<Shared>) {
+        if self.division.is_none() {
+            self.all_of(jobs, found);
+            return;
+        }
+        while let Some(pair) = self.next.filter(|pair| pair.first < jobs.end) {
+            found.push(pair);
+            self.next = self.advance();
+        }
     }
 
-    /// Every pair of two jobs of the classes with this one as the first.
-    fn all_of_first(&self, job: u32, with: &mut Vec<Shared>) {
+    /// Every pair of two jobs of the classes whose first is one of these.
+    fn all_of(&self, jobs: Range<u32>, found: &mut Vec<Shared>) {
         let [of_a, of_b] = self.jobs;
-        let others = if of_a.binary_search(&job).is_ok() { of_b } else { of_a };
-        let later = &others[others.partition_point(|other| *other <= job)..];
-        with.extend(later.iter().map(|second| self.with(*second)));
+        let mut add = |of: &[u32], others: &[u32]| {
+            for first in
+                &of[of.partition_point(|job| *job < jobs.start)..of.partition_point(|job| *job < jobs.end)]
+            {
+                let later = &others[others.partition_point(|other| other <= first)..];
+                let with = |second: &u32| Shared {
+                    first: *first,
+                    second: *second,
+                    place: self.place,
+                    fraction: self.fraction,
+                };
+                found.extend(later.iter().map(with));
+            }
+        };
+        add(of_a, of_b);
+        // (classes are the same or have no job in common)
+        if of_a.first() != of_b.first() {
+            add(of_b, of_a);
+        }
     }
 }

@@ -17,9 +17,24 @@ pub(super) struct Pairing {
     /// Jobs of each member: [members].
     n_jobs: Vec<usize>,
     scale_factors: Vec<f64>,
-    /// Whom members of each kind may run beside, by kind, and their own steps/s there, as the view has it, `[K]`: 0 where
-    /// the two do not share a worker type. [kinds]
-    beside: Vec<Vec<(usize, Vec<f64>)>>,
+    /// Of each kind: [kinds].
+    beside: Vec<Beside>,
+}
+
+/// Whom members of a kind may run beside.
+#[derive(Clone, Debug, Default)]
+struct Beside {
+    /// Their kinds, ascending.
+    others: Vec<usize>,
+    /// Own steps/s there, as the view has it: 0 where the two do not share a worker type. [others × K]
+    speeds: Vec<f64>,
+}
+
+impl Beside {
+    fn push(&mut self, other: usize, speeds: &[f64]) {
+        self.others.push(other);
+        self.speeds.extend_from_slice(speeds);
+    }
 }
 
 impl Pairing {
@@ -30,20 +45,22 @@ impl Pairing {
                 write_kind(problem, classes, member, key);
             });
         let jobs = |kind: usize| {
-            kinds.members(kind).iter().flat_map(|member| classes.members(*member as usize)).copied()
+            let members = kinds.members(kind).iter();
+            let jobs = members.flat_map(|member| classes.members(*member as usize));
+            jobs.map(|job| JobIndex::from_index(*job as usize))
         };
-        let mut beside = vec![Vec::new(); kinds.len()];
+        let mut lookup =
+            Lookup::of(problem, view, prune, (0..kinds.len()).filter_map(|kind| jobs(kind).next()));
+        let mut beside = vec![Beside::default(); kinds.len()];
         for (g, h) in may_share(problem, classes, &kinds) {
             let second = if g == h { jobs(g).nth(1) } else { jobs(h).next() };
-            let Some((first, second)) = jobs(g).next().zip(second) else { continue };
-            let Some([mine, theirs]) = throughputs(problem, view, first, second, prune) else { continue };
-            if g != h {
-                beside[h].push((g, theirs));
+            let Some(two) = jobs(g).next().zip(second) else { continue };
+            if lookup.throughputs([g, h], two.into()) {
+                beside[g].push(h, &lookup.found[0]);
+                if g != h {
+                    beside[h].push(g, &lookup.found[1]);
+                }
             }
-            beside[g].push((h, mine));
-        }
-        for others in &mut beside {
-            others.sort_unstable_by_key(|(other, _)| *other);
         }
         let first = |member: usize| JobIndex::from_index(first_of(classes, member));
         let scale_factors = (0..classes.len()).map(|m| f64::from(problem.jobs()[first(m)].scale_factor));
@@ -53,14 +70,16 @@ impl Pairing {
 
     /// Steps/s of a member of one kind beside one of another: `[K]`.
     pub(super) fn beside(&self, kind: usize, other: usize) -> Option<&[f64]> {
-        let others = &self.beside[kind];
-        let place = others.binary_search_by_key(&other, |(other, _)| *other).ok()?;
-        Some(&others[place].1)
+        let Beside { others, speeds } = &self.beside[kind];
+        let place = others.binary_search(&other).ok()?;
+        speeds.chunks_exact(speeds.len() / others.len()).nth(place)
     }
 
     /// Whom members of a kind may run beside, by kind, and their own steps/s there, `[K]`.
     pub(super) fn others(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64])> {
-        self.beside[kind].iter().map(|(other, speeds)| (*other, speeds.as_slice()))
+        let Beside { others, speeds } = &self.beside[kind];
+        let k = speeds.len() / others.len().max(1);
+        others.iter().copied().zip(speeds.chunks_exact(k.max(1)))
     }
 
     /// How many jobs a member stands for.
@@ -97,7 +116,7 @@ impl Pairing {
     }
 }
 
-/// Every two kinds that the problem says anything about, (smaller, larger).
+/// Every two kinds that the problem says anything about, (smaller, larger), in order.
 fn may_share(problem: &Problem, classes: &Classes, kinds: &Classes) -> Vec<(usize, usize)> {
     match problem.colocation() {
         Colocation::None => Vec::new(),
@@ -112,7 +131,9 @@ fn may_share(problem: &Problem, classes: &Classes, kinds: &Classes) -> Vec<(usiz
             let kind = |job: JobIndex| kinds.class_of(classes.class_of(job.index()));
             let two =
                 |pair: &Combination<JobIndex>| pair.second().map(|second| [pair.first(), second].map(kind));
-            given.keys().filter_map(two).map(|[g, h]| (g.min(h), g.max(h))).collect()
+            let mut two: Vec<_> = given.keys().filter_map(two).map(|[g, h]| (g.min(h), g.max(h))).collect();
+            two.sort_unstable();
+            two
         }
     }
 }
@@ -135,33 +156,59 @@ fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u6
     }
 }
 
-/// Steps/s of each of two jobs beside the other: `[K]` each; `None` if they share no worker type.
-fn throughputs(
-    problem: &Problem,
-    view: &ThroughputView,
-    first: u32,
-    second: u32,
+/// Asks for the throughputs of many two kinds.
+struct Lookup<'a> {
+    problem: &'a Problem,
     prune: bool,
-) -> Option<[Vec<f64>; 2]> {
-    let (first, second) = (JobIndex::from_index(first as usize), JobIndex::from_index(second as usize));
-    let together = Combination::pair(first, second);
-    let swapped = together.first() != first;
-    let mut rows = [vec![0.0; problem.n_types()], vec![0.0; problem.n_types()]];
-    for kind in (0..problem.n_types()).map(WorkerTypeId::from_index) {
-        let Some(mut both) = problem.colocated(together, kind) else { continue };
-        if swapped {
-            both.reverse();
-        }
-        let alone = [problem.throughput()[(first, kind)], problem.throughput()[(second, kind)]];
-        // Time slicing the two on the same workers serves both as well and spends less time and no more
-        // capacity, so such a pair can be left out of any program in which only throughputs count.
-        let dominated = alone[0] > 0.0 && alone[1] > 0.0 && both[0] / alone[0] + both[1] / alone[1] <= 1.0;
-        if prune && dominated {
-            continue;
-        }
-        // The factor is 0 where a job cannot run alone: pairs only where both can.
-        rows[0][kind.index()] = both[0] * view.factor(problem, first, kind);
-        rows[1][kind.index()] = both[1] * view.factor(problem, second, kind);
+    /// By which the view scales throughputs: [kinds × K].
+    factors: Vec<f64>,
+    /// Steps/s of each of the last two beside the other: `[K]` each.
+    found: [Vec<f64>; 2],
+}
+
+impl<'a> Lookup<'a> {
+    /// `firsts` are jobs of each kind.
+    fn of(
+        problem: &'a Problem,
+        view: &ThroughputView,
+        prune: bool,
+        firsts: impl Iterator<Item = JobIndex>,
+    ) -> Self {
+        let types = || (0..problem.n_types()).map(WorkerTypeId::from_index);
+        let factors =
+            firsts.flat_map(|job| types().map(move |kind| view.factor(problem, job, kind))).collect();
+        Self { problem, prune, factors, found: [0, 1].map(|_| vec![0.0; problem.n_types()]) }
     }
-    rows[0].iter().any(|value| *value != 0.0).then_some(rows)
+
+    /// Finds the steps/s of each of two jobs, of these kinds, beside the other; false if they share no worker type.
+    fn throughputs(&mut self, kinds: [usize; 2], [first, second]: [JobIndex; 2]) -> bool {
+        let (problem, k) = (self.problem, self.problem.n_types());
+        let together = Combination::pair(first, second);
+        let swapped = together.first() != first;
+        let sharers = [together.first(), together.second().unwrap_or(first)].map(|job| problem.sharer(job));
+        let alone = [first, second].map(|job| problem.throughput().row(job));
+        self.found.iter_mut().for_each(|row| row.fill(0.0));
+        let mut any = false;
+        for j in 0..k {
+            let colocated = problem.colocated_as(together, sharers, WorkerTypeId::from_index(j));
+            let Some(mut both) = colocated else { continue };
+            if swapped {
+                both.reverse();
+            }
+            let alone = alone.map(|row| row[j]);
+            // Time slicing the two on the same workers serves both as well and spends less time and no more
+            // capacity, so such a pair can be left out of any program in which only throughputs count.
+            let dominated =
+                alone[0] > 0.0 && alone[1] > 0.0 && both[0] / alone[0] + both[1] / alone[1] <= 1.0;
+            if self.prune && dominated {
+                continue;
+            }
+            // The factor is 0 where a job cannot run alone: pairs only where both can.
+            for ((row, both), kind) in self.found.iter_mut().zip(both).zip(kinds) {
+                row[j] = both * self.factors[kind * k + j];
+            }
+            any |= self.found[0][j] != 0.0;
+        }
+        any
+    }
 }

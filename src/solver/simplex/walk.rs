@@ -68,14 +68,17 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
     }
 }
 
-/// Where a variable may go from where it stands: nowhere, if it is in the basis or has one value only.
-#[derive(Clone, Copy, PartialEq)]
-enum Way {
-    Stays,
-    Up,
-    Down,
-    Both,
-}
+/// Where a variable may go from where it stands, as what its reduced cost is worth: up at −1, down at 1, both ways where
+/// this is no number, and nowhere at 0, if it is in the basis or has one value only.
+type Way = f64;
+
+const STAYS: Way = 0.0;
+const UP: Way = -1.0;
+const DOWN: Way = 1.0;
+const BOTH: Way = f64::NAN;
+
+/// Variables that are looked at together.
+const TOGETHER: usize = 8;
 
 enum Step {
     Taken,
@@ -133,7 +136,7 @@ impl<'a> Walk<'a> {
             weights: vec![1.0; tableau.n_variables()],
             row: vec![0.0; tableau.n_variables()],
             priced: false,
-            ways: vec![Way::Stays; tableau.n_variables()],
+            ways: vec![STAYS; tableau.n_variables()],
             stalled: 0,
         }
     }
@@ -165,7 +168,7 @@ impl<'a> Walk<'a> {
         state.factor.backward(&mut self.costs, &mut self.prices);
         for variable in 0..self.reduced.len() {
             self.ways[variable] = self.way(state, variable);
-            if self.ways[variable] != Way::Stays {
+            if self.ways[variable] != STAYS {
                 self.reduced[variable] = self.reduced_cost(variable, feasible);
             }
         }
@@ -187,34 +190,51 @@ impl<'a> Walk<'a> {
     fn entering(&self) -> Option<(usize, f64)> {
         let mut best: Option<usize> = None;
         let mut most = 0.0;
-        let known = self.reduced.iter().zip(&self.weights).zip(&self.ways);
-        for (variable, ((reduced, weight), way)) in known.enumerate() {
-            let gain = match way {
-                Way::Stays => continue,
-                Way::Up => -reduced,
-                Way::Down => *reduced,
-                Way::Both => reduced.abs(),
-            };
-            if gain > self.tolerance && gain * gain > most * weight {
-                (best, most) = (Some(variable), gain * gain / weight);
-                if self.stalled > STALLED_MAX {
-                    break;
+        let known = self.reduced.chunks(TOGETHER).zip(self.weights.chunks(TOGETHER));
+        for (place, ((reduced, weights), ways)) in known.zip(self.ways.chunks(TOGETHER)).enumerate() {
+            if !self.may_enter(reduced, weights, ways, most) {
+                continue;
+            }
+            for (at, ((reduced, weight), way)) in reduced.iter().zip(weights).zip(ways).enumerate() {
+                let gain = if way.is_nan() { reduced.abs() } else { reduced * way };
+                if gain > self.tolerance && gain * gain > most * weight {
+                    (best, most) = (Some(place * TOGETHER + at), gain * gain / weight);
+                    if self.stalled > STALLED_MAX {
+                        break;
+                    }
                 }
+            }
+            if self.stalled > STALLED_MAX && best.is_some() {
+                break;
             }
         }
         best.map(|variable| (variable, self.reduced[variable]))
     }
 
+    /// May one of these be better than what is best so far? Hardly ever, which is told without looking at each.
+    #[inline]
+    fn may_enter(&self, reduced: &[f64], weights: &[f64], ways: &[Way], most: f64) -> bool {
+        let of = |slice| <&[f64; TOGETHER]>::try_from(slice);
+        let (Ok(reduced), Ok(weights), Ok(ways)) = (of(reduced), of(weights), of(ways)) else { return true };
+        let mut any = false;
+        for at in 0..TOGETHER {
+            let gain = reduced[at] * ways[at];
+            let (small, less) = (gain <= self.tolerance, gain * gain <= most * weights[at]);
+            any |= !(small | less);
+        }
+        any
+    }
+
     /// Where a variable may go.
     fn way(&self, state: &State, variable: usize) -> Way {
         if self.tableau.upper[variable] - self.tableau.lower[variable] <= 0.0 {
-            return Way::Stays;
+            return STAYS;
         }
         match state.status[variable] {
-            BasisStatus::Basic => Way::Stays,
-            BasisStatus::Lower => Way::Up,
-            BasisStatus::Upper => Way::Down,
-            BasisStatus::Free => Way::Both,
+            BasisStatus::Basic => STAYS,
+            BasisStatus::Lower => UP,
+            BasisStatus::Upper => DOWN,
+            BasisStatus::Free => BOTH,
         }
     }
 
@@ -285,7 +305,7 @@ impl<'a> Walk<'a> {
         state.status[leaving] = block.bound;
         state.value[leaving] =
             if block.bound == BasisStatus::Upper { upper[leaving] } else { lower[leaving] };
-        self.ways[entering] = Way::Stays;
+        self.ways[entering] = STAYS;
         self.ways[leaving] = self.way(state, leaving);
         state.basic[block.position] = u32::try_from(entering).unwrap_or(u32::MAX);
         state.factor.replace(block.position, &self.direction);
