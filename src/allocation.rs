@@ -1,5 +1,7 @@
 //! Allocations: the share of time each combination gets on each worker type, checked against their problem.
 
+mod shares;
+
 use std::fmt;
 use std::hint::black_box;
 use std::ops::Range;
@@ -7,9 +9,10 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::index::{CombinationId, Id, IndexVec, JobIndex, Matrix, WorkerTypeId};
+use crate::index::{CombinationId, Id, IndexVec, JobIndex, WorkerTypeId};
 use crate::problem::{Problem, Sharer};
 use crate::workload::Combination;
+pub use shares::Shares;
 
 /// Largest violation of a constraint of the allocation polytope that is accepted: absolute for the time of a
 /// job, relative to the workers of a type.
@@ -23,7 +26,7 @@ pub const VIOLATION_MAX: f64 = 1e-6;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
     combinations: IndexVec<CombinationId, Combination<JobIndex>>,
-    shares: Matrix<CombinationId, WorkerTypeId>,
+    shares: Shares,
     effective_throughput: IndexVec<JobIndex, f64>,
     violation_max: f64,
 }
@@ -34,8 +37,7 @@ pub struct Allocation {
 pub struct AllocationBuilder<'a> {
     problem: &'a Problem,
     combinations: Vec<Combination<JobIndex>>,
-    /// [combination × worker type], row after row.
-    shares: Vec<f64>,
+    shares: Shares,
     /// `[n]`.
     received: Vec<Received>,
     /// Given away: `[K]`.
@@ -150,7 +152,7 @@ impl Allocation {
     }
 
     /// X: [combination × worker type].
-    pub fn shares(&self) -> &Matrix<CombinationId, WorkerTypeId> {
+    pub fn shares(&self) -> &Shares {
         &self.shares
     }
 
@@ -172,17 +174,11 @@ impl<'a> AllocationBuilder<'a> {
         Self {
             problem,
             combinations: Vec::new(),
-            shares: Vec::new(),
+            shares: Shares::with_types(problem.n_types()),
             received: problem.jobs().ids().map(nothing).collect(),
             workers: vec![0.0; problem.n_types()],
             violation_max: 0.0,
         }
-    }
-
-    /// Makes room for so many rows.
-    pub fn reserve(&mut self, n_rows: usize) {
-        self.combinations.reserve_exact(n_rows);
-        self.shares.reserve_exact(n_rows * self.workers.len());
     }
 
     /// Adds a row: the shares of a combination, `[K]`. Shares below 0 by no more than [`VIOLATION_MAX`] become 0.
@@ -198,19 +194,16 @@ impl<'a> AllocationBuilder<'a> {
         combination: Combination<JobIndex>,
         shares: impl IntoIterator<Item = f64>,
     ) -> Result<(), AllocationError> {
-        let (position, begin) = (self.combinations.len(), self.shares.len());
+        let position = self.combinations.len();
         self.combinations.push(combination);
-        self.shares.extend(shares);
-        let row = &mut self.shares[begin..];
-        assert_eq!(row.len(), self.workers.len(), "a row has one share per worker type");
-        check_shares(position, row, &mut self.violation_max)?;
+        let row = self.shares.push(shares);
+        check_shares(|| position, row, &mut self.violation_max)?;
         let (first, time) = (combination.first(), row.iter().sum::<f64>());
         if time == 0.0 {
             return Ok(());
         }
         let mut received = self.received[first.index()];
-        let row = &self.shares[begin..];
-        for (used, share) in self.workers.iter_mut().zip(row) {
+        for (used, share) in self.workers.iter_mut().zip(&*row) {
             *used += f64::from(received.sharer.scale_factor()) * share;
         }
         received.time += time;
@@ -235,34 +228,40 @@ impl<'a> AllocationBuilder<'a> {
         Ok(())
     }
 
-    /// Adds a row of a job alone, `[K]`, as [`push`](Self::push) does, and faster.
+    /// Adds a row of every job alone, in order, and makes room for so many to follow. `of` tells which of `kinds`,
+    /// [kinds × K], each job's shares are; those below 0 by no more than [`VIOLATION_MAX`] become 0.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// If a share is out of its range.
     ///
     /// # Panics
-    /// If there is not one share per worker type.
-    #[inline]
-    pub fn push_alone(&mut self, job: JobIndex, shares: &[f64]) -> Result<(), AllocationError> {
-        assert_eq!(shares.len(), self.workers.len(), "a row has one share per worker type");
-        let combination = Combination::single(job);
-        if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {
-            return self.push(combination, shares.iter().copied());
+    /// If there are rows already, or not as many jobs as the problem has, or one is of no kind.
+    pub fn push_all_alone(
+        &mut self,
+        of: &[u32],
+        mut kinds: Vec<f64>,
+        n_to_follow: usize,
+    ) -> Result<(), AllocationError> {
+        let k = self.workers.len();
+        assert_eq!((of.len(), self.combinations.len()), (self.received.len(), 0), "all jobs come first");
+        for (kind, row) in kinds.chunks_exact_mut(k).enumerate() {
+            let first = || of.iter().position(|of| *of as usize == kind).unwrap_or_default();
+            check_shares(first, row, &mut self.violation_max)?;
         }
-        self.combinations.push(combination);
-        self.shares.extend_from_slice(shares);
-        let received = &mut self.received[job.index()];
-        let scale_factor = f64::from(received.sharer.scale_factor());
-        let (mut time, mut throughput) = (0.0, 0.0);
-        for ((used, share), alone) in
-            self.workers.iter_mut().zip(shares).zip(self.problem.throughput().row(job))
-        {
-            *used += scale_factor * share;
-            time += share;
-            throughput += share * alone;
+        self.combinations.reserve_exact(of.len() + n_to_follow);
+        self.combinations.extend((0..of.len()).map(|job| Combination::single(JobIndex::from_index(job))));
+        let speeds = self.problem.throughput().as_slice().chunks_exact(k);
+        for ((received, speeds), kind) in self.received.iter_mut().zip(speeds).zip(of) {
+            let scale_factor = f64::from(received.sharer.scale_factor());
+            let shares = &kinds[*kind as usize * k..][..k];
+            for ((used, share), speed) in self.workers.iter_mut().zip(shares).zip(speeds) {
+                *used += scale_factor * share;
+                received.time += share;
+                received.throughput += share * speed;
+            }
         }
-        received.time += time;
-        received.throughput += throughput;
+        self.shares.begin(of, kinds);
+        self.shares.reserve(n_to_follow);
         Ok(())
     }
 
@@ -315,7 +314,7 @@ impl<'a> AllocationBuilder<'a> {
             return self.push(pair, shares);
         }
         self.combinations.push(pair);
-        self.shares.extend(shares);
+        self.shares.push(shares);
         let scale = f64::from(first.scale_factor()) * part;
         for (used, share) in self.workers.iter_mut().zip(&of.shares) {
             *used += scale * share;
@@ -360,7 +359,7 @@ impl<'a> AllocationBuilder<'a> {
         }
         let checked = Allocation {
             combinations: self.combinations.into(),
-            shares: Matrix::from_rows(self.shares, self.workers.len()),
+            shares: self.shares,
             // (in the place of what was received)
             effective_throughput: self.received.into_iter().map(|received| received.throughput).collect(),
             violation_max: self.violation_max,
@@ -371,14 +370,18 @@ impl<'a> AllocationBuilder<'a> {
 
 /// Refuses shares out of range; puts those that are a little below 0 at 0.
 fn check_shares(
-    combination: usize,
+    combination: impl Fn() -> usize,
     shares: &mut [f64],
     violation_max: &mut f64,
 ) -> Result<(), AllocationError> {
     for (worker_type, share) in shares.iter_mut().enumerate() {
         if !(0.0..=1.0).contains(share) {
             if !(-VIOLATION_MAX..=1.0 + VIOLATION_MAX).contains(share) {
-                return Err(AllocationError::Share { combination, worker_type, share: *share });
+                return Err(AllocationError::Share {
+                    combination: combination(),
+                    worker_type,
+                    share: *share,
+                });
             }
             *violation_max = violation_max.max(-*share).max(*share - 1.0);
         }

@@ -180,6 +180,11 @@ impl Classes {
         self.class_of[job] as usize
     }
 
+    /// The class of every job: `[n]`.
+    pub fn of_jobs(&self) -> &[u32] {
+        &self.class_of
+    }
+
     /// The jobs of a class, ascending; at least one.
     pub fn members(&self, class: usize) -> &[u32] {
         &self.jobs[self.starts[class] as usize..self.starts[class + 1] as usize]

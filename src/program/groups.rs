@@ -54,6 +54,11 @@ impl Groups {
         self.class_of[job] as usize
     }
 
+    /// The class of every job: `[n]`.
+    pub fn of_jobs(&self) -> &[u32] {
+        &self.class_of
+    }
+
     /// Adds a job behind the others: its class.
     ///
     /// # Panics

@@ -100,8 +100,8 @@ fn play(name: &str, instance: &Instance, n_jobs: usize, seed: u64, changes: &[Ch
             name.contains("hierarchical") || agree(value, again_report.value),
             "{context}: {value} {again_report:?}"
         );
-        let utilization = |rows: &[f64]| rows.iter().sum::<f64>();
-        assert!(utilization(written_out.allocation.shares().as_slice()) > 0.0, "{context}");
+        let utilization: f64 = written_out.allocation.shares().rows().flatten().sum();
+        assert!(utilization > 0.0, "{context}");
         if name.contains("water_filling") || name.contains("hierarchical") {
             // Levels are the same for all lexicographic optima.
             let (again, anew) = (written_out.levels.unwrap(), anew.levels.unwrap());

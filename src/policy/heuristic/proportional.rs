@@ -57,7 +57,7 @@ mod tests {
 
     fn row(behaviour: Behaviour, sizes: &[(u32, [f64; 2])]) -> Vec<f64> {
         let decision = Proportional { behaviour }.allocate(&problem([3, 1], sizes)).unwrap();
-        decision.allocation.shares().as_slice().to_vec()
+        decision.allocation.shares().rows().flatten().copied().collect()
     }
 
     #[test]

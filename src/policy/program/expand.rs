@@ -13,8 +13,8 @@ use crate::workload::Combination;
 /// Shares below this are rounding of a solver and become 0 (interior answers keep theirs).
 const SHARE_MIN: f64 = 1e-12;
 
-/// Pairs are put in order so many first jobs at a time: what that takes stays in caches.
-const BLOCK: usize = 4096;
+/// Pairs are put in order so many first jobs at a time: what that takes stays in caches. (Tests are to have several.)
+const BLOCK: usize = if cfg!(test) { 16 } else { 4096 };
 
 /// Second jobs of pairs are mostly fewer than so many jobs after the first: both are as far in their classes.
 const AHEAD: usize = 16_384;
@@ -56,17 +56,13 @@ pub(super) fn expand(
     let n_jobs = reduced.classes.n_jobs();
     let mut pairs = Pairs::of(reduced, &with_time, keep_all);
     let mut builder = AllocationBuilder::new(problem);
-    builder.reserve(n_jobs + pairs.n_pairs_max());
     let alone: Vec<f64> = (0..n_members)
         .flat_map(|class| {
             let fraction = 1.0 / reduced.classes.members(class).len() as f64;
             of(class).iter().map(move |time| share(*time, fraction))
         })
         .collect();
-    for job in 0..n_jobs {
-        let class = reduced.classes.class_of(job);
-        builder.push_alone(JobIndex::from_index(job), &alone[class * n_types..(class + 1) * n_types])?;
-    }
+    builder.push_all_alone(reduced.classes.of_jobs(), alone, pairs.n_pairs_max())?;
     let time_of = |place: u32| of(n_members + with_time[place as usize]);
     let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place));
     let together: Vec<Option<Together>> =
@@ -150,15 +146,14 @@ impl<'a> Pairs<'a> {
     /// The pairs of these first jobs, by first job, then by second; to be asked of all jobs, in order. A count by first job
     /// puts all but a few where they belong.
     fn of_first(&mut self, jobs: Range<usize>) -> &[Shared] {
-        let (begin, end) = (jobs.start as u32, jobs.end as u32);
         self.found.clear();
         for pair in &mut self.shared {
-            pair.until(begin..end, &mut self.found);
+            pair.until(jobs.clone(), &mut self.found);
         }
         self.ends.clear();
         self.ends.resize(jobs.len(), 0);
         for pair in &self.found {
-            self.ends[(pair.first - begin) as usize] += 1;
+            self.ends[pair.first as usize - jobs.start] += 1;
         }
         let mut sum = 0;
         for place in &mut self.ends {
@@ -168,7 +163,7 @@ impl<'a> Pairs<'a> {
         self.in_order.clear();
         self.in_order.resize(self.found.len(), Shared::default());
         for pair in &self.found {
-            let place = &mut self.ends[(pair.first - begin) as usize];
+            let place = &mut self.ends[pair.first as usize - jobs.start];
             self.in_order[*place as usize] = *pair;
             *place += 1;
         }
@@ -194,23 +189,25 @@ impl ClassPair<'_> {
     }
 
     /// Adds the pairs whose first job is one of these, which follow those that were asked for before.
-    fn until(&mut self, jobs: Range<u32>, found: &mut Vec<Shared>) {
+    fn until(&mut self, jobs: Range<usize>, found: &mut Vec<Shared>) {
         if self.division.is_none() {
             self.all_of(jobs, found);
             return;
         }
-        while let Some(pair) = self.next.filter(|pair| pair.first < jobs.end) {
+        let mut next = self.next;
+        while let Some(pair) = next.filter(|pair| (pair.first as usize) < jobs.end) {
             found.push(pair);
-            self.next = self.advance();
+            next = self.advance();
         }
+        self.next = next;
     }
 
     /// Every pair of two jobs of the classes whose first is one of these.
-    fn all_of(&self, jobs: Range<u32>, found: &mut Vec<Shared>) {
+    fn all_of(&self, jobs: Range<usize>, found: &mut Vec<Shared>) {
         let [of_a, of_b] = self.jobs;
         let mut add = |of: &[u32], others: &[u32]| {
-            for first in
-                &of[of.partition_point(|job| *job < jobs.start)..of.partition_point(|job| *job < jobs.end)]
+            for first in &of[of.partition_point(|job| (*job as usize) < jobs.start)
+                ..of.partition_point(|job| (*job as usize) < jobs.end)]
             {
                 let later = &others[others.partition_point(|other| other <= first)..];
                 let with = |second: &u32| Shared {

@@ -29,7 +29,6 @@ use crate::problem::{ActiveJob, Colocation, Problem, ProblemError};
 use crate::program::{BoundObjective, Groups, Objective};
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Feature, registry};
-use crate::workload::Combination;
 
 /// What goes on from a basis, unless the policy names another.
 const BACKEND: &str = "simplex";
@@ -238,14 +237,10 @@ impl Session {
     /// If its shares break a constraint.
     pub fn written_out(&self) -> Result<Option<Decision>, PolicyError> {
         let Some(decided) = &self.decision else { return Ok(None) };
-        let (n, k) = (self.problem.n_jobs(), self.problem.n_types());
+        let n = self.problem.n_jobs();
         let mut builder = AllocationBuilder::new(&self.problem);
-        builder.reserve(n);
-        for job in 0..n {
-            let shares = &decided.shares[self.groups.class_of(job) * k..][..k];
-            let pushed = builder.push(Combination::single(JobIndex::from_index(job)), shares.iter().copied());
-            pushed.map_err(|source| self.broken(source))?;
-        }
+        let pushed = builder.push_all_alone(self.groups.of_jobs(), decided.shares.clone(), 0);
+        pushed.map_err(|source| self.broken(source))?;
         let allocation = builder.finish().map_err(|source| self.broken(source))?;
         let of_jobs = |levels: &Vec<f64>| (0..n).map(|job| levels[self.groups.class_of(job)]).collect();
         Ok(Some(Decision {

@@ -5,7 +5,7 @@ use crate::policy::heuristic::fifo::tests::{problem, recorded};
 
 fn rows(behaviour: Behaviour, workers: [u32; 2], jobs: &[(u32, [f64; 2])]) -> Vec<f64> {
     let decision = Isolated { behaviour }.allocate(&problem(workers, jobs)).unwrap();
-    decision.allocation.shares().as_slice().to_vec()
+    decision.allocation.shares().rows().flatten().copied().collect()
 }
 
 #[test]
