@@ -7,6 +7,7 @@
 
 mod climb;
 mod corner;
+mod edge;
 mod pass;
 mod promise;
 

@@ -10,10 +10,13 @@ use std::array;
 
 use multiversion::multiversion;
 
+use super::edge;
 use crate::solver::structured::lane::{LANES, Lane};
 
+/// Up to so many types, every two are tried; of more, only those that are looked for.
+const TRIED_MAX: usize = 6;
 /// A time may be over or below by this much of all of it.
-const FEASIBLE: f64 = 1e-13;
+pub(super) const FEASIBLE: f64 = 1e-13;
 /// Speeds that differ by less than this part of them are the same.
 const SAME: f64 = 1e-12;
 
@@ -55,17 +58,13 @@ struct One<const K: usize> {
     asked: f64,
 }
 
-/// So many types are tried without a loop over them.
-const UNROLLED: usize = 8;
-
 /// Does it for every type, or for every two: a loop over them within that over members would remain one.
 macro_rules! unrolled {
     (types $each:ident) => {
-        unrolled!($each: 0 1 2 3 4 5 6 7)
+        unrolled!($each: 0 1 2 3 4 5)
     };
     (pairs $each:ident) => {
-        unrolled!($each: (0 1) (0 2) (1 2) (0 3) (1 3) (2 3) (0 4) (1 4) (2 4) (3 4) (0 5) (1 5) (2 5) (3 5) (4 5)
-            (0 6) (1 6) (2 6) (3 6) (4 6) (5 6) (0 7) (1 7) (2 7) (3 7) (4 7) (5 7) (6 7))
+        unrolled!($each: (0 1) (0 2) (1 2) (0 3) (1 3) (2 3) (0 4) (1 4) (2 4) (3 4) (0 5) (1 5) (2 5) (3 5) (4 5))
     };
     ($each:ident: $($of:tt)*) => {
         $($each!($of);)*
@@ -89,6 +88,9 @@ impl<const K: usize> Eight<'_, K> {
 /// The cheapest vertices that give the leaf.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest<const K: usize>(members: &Eight<'_, K>) -> Best<K> {
+    if K > TRIED_MAX {
+        return edge::cheapest(members);
+    }
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = members.one(i);
@@ -100,6 +102,9 @@ pub(super) fn cheapest<const K: usize>(members: &Eight<'_, K>) -> Best<K> {
 /// The cheapest vertices that give the leaf or more of it.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest_above<const K: usize>(members: &Eight<'_, K>) -> Best<K> {
+    if K > TRIED_MAX {
+        return edge::cheapest_above(members);
+    }
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = members.one(i);
@@ -111,6 +116,9 @@ pub(super) fn cheapest_above<const K: usize>(members: &Eight<'_, K>) -> Best<K> 
 /// The cheapest vertices that give the leaf or nothing, but nothing to none to whom it is `due`.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest_or_none<const K: usize>(members: &Eight<'_, K>, due: &Lane) -> Best<K> {
+    if K > TRIED_MAX {
+        return edge::cheapest_or_none(members, due);
+    }
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = members.one(i);
@@ -123,6 +131,9 @@ pub(super) fn cheapest_or_none<const K: usize>(members: &Eight<'_, K>, due: &Lan
 /// What prices of leaf prove, each with the least price of time that goes with it.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn proof_at<const K: usize>(members: &Eight<'_, K>, leaf: &Lane) -> Proof {
+    if K > TRIED_MAX {
+        return edge::proof_at(members, *leaf);
+    }
     let mut proof = Proof::NONE;
     for i in 0..LANES {
         proof.put(i, members.one(i).proof(leaf.0[i]));
@@ -133,6 +144,9 @@ pub(super) fn proof_at<const K: usize>(members: &Eight<'_, K>, leaf: &Lane) -> P
 /// The prices that prove the most.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn best_proof<const K: usize>(members: &Eight<'_, K>) -> Proof {
+    if K > TRIED_MAX {
+        return edge::best_proof(members);
+    }
     let mut proof = Proof::NONE;
     for i in 0..LANES {
         proof.put(i, members.one(i).best_proof());
@@ -183,9 +197,6 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(types attempt);
-        for j in UNROLLED..K {
-            attempt!(j);
-        }
         best
     }
 
@@ -203,9 +214,6 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(types attempt);
-        for j in UNROLLED..K {
-            attempt!(j);
-        }
         best
     }
 
@@ -232,9 +240,6 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(pairs attempt);
-        for (j, l) in (UNROLLED..K).flat_map(|l| (0..l).map(move |j| (j, l))) {
-            attempt!((j l));
-        }
         best
     }
 
@@ -252,9 +257,6 @@ impl<const K: usize> One<K> {
             };
         }
         unrolled!(types count);
-        for j in UNROLLED..K {
-            count!(j);
-        }
         let value = leaf * self.asked - time;
         (if leaf >= 0.0 { value } else { f64::NEG_INFINITY }, leaf, time)
     }
@@ -277,12 +279,6 @@ impl<const K: usize> One<K> {
         }
         unrolled!(types attempt);
         unrolled!(pairs attempt);
-        for l in UNROLLED..K {
-            attempt!(l);
-            for j in 0..l {
-                attempt!((j l));
-            }
-        }
         best
     }
 }
