@@ -248,8 +248,11 @@ impl<const K: usize> Crowd<K> {
             *workers += self.workers[chunk] * *part;
         }
         if let Some(worth) = self.worth.get(chunk) {
-            let leaf = |j: usize| self.speed[chunk][j] * part[j] * self.by_type[j];
-            done.worth += *worth * (0..K).fold(Lane::ZERO, |sum, j| sum + leaf(j));
+            let mut leaf = Lane::ZERO;
+            for ((speed, part), of_type) in self.speed[chunk].iter().zip(part).zip(&self.by_type) {
+                leaf += *speed * *part * *of_type;
+            }
+            done.worth += *worth * leaf;
         }
     }
 
@@ -268,11 +271,16 @@ impl<const K: usize> Crowd<K> {
     /// What all of a chunk's time costs on each type.
     #[inline]
     fn costs(&self, chunk: usize, rent: &[f64; K]) -> [Lane; K] {
-        let rented = |j: usize| self.workers[chunk] * rent[j];
-        match self.worth.get(chunk) {
-            None => array::from_fn(rented),
-            Some(worth) => array::from_fn(|j| rented(j) - *worth * self.speed[chunk][j] * self.by_type[j]),
+        let mut costs = [Lane::ZERO; K];
+        for (cost, rent) in costs.iter_mut().zip(rent) {
+            *cost = self.workers[chunk] * *rent;
         }
+        if let Some(worth) = self.worth.get(chunk) {
+            for ((cost, speed), of_type) in costs.iter_mut().zip(&self.speed[chunk]).zip(&self.by_type) {
+                *cost = *cost - *worth * *speed * *of_type;
+            }
+        }
+        costs
     }
 
     /// The leaf that is asked of a chunk's members.

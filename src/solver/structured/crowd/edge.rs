@@ -106,18 +106,21 @@ pub(super) fn cheapest<const K: usize>(members: &Eight<'_, K>) -> Best<K> {
     let value = fast.cost * of_fast + slow.cost * of_slow;
     let value = chosen(value, INFINITE, fast.speed * (1.0 + FEASIBLE), members.asked);
     let value = chosen(INFINITE, value, Lane::ZERO, fast.speed);
-    let part = array::from_fn(|j| {
+    let mut part = [Lane::ZERO; K];
+    for (j, part) in part.iter_mut().enumerate() {
         let at = j as f64;
-        let of_slow = |i: usize| if slow.at.0[i] == at { of_slow.0[i] } else { 0.0 };
-        Lane(array::from_fn(|i| if fast.at.0[i] == at { of_fast.0[i] } else { of_slow(i) }))
-    });
+        for i in 0..LANES {
+            let of_slow = if slow.at.0[i] == at { of_slow.0[i] } else { 0.0 };
+            part.0[i] = if fast.at.0[i] == at { of_fast.0[i] } else { of_slow };
+        }
+    }
     Best { value, part, leaf: slope }
 }
 
 /// The cheapest that gives the leaf or more of it.
 #[inline(always)]
 pub(super) fn cheapest_above<const K: usize>(members: &Eight<'_, K>) -> Best<K> {
-    let Best { value, part, leaf } = cheapest(members);
+    let Best { value, mut part, leaf } = cheapest(members);
     // where more costs less, the cheapest type that is as fast
     let (mut lowest, mut least) = (Points::NOTHING, value);
     for j in 0..K {
@@ -126,21 +129,24 @@ pub(super) fn cheapest_above<const K: usize>(members: &Eight<'_, K>) -> Best<K> 
         lowest = lowest.or(Points::of(members, j), cost, least);
         least = chosen(least, cost, cost, least);
     }
-    let part = array::from_fn(|j| {
-        let all = Lane(lowest.at.0.map(|at| if at == j as f64 { 1.0 } else { 0.0 }));
-        chosen(part[j], all, NO_TYPE, lowest.at)
-    });
+    for (j, part) in part.iter_mut().enumerate() {
+        let all = Lane(array::from_fn(|i| if lowest.at.0[i] == j as f64 { 1.0 } else { 0.0 }));
+        *part = chosen(*part, all, NO_TYPE, lowest.at);
+    }
     Best { value: least, part, leaf: chosen(leaf, Lane::ZERO, NO_TYPE, lowest.at) }
 }
 
 /// The cheapest that gives the leaf or nothing, but nothing to none to whom it is `due`.
 #[inline(always)]
 pub(super) fn cheapest_or_none<const K: usize>(members: &Eight<'_, K>, due: &Lane) -> Best<K> {
-    let Best { value, part, leaf } = cheapest(members);
+    let Best { value, mut part, leaf } = cheapest(members);
     // (what is due is below anything)
     let least = chosen(value, -INFINITE, Lane::ZERO, *due);
     let or_none = |of: Lane| chosen(Lane::ZERO, of, least, Lane::ZERO);
-    Best { value: or_none(value), part: part.map(or_none), leaf: or_none(leaf) }
+    for part in &mut part {
+        *part = or_none(*part);
+    }
+    Best { value: or_none(value), part, leaf: or_none(leaf) }
 }
 
 /// What prices of leaf prove, each with the least price of time that goes with it.
