@@ -6,7 +6,6 @@
 //! [`prices`](super::prices).
 
 mod climb;
-mod corner;
 mod edge;
 mod pass;
 mod promise;
@@ -14,7 +13,7 @@ mod promise;
 use std::array;
 
 pub use climb::{Climbed, climb};
-use corner::{Best, Eight, cheapest, cheapest_above, cheapest_or_none};
+use edge::{Best, Eight, cheapest, cheapest_above, cheapest_or_none};
 use pass::At;
 pub use promise::{PromisesKept, keep_promises};
 
