@@ -2,7 +2,7 @@
 //!
 //! At prices of worker types and a level, a member has a cost q`[j]` for all of its time on type j and needs the leaf r.
 //! What is cheapest, or best, is a vertex: one type for as long as it takes or for all of its time, or two types that
-//! take all of it. There are few, and eight members try them side by side. The search for prices is the one of
+//! take all of it, which eight members find side by side ([`edge`]). The search for prices is the one of
 //! [`prices`](super::prices).
 
 mod climb;
