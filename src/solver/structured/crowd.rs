@@ -2,10 +2,11 @@
 //!
 //! At prices of worker types and a level, a member has a cost q`[j]` for all of its time on type j and needs the leaf r.
 //! What is cheapest, or best, is a vertex: one type for as long as it takes or for all of its time, or two types that
-//! take all of it, which eight members find side by side ([`edge`]). The search for prices is the one of
+//! take all of it, which eight members find side by side ([`corner`], [`edge`]). The search for prices is the one of
 //! [`prices`](super::prices).
 
 mod climb;
+mod corner;
 mod edge;
 mod pass;
 mod promise;
@@ -13,7 +14,7 @@ mod promise;
 use std::array;
 
 pub use climb::{Climbed, climb};
-use edge::{Best, Eight, cheapest, cheapest_above, cheapest_or_none};
+use corner::{Best, Eight, cheapest, cheapest_above, cheapest_or_none};
 use pass::At;
 pub use promise::{PromisesKept, keep_promises};
 

@@ -1,6 +1,6 @@
 //! Passes over all members, eight abreast.
 
-use super::edge::{Best, Eight, Proof, best_proof, proof_at};
+use super::corner::{Best, Eight, Proof, best_proof, proof_at};
 use super::{Crowd, Done};
 use crate::solver::structured::lane::{LANES, Lane};
 
