@@ -110,6 +110,13 @@ impl Instance {
         self.oversized || scale_factor <= self.capacity[worker_type]
     }
 
+    /// May a member have time of a worker type by itself?
+    #[inline]
+    pub fn runs_alone(&self, member: usize, worker_type: usize) -> bool {
+        let fits = self.has_room(self.scale_factor[member], worker_type);
+        fits && self.capacity[worker_type] > 0.0 && self.alone(member)[worker_type] > 0.0
+    }
+
     /// The columns that exist: where every part of the combination runs and the type has room for it.
     pub fn columns(&self) -> Vec<Column> {
         let mut columns = Vec::with_capacity(self.n_combinations() * self.n_types());

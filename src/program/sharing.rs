@@ -151,8 +151,7 @@ impl Sharing<'_> {
     /// May a member have time of a worker type?
     #[inline]
     pub fn runs(&self, member: usize, worker_type: usize) -> bool {
-        let fits = self.instance.has_room(self.instance.scale_factor[member], worker_type);
-        fits && self.instance.capacity[worker_type] > 0.0 && self.instance.alone(member)[worker_type] > 0.0
+        self.instance.runs_alone(member, worker_type)
     }
 
     /// The most class time that a member can have of a worker type: 0 where it cannot run.

@@ -5,6 +5,12 @@
 //! those that came together, the first listed. Top-level entities have their own weights, jobs that nobody owns theirs.
 //! Source: Narayanan et al. (OSDI '20), §4.3; nested to any depth here.
 
+mod ascent;
+
+#[cfg(test)]
+pub(super) use ascent::Ascent;
+pub(super) use ascent::{Rates, Rising};
+
 use crate::index::{EntityId, Id};
 use crate::problem::{InnerRule, Problem};
 use crate::program::Classes;

@@ -7,6 +7,7 @@
 //! alone on worker types, levels are raised one after another without a program (`shared`).
 
 mod face;
+mod leap;
 mod pooled;
 mod shared;
 

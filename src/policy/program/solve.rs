@@ -1,7 +1,7 @@
 //! Routes: from a bound objective to class times, its value and the bound that proves it.
 
 use crate::policy::program::central;
-use crate::policy::program::hierarchy::Hierarchy;
+use crate::policy::program::hierarchy::{Hierarchy, Rates, Rising};
 use crate::policy::program::levels::{self, Fixing, Raised};
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
@@ -106,23 +106,14 @@ impl Task<'_, '_> {
         let coefficients: Vec<(f64, f64)> =
             (0..n).map(|member| levels.coefficients(member).unwrap_or((0.0, 0.0))).collect();
         let base: Vec<f64> = coefficients.iter().map(|(base, _)| base.max(0.0)).collect();
-        let weights = instance.data.get("weight").cloned();
-        let weight = |member: usize| weights.as_ref().map_or(1.0, |weights| weights[member]);
-        let slopes = |frozen: &[bool]| match self.hierarchy {
-            None => coefficients.iter().map(|(_, slope)| *slope).collect(),
-            // The slope is proportional to the weight: trade the job's own for what falls to it.
-            Some(hierarchy) => {
-                let fallen = hierarchy.weights(frozen);
-                (0..n).map(|member| coefficients[member].1 / weight(member) * fallen[member]).collect()
-            }
-        };
+        let rates = Rates { slope: self.rates(&coefficients), hierarchy: self.hierarchy };
+        let slopes = |frozen: &[bool]| rates.slopes(frozen);
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
         solving.purpose(Purpose::FirstLevel { inverse });
         let alone = !self.centred && base.iter().all(|base| *base == 0.0);
         let mut without_programs = || {
-            let falls = self.hierarchy.is_some();
-            let shared = levels::fill_shared(solving, self.master, slopes, falls);
+            let shared = levels::fill_shared(solving, self.master, &rates);
             shared.or_else(|| levels::fill_pooled(solving, self.master, slopes))
         };
         if let Some(filled) = if alone { without_programs() } else { None } {
@@ -153,6 +144,16 @@ impl Task<'_, '_> {
             fixing: Some(filled.fixing),
             discounts: Vec::new(),
         })
+    }
+
+    /// What leaves rise by per unit of the level, or of it and of weight, where weights fall to members: [members].
+    fn rates(&self, coefficients: &[(f64, f64)]) -> Vec<f64> {
+        let slopes = coefficients.iter().map(|(_, slope)| *slope);
+        match (self.hierarchy, self.master.reduced().instance.data.get("weight")) {
+            // The slope is proportional to the weight: trade the job's own for what falls to it.
+            (Some(_), Some(weights)) => slopes.zip(weights).map(|(slope, weight)| slope / weight).collect(),
+            _ => slopes.collect(),
+        }
     }
 
     fn parametric(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {

@@ -1,14 +1,39 @@
 #![expect(clippy::float_cmp, reason = "scale factors are copied, not computed")]
 
+#[cfg(feature = "highs")]
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::program::{Instance, InstancePair, Objective, ObjectiveText, Part, Program};
 use crate::solver::registry;
+#[cfg(feature = "highs")]
+use crate::{
+    index::{Id, JobId},
+    policy::program::hierarchy::{Ascent, Hierarchy, Rates, Rising},
+    problem::{ActiveJob, Entity, InnerRule, ProblemBuilder},
+    program::Classes,
+};
 
 fn solving() -> Solving {
     let program = Program::new(Sense::Maximize);
     Solving::new(registry::default_chain(&program), Vec::new())
+}
+
+/// Who rises how fast depends on who is frozen, in ways that say nothing of levels ahead.
+#[cfg(feature = "highs")]
+struct ByTurns<F>(F);
+
+#[cfg(feature = "highs")]
+impl<F: Fn(&[bool]) -> Vec<f64>> Rising for ByTurns<F> {
+    fn slopes(&self, frozen: &[bool]) -> Vec<f64> {
+        self.0(frozen)
+    }
+
+    fn ascent(&self, _: &[f64]) -> Option<Ascent> {
+        None
+    }
 }
 
 /// Jobs × worker types with zeros, mixed scale factors, and a few pairs.
@@ -125,7 +150,7 @@ proptest! {
         };
         let alone = fill(&mut solving(), &mut master, slopes, &vec![0.0; n]);
         let mut quick = solving().with_large(registry::backend("structured").ok());
-        if let (Ok(written), Some(shared)) = (alone, fill_shared(&mut quick, &master, slopes, true)) {
+        if let (Ok(written), Some(shared)) = (alone, fill_shared(&mut quick, &master, &ByTurns(slopes))) {
             prop_assert!((shared.bound - written.first.bound).abs() <= 1e-8 * shared.bound);
             for (one, other) in shared.leaves.iter().zip(&written.leaves) {
                 prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", shared.leaves, written.leaves);
@@ -188,21 +213,27 @@ fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
     let mut master = Master::of_instance(&objective, instance);
     let n = slope.len();
     // of two owners each has as much as the other, which falls to those who still rise
-    let falling = |frozen: &[bool]| -> Vec<f64> {
-        let of = |owner: usize| (0..n).filter(move |member| member % 2 == owner && !frozen[*member]);
-        let left = [0, 1].map(|owner| of(owner).map(|member| slope[member]).sum::<f64>());
-        (0..n).map(|member| if frozen[member] { 0.0 } else { slope[member] / left[member % 2] }).collect()
-    };
-    for by_frozen in [false, true] {
-        let slopes = |frozen: &[bool]| if by_frozen { falling(frozen) } else { slope.clone() };
+    let mut owned = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
+    let owners = ["one", "other"].map(|name| {
+        owned.entity(Entity { name: name.into(), weight: 1.0, inner: InnerRule::Fairness, parent: None })
+    });
+    for (job, weight) in slope.iter().enumerate() {
+        let entity = Some(owners[job % 2]);
+        owned.job(ActiveJob { weight: *weight, entity, ..ActiveJob::new(JobId::from_index(job)) }, &[1.0]);
+    }
+    let hierarchy = Hierarchy::new(&owned.build().unwrap(), &Classes::singletons(n), false);
+    let apart = Rates { slope, hierarchy: None };
+    let falling = Rates { slope: vec![1.0; n], hierarchy: Some(&hierarchy) };
+    for (name, rates) in [("apart", apart), ("falling", falling)] {
         let mut written = solving();
+        let slopes = |frozen: &[bool]| rates.slopes(frozen);
         let filled = fill(&mut written, &mut master, slopes, &vec![0.0; n]).unwrap();
         let mut quick = solving().with_large(registry::backend("structured").ok());
-        let shared = fill_shared(&mut quick, &master, slopes, by_frozen).unwrap();
+        let shared = fill_shared(&mut quick, &master, &rates).unwrap();
         let solves = [quick.report().solves, written.report().solves];
-        assert!(3 * solves[0] < solves[1], "{by_frozen}: {solves:?}");
+        assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
         for (member, (one, other)) in shared.leaves.iter().zip(&filled.leaves).enumerate() {
-            assert!((one - other).abs() <= 1e-6 * other, "{by_frozen}, {member}: {one} {other}");
+            assert!((one - other).abs() <= 1e-6 * other, "{name}, {member}: {one} {other}");
         }
     }
 }

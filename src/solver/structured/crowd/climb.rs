@@ -38,6 +38,8 @@ pub struct Climbed {
     pub shares: Shares,
     /// Whom no allocation gives more without lowering another: `[members]`.
     pub binding: Vec<bool>,
+    /// Worker types of which there are none left for anyone: `[K]`.
+    pub scarce: Vec<bool>,
     /// Prices to begin the next level with.
     pub near: Vec<Vec<f64>>,
 }
@@ -99,16 +101,18 @@ impl<const K: usize> Crowd<K> {
             }
         }
         let Reached { found, near } = reach(&crowd, near, limits.tolerance * GAP)?;
-        let binding = crowd.binding(&found);
-        Some(Climbed { shares: crowd.settled(sharing, wanted, &found, (limit, 1.0)), binding, near })
+        let scarce = found.at.price.iter().map(|price| found.has_prices() && *price > SCARCE_MIN);
+        let scarce: Vec<bool> = scarce.collect();
+        let binding = crowd.binding(&found, &scarce);
+        Some(Climbed { shares: crowd.settled(sharing, wanted, &found, (limit, 1.0)), binding, scarce, near })
     }
 
     /// Whom nothing can give more: those at the most they can have, and those to whom workers that are scarce would
     /// have to go.
-    fn binding(&self, found: &Found) -> Vec<bool> {
+    fn binding(&self, found: &Found, scarce: &[bool]) -> Vec<bool> {
         let mut rent = self.rent(&found.at);
-        for (rent, price) in rent.iter_mut().zip(&found.at.price) {
-            *rent = if found.has_prices() && *price > SCARCE_MIN { *rent } else { 0.0 };
+        for (rent, scarce) in rent.iter_mut().zip(scarce) {
+            *rent = if *scarce { *rent } else { 0.0 };
         }
         let level = found.level.first().copied().unwrap_or_default();
         let (mut leaf, mut time) = (vec![0.0; self.n], vec![0.0; self.n]);
