@@ -76,8 +76,8 @@ fn levels_of_jobs_that_are_much_alike_need_no_program() {
         assert_eq!(row.backend_used.as_deref(), Some("structured"), "{row:?}");
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
         assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
-        let expected = if row.policy.contains("hierarchical") { 20..60 } else { 1..3 };
-        assert!(row.solves.is_some_and(|solves| expected.contains(&solves)), "every level once: {row:?}");
+        let expected = if row.policy.contains("hierarchical") { 2..9 } else { 1..3 };
+        assert!(row.solves.is_some_and(|solves| expected.contains(&solves)), "a level a scarce type: {row:?}");
     }
 }
 

@@ -44,6 +44,8 @@ struct Sums {
     magnitude: f64,
     /// Σ λ d.
     priced: f64,
+    /// The least level at which members that demand something would have what they do at a level of zero.
+    had: f64,
     /// The largest term of the objective.
     term_max: f64,
     /// The largest weight of a logarithm.
@@ -90,7 +92,7 @@ impl Certificate {
             }
             Wanted::Logarithms(_) => 0.0,
         };
-        let mut sums = Sums { used: vec![0.0; k], ..Sums::default() };
+        let mut sums = Sums { used: vec![0.0; k], had: f64::INFINITY, ..Sums::default() };
         for member in 0..n {
             sums.member(sharing, wanted, shares, (member, level_max));
         }
@@ -117,8 +119,10 @@ impl Certificate {
             }
         };
         let bound = sums.bound + ROUNDING * sums.magnitude;
-        let reference =
-            primal.abs().max(bound.abs()).max(OBJECTIVE_FLOOR * sums.term_max).max(sums.weight_max);
+        // (a level above what members have is as exact as what they have with it)
+        let had = if sums.had.is_finite() { sums.had } else { 0.0 };
+        let size = primal.abs().max(bound.abs()) + had;
+        let reference = size.max(OBJECTIVE_FLOOR * sums.term_max).max(sums.weight_max);
         let gap_relative = if reference > 0.0 { (bound - primal).abs() / reference } else { 0.0 };
         let optimal = sums.violation <= TOLERANCE && gap_relative <= TOLERANCE;
         Self { violation_max: sums.violation, primal, bound, gap_relative, optimal }
@@ -162,6 +166,7 @@ impl Sums {
         }
         let (asked, base) = (sharing.demand[member], wanted.base(member));
         self.priced += leaf_price * asked;
+        self.had = if asked > 0.0 { self.had.min(base / asked) } else { self.had };
         self.add(time_price * jobs);
         self.add(-leaf_price * base);
         self.exceeds(time - jobs, jobs);

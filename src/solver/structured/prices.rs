@@ -31,14 +31,13 @@ const ROWS_MAX: usize = 8;
 /// Groups of blocks, whose replies are mixed apart, and the fewest chunks of a group.
 const GROUPS: usize = 48;
 const GROUP_CHUNKS_MIN: usize = 4;
-/// Askings of a stage.
-const ASKED_MAX: usize = 80;
-/// So often for each, where they are more than `ROWS_MAX`.
+/// Askings of a stage, for each of the shared rows but a few.
+const ASKED_MIN: usize = 80;
 const ASKED_EACH: usize = 20;
 
 /// How often members may be asked at prices of so many rows.
-pub(super) const fn asked_max(n_rows: usize) -> usize {
-    if n_rows > ROWS_MAX { ASKED_EACH * n_rows } else { ASKED_MAX }
+pub(super) fn asked_max(n_rows: usize) -> usize {
+    ASKED_MIN.max(ASKED_EACH * n_rows)
 }
 /// How wide the range of prices is at first, in prices that are worth all room together.
 const WIDE: f64 = 4.0;
@@ -337,11 +336,11 @@ impl Stage<'_> {
             let mixture = master.solve()?;
             let held_back = master.widen(wider);
             wider *= if held_back { WIDER_STILL } else { 1.0 };
-            let alone = level >= highest && mixture.objective <= 1.0;
-            if !held_back && (alone || mixture.objective <= 1.0 + *gap) {
+            if !held_back && mixture.objective <= 1.0 + *gap {
+                // (at the highest level one block alone holds it, whatever the prices)
+                let slope = (level < highest).then_some(best.2);
                 let level = level / mixture.objective.max(1.0);
-                let (_, at, slope) = best;
-                return Some(found(&master, (asked, false), at, (vec![level], (!alone).then_some(slope))));
+                return Some(found(&master, (asked, false), best.1, (vec![level], slope)));
             }
             (place, replies) = ask(mixture.price, level)?;
         }

@@ -20,6 +20,8 @@ const GAP: f64 = 1e-3;
 /// By how much less is enough where more askings change nothing, and how many that are.
 const GAP_STALLED: f64 = 1e3;
 const STALLED: u32 = 4;
+/// How far off a level may be, relative to what members have with it.
+const LEVEL_GAP: f64 = 1e-8;
 /// A rise that is less than this part of the highest there can be is none.
 const RISE_MIN: f64 = 1e-11;
 /// Rounding of what all ask for, relative.
@@ -75,6 +77,10 @@ impl<const K: usize> Crowd<K> {
             return None;
         }
         let crowd = Self::of(sharing, wanted, (limit, 1.0));
+        // the least level at which members would have what they have
+        let had = |member: usize| wanted.base(member) / (sharing.demand[member] * limit);
+        let demanding = (0..n).filter(|member| sharing.demand[*member] > 0.0);
+        let had = demanding.map(had).fold(f64::INFINITY, f64::min);
         let clock = Stopwatch::start();
         let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
         let given = crowd.used();
@@ -86,7 +92,7 @@ impl<const K: usize> Crowd<K> {
             let room: Vec<f64> = given.into_iter().zip(crowd.used()).map(left).collect();
             let (start, given) = (Start::anywhere(&room), crowd.replied(groups));
             let mut stage = Stage { ask: &mut ask, given, room, groups, start: &start, gap, late: &late };
-            stage.climb(near)
+            stage.climb(near, had)
         };
         let (mut step, mut steps) = (1, Vec::new());
         while near.is_empty() && n / step > SAMPLE_MAX {
@@ -132,8 +138,8 @@ impl<const K: usize> Crowd<K> {
 
 impl Stage<'_> {
     /// The highest level above what is given at which blocks fit, 1 being the highest at which each fits by itself.
-    /// Blocks are asked at prices that are `near` before any others.
-    fn climb(&mut self, near: Vec<Vec<f64>>) -> Option<Reached> {
+    /// Blocks are asked at prices that are `near` before any others. They `had` what is given at a level so far below.
+    fn climb(&mut self, near: Vec<Vec<f64>>, had: f64) -> Option<Reached> {
         let Stage { ask, given, room, groups, start, gap, late } = self;
         let given = given.as_ref()?;
         let unit = |price: Vec<f64>| {
@@ -182,12 +188,13 @@ impl Stage<'_> {
                 continue;
             }
             let mixture = master.solve()?;
-            let alone = level >= highest && mixture.objective <= 1.0;
             stalled = if (mixture.objective - last).abs() <= ROUNDING { stalled + 1 } else { 0 };
             last = mixture.objective;
-            let enough = if stalled < STALLED { *gap } else { *gap * GAP_STALLED };
-            if !master.widen(1.0) && (alone || mixture.objective <= 1.0 + enough) {
-                let slope = (!alone).then_some(*slope);
+            let exact = LEVEL_GAP * (level + had) * slope;
+            let enough = if stalled < STALLED { gap.min(exact) } else { *gap * GAP_STALLED };
+            if !master.widen(1.0) && mixture.objective <= 1.0 + enough {
+                // (at the highest level one block alone holds it, whatever the prices)
+                let slope = (level < highest).then_some(*slope);
                 let at = at.clone();
                 let end = End { level, at, slope, stretch: mixture.objective.max(1.0) };
                 return Some(mixed(&master, asked, end));
