@@ -26,13 +26,16 @@ pub(super) struct Pairing {
 struct Beside {
     /// Their kinds, ascending.
     others: Vec<usize>,
+    /// Where this kind is among those that each of them may run beside: [others].
+    places: Vec<u32>,
     /// Own steps/s there, as the view has it: 0 where the two do not share a worker type. [others × K]
     speeds: Vec<f64>,
 }
 
 impl Beside {
-    fn push(&mut self, other: usize, speeds: &[f64]) {
+    fn push(&mut self, (other, place): (usize, usize), speeds: &[f64]) {
         self.others.push(other);
+        self.places.push(u32::try_from(place).unwrap_or(u32::MAX));
         self.speeds.extend_from_slice(speeds);
     }
 }
@@ -56,9 +59,10 @@ impl Pairing {
             let second = if g == h { jobs(g).nth(1) } else { jobs(h).next() };
             let Some(two) = jobs(g).next().zip(second) else { continue };
             if lookup.throughputs([g, h], two.into()) {
-                beside[g].push(h, &lookup.found[0]);
+                let [of_g, of_h] = [g, h].map(|kind| beside[kind].others.len());
+                beside[g].push((h, of_h), &lookup.found[0]);
                 if g != h {
-                    beside[h].push(g, &lookup.found[1]);
+                    beside[h].push((g, of_g), &lookup.found[1]);
                 }
             }
         }
@@ -70,16 +74,25 @@ impl Pairing {
 
     /// Steps/s of a member of one kind beside one of another: `[K]`.
     pub(super) fn beside(&self, kind: usize, other: usize) -> Option<&[f64]> {
-        let Beside { others, speeds } = &self.beside[kind];
+        let Beside { others, speeds, .. } = &self.beside[kind];
         let place = others.binary_search(&other).ok()?;
         speeds.chunks_exact(speeds.len() / others.len()).nth(place)
     }
 
     /// Whom members of a kind may run beside, by kind, and their own steps/s there, `[K]`.
     pub(super) fn others(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64])> {
-        let Beside { others, speeds } = &self.beside[kind];
+        let Beside { others, speeds, .. } = &self.beside[kind];
         let k = speeds.len() / others.len().max(1);
         others.iter().copied().zip(speeds.chunks_exact(k.max(1)))
+    }
+
+    /// The same, with the steps/s of the other beside them, `[K]`.
+    pub(super) fn both(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64], &[f64])> {
+        let places = &self.beside[kind].places;
+        self.others(kind).zip(places).map(|((other, mine), place)| {
+            let (at, k) = (*place as usize, mine.len());
+            (other, mine, &self.beside[other].speeds[at * k..(at + 1) * k])
+        })
     }
 
     /// How many jobs a member stands for.

@@ -108,8 +108,7 @@ impl Pricing {
         let mut chosen: Vec<Option<(f64, usize)>> = vec![None; n * k];
         let least = GAIN_MIN * formulation.program.objective(&answer.solution.columns).abs();
         for g in 0..kinds.len() {
-            for (h, mine) in self.pairing.others(g) {
-                let Some(theirs) = self.pairing.beside(h, g) else { continue };
+            for (h, mine, theirs) in self.pairing.both(g) {
                 let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
                 for j in (0..k).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
                     let pays = |member: usize, speed: f64| {
