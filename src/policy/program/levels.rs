@@ -240,6 +240,10 @@ fn raise_held(
     face: &Face,
 ) -> Result<(Raised, Vec<Demand>), SolvingError> {
     let mut outcome = Err(SolvingError::Empty);
+    // The least level at which members that rise would have what they have: a rise is as exact as that and it together.
+    let rising = slope.iter().zip(reached).filter(|(slope, _)| **slope > 0.0);
+    let had = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
+    let had = if had.is_finite() { had } else { 0.0 };
     let on_face = [1e-11, 1e-10].iter().chain(&HELD[1..]).map(|eased| (*eased, true));
     let without = HELD[1..].iter().map(|eased| (*eased, false));
     for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
@@ -250,8 +254,11 @@ fn raise_held(
             if on_face {
                 face.hold(&mut formulation);
             }
+            formulation.program.offset += formulation.program_objective(had);
             formulation
         });
+        let raised =
+            raised.map(|raised| Raised { level: raised.level - had, bound: raised.bound - had, ..raised });
         if let Ok(raised) = &raised {
             // The level is concave in what is asked for: so much it gained at least.
             let given_back = reached.iter().map(|base| base * eased);
