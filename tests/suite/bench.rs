@@ -77,7 +77,10 @@ fn levels_of_jobs_that_are_much_alike_need_no_program() {
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
         assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
         let expected = if row.policy.contains("hierarchical") { 2..9 } else { 1..3 };
-        assert!(row.solves.is_some_and(|solves| expected.contains(&solves)), "a level a scarce type: {row:?}");
+        assert!(
+            row.solves.is_some_and(|solves| expected.contains(&solves)),
+            "a level a scarce type: {row:?}"
+        );
     }
 }
 

@@ -132,11 +132,29 @@ proptest! {
 }
 
 #[test]
-fn a_session_of_many_unlike_jobs_decides_from_scratch() {
+fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
     // More columns than simplex is asked to find its way through from nothing.
     let instance = Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 };
     let changes = [Change::Arrival(3), Change::Departure(400)];
-    play("max_min_fairness_perf", &instance, 700, 1, &changes);
+    for name in ["max_min_fairness_perf", "proportional_fairness", "max_min_fairness_water_filling_perf"] {
+        play(name, &instance, 700, 1, &changes);
+        let mut session = Session::new(policy(name), drawn(&instance, 2000, 0)).unwrap();
+        let cold = session.decide().unwrap().solve.iterations;
+        let mut warm = 0;
+        for id in 0..10 {
+            session.remove(JobId::from_index(id)).unwrap();
+            let solve = &session.decide().unwrap().solve;
+            assert!(solve.fallbacks.is_empty() && solve.backend == "structured", "{name}: {solve:?}");
+            warm += solve.iterations;
+        }
+        assert!(warm < 10 * cold, "{name}: asked {warm} times in 10 decisions, {cold} in the first");
+        // whoever forgets begins as anyone would
+        session.forget();
+        let forgotten = session.decide().unwrap().solve.iterations;
+        let other =
+            Session::new(policy(name), session.problem().clone()).unwrap().decide().unwrap().solve.iterations;
+        assert_eq!(forgotten, other, "{name}");
+    }
 }
 
 #[test]

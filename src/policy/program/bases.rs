@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::program::{Auxiliary, AuxiliaryRole, Column, Formulation, RowRole};
+use crate::program::{Auxiliary, AuxiliaryRole, Column, Formulation, RowRole, Wanted};
+use crate::solver::structured::Near;
 use crate::solver::{Basis, BasisStatus};
 
 /// The basis of a program, with what its columns and rows stand for.
@@ -25,6 +26,8 @@ pub(super) struct Bases {
     new: Vec<Option<Kept>>,
     /// Where each member was in the last decision, ascending: [members].
     before: Vec<Option<u32>>,
+    /// Prices that the last searches ended at, by what was wanted: a level, one above another, worth, logarithms.
+    near: [Near; 4],
 }
 
 impl Bases {
@@ -38,6 +41,16 @@ impl Bases {
     /// A decision was made.
     pub(super) fn end(&mut self) {
         std::mem::swap(&mut self.old, &mut self.new);
+    }
+
+    /// Prices that a search begins with, where no program is written; they are gone if nothing comes of it.
+    pub(super) fn take_near(&mut self, wanted: Wanted<'_>) -> Near {
+        std::mem::take(&mut self.near[kind(wanted)])
+    }
+
+    /// Keeps prices that a search ended at.
+    pub(super) fn keep_near(&mut self, wanted: Wanted<'_>, near: Near) {
+        self.near[kind(wanted)] = near;
     }
 
     /// What to start the next program from.
@@ -97,6 +110,16 @@ impl Bases {
             BasisStatus::Basic,
         );
         Basis { columns, rows }
+    }
+}
+
+/// What is alike in searches for prices.
+fn kind(wanted: Wanted<'_>) -> usize {
+    match wanted {
+        Wanted::Level => 0,
+        Wanted::Above { .. } => 1,
+        Wanted::Worth { .. } => 2,
+        Wanted::Logarithms(_) => 3,
     }
 }
 

@@ -3,12 +3,13 @@
 //! A session owns a problem and the classes of its jobs, and keeps both as jobs come and go. A decision then solves the
 //! program over classes, from the bases of the last one's programs, certifies it, and leaves it at that: the share of one
 //! job of a class is that of all of them (see [`classes`](crate::program::classes)), so the certificate of the program
-//! over classes is one of the decision over jobs, and nothing is written job by job. Nothing but bases and classes is
-//! kept from decision to decision, and every decision is solved and certified. Programs of 2,000 columns or more, those of
-//! jobs of which no two are alike, have no basis to begin with: they are solved from scratch, over the classes kept.
+//! over classes is one of the decision over jobs, and nothing is written job by job. Nothing but bases, prices and classes
+//! is kept from decision to decision, and every decision is solved and certified. Decisions of 2,000 columns or more, those
+//! on jobs of which no two are alike, have no basis to begin with: they begin with the prices of workers that the last
+//! search of their kind ended at, over the classes kept. What no prices are searched for is solved from scratch.
 //!
 //! **Which optimum.** The objective and its bound are those of a decision from scratch. Of several optima, equal after
-//! refinement too, one is as likely to come out as another: which one depends on where simplex began, and so on the
+//! refinement too, one is as likely to come out as another: which one depends on where the search began, and so on the
 //! decisions before. [`Session::forget`] begins anew. Simulations, which must go on after a checkpoint as if nothing had
 //! happened, decide from scratch.
 

@@ -13,6 +13,10 @@ use crate::problem::Problem;
 use crate::program::{BoundObjective, Demand, HOLD_SLACK, Inversion, LevelForm, Route, Sense, Wanted};
 use crate::solver::certificate::{Certificate, Shares};
 
+/// Worker types above which an optimum is rather left as it was found than refined by a program that would be written:
+/// that takes a hundred times as long as all else.
+const TYPES_WRITTEN: usize = 16;
+
 /// The level of some demands, raised.
 #[derive(Debug)]
 pub(super) struct Reached {
@@ -138,9 +142,12 @@ impl Task<'_, '_> {
         let level = shares.level;
         let given = class_time(&self.master.bound(), &shares);
         drop(shares);
-        let refined =
-            solving.among_optima(|solving| refine(solving, self.master, (demand, level), &given))?;
-        Some(unwritten(refined, bound))
+        let refined = solving.among_optima(|solving| refine(solving, self.master, (demand, level), &given));
+        if refined.is_none() && self.master.reduced().instance.n_types() > TYPES_WRITTEN {
+            solving.report().fallbacks.push("not refined".to_owned());
+            return Some(unwritten(given, bound));
+        }
+        Some(unwritten(refined?, bound))
     }
 
     /// The optimum of a sum of logarithms.

@@ -23,7 +23,8 @@ use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
 use crate::solver::structured::lane::{LANES, Lane};
 use crate::solver::structured::market::buy;
-use crate::solver::structured::prices::{Found, Stage, Start, groups, sample_gap};
+use crate::solver::structured::padded::{Padded, suits};
+use crate::solver::structured::prices::{Found, Near, Stage, Start, groups, sample_gap};
 use crate::solver::structured::reply::Replies;
 use crate::solver::structured::types::of_types;
 use crate::solver::structured::vertex::Place;
@@ -33,6 +34,8 @@ use crate::solver::timing::Stopwatch;
 const SAMPLE_MAX: usize = 384;
 /// How much larger than a sample the next one is.
 const SAMPLE_GROWTH: usize = 8;
+/// Prices, whose replies are mixed at the end, that the next search begins with.
+const NEAR_MAX: usize = 6;
 /// The gap at the end, in tolerances.
 const GAP: f64 = 0.1;
 /// An objective below this part of what all members could have is judged absolutely.
@@ -74,16 +77,41 @@ impl<const K: usize> Done<K> {
     const NOTHING: Self = Self { workers: [Lane::ZERO; K], worth: Lane::ZERO };
 }
 
-/// Solves without writing the program; nothing if there are more than 16 worker types, or prices do not settle.
-pub fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Option<Shares> {
-    if let Wanted::Logarithms(of) = wanted {
-        return buy(sharing, &of.weight, limits);
+/// Solves without writing the program, from where the last search of its like was `near`, if there was one; nothing if
+/// there are more than 64 worker types, or many of which members run on a few, or prices do not settle.
+pub fn share(
+    sharing: &Sharing<'_>,
+    wanted: Wanted<'_>,
+    near: &Near,
+    limits: &Limits,
+) -> Option<(Shares, Near)> {
+    if !suits(sharing) {
+        return None;
     }
-    of_types!(sharing.instance().n_types(), K => Crowd::<K>::share(sharing, wanted, limits))
+    if let Some(padded) = Padded::of(sharing, wanted) {
+        let (mut shares, near) = share(&padded.sharing(), padded.wanted(wanted), near, limits)?;
+        cut(&padded, &mut shares);
+        return Some((shares, near));
+    }
+    if let Wanted::Logarithms(of) = wanted {
+        return buy(sharing, &of.weight, near, limits);
+    }
+    of_types!(sharing.instance().n_types(), K => Crowd::<K>::share(sharing, wanted, near, limits))
+}
+
+/// Takes types that were added out of what they share.
+fn cut(padded: &Padded, shares: &mut Shares) {
+    padded.cut_rows(&mut shares.time);
+    padded.cut(&mut shares.worker_price);
 }
 
 impl<const K: usize> Crowd<K> {
-    fn share(sharing: &Sharing<'_>, wanted: Wanted<'_>, limits: &Limits) -> Option<Shares> {
+    fn share(
+        sharing: &Sharing<'_>,
+        wanted: Wanted<'_>,
+        near: &Near,
+        limits: &Limits,
+    ) -> Option<(Shares, Near)> {
         let n = sharing.instance().n_members();
         let limit = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
         // (what is held may ask for nothing)
@@ -95,12 +123,38 @@ impl<const K: usize> Crowd<K> {
         let unit = Self::unit(sharing, wanted);
         let crowd = Self::of(sharing, wanted, (limit, unit));
         let held = if let Wanted::Worth { level, .. } = wanted { Some(level / limit) } else { None };
-        let found = crowd.search(held, limits)?;
-        Some(crowd.settled(sharing, wanted, &found, (limit, unit)))
+        let found = crowd.search(held, crowd.begin(near, (limit, unit)), limits)?;
+        let near = crowd.end(&found, (limit, unit));
+        Some((crowd.settled(sharing, wanted, &found, (limit, unit)), near))
     }
 
-    /// Prices of samples, then of all: a level that is held, or the highest there is.
-    fn search(&self, held: Option<f64>, limits: &Limits) -> Option<Found> {
+    /// Where a search begins that is much like one that ended `near`; nothing if there was none.
+    fn begin(&self, near: &Near, (limit, unit): (f64, f64)) -> Option<Start> {
+        let scaled = |price: &Vec<f64>| {
+            let priced = price.iter().zip(&self.per_worker);
+            priced
+                .map(|(price, per_worker)| if *per_worker > 0.0 { price * unit / per_worker } else { 0.0 })
+                .collect()
+        };
+        let fits = near.prices.iter().all(|price| price.len() == K);
+        let prices = if fits { near.prices.iter().map(scaled).collect() } else { Vec::new() };
+        Start::known(prices, self.n, near.level / limit)
+    }
+
+    /// Where a search ended.
+    fn end(&self, found: &Found, (limit, unit): (f64, f64)) -> Near {
+        let level = found.level.first().copied().unwrap_or_default() * limit;
+        if !found.has_prices() {
+            return Near::default();
+        }
+        let places = std::iter::once(&found.at).chain(found.mixed(NEAR_MAX));
+        let prices = places.map(|place| self.rent(place).map(|rent| rent / unit).to_vec()).collect();
+        Near { prices, level }
+    }
+
+    /// Prices of samples, then of all: a level that is held, or the highest there is. Where it is known where to `begin`,
+    /// samples are asked only if that leads nowhere.
+    fn search(&self, held: Option<f64>, begin: Option<Start>, limits: &Limits) -> Option<Found> {
         let clock = Stopwatch::start();
         let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
         let given = self.used();
@@ -115,6 +169,9 @@ impl<const K: usize> Crowd<K> {
             let Some(level) = held else { return stage.raise(1.0) };
             stage.hold(&[level], UNIT * part)
         };
+        if let Some(found) = begin.and_then(|start| stage(self, &start, limits.tolerance * GAP)) {
+            return Some(found);
+        }
         let mut start = Start::anywhere(&[1.0; K]);
         let (mut step, mut steps) = (1, Vec::new());
         while self.n / step > SAMPLE_MAX {

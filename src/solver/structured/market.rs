@@ -19,6 +19,7 @@ use crate::solver::structured::blend::{Open, Place};
 use crate::solver::structured::choice::{Member, Quote, Span};
 use crate::solver::structured::demand::{Demand, floor};
 use crate::solver::structured::path::{Found, Lost, Path, Start};
+use crate::solver::structured::prices::Near;
 use crate::solver::structured::types::of_types;
 use crate::solver::timing::Stopwatch;
 
@@ -63,8 +64,13 @@ struct Market<'a, const K: usize> {
 
 /// The largest sum of `weight`·log(leaf), `[members]` > 0, without writing the program; nothing if there are too many
 /// worker types, or prices do not settle.
-pub(super) fn buy(sharing: &Sharing<'_>, weight: &[f64], limits: &Limits) -> Option<Shares> {
-    of_types!(sharing.instance().n_types(), K => Market::<K>::of(sharing, weight)?.solve(limits))
+pub(super) fn buy(
+    sharing: &Sharing<'_>,
+    weight: &[f64],
+    near: &Near,
+    limits: &Limits,
+) -> Option<(Shares, Near)> {
+    of_types!(sharing.instance().n_types(), K => Market::<K>::of(sharing, weight)?.solve(near, limits))
 }
 
 impl<'a, const K: usize> Market<'a, K> {
@@ -178,10 +184,21 @@ impl<'a, const K: usize> Market<'a, K> {
         None
     }
 
-    fn solve(mut self, limits: &Limits) -> Option<Shares> {
-        let n = self.weight.len();
+    fn solve(mut self, near: &Near, limits: &Limits) -> Option<(Shares, Near)> {
         let clock = Stopwatch::start();
         let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let known = self.begin(near).and_then(|start| self.search(1, start, (WIDTH_LAST, 0.0), &late));
+        let found = match known {
+            Some(found) => found,
+            None => self.search_by_samples(&late)?,
+        };
+        let near = Near { prices: vec![found.place.price.to_vec()], level: 0.0 };
+        Some((self.settled(&found)?, near))
+    }
+
+    /// The prices of all, from nothing: by those of ever larger samples.
+    fn search_by_samples(&mut self, late: &dyn Fn() -> bool) -> Option<Found<K>> {
+        let n = self.weight.len();
         let (mut step, mut steps) = (1, Vec::new());
         while n / step > SAMPLE_MAX {
             step *= SAMPLE_GROWTH.min((n / step).div_ceil(SAMPLE_MAX));
@@ -191,12 +208,21 @@ impl<'a, const K: usize> Market<'a, K> {
         let mut start = Start { price, span: Span::ANYWHERE, width: WIDTH, moved: MOVED };
         for step in steps.into_iter().rev() {
             let root = ((n / step) as f64).sqrt();
-            if let Some(found) = self.search(step, start, (WIDTH_LEAST, WIDTH_SAMPLE / root), &late) {
+            if let Some(found) = self.search(step, start, (WIDTH_LEAST, WIDTH_SAMPLE / root), late) {
                 start = self.near(&found, (OFF / root).min(OFF_MAX));
             }
         }
-        let found = self.search(1, start, (WIDTH_LAST, 0.0), &late)?;
-        self.settled(&found)
+        self.search(1, start, (WIDTH_LAST, 0.0), late)
+    }
+
+    /// Where a search begins that is much like one that ended `near`; nothing if there was none.
+    fn begin(&self, near: &Near) -> Option<Start<K>> {
+        let price: [f64; K] = near.prices.first()?.as_slice().try_into().ok()?;
+        let root = (self.weight.len() as f64).sqrt();
+        let span = Span::about(&price, &self.room, (OFF / root).min(OFF_MAX));
+        let mut start = Start { price, span, width: (WIDTH_SAMPLE / root).min(WIDTH), moved: MOVED };
+        self.free(&mut start);
+        Some(start)
     }
 
     /// All members at the prices found, in their own units.

@@ -2,6 +2,7 @@
 
 use super::crowd::share;
 use super::draws::Draws;
+use super::prices::Near;
 use crate::program::expression::Vocabulary;
 use crate::program::sharing::Wanted;
 use crate::program::{BoundObjective, Instance, Objective, ObjectiveText, Sense};
@@ -83,9 +84,14 @@ fn objective() -> Objective {
 }
 
 fn bought(bound: &BoundObjective<'_>) -> (Shares, Certificate) {
+    bought_near(bound, &Near::default()).0
+}
+
+/// The same, and where it ended, from where a search like it ended.
+fn bought_near(bound: &BoundObjective<'_>, near: &Near) -> ((Shares, Certificate), Near) {
     let (sharing, logarithms) = bound.logarithms().unwrap();
     let wanted = Wanted::Logarithms(&logarithms);
-    let shares = share(&sharing, wanted, &Limits::default()).unwrap();
+    let (shares, near) = share(&sharing, wanted, near, &Limits::default()).unwrap();
     let judged = Certificate::of_shares(&sharing, wanted, &shares);
     let weights: f64 = logarithms.weight.iter().sum();
     let most = weights.max(judged.primal.abs());
@@ -94,7 +100,7 @@ fn bought(bound: &BoundObjective<'_>) -> (Shares, Certificate) {
     let time = bound.columns().iter().map(|column| shares.time[column.combination * k + column.worker_type]);
     let value = bound.value(&bound.point(&time.collect::<Vec<_>>()));
     assert!((value - judged.primal).abs() <= 1e-12 * most, "{value} is not {judged:?}");
-    (shares, judged)
+    ((shares, judged), near)
 }
 
 #[test]
@@ -124,6 +130,22 @@ fn what_is_bought_is_optimal_by_its_certificate_and_the_program_with_cones() {
 }
 
 #[test]
+fn types_that_are_added_change_nothing() {
+    let objective = objective();
+    for (kind, k) in [(Kind::Distinct, 17), (Kind::Zeros, 23), (Kind::NoWorkers, 24), (Kind::Decades, 27)] {
+        let instance = instance(kind, (300, k), 3);
+        let bound = objective.bind(&instance).unwrap();
+        let (shares, judged) = bought(&bound);
+        assert_eq!((shares.time.len(), shares.worker_price.len()), (300 * k, k));
+        let formulation = bound.formulate();
+        let mut chain = registry::default_chain(&formulation.program);
+        let other = solve_certified(&formulation.program, &mut chain, &Limits::default(), None).unwrap();
+        let other = formulation.value(other.certificate.primal);
+        assert!((other - judged.primal).abs() <= 1e-7 * judged.primal.abs(), "{kind:?}: {judged:?} {other}");
+    }
+}
+
+#[test]
 fn samples_of_many_members_lead_to_the_prices_of_all() {
     let objective = objective();
     for (position, kind) in KINDS.into_iter().enumerate() {
@@ -133,6 +155,29 @@ fn samples_of_many_members_lead_to_the_prices_of_all() {
         instance.throughput[half..].iter_mut().for_each(|speed| *speed *= *speed);
         bought(&objective.bind(&instance).unwrap());
     }
+}
+
+#[test]
+fn prices_are_found_from_those_of_a_market_that_was_much_like_it() {
+    let (objective, mut asked) = (objective(), [0, 0]);
+    for (position, kind) in KINDS.into_iter().enumerate() {
+        let mut instance = instance(kind, (900, 2 + position % 3), 4);
+        let (_, near) = bought_near(&objective.bind(&instance).unwrap(), &Near::default());
+        let k = instance.n_types();
+        instance.throughput[5 * k..6 * k].iter_mut().for_each(|speed| *speed *= 0.7);
+        let bound = objective.bind(&instance).unwrap();
+        let ((cold, _), _) = bought_near(&bound, &Near::default());
+        let ((warm, _), _) = bought_near(&bound, &near);
+        for (one, other) in cold.worker_price.iter().zip(&warm.worker_price) {
+            assert!(
+                (one - other).abs() <= 1e-6 * one.max(1e-3 / instance.capacity[0]),
+                "{kind:?}: {one} {other}"
+            );
+        }
+        asked[0] += cold.asked;
+        asked[1] += warm.asked;
+    }
+    assert!(asked[1] * 4 < asked[0] * 3, "{asked:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! explicit inverse: rows are few, and the basis of the last time stays feasible when replies are added, its inverse
 //! what it was.
 
+use crate::solver::structured::prices::CALM_ROWS_MIN;
 use crate::solver::structured::reply::Replies;
 
 /// A variable whose reduced cost is above this is left alone; costs, usage and room are near one.
@@ -18,8 +19,11 @@ const REDUCED_STALLED: f64 = 1e-12;
 const NEGATIVE: f64 = -1e-12;
 /// Pivots smaller than this are not taken.
 const PIVOT: f64 = 1e-10;
-/// Pivots of one solve, for each row.
+/// What is basic may fall below zero by this much for a better pivot.
+const HARRIS: f64 = 1e-11;
+/// Pivots of one solve, for each row; where rows are many, it is given up sooner.
 const PIVOTS_MAX: usize = 60;
+const PIVOTS_MANY: usize = 20;
 /// Pivots without progress before the first candidate is taken, which cannot cycle (Bland 1977).
 const STALLED: usize = 40;
 /// Pivots after which the inverse is made anew.
@@ -44,7 +48,7 @@ pub(super) struct Master {
     /// Between which prices are: [L]
     pub(super) low: Vec<f64>,
     pub(super) high: Vec<f64>,
-    /// Cost of each reply, and its usage: [replies], [replies × L]. The group of each is its position's.
+    /// Cost of each reply, [replies], and its usage, [askings × L × groups]. The group of each is its position's.
     cost: Vec<f64>,
     usage: Vec<f64>,
     basis: Vec<Variable>,
@@ -80,7 +84,10 @@ impl Master {
     /// Takes in what every group replied.
     pub(super) fn add(&mut self, replies: &Replies) {
         self.cost.extend_from_slice(&replies.cost);
-        self.usage.extend(replies.usage.iter().map(|usage| usage / self.size));
+        for row in 0..self.rows() {
+            let usage = replies.usage.iter().skip(row).step_by(self.room.len());
+            self.usage.extend(usage.map(|usage| usage / self.size));
+        }
         if self.basis.is_empty() {
             self.begin();
         }
@@ -88,7 +95,9 @@ impl Master {
 
     /// Moves the usage of all replies, which is stretched, towards what is given: [groups × L].
     pub(super) fn approach(&mut self, factor: f64, given: &[f64]) {
-        for (usage, given) in self.usage.iter_mut().zip(given.iter().cycle()) {
+        let (rows, groups) = (self.rows(), self.groups);
+        for (at, usage) in self.usage.iter_mut().enumerate() {
+            let given = given[at % groups * rows + at / groups % rows];
             *usage = given + factor * (*usage - given);
         }
         self.inverse.clear();
@@ -104,8 +113,8 @@ impl Master {
         let rows = self.rows();
         let last = self.cost.len() - self.groups;
         let mut total = vec![0.0; rows];
-        for (at, usage) in self.usage[last * rows..].iter().enumerate() {
-            total[at % rows] += usage;
+        for (total, usage) in total.iter_mut().zip(self.usage[last * rows..].chunks_exact(self.groups)) {
+            *total = usage.iter().sum();
         }
         let ratio = |row: &usize| total[*row] / self.room[*row];
         let fullest = (0..rows).max_by(|one, other| ratio(one).total_cmp(&ratio(other)));
@@ -134,20 +143,19 @@ impl Master {
                 1.0
             }
             Variable::Reply(at) => {
-                let usage = &self.usage[at * rows..(at + 1) * rows];
-                usage.iter().enumerate().for_each(|(row, usage)| each(row, *usage));
-                each(rows + at % self.groups, 1.0);
+                let (asking, group) = (at / self.groups, at % self.groups);
+                let usage = self.usage[asking * self.groups * rows..].iter().skip(group);
+                usage.step_by(self.groups).take(rows).enumerate().for_each(|(row, usage)| each(row, *usage));
+                each(rows + group, 1.0);
                 self.cost[at]
             }
         }
     }
 
-    fn variables(&self) -> impl Iterator<Item = Variable> + use<> {
+    fn shared(&self) -> impl Iterator<Item = Variable> + use<> {
         let rows = self.rows();
         let shared = (0..rows).map(Variable::Sold).chain((0..rows).map(Variable::Bought));
-        shared
-            .chain(self.stretched.then_some(Variable::Stretch))
-            .chain((0..self.cost.len()).map(Variable::Reply))
+        shared.chain(self.stretched.then_some(Variable::Stretch))
     }
 
     /// The optimum; none if numbers are too bad for one.
@@ -164,7 +172,8 @@ impl Master {
         }
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
-        for _ in 0..PIVOTS_MAX * n {
+        let most = if self.rows() < CALM_ROWS_MIN { PIVOTS_MAX } else { PIVOTS_MANY };
+        for _ in 0..most * n {
             let dual = self.duals();
             let first = stalled > STALLED;
             let Some(entering) = self.entering(&dual, first) else {
@@ -215,13 +224,33 @@ impl Master {
     /// The variable that gains most, or the first that gains.
     fn entering(&self, dual: &[f64], first: bool) -> Option<Variable> {
         let mut best = (if first { -REDUCED_STALLED } else { -REDUCED }, None);
-        for variable in self.variables() {
+        let mut attempt = |variable: Variable, reduced: f64| {
+            if reduced < best.0 && !self.basis.contains(&variable) {
+                best = (reduced, Some(variable));
+            }
+            first && best.1.is_some()
+        };
+        for variable in self.shared() {
             let mut worth = 0.0;
             let cost = self.read(variable, |row, value| worth += dual[row] * value);
-            if cost - worth < best.0 && !self.basis.contains(&variable) {
-                best = (cost - worth, Some(variable));
-                if first {
-                    break;
+            if attempt(variable, cost - worth) {
+                return Some(variable);
+            }
+        }
+        let (of_rows, of_groups) = dual.split_at(self.rows());
+        let (mut worth, groups) = (vec![0.0; self.groups], self.groups);
+        let askings = self.cost.chunks_exact(groups).zip(self.usage.chunks_exact(groups * of_rows.len()));
+        for (asking, (cost, usage)) in askings.enumerate() {
+            // (what all groups replied side by side)
+            worth.fill(0.0);
+            for (dual, usage) in of_rows.iter().zip(usage.chunks_exact(groups)) {
+                worth.iter_mut().zip(usage).for_each(|(worth, usage)| *worth += dual * usage);
+            }
+            worth.iter_mut().zip(of_groups).for_each(|(worth, dual)| *worth += dual);
+            for (group, (cost, worth)) in cost.iter().zip(&worth).enumerate() {
+                let variable = Variable::Reply(asking * groups + group);
+                if attempt(variable, cost - worth) {
+                    return Some(variable);
                 }
             }
         }
@@ -237,15 +266,20 @@ impl Master {
                 *by += self.inverse[place * n + row] * value;
             }
         });
+        // (where rows are many, a pivot that is no small one is worth a little room below zero: Harris 1973)
+        let room = if self.rows() < CALM_ROWS_MIN || first { 0.0 } else { HARRIS };
+        let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > PIVOT);
+        let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + room) / by;
+        let farthest = pivots().map(reach).fold(f64::INFINITY, f64::min);
         let mut leaving: Option<(usize, f64)> = None;
-        for (place, by) in direction.iter().enumerate().filter(|(_, by)| **by > PIVOT) {
+        for (place, by) in pivots() {
             let length = self.value[place].max(0.0) / by;
             let better = leaving.is_none_or(|(other, least)| {
                 let rather =
                     if first { self.basis[place] < self.basis[other] } else { *by > direction[other] };
-                length < least || length.total_cmp(&least).is_eq() && rather
+                if room > 0.0 { rather } else { length < least || length.total_cmp(&least).is_eq() && rather }
             });
-            if better {
+            if better && length <= farthest {
                 leaving = Some((place, length));
             }
         }
@@ -376,7 +410,8 @@ mod tests {
     /// The master program as any solver sees it.
     fn written(master: &Master) -> Program {
         let mut program = Program::new(Sense::Minimize);
-        let variables: Vec<Variable> = master.variables().collect();
+        let replies = (0..master.cost.len()).map(Variable::Reply);
+        let variables: Vec<Variable> = master.shared().chain(replies).collect();
         let n = master.rows() + master.groups;
         let mut rows = vec![Vec::new(); n];
         for (column, variable) in variables.iter().enumerate() {

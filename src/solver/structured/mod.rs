@@ -77,6 +77,7 @@ mod blend;
 mod demand;
 mod path;
 mod market;
+mod padded;
 mod crowd;
 mod recover;
 
@@ -88,6 +89,7 @@ use crate::solver::timing::Stopwatch;
 pub use crowd::{Climbed, PromisesKept, climb, keep_promises, share};
 use interior::{End, Interior};
 use linking::Linking;
+pub use prices::Near;
 use scale::{Frame, Scaled};
 use sift::{Sizes, sift};
 use structure::Structure;

@@ -39,6 +39,11 @@ const ASKED_EACH: usize = 20;
 pub(super) fn asked_max(n_rows: usize) -> usize {
     ASKED_MIN.max(ASKED_EACH * n_rows)
 }
+/// Shared rows from which on prices are asked for near those that proved the most, and how near at first.
+pub(super) const CALM_ROWS_MIN: usize = 17;
+const CALM: f64 = 0.8;
+/// By how much nearer or less near the next time.
+const CALMER: f64 = 0.1;
 /// How wide the range of prices is at first, in prices that are worth all room together.
 const WIDE: f64 = 4.0;
 /// How far off the prices of a sample are, by the square root of its size; never more than `OFF_MAX`.
@@ -75,6 +80,17 @@ pub(super) struct Start {
     pub(super) low: Vec<f64>,
     pub(super) high: Vec<f64>,
     level: Option<f64>,
+    /// Prices to ask at after that, before any that follow from replies.
+    known: Vec<Vec<f64>>,
+}
+
+/// Where a search ended, to begin the next of its like with: prices that proved the bound, then those whose replies were
+/// mixed.
+#[derive(Clone, Debug, Default)]
+pub struct Near {
+    /// Of workers: `[K]` each, as many types as there are loops for.
+    pub(super) prices: Vec<Vec<f64>>,
+    pub(super) level: f64,
 }
 
 /// Blocks whose prices are looked for.
@@ -113,6 +129,14 @@ impl Found {
     pub(super) fn has_prices(&self) -> bool {
         self.slope.is_some()
     }
+
+    /// The prices whose replies are mixed, so many at most, those of which the most is first.
+    pub(super) fn mixed(&self, most: usize) -> impl Iterator<Item = &Place> {
+        let weight = |(_, weights): &(Place, Vec<f64>)| weights.iter().sum::<f64>();
+        let mut mixed: Vec<&(Place, Vec<f64>)> = self.mixture.iter().collect();
+        mixed.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+        mixed.into_iter().take(most).map(|(place, _)| place)
+    }
 }
 
 /// How many groups so many chunks of blocks make.
@@ -123,6 +147,47 @@ pub(super) fn groups(n_chunks: usize) -> usize {
 /// The gap to which the prices of a sample of so many blocks are worth finding.
 pub(super) fn sample_gap(size: usize) -> f64 {
     SAMPLE_GAP / size as f64
+}
+
+/// How near to those that proved the most prices are asked for, between them and those of the master program: where rows
+/// are many, these wander (Wentges 1997).
+#[derive(Debug)]
+pub(super) struct Calm {
+    part: f64,
+    /// From those that proved the most to those of the master program when they were asked for last.
+    towards: Vec<f64>,
+}
+
+impl Calm {
+    pub(super) fn of(n_rows: usize, groups: usize) -> Self {
+        // (where blocks are few, so are the prices that they tell apart)
+        let many = n_rows >= CALM_ROWS_MIN || n_rows > ROWS_MAX && groups == GROUPS;
+        Self { part: if many { CALM } else { 0.0 }, towards: Vec::new() }
+    }
+
+    /// Prices to ask for.
+    pub(super) fn price(&mut self, best: &[f64], next: Vec<f64>) -> Vec<f64> {
+        if self.part == 0.0 {
+            return next;
+        }
+        self.towards = next.iter().zip(best).map(|(next, best)| next - best).collect();
+        next.iter().zip(&self.towards).map(|(next, towards)| next - self.part * towards).collect()
+    }
+
+    /// Takes in what was replied: was it too near, or not near enough (Pessoa et al. 2018)?
+    pub(super) fn note(&mut self, replies: &Replies, room: &[f64]) {
+        if self.towards.is_empty() {
+            return;
+        }
+        let used = replies.usage.iter().zip(self.towards.iter().cycle()).map(|(usage, by)| usage * by);
+        let rises = used.sum::<f64>() > worth(&self.towards, room);
+        self.part = if rises {
+            (self.part - CALMER).max(f64::MIN_POSITIVE)
+        } else {
+            self.part + CALMER * (1.0 - self.part)
+        };
+        self.towards.clear();
+    }
 }
 
 /// What is common to all stages.
@@ -195,18 +260,28 @@ impl Start {
         let n = room.len() as f64;
         let price: Vec<f64> = room.iter().map(|bound| 1.0 / (bound * n)).collect();
         let high = price.iter().map(|price| price * WIDE * n).collect();
-        Self { low: vec![0.0; price.len()], price, high, level: None }
+        Self { low: vec![0.0; price.len()], price, high, level: None, known: Vec::new() }
     }
 
     /// Prices about those of a sample of this size, which may be off by a part of themselves.
     pub(super) fn near(found: &Found, size: usize) -> Self {
+        Self::about(found.at.price.clone(), size, found.level.first().copied())
+    }
+
+    /// The same where the search before ended at prices, for about as many blocks; nothing if there was none.
+    pub(super) fn known(mut prices: Vec<Vec<f64>>, size: usize, level: f64) -> Option<Self> {
+        let rest = prices.split_off(1.min(prices.len()));
+        let about = Self::about(prices.pop()?, size, Some(level));
+        Some(Self { known: rest, ..about })
+    }
+
+    fn about(price: Vec<f64>, size: usize, level: Option<f64>) -> Self {
         let off = (OFF / (size as f64).sqrt()).min(OFF_MAX);
-        let price = found.at.price.clone();
         let most = price.iter().fold(1e-12_f64, |most, price| most.max(*price));
         let by = |price: &f64| off * (price + PRICE_MIN * most);
         let low = price.iter().map(|price| (price - by(price)).max(0.0)).collect();
         let high = price.iter().map(|price| price + by(price)).collect();
-        Self { price, low, high, level: found.level.first().copied() }
+        Self { price, low, high, level, known: Vec::new() }
     }
 }
 
@@ -271,16 +346,22 @@ impl Stage<'_> {
         let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
         let mut bound = (f64::NEG_INFINITY, 0);
         let mut wider = WIDER;
+        let mut calm = Calm::of(room.len(), *groups);
         for round in 0..asked_max(room.len()) {
             if late() {
                 return None;
             }
             let replies = ask(&asked[round])?;
+            calm.note(&replies, room);
             let proven = replies.least - worth(&asked[round].price, room);
             if proven > bound.0 {
                 bound = (proven, round);
             }
             master.add(&replies);
+            if let Some(known) = start.known.get(round) {
+                asked.push(Place::exactly(known.clone(), level.to_vec()));
+                continue;
+            }
             let mixture = master.solve()?;
             let met = mixture.objective - bound.0 <= *gap * bound.0.abs().max(unit);
             let held_back = master.widen(wider);
@@ -290,7 +371,8 @@ impl Stage<'_> {
                 let given = given.is_some();
                 return Some(found(&master, (asked, given), at, (level.to_vec(), Some(0.0))));
             }
-            asked.push(Place::exactly(mixture.price, level.to_vec()));
+            let price = calm.price(&asked[bound.1].price, mixture.price);
+            asked.push(Place::exactly(price, level.to_vec()));
         }
         None
     }
@@ -320,7 +402,9 @@ impl Stage<'_> {
         let mut best = (f64::INFINITY, place.clone(), replies.slope);
         let mut asked = Vec::new();
         let mut wider = WIDER;
+        let mut calm = Calm::of(room.len(), *groups);
         for _ in 0..asked_max(room.len()) {
+            calm.note(&replies, room);
             let proven = bound(&place, &replies);
             if proven < best.0 {
                 best = (proven, place.clone(), replies.slope);
@@ -333,6 +417,10 @@ impl Stage<'_> {
             }
             master.scale(lower / level);
             level = lower;
+            if let Some(known) = start.known.get(asked.len() - 1) {
+                (place, replies) = ask(scaled(known), level)?;
+                continue;
+            }
             let mixture = master.solve()?;
             let held_back = master.widen(wider);
             wider *= if held_back { WIDER_STILL } else { 1.0 };
@@ -342,7 +430,7 @@ impl Stage<'_> {
                 let level = level / mixture.objective.max(1.0);
                 return Some(found(&master, (asked, false), best.1, (vec![level], slope)));
             }
-            (place, replies) = ask(mixture.price, level)?;
+            (place, replies) = ask(calm.price(&best.1.price, mixture.price), level)?;
         }
         None
     }

@@ -1,9 +1,20 @@
 //! What is made anew for each number of worker types, so that loops over them have a known end.
 
-/// What `$of` gives where `$K` is the number of types, as an `Option`; nothing if there are more than 16.
+/// There are loops for any number of types up to this.
+pub(super) const TYPES_ANY: usize = 16;
+/// Numbers of types above that there are loops for.
+const LARGE: [usize; 4] = [24, 32, 48, 64];
+
+/// With how many types there are loops for these, where it takes more; nothing if none are as many.
+pub(super) fn padded_to(n_types: usize) -> Option<usize> {
+    let larger = LARGE.into_iter().find(|large| *large >= n_types);
+    larger.filter(|large| n_types > TYPES_ANY && *large > n_types)
+}
+
+/// What `$of` gives where `$K` is the number of types, as an `Option`; nothing if there are no loops for it.
 macro_rules! of_types {
     ($n_types:expr, $K:ident => $of:expr) => {
-        of_types!($n_types, $K => $of; 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16)
+        of_types!($n_types, $K => $of; 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 24 32 48 64)
     };
     ($n_types:expr, $K:ident => $of:expr; $($n:literal)*) => {
         match $n_types {

@@ -3,7 +3,7 @@
 use super::{COLUMNS_LARGE, Solving};
 use crate::program::{Sharing, Wanted};
 use crate::solver::certificate::{Certificate, Shares, TOLERANCE};
-use crate::solver::structured::{self, Climbed, PromisesKept};
+use crate::solver::structured::{self, Climbed, Near, PromisesKept};
 use crate::solver::timing::Stopwatch;
 
 impl Solving {
@@ -23,10 +23,14 @@ impl Solving {
         n_columns: usize,
     ) -> Option<(Shares, Certificate)> {
         let clock = Stopwatch::start();
-        let shares = structured::share(sharing, wanted, &self.limits);
+        let near = self.bases().map(|bases| bases.take_near(wanted)).unwrap_or_default();
+        let shared = structured::share(sharing, wanted, &near, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
-        let shares = shares?;
+        let (shares, near) = shared?;
         let certificate = self.judged(sharing, wanted, &shares, n_columns)?;
+        if let Some(bases) = self.bases() {
+            bases.keep_near(wanted, near);
+        }
         Some((shares, certificate))
     }
 
@@ -36,7 +40,7 @@ impl Solving {
         &mut self,
         sharing: &Sharing<'_>,
         wanted: Wanted<'_>,
-        near: Vec<Vec<f64>>,
+        near: Near,
         n_columns: usize,
     ) -> Option<(Climbed, Certificate)> {
         let clock = Stopwatch::start();

@@ -4,12 +4,15 @@
 //! with what members have. A level that one member alone holds is mostly reached at prices that are known from the last
 //! one: then everyone is asked once.
 
-use super::{Crowd, LANES, Lane, SAMPLE_GROWTH, SAMPLE_MAX, pass};
+use super::{Crowd, LANES, Lane, NEAR_MAX, SAMPLE_GROWTH, SAMPLE_MAX, cut, pass};
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
 use crate::solver::structured::master::Master;
-use crate::solver::structured::prices::{BELOW, Found, Stage, Start, asked_max, groups, sample_gap, worth};
+use crate::solver::structured::padded::{Padded, suits};
+use crate::solver::structured::prices::{
+    BELOW, Calm, Found, Near, Stage, Start, asked_max, groups, sample_gap, worth,
+};
 use crate::solver::structured::reply::Replies;
 use crate::solver::structured::types::of_types;
 use crate::solver::structured::vertex::Place;
@@ -30,9 +33,6 @@ const ROUNDING: f64 = 1e-14;
 const SCARCE_MIN: f64 = 1e-6;
 /// A member that lacks less than this part of the most it can have is at it.
 const LACK_MAX: f64 = 1e-11;
-/// Prices that the next level may begin with.
-const NEAR_MAX: usize = 6;
-
 /// A level raised above what members have.
 #[derive(Clone, Debug)]
 pub struct Climbed {
@@ -43,7 +43,7 @@ pub struct Climbed {
     /// Worker types of which there are none left for anyone: `[K]`.
     pub scarce: Vec<bool>,
     /// Prices to begin the next level with.
-    pub near: Vec<Vec<f64>>,
+    pub near: Near,
 }
 
 /// The end of a search, and the prices whose replies are mixed there, the most first.
@@ -54,13 +54,19 @@ struct Reached {
 
 /// Raises a level above what members have without writing the program; nothing if there are too many worker types, or
 /// prices do not settle. `near`: prices of the level before, if there was one.
-pub fn climb(
-    sharing: &Sharing<'_>,
-    wanted: Wanted<'_>,
-    near: Vec<Vec<f64>>,
-    limits: &Limits,
-) -> Option<Climbed> {
-    of_types!(sharing.instance().n_types(), K => Crowd::<K>::climb(sharing, wanted, near, limits))
+pub fn climb(sharing: &Sharing<'_>, wanted: Wanted<'_>, near: Near, limits: &Limits) -> Option<Climbed> {
+    if !suits(sharing) {
+        return None;
+    }
+    if let Some(padded) = Padded::of(sharing, wanted) {
+        let mut climbed = climb(&padded.sharing(), padded.wanted(wanted), near, limits)?;
+        cut(&padded, &mut climbed.shares);
+        padded.cut(&mut climbed.scarce);
+        return Some(climbed);
+    }
+    let k = sharing.instance().n_types();
+    let near = if near.prices.iter().all(|price| price.len() == k) { near.prices } else { Vec::new() };
+    of_types!(k, K => Crowd::<K>::climb(sharing, wanted, near, limits))
 }
 
 impl<const K: usize> Crowd<K> {
@@ -110,7 +116,9 @@ impl<const K: usize> Crowd<K> {
         let scarce = found.at.price.iter().map(|price| found.has_prices() && *price > SCARCE_MIN);
         let scarce: Vec<bool> = scarce.collect();
         let binding = crowd.binding(&found, &scarce);
-        Some(Climbed { shares: crowd.settled(sharing, wanted, &found, (limit, 1.0)), binding, scarce, near })
+        let (shares, near) =
+            (crowd.settled(sharing, wanted, &found, (limit, 1.0)), Near { prices: near, level: 0.0 });
+        Some(Climbed { shares, binding, scarce, near })
     }
 
     /// Whom nothing can give more: those at the most they can have, and those to whom workers that are scarce would
@@ -158,9 +166,11 @@ impl Stage<'_> {
         let (mut last, mut stalled) = (f64::INFINITY, 0);
         let mut queue = known.iter().cloned();
         let mut price = queue.next()?;
+        let mut calm = Calm::of(room.len(), *groups);
         while asked.len() < asked_max(room.len()) {
             let place = Place::exactly(price, vec![level]);
             let replies = ask(&place)?;
+            calm.note(&replies, room);
             let proven = bound(&place, &replies, room);
             if best.as_ref().is_none_or(|best| proven < best.0) {
                 best = Some((proven, place.clone(), replies.slope));
@@ -199,7 +209,7 @@ impl Stage<'_> {
                 let end = End { level, at, slope, stretch: mixture.objective.max(1.0) };
                 return Some(mixed(&master, asked, end));
             }
-            price = mixture.price;
+            price = calm.price(&at.price, mixture.price);
         }
         None
     }
@@ -250,11 +260,7 @@ fn mixed(master: &Master, asked: Vec<Place>, end: End) -> Reached {
     }
     let mut mixture: Vec<(Place, Vec<f64>)> = asked.into_iter().zip(weights).collect();
     mixture.retain(|(_, weights)| weights.iter().any(|weight| *weight != 0.0));
-    let weight = |(_, weights): &(Place, Vec<f64>)| weights.iter().sum::<f64>();
-    let mut most: Vec<&(Place, Vec<f64>)> = mixture.iter().collect();
-    most.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
-    let near = most.into_iter().take(NEAR_MAX).map(|(place, _)| place.price.clone()).collect();
     let End { level, at, slope, .. } = end;
     let found = Found { at, slope, level: vec![level], mixture, given, asked: n_asked };
-    Reached { found, near }
+    Reached { near: found.mixed(NEAR_MAX).map(|place| place.price.clone()).collect(), found }
 }

@@ -15,9 +15,10 @@ use std::array;
 
 use super::{Crowd, LANES, pass};
 use crate::program::promise::PROMISE_SLACK;
-use crate::program::sharing::Sharing;
+use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::structured::lane::Lane;
+use crate::solver::structured::padded::{Padded, suits};
 use crate::solver::structured::prices::Found;
 use crate::solver::structured::types::of_types;
 
@@ -40,6 +41,14 @@ pub struct PromisesKept {
 /// Keeps as many of the promises that members `demand` as there are workers for, and in any case those that are `due`,
 /// `[members]`, without writing the program; nothing if there are too many worker types, or prices do not settle.
 pub fn keep_promises(sharing: &Sharing<'_>, due: &[bool], limits: &Limits) -> Option<PromisesKept> {
+    if !suits(sharing) {
+        return None;
+    }
+    if let Some(padded) = Padded::of(sharing, Wanted::Level) {
+        let mut kept = keep_promises(&padded.sharing(), due, limits)?;
+        padded.cut_rows(&mut kept.time);
+        return Some(kept);
+    }
     of_types!(sharing.instance().n_types(), K => Crowd::<K>::keep(sharing, due, limits))
 }
 
@@ -53,7 +62,7 @@ impl<const K: usize> Crowd<K> {
             return None;
         }
         let crowd = Self::of_promises(sharing, due, 1.0 / jobs);
-        let found = crowd.search(Some(1.0), limits)?;
+        let found = crowd.search(Some(1.0), None, limits)?;
         let rent = crowd.rent(&found.at).map(|rent| (rent * jobs).max(0.0));
         let mut kept = crowd.kept(sharing, &found);
         for (worker_type, workers) in instance.capacity.iter().enumerate() {
