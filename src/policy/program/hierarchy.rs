@@ -7,7 +7,7 @@
 
 mod ascent;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "highs"))]
 pub(super) use ascent::Ascent;
 pub(super) use ascent::{Rates, Rising};
 
