@@ -184,8 +184,8 @@ fn stage(purpose: Purpose) -> (&'static str, &'static str) {
         }
         Purpose::NextLevel => (
             "next_level",
-            "raises those that no level before has fixed further, all others held where they are: by its optimum more, \
-             which is no objective of the policy",
+            "raises those that no level before has fixed further, all others held where they are: by its optimum less \
+             its objective's constant more, which is no objective of the policy",
         ),
         Purpose::Tried { .. } => {
             ("tried_level", "finds the part that all can have at once of what one level asks for them")

@@ -26,8 +26,8 @@ pub(super) struct Bases {
     new: Vec<Option<Kept>>,
     /// Where each member was in the last decision, ascending: [members].
     before: Vec<Option<u32>>,
-    /// Prices that the last searches ended at, by what was wanted: a level, one above another, worth, logarithms.
-    near: [Near; 4],
+    /// Prices that the last searches ended at, by what was wanted: a level, worth, logarithms.
+    near: [Near; 3],
 }
 
 impl Bases {
@@ -116,10 +116,9 @@ impl Bases {
 /// What is alike in searches for prices.
 fn kind(wanted: Wanted<'_>) -> usize {
     match wanted {
-        Wanted::Level => 0,
-        Wanted::Above { .. } => 1,
-        Wanted::Worth { .. } => 2,
-        Wanted::Logarithms(_) => 3,
+        Wanted::Level | Wanted::Above { .. } => 0,
+        Wanted::Worth { .. } => 1,
+        Wanted::Logarithms(_) => 2,
     }
 }
 

@@ -208,7 +208,9 @@ pub(super) fn fill(
             solving.hold_basis(0);
             solving.purpose(Purpose::NextLevel);
         }
-        let (raised, demands) = raise_held(solving, master, (&slope, &reached), &face)?;
+        // (what the first level is judged beside is its own value)
+        let had = first.as_ref().map_or(0.0, |_| least_had(&slope, &reached));
+        let (raised, demands) = raise_held(solving, master, (&slope, &reached, had), &face)?;
         face.note(&raised);
         let rise = raised.level.max(0.0);
         let fixed = saturated(&raised, &demands);
@@ -229,21 +231,24 @@ pub(super) fn fill(
     }
 }
 
-/// Raises the level above what was reached. Reached is what a solver found, feasible within its tolerance only,
+/// The least level at which members that rise would have what they have, having risen as fast from nothing.
+fn least_had(slope: &[f64], reached: &[f64]) -> f64 {
+    let rising = slope.iter().zip(reached).filter(|(slope, _)| **slope > 0.0);
+    let had = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
+    if had.is_finite() { had } else { 0.0 }
+}
+
+/// Raises the level above what was reached: a rise is as exact as what members `had` and it together. Reached is what a solver found, feasible within its tolerance only,
 /// and leaves no room for an interior-point method: where the next program is not solved, the least part of what
 /// was reached that helps is given back, on the face of what was optimal so far if that can be. Should the level gain
 /// by it, the decision says so.
 fn raise_held(
     solving: &mut Solving,
     master: &mut Master<'_>,
-    (slope, reached): (&[f64], &[f64]),
+    (slope, reached, had): (&[f64], &[f64], f64),
     face: &Face,
 ) -> Result<(Raised, Vec<Demand>), SolvingError> {
     let mut outcome = Err(SolvingError::Empty);
-    // The least level at which members that rise would have what they have: a rise is as exact as that and it together.
-    let rising = slope.iter().zip(reached).filter(|(slope, _)| **slope > 0.0);
-    let had = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
-    let had = if had.is_finite() { had } else { 0.0 };
     let on_face = [1e-11, 1e-10].iter().chain(&HELD[1..]).map(|eased| (*eased, true));
     let without = HELD[1..].iter().map(|eased| (*eased, false));
     for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {

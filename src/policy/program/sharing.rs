@@ -66,7 +66,8 @@ pub(super) fn raise(solving: &mut Solving, master: &Master<'_>, demands: &[Deman
     })
 }
 
-/// Holds a level of demands, which members have at some class times `[columns]`, and uses the workers best.
+/// Holds a level of demands, which members have at some class times `[columns]`, and uses the workers best. On many types
+/// those class times are left as they are, and the report says so, where prices do not settle.
 pub(super) fn refine(
     solving: &mut Solving,
     master: &Master<'_>,
@@ -87,8 +88,13 @@ pub(super) fn refine(
     }
     let by_type = vec![1.0; k];
     let wanted = Wanted::Worth { level, worth: &worth, by_type: &by_type, given: &given };
-    let (shares, _) = solve(solving, master, demand, wanted)?;
-    Some(self::class_time(&master.bound(), &shares))
+    let refined = solve(solving, master, demand, wanted);
+    let refined = refined.map(|(shares, _)| self::class_time(&master.bound(), &shares));
+    if refined.is_none() && k > TYPES_WRITTEN {
+        solving.report().fallbacks.push("not refined".to_owned());
+        return Some(class_time.to_vec());
+    }
+    refined
 }
 
 /// What took no program.
@@ -142,12 +148,9 @@ impl Task<'_, '_> {
         let level = shares.level;
         let given = class_time(&self.master.bound(), &shares);
         drop(shares);
-        let refined = solving.among_optima(|solving| refine(solving, self.master, (demand, level), &given));
-        if refined.is_none() && self.master.reduced().instance.n_types() > TYPES_WRITTEN {
-            solving.report().fallbacks.push("not refined".to_owned());
-            return Some(unwritten(given, bound));
-        }
-        Some(unwritten(refined?, bound))
+        let refined =
+            solving.among_optima(|solving| refine(solving, self.master, (demand, level), &given))?;
+        Some(unwritten(refined, bound))
     }
 
     /// The optimum of a sum of logarithms.

@@ -237,10 +237,19 @@ fn levels_above_what_members_have_are_optimal_too() {
         sharing.demand =
             (0..base.len()).map(|member| if rises(member) { other[member] } else { 0.0 }).collect();
         let wanted = Wanted::Above { base: &base, given: &given };
-        let Some(climbed) = climb(&sharing, wanted, Near::default(), &limits) else { continue };
+        let Some(climbed) = climb(&sharing, wanted, Vec::new(), &limits) else { continue };
         if part < 1.0 {
             judge(&sharing, wanted, &climbed.shares);
         }
+        // a gap is judged beside what members have, and that is the least that any who rises has
+        let mut wrong = climbed.shares.clone();
+        wrong.worker_price.iter_mut().for_each(|price| *price *= 1.5);
+        let judged = Certificate::of_shares(&sharing, wanted, &wrong);
+        let rising = (0..base.len()).filter(|member| sharing.demand[*member] > 0.0);
+        let had = rising.map(|member| base[member] / sharing.demand[member]).fold(f64::INFINITY, f64::min);
+        let size = judged.primal.abs().max(judged.bound.abs()) + had;
+        let gap = (judged.bound - judged.primal).abs() / size;
+        assert!((judged.gap_relative - gap).abs() <= 1e-12 * gap, "{kind:?} {seed}: {judged:?}, {gap}");
         let again = climb(&sharing, wanted, climbed.near, &limits).unwrap();
         let near = |one: f64, other: f64| (one - other).abs() <= 1e-9 * (one.abs() + first.level);
         assert!(

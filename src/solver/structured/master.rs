@@ -8,7 +8,7 @@
 //! explicit inverse: rows are few, and the basis of the last time stays feasible when replies are added, its inverse
 //! what it was.
 
-use crate::solver::structured::prices::CALM_ROWS_MIN;
+use crate::solver::structured::prices::ROWS_MANY;
 use crate::solver::structured::reply::Replies;
 
 /// A variable whose reduced cost is above this is left alone; costs, usage and room are near one.
@@ -172,7 +172,7 @@ impl Master {
         }
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
-        let most = if self.rows() < CALM_ROWS_MIN { PIVOTS_MAX } else { PIVOTS_MANY };
+        let most = if self.rows() < ROWS_MANY { PIVOTS_MAX } else { PIVOTS_MANY };
         for _ in 0..most * n {
             let dual = self.duals();
             let first = stalled > STALLED;
@@ -267,7 +267,7 @@ impl Master {
             }
         });
         // (where rows are many, a pivot that is no small one is worth a little room below zero: Harris 1973)
-        let room = if self.rows() < CALM_ROWS_MIN || first { 0.0 } else { HARRIS };
+        let room = if self.rows() < ROWS_MANY || first { 0.0 } else { HARRIS };
         let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > PIVOT);
         let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + room) / by;
         let farthest = pivots().map(reach).fold(f64::INFINITY, f64::min);

@@ -39,8 +39,9 @@ const ASKED_EACH: usize = 20;
 pub(super) fn asked_max(n_rows: usize) -> usize {
     ASKED_MIN.max(ASKED_EACH * n_rows)
 }
-/// Shared rows from which on prices are asked for near those that proved the most, and how near at first.
-pub(super) const CALM_ROWS_MIN: usize = 17;
+/// Shared rows from which on they are many: prices wander, and the master program is degenerate.
+pub(super) const ROWS_MANY: usize = 17;
+/// How near to those that proved the most prices are asked for at first, where they are.
 const CALM: f64 = 0.8;
 /// By how much nearer or less near the next time.
 const CALMER: f64 = 0.1;
@@ -88,8 +89,9 @@ pub(super) struct Start {
 /// mixed.
 #[derive(Clone, Debug, Default)]
 pub struct Near {
-    /// Of workers: `[K]` each, as many types as there are loops for.
+    /// Of a worker of each type, in what is wanted: `[K]` each, types that were added included.
     pub(super) prices: Vec<Vec<f64>>,
+    /// In its own units; 0 where there is none.
     pub(super) level: f64,
 }
 
@@ -153,6 +155,8 @@ pub(super) fn sample_gap(size: usize) -> f64 {
 /// are many, these wander (Wentges 1997).
 #[derive(Debug)]
 pub(super) struct Calm {
+    on: bool,
+    /// 0 for the master program's, 1 for those that proved the most.
     part: f64,
     /// From those that proved the most to those of the master program when they were asked for last.
     towards: Vec<f64>,
@@ -161,13 +165,13 @@ pub(super) struct Calm {
 impl Calm {
     pub(super) fn of(n_rows: usize, groups: usize) -> Self {
         // (where blocks are few, so are the prices that they tell apart)
-        let many = n_rows >= CALM_ROWS_MIN || n_rows > ROWS_MAX && groups == GROUPS;
-        Self { part: if many { CALM } else { 0.0 }, towards: Vec::new() }
+        let on = n_rows >= ROWS_MANY || n_rows > ROWS_MAX && groups == GROUPS;
+        Self { on, part: CALM, towards: Vec::new() }
     }
 
     /// Prices to ask for.
     pub(super) fn price(&mut self, best: &[f64], next: Vec<f64>) -> Vec<f64> {
-        if self.part == 0.0 {
+        if !self.on {
             return next;
         }
         self.towards = next.iter().zip(best).map(|(next, best)| next - best).collect();
@@ -181,11 +185,8 @@ impl Calm {
         }
         let used = replies.usage.iter().zip(self.towards.iter().cycle()).map(|(usage, by)| usage * by);
         let rises = used.sum::<f64>() > worth(&self.towards, room);
-        self.part = if rises {
-            (self.part - CALMER).max(f64::MIN_POSITIVE)
-        } else {
-            self.part + CALMER * (1.0 - self.part)
-        };
+        self.part =
+            if rises { (self.part - CALMER).max(0.0) } else { self.part + CALMER * (1.0 - self.part) };
         self.towards.clear();
     }
 }

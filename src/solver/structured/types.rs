@@ -28,3 +28,19 @@ macro_rules! of_types {
 }
 
 pub(super) use of_types;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_loops_for_as_many_types_as_are_added_to() {
+        for n_types in 1..=64 {
+            let padded = padded_to(n_types).unwrap_or(n_types);
+            assert_eq!(of_types!(padded, K => Some(K)), Some(padded), "{n_types}");
+            assert!(padded >= n_types && (n_types > TYPES_ANY || padded == n_types));
+        }
+        assert_eq!(padded_to(65), None);
+        assert_eq!(of_types!(65, K => Some(K)), None);
+    }
+}

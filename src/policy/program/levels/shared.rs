@@ -6,7 +6,7 @@ use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
 use crate::program::{BoundObjective, Instance, Sharing, Wanted};
 use crate::solver::certificate::Certificate;
-use crate::solver::structured::{Climbed, Near};
+use crate::solver::structured::Climbed;
 
 /// A member that lacks less than this part of the most it can have is at it.
 pub(super) const LACK_MAX: f64 = 1e-11;
@@ -36,7 +36,7 @@ pub(super) struct Standing {
     /// Types all of whose workers are needed for that: [K].
     scarce: Vec<bool>,
     /// Prices of workers that the next search begins with.
-    near: Near,
+    near: Vec<Vec<f64>>,
 }
 
 /// Raises all members from nothing, as [`fill`](super::fill) does; nothing where programs must be written.
@@ -58,13 +58,8 @@ pub(in crate::policy::program) fn fill_shared(
     }
     let (n, k) = (master.reduced().instance.n_members(), master.reduced().instance.n_types());
     let mut standing = Standing::nothing(n, k);
-    let first = Wanted::Above { base: &[], given: &[] };
-    standing.near = solving.bases().map(|bases| bases.take_near(first)).unwrap_or_default();
     let first_slope = standing.slopes(rates);
     let bound_of_first = standing.climb(solving, &bound.sharing(first_slope.clone())?, n_columns)?;
-    if let Some(bases) = solving.bases() {
-        bases.keep_near(first, standing.near.clone());
-    }
     loop {
         let limits = standing.limits(&bound);
         // (where a leap fails, the next level is where it left off)
@@ -85,7 +80,7 @@ pub(in crate::policy::program) fn fill_shared(
 impl Standing {
     fn nothing(n: usize, k: usize) -> Self {
         let (frozen, reached, given) = (vec![false; n], vec![0.0; n], vec![0.0; n * k]);
-        Self { frozen, reached, given, scarce: vec![false; k], near: Near::default() }
+        Self { frozen, reached, given, scarce: vec![false; k], near: Vec::new() }
     }
 
     /// What members rise by per unit of the level: [members].

@@ -3,7 +3,7 @@
 use super::{COLUMNS_LARGE, Solving};
 use crate::program::{Sharing, Wanted};
 use crate::solver::certificate::{Certificate, Shares, TOLERANCE};
-use crate::solver::structured::{self, Climbed, Near, PromisesKept};
+use crate::solver::structured::{self, Climbed, PromisesKept};
 use crate::solver::timing::Stopwatch;
 
 impl Solving {
@@ -40,7 +40,7 @@ impl Solving {
         &mut self,
         sharing: &Sharing<'_>,
         wanted: Wanted<'_>,
-        near: Near,
+        near: Vec<Vec<f64>>,
         n_columns: usize,
     ) -> Option<(Climbed, Certificate)> {
         let clock = Stopwatch::start();

@@ -11,7 +11,7 @@ use crate::solver::certificate::Shares;
 use crate::solver::structured::master::Master;
 use crate::solver::structured::padded::{Padded, suits};
 use crate::solver::structured::prices::{
-    BELOW, Calm, Found, Near, Stage, Start, asked_max, groups, sample_gap, worth,
+    BELOW, Calm, Found, Stage, Start, asked_max, groups, sample_gap, worth,
 };
 use crate::solver::structured::reply::Replies;
 use crate::solver::structured::types::of_types;
@@ -33,6 +33,7 @@ const ROUNDING: f64 = 1e-14;
 const SCARCE_MIN: f64 = 1e-6;
 /// A member that lacks less than this part of the most it can have is at it.
 const LACK_MAX: f64 = 1e-11;
+
 /// A level raised above what members have.
 #[derive(Clone, Debug)]
 pub struct Climbed {
@@ -43,7 +44,7 @@ pub struct Climbed {
     /// Worker types of which there are none left for anyone: `[K]`.
     pub scarce: Vec<bool>,
     /// Prices to begin the next level with.
-    pub near: Near,
+    pub near: Vec<Vec<f64>>,
 }
 
 /// The end of a search, and the prices whose replies are mixed there, the most first.
@@ -54,7 +55,12 @@ struct Reached {
 
 /// Raises a level above what members have without writing the program; nothing if there are too many worker types, or
 /// prices do not settle. `near`: prices of the level before, if there was one.
-pub fn climb(sharing: &Sharing<'_>, wanted: Wanted<'_>, near: Near, limits: &Limits) -> Option<Climbed> {
+pub fn climb(
+    sharing: &Sharing<'_>,
+    wanted: Wanted<'_>,
+    near: Vec<Vec<f64>>,
+    limits: &Limits,
+) -> Option<Climbed> {
     if !suits(sharing) {
         return None;
     }
@@ -64,9 +70,7 @@ pub fn climb(sharing: &Sharing<'_>, wanted: Wanted<'_>, near: Near, limits: &Lim
         padded.cut(&mut climbed.scarce);
         return Some(climbed);
     }
-    let k = sharing.instance().n_types();
-    let near = if near.prices.iter().all(|price| price.len() == k) { near.prices } else { Vec::new() };
-    of_types!(k, K => Crowd::<K>::climb(sharing, wanted, near, limits))
+    of_types!(sharing.instance().n_types(), K => Crowd::<K>::climb(sharing, wanted, near, limits))
 }
 
 impl<const K: usize> Crowd<K> {
@@ -116,9 +120,7 @@ impl<const K: usize> Crowd<K> {
         let scarce = found.at.price.iter().map(|price| found.has_prices() && *price > SCARCE_MIN);
         let scarce: Vec<bool> = scarce.collect();
         let binding = crowd.binding(&found, &scarce);
-        let (shares, near) =
-            (crowd.settled(sharing, wanted, &found, (limit, 1.0)), Near { prices: near, level: 0.0 });
-        Some(Climbed { shares, binding, scarce, near })
+        Some(Climbed { shares: crowd.settled(sharing, wanted, &found, (limit, 1.0)), binding, scarce, near })
     }
 
     /// Whom nothing can give more: those at the most they can have, and those to whom workers that are scarce would
