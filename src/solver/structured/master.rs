@@ -428,10 +428,11 @@ mod tests {
     #[test]
     fn mixtures_are_those_of_another_solver() {
         for stretched in [false, true] {
-            for rows in 1..4 {
-                let (low, high) = (vec![0.1; rows], vec![0.7; rows]);
+            // (all that is sold at the lowest prices is worth less than a stretch of one)
+            for rows in [1, 2, 3, 20] {
+                let (low, high) = (vec![0.3 / rows as f64; rows], vec![0.7; rows]);
                 let mut master = Master::new(vec![1.0; rows], 3, stretched, low, high);
-                let mut numbers = drawn(200);
+                let mut numbers = drawn(600);
                 for _ in 0..6 {
                     let mut take = |n: usize, by: f64| -> Vec<f64> {
                         numbers.by_ref().take(n).map(|number| number * by).collect()
