@@ -9,12 +9,14 @@
 mod face;
 mod leap;
 mod pooled;
+mod rest;
 mod shared;
 
 use std::iter::once;
 
 use self::face::Face;
 pub(super) use self::pooled::fill_pooled;
+pub(super) use self::rest::Rest;
 pub(super) use self::shared::{FilledShared, fill_shared};
 use crate::policy::program::master::Master;
 use crate::policy::program::pools::Pools;
@@ -22,6 +24,7 @@ use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
+use crate::solver::certificate::Shares;
 
 /// Share of the level's price above which a demand counts as binding; the prices sum to 1.
 const PRICE_MIN: f64 = 1e-7;
@@ -302,6 +305,8 @@ pub(super) struct Parametric {
     pub(super) answer: Option<Answer>,
     /// and how much its level fell per unit of leaf asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
+    /// The other prices that prove it, without times, if no program was written.
+    pub(super) prices: Option<Shares>,
     /// The last program solved, to make others of.
     pub(super) formulation: Option<Formulation>,
 }
@@ -346,10 +351,19 @@ pub(super) fn best_worst(
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
         let next = cut(&levels, &reached, tried, attained).map_or(ideal, |next| worst(ideal, next));
-        let Reached { class_time, leaves, demand_price, .. } = reached;
+        let Reached { class_time, leaves, demand_price, prices, .. } = reached;
         let bound = ideal;
-        let found =
-            Parametric { class_time, leaves, value, bound, demands, answer, demand_price, formulation: None };
+        let found = Parametric {
+            class_time,
+            leaves,
+            value,
+            bound,
+            demands,
+            answer,
+            demand_price,
+            prices,
+            formulation: None,
+        };
         let best = match &mut best {
             Some(best) if !better(value, best.value) => best,
             best => best.insert(found),
@@ -385,7 +399,7 @@ fn tried_at(
         let raised = pools.raise(solving, master, demands).ok_or(SolvingError::Empty)?;
         let leaves = demands.iter().map(|demand| demand.slope * raised.level).collect();
         let (class_time, bound, demand_price) = (Vec::new(), raised.bound, raised.demand_price);
-        return Ok((Reached { class_time, leaves, bound, demand_price }, None));
+        return Ok((Reached { class_time, leaves, bound, demand_price, prices: None }, None));
     }
     if let Some(reached) = sharing::raise(solving, master, demands) {
         return Ok((reached, None));
@@ -393,7 +407,7 @@ fn tried_at(
     let Raised { class_time, leaves, bound, demand_price, answer, formulation, .. } =
         raise(solving, master, demands, old.take())?;
     *old = Some(formulation);
-    Ok((Reached { class_time, leaves, bound, demand_price }, Some(answer)))
+    Ok((Reached { class_time, leaves, bound, demand_price, prices: None }, Some(answer)))
 }
 
 /// The level at which what the duals ask for equals what they bound, by bisection between a level no allocation

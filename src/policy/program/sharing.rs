@@ -2,7 +2,7 @@
 //! [`sharing`](crate::program::sharing)).
 
 use crate::policy::decision::{Decision, Policy, PolicyError};
-use crate::policy::program::levels;
+use crate::policy::program::levels::{self, Rest};
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::{ProgramPolicy, Refine};
 use crate::policy::program::pools::{Pools, Told};
@@ -10,7 +10,9 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::{Explaining, Solved, Task};
 use crate::policy::program::solving::Solving;
 use crate::problem::Problem;
-use crate::program::{BoundObjective, Demand, HOLD_SLACK, Inversion, LevelForm, Route, Sense, Wanted};
+use crate::program::{
+    BoundObjective, Demand, HOLD_SLACK, Inversion, LevelForm, Route, Sense, Sharing, Wanted,
+};
 use crate::solver::certificate::{Certificate, Shares};
 
 /// Worker types above which an optimum is rather left as it was found than refined by a program that would be written:
@@ -28,6 +30,8 @@ pub(super) struct Reached {
     pub(super) bound: f64,
     /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
+    /// The other prices that prove it, without times, where no program was written.
+    pub(super) prices: Option<Shares>,
 }
 
 /// Class time of the columns: [columns].
@@ -56,45 +60,70 @@ pub(super) fn raise(solving: &mut Solving, master: &Master<'_>, demands: &[Deman
         return None;
     }
     let demand = demands.iter().map(|demand| demand.slope).collect();
-    let (shares, certificate) = solve(solving, master, demand, Wanted::Level)?;
+    let (mut shares, certificate) = solve(solving, master, demand, Wanted::Level)?;
     let class_time = class_time(&master.bound(), &shares);
+    shares.time = Vec::new();
     Some(Reached {
         leaves: levels::leaves(&master.bound(), &class_time),
         class_time,
         bound: certificate.bound,
-        demand_price: shares.leaf_price,
+        demand_price: shares.leaf_price.clone(),
+        prices: Some(shares),
     })
 }
 
-/// Holds a level of demands, which members have at some class times `[columns]`, and uses the workers best. On many types
-/// those class times are left as they are, and the report says so, where prices do not settle.
+/// Holds a level of demands, which members have at some class times `[columns]`, and uses the workers best: those that
+/// `prices`, which prove the level, leave open. On many types those class times are left as they are, and the report says
+/// so, where prices do not settle.
 pub(super) fn refine(
     solving: &mut Solving,
     master: &Master<'_>,
     (demand, level): (Vec<f64>, f64),
     class_time: &[f64],
+    prices: Option<&Shares>,
 ) -> Option<Vec<f64>> {
-    let reduced = master.reduced();
-    if !solving.shares(master.bound().columns().len()) || !reduced.instance.pairs.is_empty() {
+    let instance = &master.reduced().instance;
+    let n_columns = master.bound().columns().len();
+    if !solving.shares(n_columns) || !instance.pairs.is_empty() || master.is_priced() {
         return None;
     }
-    let normal = reduced.instance.multiplicity.iter().zip(&reduced.equal_share);
+    let normal = instance.multiplicity.iter().zip(&master.reduced().equal_share);
     let worth: Vec<f64> = normal.map(|(jobs, equal_share)| jobs / equal_share).collect();
     let level = level - HOLD_SLACK * level.abs();
-    let k = reduced.instance.n_types();
-    let mut given = vec![0.0; reduced.instance.n_members() * k];
+    let k = instance.n_types();
+    let mut given = vec![0.0; instance.n_members() * k];
     for (column, time) in master.bound().columns().iter().zip(class_time) {
         given[column.combination * k + column.worker_type] = *time;
     }
     let by_type = vec![1.0; k];
-    let wanted = Wanted::Worth { level, worth: &worth, by_type: &by_type, given: &given };
-    let refined = solve(solving, master, demand, wanted);
-    let refined = refined.map(|(shares, _)| self::class_time(&master.bound(), &shares));
+    let rest = prices.and_then(|prices| Rest::of_level(instance, prices, &given));
+    let refined = match rest {
+        None => {
+            let bound = master.bound();
+            let sharing = bound.sharing(demand)?;
+            let wanted = Wanted::Worth { level, worth: &worth, by_type: &by_type, given: &given };
+            solving.share(&sharing, wanted, n_columns).map(|(shares, _)| shares.time)
+        }
+        Some(rest) if rest.members.is_empty() => return Some(class_time.to_vec()),
+        Some(rest) => {
+            let [demand, worth] = [&demand, &worth].map(|of| rest.of_members(of));
+            let had = rest.times(&given, k);
+            let by_type = &by_type[..rest.types.len()];
+            let wanted = Wanted::Worth { level, worth: &worth, by_type, given: &had };
+            let shared = solving.share(&Sharing::new(&rest.instance, demand), wanted, n_columns);
+            shared.map(|(shares, _)| {
+                rest.put(&shares.time, &mut given, k);
+                given
+            })
+        }
+    };
     if refined.is_none() && k > TYPES_WRITTEN {
         solving.report().fallbacks.push("not refined".to_owned());
         return Some(class_time.to_vec());
     }
-    refined
+    let time = refined?;
+    let bound = master.bound();
+    Some(bound.columns().iter().map(|column| time[column.combination * k + column.worker_type]).collect())
 }
 
 /// What took no program.
@@ -143,13 +172,13 @@ impl Task<'_, '_> {
             let bound = if inverse { raised.bound.recip() } else { raised.bound };
             return Some(unwritten(pools.divided(self.master)?, bound));
         }
-        let (shares, certificate) = solve(solving, self.master, demand.clone(), Wanted::Level)?;
+        let (mut shares, certificate) = solve(solving, self.master, demand.clone(), Wanted::Level)?;
         let bound = if inverse { certificate.bound.recip() } else { certificate.bound };
-        let level = shares.level;
+        let held = (demand, shares.level);
         let given = class_time(&self.master.bound(), &shares);
-        drop(shares);
+        shares.time = Vec::new();
         let refined =
-            solving.among_optima(|solving| refine(solving, self.master, (demand, level), &given))?;
+            solving.among_optima(|solving| refine(solving, self.master, held, &given, Some(&shares)))?;
         Some(unwritten(refined, bound))
     }
 

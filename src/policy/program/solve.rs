@@ -194,7 +194,13 @@ impl Task<'_, '_> {
                 let asked = (slopes(), part);
                 let mut old = found.formulation;
                 solving.among_optima(|solving| {
-                    let refined = sharing::refine(solving, self.master, asked, &found.class_time);
+                    let refined = sharing::refine(
+                        solving,
+                        self.master,
+                        asked,
+                        &found.class_time,
+                        found.prices.as_ref(),
+                    );
                     let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
                     refined.map_or_else(|| self.refined(solving, held, part, &found.class_time), Ok)
                 })?

@@ -1,9 +1,9 @@
 //! Levels that are leapt over.
 
-use super::shared::{LACK_MAX, Standing};
+use super::shared::{LACK_MAX, Raised, Standing};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::solving::Solving;
-use crate::program::BoundObjective;
+use crate::program::Instance;
 use crate::solver::certificate::Shares;
 
 /// Places that a leap tries, and how many of them by Newton's step.
@@ -40,8 +40,9 @@ impl Standing {
     pub(super) fn leap(
         &mut self,
         solving: &mut Solving,
-        bound: &BoundObjective<'_>,
+        instance: &Instance,
         (rates, limits): (&impl Rising, &[f64]),
+        n_columns: usize,
     ) -> Option<()> {
         let room = |(member, limit): (usize, &f64)| {
             if self.frozen[member] { 0.0 } else { limit - self.reached[member] }
@@ -67,7 +68,7 @@ impl Standing {
                 break;
             }
             let to = if attempt < NEWTON_MAX { left } else { passed + (left - passed).div_ceil(2) };
-            match self.go_to(solving, bound, &at(levels[to - 1]))? {
+            match self.go_to(solving, instance, &at(levels[to - 1]), n_columns)? {
                 Gone::There => passed = to,
                 Gone::Short(cut) => {
                     let allowed = |level: &f64| cut.allows(&self.reached, &at(*level));
@@ -82,24 +83,33 @@ impl Standing {
     }
 
     /// Gives members what they are to have, if there are workers for that; else a bound that it exceeds.
-    fn go_to(&mut self, solving: &mut Solving, bound: &BoundObjective<'_>, there: &[f64]) -> Option<Gone> {
+    fn go_to(
+        &mut self,
+        solving: &mut Solving,
+        instance: &Instance,
+        there: &[f64],
+        n_columns: usize,
+    ) -> Option<Gone> {
         let rise = there.iter().zip(&self.reached).map(|(there, reached)| {
             let rise = there - reached;
             if rise > LACK_MAX * there { rise } else { 0.0 }
         });
-        let Some(sharing) = bound.sharing(rise.collect()) else { return Some(Gone::There) };
-        let (climbed, certificate) = self.raised(solving, &sharing, bound.columns().len())?;
+        let rise: Vec<f64> = rise.collect();
+        if rise.iter().all(|rise| *rise == 0.0) {
+            return Some(Gone::There);
+        }
+        let Raised { climbed, bound } = self.raised(solving, instance, &rise, n_columns)?;
         let Shares { time, level, leaf_price, .. } = climbed.shares;
         if level < 1.0 - LACK_MAX {
-            return Some(Gone::Short(Cut { leaf_price, most: certificate.bound }));
-        }
-        // more than that would be more than those have who cannot have more
-        let part = level.recip().min(1.0);
-        for (given, time) in self.given.iter_mut().zip(time) {
-            *given += part * (time - *given);
+            let mut price = vec![0.0; rise.len()];
+            for (at, of) in leaf_price.into_iter().enumerate() {
+                price[self.member(at)] = of;
+            }
+            return Some(Gone::Short(Cut { leaf_price: price, most: bound }));
         }
         self.reached.copy_from_slice(there);
-        self.take_down(sharing.instance());
+        // more than that would be more than those have who cannot have more
+        self.take(instance, &time, level.recip().min(1.0));
         Some(Gone::There)
     }
 }

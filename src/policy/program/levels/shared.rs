@@ -1,11 +1,11 @@
 //! Levels raised one after another without a program being written, where members are alone on worker types.
 
 use super::leaves;
+use super::rest::{Held, Rest};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
-use crate::program::{BoundObjective, Instance, Sharing, Wanted};
-use crate::solver::certificate::Certificate;
+use crate::program::{Instance, Sharing, Wanted};
 use crate::solver::structured::Climbed;
 
 /// A member that lacks less than this part of the most it can have is at it.
@@ -37,6 +37,17 @@ pub(super) struct Standing {
     scarce: Vec<bool>,
     /// Prices of workers that the next search begins with.
     near: Vec<Vec<f64>>,
+    /// What is left to be shared; all of it until prices settle some.
+    rest: Option<Rest>,
+}
+
+/// A level above what members have.
+#[derive(Debug)]
+pub(super) struct Raised {
+    /// Of the members and types that are left.
+    pub(super) climbed: Climbed,
+    /// What no allocation can exceed of it.
+    pub(super) bound: f64,
 }
 
 /// Raises all members from nothing, as [`fill`](super::fill) does; nothing where programs must be written.
@@ -59,28 +70,37 @@ pub(in crate::policy::program) fn fill_shared(
     let (n, k) = (master.reduced().instance.n_members(), master.reduced().instance.n_types());
     let mut standing = Standing::nothing(n, k);
     let first_slope = standing.slopes(rates);
-    let bound_of_first = standing.climb(solving, &bound.sharing(first_slope.clone())?, n_columns)?;
+    bound.sharing(first_slope.clone())?;
+    let instance = bound.instance();
+    let mut first = None;
+    let mut slope = first_slope.clone();
     loop {
-        let limits = standing.limits(&bound);
+        let Raised { climbed, bound: bound_of_level } =
+            standing.climb(solving, instance, &slope, n_columns)?;
+        first.get_or_insert(bound_of_level);
+        let mut limits = standing.limits(instance);
+        let goes_on = standing.frozen.contains(&false) && climbed.scarce.contains(&true);
+        if goes_on && standing.settle(instance, &climbed) {
+            limits = standing.limits(instance);
+        }
         // (where a leap fails, the next level is where it left off)
-        let _ = standing.leap(solving, &bound, (rates, &limits));
-        let slope = standing.slopes(rates);
+        let _ = standing.leap(solving, instance, (rates, &limits), n_columns);
+        slope = standing.slopes(rates);
         if slope.iter().all(|slope| *slope == 0.0) {
             break;
         }
-        standing.climb(solving, &bound.sharing(slope)?, n_columns)?;
     }
     let columns = bound.columns().iter();
     let class_time =
         columns.map(|column| standing.given[column.combination * k + column.worker_type]).collect::<Vec<_>>();
     let leaves = leaves(&bound, &class_time);
-    Some(FilledShared { class_time, leaves, bound: bound_of_first, first_slope })
+    Some(FilledShared { class_time, leaves, bound: first?, first_slope })
 }
 
 impl Standing {
     fn nothing(n: usize, k: usize) -> Self {
         let (frozen, reached, given) = (vec![false; n], vec![0.0; n], vec![0.0; n * k]);
-        Self { frozen, reached, given, scarce: vec![false; k], near: Vec::new() }
+        Self { frozen, reached, given, scarce: vec![false; k], near: Vec::new(), rest: None }
     }
 
     /// What members rise by per unit of the level: [members].
@@ -93,8 +113,7 @@ impl Standing {
     }
 
     /// The most that each can have of types that are not scarce, [members]; those that have it are frozen.
-    fn limits(&mut self, bound: &BoundObjective<'_>) -> Vec<f64> {
-        let instance = bound.instance();
+    fn limits(&mut self, instance: &Instance) -> Vec<f64> {
         let mut limits = Vec::with_capacity(self.frozen.len());
         for (member, (reached, frozen)) in self.reached.iter().zip(&mut self.frozen).enumerate() {
             let speeds = instance.alone(member).iter().zip(&self.scarce).enumerate();
@@ -106,45 +125,130 @@ impl Standing {
         limits
     }
 
-    /// Raises the next level; gives what no allocation can exceed of it.
-    fn climb(&mut self, solving: &mut Solving, sharing: &Sharing<'_>, n_columns: usize) -> Option<f64> {
-        let (climbed, certificate) = self.raised(solving, sharing, n_columns)?;
-        for (frozen, binding) in self.frozen.iter_mut().zip(&climbed.binding) {
-            *frozen |= *binding;
+    /// Raises the next level by what members rise, [members].
+    fn climb(
+        &mut self,
+        solving: &mut Solving,
+        instance: &Instance,
+        slope: &[f64],
+        n_columns: usize,
+    ) -> Option<Raised> {
+        let raised = self.raised(solving, instance, slope, n_columns)?;
+        let climbed = &raised.climbed;
+        for (at, _) in climbed.binding.iter().enumerate().filter(|(_, binding)| **binding) {
+            let member = self.member(at);
+            self.frozen[member] = true;
         }
         if !climbed.binding.contains(&true) {
             // (nobody binds by much: the one whose leaf is worth most does)
-            let share = |member: &usize| climbed.shares.leaf_price[*member] * sharing.demand[*member];
-            let most = (0..sharing.demand.len()).max_by(|a, b| share(a).total_cmp(&share(b)))?;
-            self.frozen[most] = true;
+            let share = |at: &usize| climbed.shares.leaf_price[*at] * slope[self.member(*at)];
+            let most = (0..climbed.binding.len()).max_by(|a, b| share(a).total_cmp(&share(b)))?;
+            let member = self.member(most);
+            self.frozen[member] = true;
         }
-        for (scarce, here) in self.scarce.iter_mut().zip(&climbed.scarce) {
-            *scarce |= *here;
+        for (at, _) in climbed.scarce.iter().enumerate().filter(|(_, scarce)| **scarce) {
+            let kind = self.rest.as_ref().map_or(at, |rest| rest.types[at]);
+            self.scarce[kind] = true;
         }
         let rise = climbed.shares.level.max(0.0);
-        for (reached, slope) in self.reached.iter_mut().zip(&sharing.demand) {
+        for (reached, slope) in self.reached.iter_mut().zip(slope) {
             *reached += slope * rise;
         }
-        self.given = climbed.shares.time;
-        self.take_down(sharing.instance());
-        Some(certificate.bound)
+        self.take(instance, &climbed.shares.time, 1.0);
+        Some(raised)
     }
 
-    /// The highest level above what members have.
+    /// The highest level above what members have by what they rise, [members].
     pub(super) fn raised(
         &mut self,
         solving: &mut Solving,
-        sharing: &Sharing<'_>,
+        instance: &Instance,
+        slope: &[f64],
         n_columns: usize,
-    ) -> Option<(Climbed, Certificate)> {
-        let wanted = Wanted::Above { base: &self.reached, given: &self.given };
-        let (mut climbed, certificate) = solving.climb(sharing, wanted, self.near.clone(), n_columns)?;
+    ) -> Option<Raised> {
+        let near = self.near.clone();
+        let (mut climbed, certificate) = match &self.rest {
+            None => {
+                let wanted = Wanted::Above { base: &self.reached, given: &self.given };
+                solving.climb(&Sharing::new(instance, slope.to_vec()), wanted, near, n_columns)
+            }
+            Some(rest) => {
+                let [slope, base] = [slope, &self.reached].map(|of| rest.of_members(of));
+                let wanted =
+                    Wanted::Above { base: &base, given: &rest.times(&self.given, instance.n_types()) };
+                solving.climb(&Sharing::new(&rest.instance, slope), wanted, near, n_columns)
+            }
+        }?;
         self.near = std::mem::take(&mut climbed.near);
-        Some((climbed, certificate))
+        Some(Raised { climbed, bound: certificate.bound })
+    }
+
+    /// Leaves what prices settle as it is from now on. Are more types scarce then?
+    fn settle(&mut self, instance: &Instance, climbed: &Climbed) -> bool {
+        let k = instance.n_types();
+        let rest = match &self.rest {
+            None => {
+                let (frozen, scarce, given) = (&self.frozen, &self.scarce, &self.given);
+                Rest::of(Held { instance, shares: &climbed.shares, given, frozen, scarce })
+            }
+            Some(rest) => {
+                let frozen: Vec<bool> = rest.members.iter().map(|member| self.frozen[*member]).collect();
+                let scarce: Vec<bool> = rest.types.iter().map(|kind| self.scarce[*kind]).collect();
+                let (given, instance) = (rest.times(&self.given, k), &rest.instance);
+                Rest::of(Held {
+                    instance,
+                    shares: &climbed.shares,
+                    given: &given,
+                    frozen: &frozen,
+                    scarce: &scarce,
+                })
+            }
+        };
+        let Some(rest) = rest else { return false };
+        let rest = rest.within(self.rest.as_ref());
+        let before: Vec<usize> = match self.rest.take() {
+            Some(before) => before.types,
+            None => (0..k).collect(),
+        };
+        let mut more = false;
+        for kind in before.into_iter().filter(|kind| !rest.types.contains(kind)) {
+            more |= !self.scarce[kind];
+            self.scarce[kind] = true;
+        }
+        self.rest = Some(rest);
+        self.near.clear();
+        more
+    }
+
+    /// Which of all members one is that is left.
+    pub(super) fn member(&self, at: usize) -> usize {
+        self.rest.as_ref().map_or(at, |rest| rest.members[at])
+    }
+
+    /// Gives members that are left this part of these class times, [members left × types left], in place of what they
+    /// had. Nobody has more then than what it is given makes.
+    pub(super) fn take(&mut self, instance: &Instance, time: &[f64], part: f64) {
+        let k = instance.n_types();
+        match &self.rest {
+            None => {
+                for (given, time) in self.given.iter_mut().zip(time) {
+                    *given = part * time + (1.0 - part) * *given;
+                }
+            }
+            Some(rest) => {
+                for (member, times) in rest.members.iter().zip(time.chunks_exact(rest.types.len().max(1))) {
+                    let given = &mut self.given[member * k..(member + 1) * k];
+                    for (kind, time) in rest.types.iter().zip(times) {
+                        given[*kind] = part * time + (1.0 - part) * given[*kind];
+                    }
+                }
+            }
+        }
+        self.take_down(instance);
     }
 
     /// Nobody has more than what it is given makes.
-    pub(super) fn take_down(&mut self, instance: &Instance) {
+    fn take_down(&mut self, instance: &Instance) {
         let times = self.given.chunks_exact(instance.n_types());
         for (member, (reached, times)) in self.reached.iter_mut().zip(times).enumerate() {
             let leaf =

@@ -237,3 +237,46 @@ fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
         }
     }
 }
+
+/// Members whose speeds are so many decades apart, or small whole numbers that several of them share.
+#[cfg(feature = "highs")]
+fn scattered(seed: usize, n: usize, k: usize, decades: Option<f64>) -> (Instance, Vec<f64>) {
+    let mut at = seed as f64 * 0.414_213_562_373_095;
+    let mut draw = || {
+        at += 0.618_033_988_749_894_9;
+        at.fract()
+    };
+    let mut speed = || {
+        let drawn = draw();
+        decades.map_or_else(|| (4.0 * drawn).ceil(), |apart| 10_f64.powf(apart * drawn))
+    };
+    let rows: Vec<Vec<f64>> = (0..n).map(|_| (0..k).map(|_| speed()).collect()).collect();
+    let of = |member: usize| if decades.is_some() { member } else { member % 9 };
+    let instance = Instance {
+        throughput: (0..n).flat_map(|member| rows[of(member)].clone()).collect(),
+        multiplicity: vec![1.0; n],
+        worker_types: (0..k).map(|kind| format!("t{kind}")).collect(),
+        capacity: (0..k).map(|_| (2.0 * draw() * n as f64 / k as f64).ceil() + 4.0).collect(),
+        scale_factor: (0..n).map(|member| [1.0, 1.0, 2.0, 4.0][member % 4]).collect(),
+        ..Instance::default()
+    };
+    (instance, (0..n).map(|_| 0.5 + draw()).collect())
+}
+
+#[cfg(feature = "highs")]
+#[test]
+fn levels_beside_what_is_settled_are_those_of_programs() {
+    let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+    for seed in 0..12 {
+        let decades = [Some(3.0), None, Some(1.0)][seed % 3];
+        let (instance, slope) = scattered(seed, 60, 3 + seed % 5, decades);
+        let mut master = Master::of_instance(&objective, instance);
+        let n = slope.len();
+        let filled = fill(&mut solving(), &mut master, |_| slope.clone(), &vec![0.0; n]).unwrap();
+        let mut quick = solving().with_large(registry::backend("structured").ok());
+        let shared = fill_shared(&mut quick, &master, &Rates { slope, hierarchy: None }).unwrap();
+        for (member, (one, other)) in shared.leaves.iter().zip(&filled.leaves).enumerate() {
+            assert!((one - other).abs() <= 1e-6 * other, "{seed}, {member}: {one} {other}");
+        }
+    }
+}

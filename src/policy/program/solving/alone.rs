@@ -80,7 +80,10 @@ impl Solving {
     /// Counts a program that was not written.
     fn count(&mut self, [columns, rows, terms]: [usize; 3], asked: u32) {
         let size = &mut self.report.size;
-        (size.columns, size.rows, size.terms) = (columns, rows, terms);
+        // (what is left of one after a level is no other program)
+        if terms >= size.terms {
+            (size.columns, size.rows, size.terms) = (columns, rows, terms);
+        }
         self.report.solves += 1;
         self.report.iterations += u64::from(asked);
         "structured".clone_into(&mut self.report.backend);

@@ -1,0 +1,115 @@
+use super::*;
+
+/// Two types, of which the first is scarce at prices of 2 and 0, and five members: the first three stop.
+struct Level {
+    instance: Instance,
+    shares: Shares,
+    given: Vec<f64>,
+}
+
+fn level() -> Level {
+    let instance = Instance {
+        capacity: vec![2.0, 3.0],
+        multiplicity: vec![1.0; 5],
+        scale_factor: vec![1.0, 1.0, 1.0, 2.0, 1.0],
+        throughput: vec![4.0, 1.0, 3.0, 0.0, 8.0, 0.0, 1.0, 1.0, 5.0, 4.0],
+        ..Instance::default()
+    };
+    // the first mixes both types, the second and the third have a part of the scarce one
+    let given = vec![0.5, 0.5, 0.75, 0.0, 0.75, 0.0, 0.0, 0.5, 0.0, 0.25];
+    let shares = Shares {
+        worker_price: vec![2.0, 0.0],
+        leaf_price: vec![2.0 / 3.0, 2.0 / 3.0, 0.25, 0.0, 0.0],
+        time_price: vec![2.0 / 3.0, 0.0, 0.0, 0.0, 0.0],
+        ..Shares::default()
+    };
+    Level { instance, shares, given }
+}
+
+fn rest(level: &Level, scarce: [bool; 2]) -> Option<Rest> {
+    let frozen = [true, true, true, false, false];
+    let Level { instance, shares, given } = level;
+    Rest::of(Held { instance, shares, given, frozen: &frozen, scarce: &scarce })
+}
+
+#[test]
+fn members_with_one_way_to_have_what_they_have_keep_it() {
+    let rest = rest(&level(), [true, false]).unwrap();
+    assert_eq!((&rest.members[..], &rest.types[..]), (&[3, 4][..], &[1][..]));
+    // the first holds half a worker of the type that is not scarce
+    assert_eq!(rest.instance.capacity, [2.5]);
+    assert_eq!(rest.instance.throughput, [1.0, 4.0]);
+    assert_eq!(rest.instance.scale_factor, [2.0, 1.0]);
+    let mut all = level().given;
+    assert_eq!(rest.times(&all, 2), [0.5, 0.25]);
+    rest.put(&[0.75, 1.0], &mut all, 2);
+    assert_eq!(all[6..], [0.0, 0.75, 0.0, 1.0]);
+    assert_eq!(rest.of_members(&[0.0, 1.0, 2.0, 3.0, 4.0]), [3.0, 4.0]);
+}
+
+#[test]
+fn members_with_more_ways_than_one_stay_with_the_scarce() {
+    let mut level = level();
+    // of three types, the first two scarce, the third member has as much of the one as of the other for its price
+    let wider = |row: &[f64], second: f64| vec![row[0], second, row[1]];
+    let seconds = [0.0, 0.0, 4.0, 0.0, 0.0];
+    let rows = level.instance.throughput.chunks(2).zip(seconds);
+    level.instance.throughput = rows.flat_map(|(row, second)| wider(row, second)).collect();
+    level.given = level.given.chunks(2).flat_map(|row| wider(row, 0.0)).collect();
+    level.instance.capacity = vec![2.0, 1.0, 3.0];
+    level.shares.worker_price = vec![2.0, 1.0, 0.0];
+    let frozen = [true, true, true, false, false];
+    let Level { instance, shares, given } = &level;
+    let held = |scarce| Held { instance, shares, given, frozen: &frozen, scarce };
+    // what the one changes of scarce types is the other way
+    let one = Rest::of(held(&[true, true, false])).unwrap();
+    assert_eq!((&one.members[..], &one.types[..]), (&[3, 4][..], &[2][..]), "a single one cannot change");
+    let more = Instance {
+        throughput: [&instance.throughput[..], &[8.0, 4.0, 0.0]].concat(),
+        multiplicity: vec![1.0; 6],
+        scale_factor: [&instance.scale_factor[..], &[1.0]].concat(),
+        ..instance.clone()
+    };
+    let shares = Shares {
+        leaf_price: [&shares.leaf_price[..], &[0.25]].concat(),
+        time_price: [&shares.time_price[..], &[0.0]].concat(),
+        ..shares.clone()
+    };
+    let given = [&given[..], &[0.0, 0.5, 0.0]].concat();
+    let (frozen, scarce) = ([true, true, true, false, false, true], [true, true, false]);
+    let two =
+        Rest::of(Held { instance: &more, shares: &shares, given: &given, frozen: &frozen, scarce: &scarce })
+            .unwrap();
+    assert_eq!((&two.members[..], &two.types[..]), (&[2, 3, 4, 5][..], &[0, 1, 2][..]), "but two can swap");
+    // a member that rises has nothing of what is scarce, and one that stops nothing that costs it more
+    assert_eq!(two.instance.throughput, [8.0, 4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 8.0, 4.0, 0.0]);
+    assert_eq!(two.instance.capacity, [0.75, 1.0, 2.5]);
+    let within = Rest { members: vec![1, 3], types: vec![2], ..two.clone() }.within(Some(&two));
+    assert_eq!((within.members, within.types), (vec![3, 5], vec![2]));
+}
+
+#[test]
+fn nothing_is_settled_while_one_that_rises_has_what_is_scarce() {
+    let mut level = level();
+    level.given[8] = 0.125;
+    assert!(rest(&level, [true, false]).is_none());
+    assert!(rest(&level, [false, false]).is_some(), "nothing is scarce");
+}
+
+#[test]
+fn types_of_which_others_leave_nothing_are_left_out() {
+    let mut level = level();
+    level.instance.capacity[1] = 0.5;
+    (level.given[7], level.given[9]) = (0.0, 0.0);
+    let rest = rest(&level, [true, false]).unwrap();
+    assert_eq!((&rest.members[..], rest.types.len()), (&[3, 4][..], 0));
+}
+
+#[test]
+fn a_level_without_scarce_workers_leaves_everything_open() {
+    let Level { instance, mut shares, given } = level();
+    let settled = Rest::of_level(&instance, &shares, &given).unwrap();
+    assert_eq!((settled.members, settled.types), (vec![3, 4], vec![1]));
+    shares.worker_price = vec![0.0; 2];
+    assert!(Rest::of_level(&instance, &shares, &given).is_none());
+}
