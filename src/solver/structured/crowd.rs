@@ -23,7 +23,7 @@ use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
 use crate::solver::structured::lane::{LANES, Lane};
 use crate::solver::structured::market::buy;
-use crate::solver::structured::padded::{Padded, suits};
+use crate::solver::structured::padded::{Padded, suits_buying};
 use crate::solver::structured::prices::{Found, Near, Stage, Start, groups, sample_gap};
 use crate::solver::structured::reply::Replies;
 use crate::solver::structured::types::of_types;
@@ -78,14 +78,15 @@ impl<const K: usize> Done<K> {
 }
 
 /// Solves without writing the program, from where the last search of its like was `near`, if there was one; nothing if
-/// there are more than 64 worker types, or many of which members run on a few, or prices do not settle.
+/// there are more than 64 worker types, or logarithms are wanted of members that run on a few of many, or prices do not
+/// settle.
 pub fn share(
     sharing: &Sharing<'_>,
     wanted: Wanted<'_>,
     near: &Near,
     limits: &Limits,
 ) -> Option<(Shares, Near)> {
-    if !suits(sharing) {
+    if matches!(wanted, Wanted::Logarithms(_)) && !suits_buying(sharing) {
         return None;
     }
     if let Some(padded) = Padded::of(sharing, wanted) {

@@ -1,16 +1,19 @@
 //! Worker types that nobody runs on, put behind the others where their number is none that there are loops for.
 
-use super::tile::COLUMNS_MAX;
-use super::types::{TYPES_ANY, padded_to};
+use super::types::padded_to;
 use crate::program::Instance;
 use crate::program::sharing::{Sharing, Wanted};
 
-/// Are members asked about all types sooner than programs are solved in which each has columns for its own? Not where
-/// types are many, and hardly any of them are a member's own.
-pub(super) fn suits(sharing: &Sharing<'_>) -> bool {
+/// Up to so many types, members buy at prices whatever their own are; of more, where they run on so many on average.
+const TYPES_BOUGHT: usize = 32;
+const OWN_MIN: usize = 6;
+
+/// Do members buy at prices sooner than cones are solved of blocks, each with columns for its own types? Not where types
+/// are many, and hardly any of them are a member's own.
+pub(super) fn suits_buying(sharing: &Sharing<'_>) -> bool {
     let (n, k) = (sharing.instance().n_members(), sharing.instance().n_types());
     let own = |member: usize| (0..k).filter(|j| sharing.runs(member, *j)).count();
-    k <= TYPES_ANY || (0..n).map(own).sum::<usize>() > COLUMNS_MAX * n
+    k <= TYPES_BOUGHT || (0..n).map(own).sum::<usize>() >= OWN_MIN * n
 }
 
 /// Members whose worker types were padded.

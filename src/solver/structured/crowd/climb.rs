@@ -9,7 +9,7 @@ use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::certificate::Shares;
 use crate::solver::structured::master::Master;
-use crate::solver::structured::padded::{Padded, suits};
+use crate::solver::structured::padded::Padded;
 use crate::solver::structured::prices::{
     BELOW, Calm, Found, Stage, Start, asked_max, groups, sample_gap, worth,
 };
@@ -61,9 +61,6 @@ pub fn climb(
     near: Vec<Vec<f64>>,
     limits: &Limits,
 ) -> Option<Climbed> {
-    if !suits(sharing) {
-        return None;
-    }
     if let Some(padded) = Padded::of(sharing, wanted) {
         let mut climbed = climb(&padded.sharing(), padded.wanted(wanted), near, limits)?;
         cut(&padded, &mut climbed.shares);

@@ -18,7 +18,7 @@ use crate::program::promise::PROMISE_SLACK;
 use crate::program::sharing::{Sharing, Wanted};
 use crate::solver::backend::Limits;
 use crate::solver::structured::lane::Lane;
-use crate::solver::structured::padded::{Padded, suits};
+use crate::solver::structured::padded::Padded;
 use crate::solver::structured::prices::Found;
 use crate::solver::structured::types::of_types;
 
@@ -41,9 +41,6 @@ pub struct PromisesKept {
 /// Keeps as many of the promises that members `demand` as there are workers for, and in any case those that are `due`,
 /// `[members]`, without writing the program; nothing if there are too many worker types, or prices do not settle.
 pub fn keep_promises(sharing: &Sharing<'_>, due: &[bool], limits: &Limits) -> Option<PromisesKept> {
-    if !suits(sharing) {
-        return None;
-    }
     if let Some(padded) = Padded::of(sharing, Wanted::Level) {
         let mut kept = keep_promises(&padded.sharing(), due, limits)?;
         padded.cut_rows(&mut kept.time);
