@@ -17,6 +17,8 @@ const REDUCED: f64 = 1e-13;
 const REDUCED_STALLED: f64 = 1e-12;
 /// What is basic may be below zero by this much.
 const NEGATIVE: f64 = -1e-12;
+/// The same at the end, of parts that are left out.
+const NEGATIVE_FOUND: f64 = -1e-9;
 /// Pivots smaller than this are not taken.
 const PIVOT: f64 = 1e-10;
 /// What is basic may fall below zero by this much for a better pivot.
@@ -160,20 +162,37 @@ impl Master {
 
     /// The optimum; none if numbers are too bad for one.
     pub(super) fn solve(&mut self) -> Option<Mixture> {
-        let n = self.basis.len();
         if self.inverse.is_empty() {
             // replies that were moved may no longer fit together as they did
-            if self.refactor().is_none() || self.value.iter().any(|value| *value < NEGATIVE) {
+            if self.refactor().is_none() || self.least() < NEGATIVE {
                 self.begin();
                 self.refactor()?;
             }
         } else if self.pivots > PIVOTS_KEPT {
             self.refactor()?;
         }
+        if let Some(found) = self.improved()
+            && self.least() >= NEGATIVE_FOUND
+        {
+            return Some(found);
+        }
+        // (what rounding has made of a basis is left for another one, and what comes of that for a certificate to judge)
+        self.begin();
+        self.refactor()?;
+        self.improved()
+    }
+
+    /// The least of what is basic.
+    fn least(&self) -> f64 {
+        self.value.iter().copied().fold(0.0, f64::min)
+    }
+
+    /// Pivots to an optimum.
+    fn improved(&mut self) -> Option<Mixture> {
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
         let most = if self.rows() < ROWS_MANY { PIVOTS_MAX } else { PIVOTS_MANY };
-        for _ in 0..most * n {
+        for _ in 0..most * self.basis.len() {
             let dual = self.duals();
             let first = stalled > STALLED;
             let Some(entering) = self.entering(&dual, first) else {
@@ -185,6 +204,9 @@ impl Master {
                 self.mend();
                 return Some(Mixture { price, objective: self.size * self.objective() });
             };
+            if self.pivots > PIVOTS_KEPT {
+                self.refactor()?;
+            }
             self.pivot(entering, first)?;
             let objective = self.objective();
             stalled = if objective < before { 0 } else { stalled + 1 };

@@ -18,11 +18,11 @@ const TIGHT: f64 = 1e-6;
 /// A type whose workers are worth less than this part of all workers is not scarce.
 const SCARCE_MIN: f64 = 1e-6;
 /// A type of which those that stop leave less than this part has none left.
-const LEFT_MIN: f64 = 1e-12;
+const LEFT_MIN: f64 = 1e-9;
 /// Directions of which less than this part is new are one direction.
 const NEW_MIN: f64 = 1e-7;
-/// A leaf may be lost by this part of it.
-const LOST_MAX: f64 = 1e-13;
+/// A leaf may be lost by this part of it, where what is basic in a search is rounding.
+const LOST_MAX: f64 = 1e-10;
 /// Less time than this part of all is rounding.
 const GIVEN_MIN: f64 = 1e-12;
 /// A leaf that lacks less than this part of the most that a type makes takes all of the time there.
@@ -62,14 +62,10 @@ struct Ways {
 }
 
 impl Rest {
-    /// What is left of a level; nothing if members that rise have time of types that are scarce.
+    /// What is left of a level; nothing if members that rise have more than next to nothing of types that are scarce.
     pub(super) fn of(held: Held<'_>) -> Option<Self> {
         let Held { instance, frozen, scarce, .. } = held;
         let k = instance.n_types();
-        let free = |(member, frozen): (usize, &bool)| *frozen || held.is_free(member);
-        if !frozen.iter().enumerate().all(free) {
-            return None;
-        }
         let undecided = held.undecided();
         let settled = undecided.is_empty();
         let mut undecided = undecided.into_iter().peekable();
@@ -83,9 +79,17 @@ impl Rest {
                 allowed.extend(scarce.iter().map(|scarce| !scarce));
             }
         }
-        let left = held.left(&members);
+        let (left, had) = held.left(&members);
         let open = |j: &usize| !(settled && scarce[*j]) && left[*j] > LEFT_MIN * instance.capacity[*j];
         let types: Vec<usize> = (0..k).filter(open).collect();
+        for (member, allowed) in members.iter().zip(allowed.chunks_exact_mut(k)) {
+            for (j, allowed) in allowed.iter_mut().enumerate() {
+                *allowed &= open(&j);
+            }
+            if !held.can_do_without(*member, allowed) {
+                return None;
+            }
+        }
         let mut throughput = Vec::with_capacity(members.len() * types.len());
         for (member, allowed) in members.iter().zip(allowed.chunks_exact(k)) {
             let runs = |j: usize| allowed[j] && instance.runs_alone(*member, j);
@@ -94,7 +98,8 @@ impl Rest {
         }
         let of = |values: &[f64]| members.iter().map(|member| values[*member]).collect();
         let instance = Instance {
-            capacity: types.iter().map(|j| left[*j]).collect(),
+            // what they have is theirs, whatever was rounded
+            capacity: types.iter().map(|j| left[*j].max(had[*j])).collect(),
             multiplicity: of(&instance.multiplicity),
             scale_factor: of(&instance.scale_factor),
             throughput,
@@ -117,9 +122,11 @@ impl Rest {
         times.map(|at| all[at]).collect()
     }
 
-    /// Puts these members' class times of these types, [members × types], among all, [all members × all K types].
+    /// Puts these members' class times of these types, [members × types], among all, [all members × all K types]; of
+    /// others they have none then.
     pub(in crate::policy::program) fn put(&self, time: &[f64], all: &mut [f64], k: usize) {
         for (member, times) in self.members.iter().zip(time.chunks_exact(self.types.len().max(1))) {
+            all[member * k..(member + 1) * k].fill(0.0);
             for (kind, time) in self.types.iter().zip(times) {
                 all[member * k + kind] = *time;
             }
@@ -151,6 +158,15 @@ impl Rest {
         Self::of(Held { instance, shares: prices, given, frozen: &frozen, scarce: &scarce })
     }
 
+    /// Takes from these members what they have where they can do without it.
+    pub(super) fn leave(&self, all: &mut [f64], k: usize) {
+        let mut times = self.times(all, k);
+        for (time, speed) in times.iter_mut().zip(&self.instance.throughput) {
+            *time = if *speed > 0.0 { *time } else { 0.0 };
+        }
+        self.put(&times, all, k);
+    }
+
     /// The same of all members and types, of what was left before.
     pub(super) fn within(self, before: Option<&Self>) -> Self {
         let Some(before) = before else { return self };
@@ -173,8 +189,8 @@ impl Held<'_> {
         if settled { Vec::new() } else { undecided }
     }
 
-    /// Workers that others leave to these members, ascending: [K]. What those have is theirs, whatever was rounded.
-    fn left(&self, members: &[usize]) -> Vec<f64> {
+    /// Workers that others leave to these members, ascending, and those that they have: [K] each.
+    fn left(&self, members: &[usize]) -> (Vec<f64>, Vec<f64>) {
         let Held { instance, given, .. } = self;
         let mut left = instance.capacity.clone();
         let mut had = vec![0.0; left.len()];
@@ -190,19 +206,18 @@ impl Held<'_> {
                 }
             }
         }
-        left.iter().zip(&had).map(|(left, had)| left.max(*had)).collect()
+        (left, had)
     }
 
-    /// Has a member that rises no time of types that are scarce?
-    fn is_free(&self, member: usize) -> bool {
-        let k = self.instance.n_types();
-        let given = &self.given[member * k..(member + 1) * k];
-        let leaves = self.instance.alone(member).iter().zip(given).zip(self.scarce);
-        let (mut free, mut lost) = (0.0, 0.0);
-        for ((speed, given), scarce) in leaves {
-            *(if *scarce { &mut lost } else { &mut free }) += speed * given;
+    /// Has a member next to nothing of types on which it is not `allowed`, [K]?
+    fn can_do_without(&self, member: usize, allowed: &[bool]) -> bool {
+        let k = allowed.len();
+        let leaves = self.instance.alone(member).iter().zip(&self.given[member * k..(member + 1) * k]);
+        let (mut kept, mut lost) = (0.0, 0.0);
+        for ((speed, given), allowed) in leaves.zip(allowed) {
+            *(if *allowed { &mut kept } else { &mut lost }) += speed * given;
         }
-        lost <= LOST_MAX * free
+        lost <= LOST_MAX * kept
     }
 
     /// Where a member that stops may have time, and how it may change about; nothing if it cannot. `of`: room for types.

@@ -92,6 +92,7 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
 fn nothing_is_settled_while_one_that_rises_has_what_is_scarce() {
     let mut level = level();
     level.given[8] = 0.125;
+    level.instance.capacity[0] = 2.5;
     assert!(rest(&level, [true, false]).is_none());
     assert!(rest(&level, [false, false]).is_some(), "nothing is scarce");
 }

@@ -215,6 +215,8 @@ impl Standing {
             more |= !self.scarce[kind];
             self.scarce[kind] = true;
         }
+        rest.leave(&mut self.given, k);
+        self.take_down(instance);
         self.rest = Some(rest);
         self.near.clear();
         more

@@ -280,3 +280,24 @@ fn levels_beside_what_is_settled_are_those_of_programs() {
         }
     }
 }
+
+#[cfg(feature = "highs")]
+#[test]
+fn levels_on_many_types_are_found_without_programs() {
+    let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+    // (98 has types of which next to nothing is left, which broke searches off)
+    for seed in [0, 1, 2, 3, 54, 96, 98, 106] {
+        let decades = [Some(2.0), None, Some(0.18), Some(1.0)][seed % 4];
+        let (instance, slope) = scattered(seed, 120, 13 + seed % 11, decades);
+        let capacity = instance.capacity.clone();
+        let size = instance.scale_factor.clone();
+        let master = Master::of_instance(&objective, instance);
+        let mut quick = solving().with_large(registry::backend("structured").ok());
+        let shared = fill_shared(&mut quick, &master, &Rates { slope, hierarchy: None }).expect("no program");
+        let mut used = vec![0.0; capacity.len()];
+        for (column, time) in master.bound().columns().iter().zip(&shared.class_time) {
+            used[column.worker_type] += size[column.combination] * time;
+        }
+        assert!(used.iter().zip(&capacity).all(|(used, workers)| used - workers <= 1e-9 * workers), "{seed}");
+    }
+}
