@@ -95,35 +95,22 @@ pub(super) fn refine(
     for (column, time) in master.bound().columns().iter().zip(class_time) {
         given[column.combination * k + column.worker_type] = *time;
     }
-    let by_type = vec![1.0; k];
     let rest = prices.and_then(|prices| Rest::of_level(instance, prices, &given));
-    let refined = match rest {
-        None => {
-            let bound = master.bound();
-            let sharing = bound.sharing(demand)?;
-            let wanted = Wanted::Worth { level, worth: &worth, by_type: &by_type, given: &given };
-            solving.share(&sharing, wanted, n_columns).map(|(shares, _)| shares.time)
-        }
-        Some(rest) if rest.members.is_empty() => return Some(class_time.to_vec()),
-        Some(rest) => {
-            let [demand, worth] = [&demand, &worth].map(|of| rest.of_members(of));
-            let had = rest.times(&given, k);
-            let by_type = &by_type[..rest.types.len()];
-            let wanted = Wanted::Worth { level, worth: &worth, by_type, given: &had };
-            let shared = solving.share(&Sharing::new(&rest.instance, demand), wanted, n_columns);
-            shared.map(|(shares, _)| {
-                rest.put(&shares.time, &mut given, k);
-                given
-            })
-        }
-    };
+    let rest = rest.unwrap_or_else(|| Rest::all(instance));
+    if rest.members.is_empty() {
+        return Some(class_time.to_vec());
+    }
+    let bound = master.bound();
+    let [demand, worth] = [&bound.sharing(demand)?.demand, &worth].map(|of| rest.of_members(of));
+    let (had, by_type) = (rest.times(&given, k), vec![1.0; rest.types.len()]);
+    let wanted = Wanted::Worth { level, worth: &worth, by_type: &by_type, given: &had };
+    let refined = solving.share(&Sharing::new(&rest.instance, demand), wanted, n_columns);
     if refined.is_none() && k > TYPES_WRITTEN {
         solving.report().fallbacks.push("not refined".to_owned());
         return Some(class_time.to_vec());
     }
-    let time = refined?;
-    let bound = master.bound();
-    Some(bound.columns().iter().map(|column| time[column.combination * k + column.worker_type]).collect())
+    rest.put(&refined?.0.time, &mut given, k);
+    Some(bound.columns().iter().map(|column| given[column.combination * k + column.worker_type]).collect())
 }
 
 /// What took no program.

@@ -13,7 +13,7 @@ mod promise;
 
 use std::array;
 
-pub use climb::{Climbed, climb};
+pub use climb::{Climbed, SCARCE_MIN, climb};
 use corner::{Best, Eight, cheapest, cheapest_above, cheapest_or_none};
 use pass::At;
 pub use promise::{PromisesKept, keep_promises};

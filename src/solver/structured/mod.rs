@@ -86,7 +86,7 @@ use crate::solver::backend::{Backend, Feature, Limits, Pair, Solution, SolveErro
 use crate::solver::certificate::dual_bound;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::timing::Stopwatch;
-pub use crowd::{Climbed, PromisesKept, climb, keep_promises, share};
+pub use crowd::{Climbed, PromisesKept, SCARCE_MIN, climb, keep_promises, share};
 use interior::{End, Interior};
 use linking::Linking;
 pub use prices::Near;

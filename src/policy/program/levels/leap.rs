@@ -3,7 +3,6 @@
 use super::shared::{LACK_MAX, Raised, Standing};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::solving::Solving;
-use crate::program::Instance;
 use crate::solver::certificate::Shares;
 
 /// Places that a leap tries, and how many of them by Newton's step.
@@ -31,7 +30,7 @@ impl Cut {
     }
 }
 
-impl Standing {
+impl Standing<'_> {
     /// Goes on to the highest of the levels at which a member has all that it can have of types that are not scarce,
     /// `limits`, to which there are workers for all; or as far towards it as is found.
     ///
@@ -40,9 +39,7 @@ impl Standing {
     pub(super) fn leap(
         &mut self,
         solving: &mut Solving,
-        instance: &Instance,
         (rates, limits): (&impl Rising, &[f64]),
-        n_columns: usize,
     ) -> Option<()> {
         let room = |(member, limit): (usize, &f64)| {
             if self.frozen[member] { 0.0 } else { limit - self.reached[member] }
@@ -68,7 +65,7 @@ impl Standing {
                 break;
             }
             let to = if attempt < NEWTON_MAX { left } else { passed + (left - passed).div_ceil(2) };
-            match self.go_to(solving, instance, &at(levels[to - 1]), n_columns)? {
+            match self.go_to(solving, &at(levels[to - 1]))? {
                 Gone::There => passed = to,
                 Gone::Short(cut) => {
                     let allowed = |level: &f64| cut.allows(&self.reached, &at(*level));
@@ -83,13 +80,7 @@ impl Standing {
     }
 
     /// Gives members what they are to have, if there are workers for that; else a bound that it exceeds.
-    fn go_to(
-        &mut self,
-        solving: &mut Solving,
-        instance: &Instance,
-        there: &[f64],
-        n_columns: usize,
-    ) -> Option<Gone> {
+    fn go_to(&mut self, solving: &mut Solving, there: &[f64]) -> Option<Gone> {
         let rise = there.iter().zip(&self.reached).map(|(there, reached)| {
             let rise = there - reached;
             if rise > LACK_MAX * there { rise } else { 0.0 }
@@ -98,18 +89,18 @@ impl Standing {
         if rise.iter().all(|rise| *rise == 0.0) {
             return Some(Gone::There);
         }
-        let Raised { climbed, bound } = self.raised(solving, instance, &rise, n_columns)?;
+        let Raised { climbed, bound } = self.raised(solving, &rise)?;
         let Shares { time, level, leaf_price, .. } = climbed.shares;
         if level < 1.0 - LACK_MAX {
             let mut price = vec![0.0; rise.len()];
-            for (at, of) in leaf_price.into_iter().enumerate() {
-                price[self.member(at)] = of;
+            for (member, of) in self.rest.members.iter().zip(leaf_price) {
+                price[*member] = of;
             }
             return Some(Gone::Short(Cut { leaf_price: price, most: bound }));
         }
         self.reached.copy_from_slice(there);
         // more than that would be more than those have who cannot have more
-        self.take(instance, &time, level.recip().min(1.0));
+        self.take(&time, level.recip().min(1.0));
         Some(Gone::There)
     }
 }

@@ -10,13 +10,14 @@
 //!
 //! Where there may be more ways than one, types that are scarce remain, and members that may be about them.
 
+use std::borrow::Cow;
+
 use crate::program::Instance;
 use crate::solver::certificate::Shares;
+use crate::solver::structured::SCARCE_MIN;
 
 /// Time whose cost exceeds what it is worth by less than this part of it may be had.
 const TIGHT: f64 = 1e-6;
-/// A type whose workers are worth less than this part of all workers is not scarce.
-const SCARCE_MIN: f64 = 1e-6;
 /// A type of which those that stop leave less than this part has none left.
 const LEFT_MIN: f64 = 1e-9;
 /// Directions of which less than this part is new are one direction.
@@ -30,9 +31,9 @@ const FULL: f64 = 1e-9;
 
 /// Members and worker types about which something is open.
 #[derive(Clone, Debug)]
-pub(in crate::policy::program) struct Rest {
+pub(in crate::policy::program) struct Rest<'a> {
     /// The numbers of these, with the workers that others leave them.
-    pub(in crate::policy::program) instance: Instance,
+    pub(in crate::policy::program) instance: Cow<'a, Instance>,
     /// Which of all members they are, ascending.
     pub(in crate::policy::program) members: Vec<usize>,
     /// Which of all worker types.
@@ -61,9 +62,17 @@ struct Ways {
     directions: Vec<Vec<f64>>,
 }
 
-impl Rest {
+impl<'a> Rest<'a> {
+    /// Everything, as long as nothing is settled.
+    pub(in crate::policy::program) fn all(instance: &'a Instance) -> Self {
+        let (members, types) = ((0..instance.n_members()).collect(), (0..instance.n_types()).collect());
+        Self { instance: Cow::Borrowed(instance), members, types }
+    }
+}
+
+impl Rest<'_> {
     /// What is left of a level; nothing if members that rise have more than next to nothing of types that are scarce.
-    pub(super) fn of(held: Held<'_>) -> Option<Self> {
+    pub(super) fn of(held: Held<'_>) -> Option<Rest<'static>> {
         let Held { instance, frozen, scarce, .. } = held;
         let k = instance.n_types();
         let undecided = held.undecided();
@@ -107,11 +116,11 @@ impl Rest {
             oversized: true,
             ..Instance::default()
         };
-        Some(Self { instance, members, types })
+        Some(Rest { instance: Cow::Owned(instance), members, types })
     }
 
     /// These members' values, of all members'.
-    pub(in crate::policy::program) fn of_members(&self, all: &[f64]) -> Vec<f64> {
+    pub(in crate::policy::program) fn of_members<T: Copy>(&self, all: &[T]) -> Vec<T> {
         self.members.iter().map(|member| all[*member]).collect()
     }
 
@@ -139,7 +148,7 @@ impl Rest {
         instance: &Instance,
         prices: &Shares,
         given: &[f64],
-    ) -> Option<Self> {
+    ) -> Option<Rest<'static>> {
         let worth =
             || prices.worker_price.iter().zip(&instance.capacity).map(|(price, workers)| price * workers);
         let all: f64 = worth().sum();
@@ -168,8 +177,7 @@ impl Rest {
     }
 
     /// The same of all members and types, of what was left before.
-    pub(super) fn within(self, before: Option<&Self>) -> Self {
-        let Some(before) = before else { return self };
+    pub(super) fn within(self, before: &Rest<'_>) -> Self {
         let of = |all: &[usize], these: &[usize]| these.iter().map(|one| all[*one]).collect();
         Self { members: of(&before.members, &self.members), types: of(&before.types, &self.types), ..self }
     }

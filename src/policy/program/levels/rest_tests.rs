@@ -26,7 +26,7 @@ fn level() -> Level {
     Level { instance, shares, given }
 }
 
-fn rest(level: &Level, scarce: [bool; 2]) -> Option<Rest> {
+fn rest(level: &Level, scarce: [bool; 2]) -> Option<Rest<'static>> {
     let frozen = [true, true, true, false, false];
     let Level { instance, shares, given } = level;
     Rest::of(Held { instance, shares, given, frozen: &frozen, scarce: &scarce })
@@ -84,7 +84,7 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
     // a member that rises has nothing of what is scarce, and one that stops nothing that costs it more
     assert_eq!(two.instance.throughput, [8.0, 4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 8.0, 4.0, 0.0]);
     assert_eq!(two.instance.capacity, [0.75, 1.0, 2.5]);
-    let within = Rest { members: vec![1, 3], types: vec![2], ..two.clone() }.within(Some(&two));
+    let within = Rest { members: vec![1, 3], types: vec![2], ..two.clone() }.within(&two);
     assert_eq!((within.members, within.types), (vec![3, 5], vec![2]));
 }
 
@@ -113,4 +113,24 @@ fn a_level_without_scarce_workers_leaves_everything_open() {
     assert_eq!((settled.members, settled.types), (vec![3, 4], vec![1]));
     shares.worker_price = vec![0.0; 2];
     assert!(Rest::of_level(&instance, &shares, &given).is_none());
+}
+
+#[test]
+fn ways_differ_in_neither_leaf_nor_time() {
+    let speed = [3.0, 1.0, 2.0, 5.0];
+    let sum = |of: &[f64]| of.iter().sum::<f64>();
+    let leaf = |of: &[f64]| of.iter().zip(&speed).map(|(time, speed)| time * speed).sum::<f64>();
+    for (two, n) in [(true, 2), (false, 3)] {
+        let found = directions(&[0, 1, 2, 3], &speed, two, 4);
+        assert_eq!(found.len(), n);
+        for direction in &found {
+            assert!(leaf(direction).abs() < 1e-15 && (!two || sum(direction).abs() < 1e-15), "{direction:?}");
+        }
+        let mut space = Space::default();
+        assert!(found.iter().all(|direction| space.adds(direction, &[true; 4])));
+        let both: Vec<f64> = found[0].iter().zip(&found[1]).map(|(one, other)| one - 2.0 * other).collect();
+        assert!(!space.adds(&both, &[true; 4]), "nothing new");
+    }
+    // what changes of types that are not scarce is no way of its own
+    assert!(!Space::default().adds(&[1.0, -1.0], &[false; 2]));
 }

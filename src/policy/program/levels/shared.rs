@@ -26,7 +26,10 @@ pub(in crate::policy::program) struct FilledShared {
 
 /// Where members are on their way up.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
+pub(super) struct Standing<'a> {
+    instance: &'a Instance,
+    /// Columns of the program that would be written.
+    n_columns: usize,
     /// Who rises no more: [members].
     pub(super) frozen: Vec<bool>,
     /// The leaf of each: [members].
@@ -37,8 +40,8 @@ pub(super) struct Standing {
     scarce: Vec<bool>,
     /// Prices of workers that the next search begins with.
     near: Vec<Vec<f64>>,
-    /// What is left to be shared; all of it until prices settle some.
-    rest: Option<Rest>,
+    /// What is left to be shared.
+    pub(super) rest: Rest<'a>,
 }
 
 /// A level above what members have.
@@ -67,29 +70,27 @@ pub(in crate::policy::program) fn fill_shared(
     if !solving.shares(n_columns) || master.is_priced() {
         return None;
     }
-    let (n, k) = (master.reduced().instance.n_members(), master.reduced().instance.n_types());
-    let mut standing = Standing::nothing(n, k);
+    let mut standing = Standing::nothing(bound.instance(), n_columns);
     let first_slope = standing.slopes(rates);
     bound.sharing(first_slope.clone())?;
-    let instance = bound.instance();
     let mut first = None;
     let mut slope = first_slope.clone();
     loop {
-        let Raised { climbed, bound: bound_of_level } =
-            standing.climb(solving, instance, &slope, n_columns)?;
+        let Raised { climbed, bound: bound_of_level } = standing.climb(solving, &slope)?;
         first.get_or_insert(bound_of_level);
-        let mut limits = standing.limits(instance);
+        let mut limits = standing.limits();
         let goes_on = standing.frozen.contains(&false) && climbed.scarce.contains(&true);
-        if goes_on && standing.settle(instance, &climbed) {
-            limits = standing.limits(instance);
+        if goes_on && standing.settle(&climbed) {
+            limits = standing.limits();
         }
         // (where a leap fails, the next level is where it left off)
-        let _ = standing.leap(solving, instance, (rates, &limits), n_columns);
+        let _ = standing.leap(solving, (rates, &limits));
         slope = standing.slopes(rates);
         if slope.iter().all(|slope| *slope == 0.0) {
             break;
         }
     }
+    let k = bound.instance().n_types();
     let columns = bound.columns().iter();
     let class_time =
         columns.map(|column| standing.given[column.combination * k + column.worker_type]).collect::<Vec<_>>();
@@ -97,10 +98,19 @@ pub(in crate::policy::program) fn fill_shared(
     Some(FilledShared { class_time, leaves, bound: first?, first_slope })
 }
 
-impl Standing {
-    fn nothing(n: usize, k: usize) -> Self {
-        let (frozen, reached, given) = (vec![false; n], vec![0.0; n], vec![0.0; n * k]);
-        Self { frozen, reached, given, scarce: vec![false; k], near: Vec::new(), rest: None }
+impl<'a> Standing<'a> {
+    fn nothing(instance: &'a Instance, n_columns: usize) -> Self {
+        let (n, k) = (instance.n_members(), instance.n_types());
+        Self {
+            instance,
+            n_columns,
+            frozen: vec![false; n],
+            reached: vec![0.0; n],
+            given: vec![0.0; n * k],
+            scarce: vec![false; k],
+            near: Vec::new(),
+            rest: Rest::all(instance),
+        }
     }
 
     /// What members rise by per unit of the level: [members].
@@ -113,7 +123,8 @@ impl Standing {
     }
 
     /// The most that each can have of types that are not scarce, [members]; those that have it are frozen.
-    fn limits(&mut self, instance: &Instance) -> Vec<f64> {
+    fn limits(&mut self) -> Vec<f64> {
+        let instance = self.instance;
         let mut limits = Vec::with_capacity(self.frozen.len());
         for (member, (reached, frozen)) in self.reached.iter().zip(&mut self.frozen).enumerate() {
             let speeds = instance.alone(member).iter().zip(&self.scarce).enumerate();
@@ -126,131 +137,83 @@ impl Standing {
     }
 
     /// Raises the next level by what members rise, [members].
-    fn climb(
-        &mut self,
-        solving: &mut Solving,
-        instance: &Instance,
-        slope: &[f64],
-        n_columns: usize,
-    ) -> Option<Raised> {
-        let raised = self.raised(solving, instance, slope, n_columns)?;
+    fn climb(&mut self, solving: &mut Solving, slope: &[f64]) -> Option<Raised> {
+        let raised = self.raised(solving, slope)?;
         let climbed = &raised.climbed;
-        for (at, _) in climbed.binding.iter().enumerate().filter(|(_, binding)| **binding) {
-            let member = self.member(at);
-            self.frozen[member] = true;
+        for (member, binding) in self.rest.members.iter().zip(&climbed.binding) {
+            self.frozen[*member] |= *binding;
         }
         if !climbed.binding.contains(&true) {
             // (nobody binds by much: the one whose leaf is worth most does)
-            let share = |at: &usize| climbed.shares.leaf_price[*at] * slope[self.member(*at)];
-            let most = (0..climbed.binding.len()).max_by(|a, b| share(a).total_cmp(&share(b)))?;
-            let member = self.member(most);
-            self.frozen[member] = true;
+            let members = self.rest.members.iter().zip(&climbed.shares.leaf_price);
+            let share = |(member, price): &(&usize, &f64)| **price * slope[**member];
+            let (most, _) = members.max_by(|a, b| share(a).total_cmp(&share(b)))?;
+            self.frozen[*most] = true;
         }
-        for (at, _) in climbed.scarce.iter().enumerate().filter(|(_, scarce)| **scarce) {
-            let kind = self.rest.as_ref().map_or(at, |rest| rest.types[at]);
-            self.scarce[kind] = true;
+        for (kind, scarce) in self.rest.types.iter().zip(&climbed.scarce) {
+            self.scarce[*kind] |= *scarce;
         }
         let rise = climbed.shares.level.max(0.0);
         for (reached, slope) in self.reached.iter_mut().zip(slope) {
             *reached += slope * rise;
         }
-        self.take(instance, &climbed.shares.time, 1.0);
+        self.take(&climbed.shares.time, 1.0);
         Some(raised)
     }
 
     /// The highest level above what members have by what they rise, [members].
-    pub(super) fn raised(
-        &mut self,
-        solving: &mut Solving,
-        instance: &Instance,
-        slope: &[f64],
-        n_columns: usize,
-    ) -> Option<Raised> {
-        let near = self.near.clone();
-        let (mut climbed, certificate) = match &self.rest {
-            None => {
-                let wanted = Wanted::Above { base: &self.reached, given: &self.given };
-                solving.climb(&Sharing::new(instance, slope.to_vec()), wanted, near, n_columns)
-            }
-            Some(rest) => {
-                let [slope, base] = [slope, &self.reached].map(|of| rest.of_members(of));
-                let wanted =
-                    Wanted::Above { base: &base, given: &rest.times(&self.given, instance.n_types()) };
-                solving.climb(&Sharing::new(&rest.instance, slope), wanted, near, n_columns)
-            }
-        }?;
+    pub(super) fn raised(&mut self, solving: &mut Solving, slope: &[f64]) -> Option<Raised> {
+        let [slope, base] = [slope, &self.reached].map(|of| self.rest.of_members(of));
+        let given = self.rest.times(&self.given, self.instance.n_types());
+        let wanted = Wanted::Above { base: &base, given: &given };
+        let sharing = Sharing::new(&self.rest.instance, slope);
+        let (mut climbed, certificate) =
+            solving.climb(&sharing, wanted, self.near.clone(), self.n_columns)?;
         self.near = std::mem::take(&mut climbed.near);
         Some(Raised { climbed, bound: certificate.bound })
     }
 
     /// Leaves what prices settle as it is from now on. Are more types scarce then?
-    fn settle(&mut self, instance: &Instance, climbed: &Climbed) -> bool {
-        let k = instance.n_types();
-        let rest = match &self.rest {
-            None => {
-                let (frozen, scarce, given) = (&self.frozen, &self.scarce, &self.given);
-                Rest::of(Held { instance, shares: &climbed.shares, given, frozen, scarce })
-            }
-            Some(rest) => {
-                let frozen: Vec<bool> = rest.members.iter().map(|member| self.frozen[*member]).collect();
-                let scarce: Vec<bool> = rest.types.iter().map(|kind| self.scarce[*kind]).collect();
-                let (given, instance) = (rest.times(&self.given, k), &rest.instance);
-                Rest::of(Held {
-                    instance,
-                    shares: &climbed.shares,
-                    given: &given,
-                    frozen: &frozen,
-                    scarce: &scarce,
-                })
-            }
+    fn settle(&mut self, climbed: &Climbed) -> bool {
+        let k = self.instance.n_types();
+        let held = Held {
+            instance: &self.rest.instance,
+            shares: &climbed.shares,
+            given: &self.rest.times(&self.given, k),
+            frozen: &self.rest.of_members(&self.frozen),
+            scarce: &self.rest.types.iter().map(|kind| self.scarce[*kind]).collect::<Vec<bool>>(),
         };
-        let Some(rest) = rest else { return false };
-        let rest = rest.within(self.rest.as_ref());
-        let before: Vec<usize> = match self.rest.take() {
-            Some(before) => before.types,
-            None => (0..k).collect(),
-        };
+        let Some(rest) = Rest::of(held) else { return false };
+        let rest = rest.within(&self.rest);
         let mut more = false;
-        for kind in before.into_iter().filter(|kind| !rest.types.contains(kind)) {
-            more |= !self.scarce[kind];
-            self.scarce[kind] = true;
+        for kind in self.rest.types.iter().filter(|kind| !rest.types.contains(kind)) {
+            more |= !self.scarce[*kind];
+            self.scarce[*kind] = true;
         }
         rest.leave(&mut self.given, k);
-        self.take_down(instance);
-        self.rest = Some(rest);
+        self.take_down();
+        self.rest = rest;
         self.near.clear();
         more
     }
 
-    /// Which of all members one is that is left.
-    pub(super) fn member(&self, at: usize) -> usize {
-        self.rest.as_ref().map_or(at, |rest| rest.members[at])
-    }
-
     /// Gives members that are left this part of these class times, [members left × types left], in place of what they
     /// had. Nobody has more then than what it is given makes.
-    pub(super) fn take(&mut self, instance: &Instance, time: &[f64], part: f64) {
-        let k = instance.n_types();
-        match &self.rest {
-            None => {
-                for (given, time) in self.given.iter_mut().zip(time) {
-                    *given = part * time + (1.0 - part) * *given;
-                }
-            }
-            Some(rest) => {
-                for (member, times) in rest.members.iter().zip(time.chunks_exact(rest.types.len().max(1))) {
-                    let given = &mut self.given[member * k..(member + 1) * k];
-                    for (kind, time) in rest.types.iter().zip(times) {
-                        given[*kind] = part * time + (1.0 - part) * given[*kind];
-                    }
-                }
+    pub(super) fn take(&mut self, time: &[f64], part: f64) {
+        let k = self.instance.n_types();
+        let times = time.chunks_exact(self.rest.types.len().max(1));
+        for (member, times) in self.rest.members.iter().zip(times) {
+            let given = &mut self.given[member * k..(member + 1) * k];
+            for (kind, time) in self.rest.types.iter().zip(times) {
+                given[*kind] = part * time + (1.0 - part) * given[*kind];
             }
         }
-        self.take_down(instance);
+        self.take_down();
     }
 
     /// Nobody has more than what it is given makes.
-    fn take_down(&mut self, instance: &Instance) {
+    fn take_down(&mut self) {
+        let instance = self.instance;
         let times = self.given.chunks_exact(instance.n_types());
         for (member, (reached, times)) in self.reached.iter_mut().zip(times).enumerate() {
             let leaf =

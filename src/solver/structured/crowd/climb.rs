@@ -30,7 +30,7 @@ const RISE_MIN: f64 = 1e-11;
 /// Rounding of what all ask for, relative.
 const ROUNDING: f64 = 1e-14;
 /// A type whose workers are worth less than this part of all workers is not scarce.
-const SCARCE_MIN: f64 = 1e-6;
+pub const SCARCE_MIN: f64 = 1e-6;
 /// A member that lacks less than this part of the most it can have is at it.
 const LACK_MAX: f64 = 1e-11;
 
