@@ -50,9 +50,10 @@ fn members_with_one_way_to_have_what_they_have_keep_it() {
 #[test]
 fn members_with_more_ways_than_one_stay_with_the_scarce() {
     let mut level = level();
-    // of three types, the first two scarce, the third member has as much of the one as of the other for its price
+    // of three types, the first two scarce, the third member has as much of the one as of the other for its price, but for
+    // the second member the second costs more than it is worth
     let wider = |row: &[f64], second: f64| vec![row[0], second, row[1]];
-    let seconds = [0.0, 0.0, 4.0, 0.0, 0.0];
+    let seconds = [0.0, 1.0, 4.0, 0.0, 0.0];
     let rows = level.instance.throughput.chunks(2).zip(seconds);
     level.instance.throughput = rows.flat_map(|(row, second)| wider(row, second)).collect();
     level.given = level.given.chunks(2).flat_map(|row| wider(row, 0.0)).collect();
