@@ -143,9 +143,11 @@ proptest! {
         let mut master = Master::of_instance(&objective, instance.clone());
         let n = instance.n_members();
         let slopes = |frozen: &[bool]| -> Vec<f64> {
-            let done = frozen.iter().filter(|frozen| **frozen).count();
-            let waits = |member: &usize| waits[*member] <= done || (n - done == 1);
-            let slope = |member| if waits(&member) { weights[member] * (1.0 + done as f64) } else { 0.0 };
+            // (who waits may be known to have nothing to wait for sooner in the one than in the other)
+            let first = |member: &usize| waits[*member] == 0;
+            let done = (0..n).filter(first).filter(|member| frozen[*member]).count();
+            let goes = |member: &usize| waits[*member] <= done || done == (0..n).filter(first).count();
+            let slope = |member| if goes(&member) { weights[member] * (1.0 + done as f64) } else { 0.0 };
             (0..n).map(slope).collect()
         };
         let alone = fill(&mut solving(), &mut master, slopes, &vec![0.0; n]);
