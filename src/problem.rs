@@ -7,9 +7,10 @@ pub mod snapshot;
 
 mod beside;
 mod edit;
+mod kinds;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
@@ -173,6 +174,8 @@ pub struct Problem {
     jobs: IndexVec<JobIndex, ActiveJob>,
     throughput: Matrix<JobIndex, WorkerTypeId>,
     colocation: Colocation,
+    /// Of jobs whose pairs are given one by one, once asked for.
+    kinds: OnceLock<Vec<u32>>,
     entities: IndexVec<EntityId, Entity>,
     extra: BTreeMap<String, Vec<f64>>,
 }
@@ -317,6 +320,7 @@ impl ProblemBuilder {
             jobs,
             throughput,
             colocation: Colocation::None,
+            kinds: OnceLock::new(),
             entities,
             extra: BTreeMap::new(),
         };

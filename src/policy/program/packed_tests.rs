@@ -198,6 +198,52 @@ proptest! {
     }
 }
 
+/// The same problem, every pair written out, of which nothing else is said.
+fn with_pairs_given(problem: &Problem) -> Problem {
+    let mut builder = ProblemBuilder::new(Arc::clone(problem.cluster()));
+    problem.entities().iter().for_each(|entity| {
+        builder.entity(entity.clone());
+    });
+    for (index, job) in problem.jobs().enumerate() {
+        let job = crate::problem::ActiveJob { row: None, ..job.clone() };
+        builder.job(job, problem.throughput().row(index));
+    }
+    let jobs: Vec<JobIndex> = problem.jobs().ids().collect();
+    let two = |(place, first): (usize, &JobIndex)| {
+        jobs[place + 1..].iter().map(|second| Combination::pair(*first, *second)).collect::<Vec<_>>()
+    };
+    let given = jobs.iter().enumerate().flat_map(two).filter_map(|pair| {
+        let both = problem.cluster().types().ids().map(|kind| problem.colocated(pair, kind));
+        let both: Vec<[f64; 2]> = both.map(Option::unwrap_or_default).collect();
+        both.iter().any(|both| both[0] > 0.0).then_some((pair, both))
+    });
+    builder.colocation(Colocation::Pairs(given.collect()));
+    builder.build().unwrap()
+}
+
+#[test]
+fn pairs_given_one_by_one_are_grouped_as_those_of_a_matrix() {
+    for seed in 0..6 {
+        let jobs = assorted(24, seed);
+        let problem = problem_of(&jobs, 3, 5);
+        let given = with_pairs_given(&problem);
+        for objective in objectives() {
+            for priced in [false, true] {
+                let by_row = decide(&mut policy(objective, priced), &problem);
+                let by_pair = decide(&mut policy(objective, priced), &given);
+                let [one, other] = [&by_row, &by_pair].map(|of| of.objective.clone().unwrap());
+                let near = (one.value - other.value).abs() <= 1e-8 * one.value.abs();
+                assert!(near, "{} {priced}: {one:?} {other:?}", objective.1);
+            }
+        }
+        // what they ask for aside, they are of five kinds
+        let sum = (Sense::Maximize, "sum_over_jobs(throughput / equal_share_throughput)", false);
+        let [by_row, by_pair] = [&problem, &given].map(|of| decide(&mut policy(sum, false), of));
+        let classes = [&by_row, &by_pair].map(|of| of.solve.as_ref().unwrap().size.classes);
+        assert!(classes[0] == classes[1] && classes[0] <= 5, "{classes:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -382,21 +428,25 @@ proptest! {
             for job in &mut jobs {
                 job.weight = 1.0;
             }
-            let copied: Vec<Drawn> = jobs.iter().flat_map(|job| std::iter::repeat_n(job.clone(), copies)).collect();
-            let mut apart = copied.clone();
-            for (index, job) in apart.iter_mut().enumerate() {
-                // Weights and steps that differ in the last digits keep jobs apart.
-                job.weight += f64::EPSILON * index as f64;
-                job.hours *= 1.0 + f64::EPSILON * index as f64;
+            let mut copied: Vec<Drawn> = jobs.iter().flat_map(|job| std::iter::repeat_n(job.clone(), copies)).collect();
+            for (index, job) in copied.iter_mut().enumerate() {
+                job.slack = 2.0 + index as f64;
             }
-            let decide = |jobs: &[Drawn], backend: Option<&str>| {
-                let decision = decide(&mut interior(objective, pairs, backend), &problem(jobs, workers));
+            let problem = problem(&copied, workers);
+            let decide = |apart: bool| {
+                let mut policy = interior(objective, pairs, None);
+                if apart {
+                    // What no term reads, and no two jobs have alike.
+                    policy.data.push("slo_remaining".to_owned());
+                }
+                let decision = decide(&mut policy, &problem);
                 let report = decision.solve.clone().unwrap();
                 assert!(report.fallbacks.is_empty(), "{}: {:?}", objective.1, report.fallbacks);
-                assert_eq!(report.backend, backend.unwrap_or("centre"), "{}", objective.1);
+                assert_eq!(report.backend, "centre", "{}", objective.1);
+                assert!(!apart || report.size.classes == copied.len());
                 decision
             };
-            let [classes, alone] = [&copied, &apart].map(|jobs| shares(&decide(jobs, None)));
+            let [classes, alone] = [false, true].map(|apart| shares(&decide(apart)));
             for ((who, one), (again, two)) in classes.iter().zip(&alone) {
                 prop_assert_eq!(who, again);
                 for (one, two) in one.iter().zip(two) {

@@ -44,7 +44,7 @@ impl Pairing {
     /// Looks up every two kinds. With `prune`, pairs that time slicing serves as well are left out.
     pub(super) fn of(problem: &Problem, view: &ThroughputView, classes: &Classes, prune: bool) -> Self {
         let (kinds, _) =
-            Classes::group(classes.len(), problem.n_types() + 3, Unlike::ByKey, |member, key| {
+            Classes::group(classes.len(), problem.n_types() + 2, Unlike::ByKey, |member, key| {
                 write_kind(problem, classes, member, key);
             });
         let jobs = |kind: usize| {
@@ -146,6 +146,7 @@ fn may_share(problem: &Problem, classes: &Classes, kinds: &Classes) -> Vec<(usiz
                 |pair: &Combination<JobIndex>| pair.second().map(|second| [pair.first(), second].map(kind));
             let mut two: Vec<_> = given.keys().filter_map(two).map(|[g, h]| (g.min(h), g.max(h))).collect();
             two.sort_unstable();
+            two.dedup();
             two
         }
     }
@@ -160,11 +161,12 @@ fn first_of(classes: &Classes, member: usize) -> usize {
 fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u64]) {
     let job = JobIndex::from_index(first_of(classes, member));
     let active = &problem.jobs()[job];
-    // Pairs given job by job say nothing of other jobs.
-    let own = if matches!(problem.colocation(), Colocation::Pairs(_)) { 1 + job.index() as u64 } else { 0 };
-    let row = active.row.map_or(0, |row| 1 + row.index() as u64);
+    let beside = match problem.kinds_by_pair() {
+        Some(kinds) => u64::from(kinds[job.index()]),
+        None => active.row.map_or(0, |row| 1 + row.index() as u64),
+    };
     let speeds = problem.throughput().row(job).iter().map(|speed| speed.to_bits());
-    for (place, word) in key.iter_mut().zip(speeds.chain([u64::from(active.scale_factor), row, own])) {
+    for (place, word) in key.iter_mut().zip(speeds.chain([u64::from(active.scale_factor), beside])) {
         *place = word;
     }
 }

@@ -130,6 +130,8 @@ pub(super) struct Keys<'a> {
     waived: Option<&'a [bool]>,
     interchangeable: Vec<bool>,
     paired: bool,
+    /// Where pairs that count are given one by one: [n].
+    kinds: Option<&'a [u32]>,
     row: Vec<f64>,
 }
 
@@ -137,6 +139,7 @@ impl<'a> Keys<'a> {
     pub(super) fn of(problem: &'a Problem, selection: &'a Selection<'a>) -> Self {
         let columns = selection.data.iter().map(|name| Datum::of(name, problem));
         let entities = problem.entities().ids();
+        let paired = selection.pairs && !matches!(problem.colocation(), Colocation::None);
         Self {
             problem,
             selection,
@@ -144,7 +147,8 @@ impl<'a> Keys<'a> {
             columns: columns.filter(|datum| !datum.is_derived()).collect(),
             waived: (!selection.waived.is_empty()).then_some(selection.waived),
             interchangeable: entities.map(|id| hierarchy::interchangeable(problem, Some(id))).collect(),
-            paired: selection.pairs && !matches!(problem.colocation(), Colocation::None),
+            paired,
+            kinds: if paired { problem.kinds_by_pair() } else { None },
             row: vec![0.0; problem.n_types()],
         }
     }
@@ -234,10 +238,9 @@ impl<'a> Keys<'a> {
             });
         }
         if self.paired {
-            push(match self.problem.colocation() {
-                Colocation::Rows { .. } => job.row.map_or(0, |row| 1 + row.index() as u64),
-                // Pairs given job by job say nothing of interchangeability.
-                Colocation::Pairs(_) | Colocation::None => 1 + position as u64,
+            push(match self.kinds {
+                Some(kinds) => u64::from(kinds[position]),
+                None => job.row.map_or(0, |row| 1 + row.index() as u64),
             });
         }
     }
