@@ -70,16 +70,12 @@ pub(super) fn raise(
     demands: &[Demand],
     mut old: Option<Formulation>,
 ) -> Result<Raised, SolvingError> {
-    raise_by(solving, master, |bound| bound.with_demands_again(demands, old.take()))
+    let solved = master.solve(solving, |bound| bound.with_demands_again(demands, old.take()))?;
+    Ok(raised(master, solved))
 }
 
-/// The same with a level program that is given.
-fn raise_by(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
-    formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
-) -> Result<Raised, SolvingError> {
-    let (formulation, answer) = master.solve(solving, formulate)?;
+/// The optimum of a level program.
+fn raised(master: &Master<'_>, (formulation, answer): (Formulation, Answer)) -> Raised {
     let class_time = formulation.class_time(&answer.solution.columns).to_vec();
     let objective = formulation.program.objective(&answer.solution.columns);
     let price = |row: usize| {
@@ -87,7 +83,7 @@ fn raise_by(
         -formulation.shadow_price(row, dual, objective)
     };
     let demand_price = formulation.level_rows().map(|row| price(row).max(0.0)).collect();
-    Ok(Raised {
+    Raised {
         leaves: leaves(&master.bound(), &class_time),
         class_time,
         level: formulation.value(objective),
@@ -95,7 +91,7 @@ fn raise_by(
         demand_price,
         formulation,
         answer,
-    })
+    }
 }
 
 /// The leaves of all members at class times: throughputs, as a rule.
@@ -191,6 +187,17 @@ pub(super) struct Filled {
 pub(super) fn fill(
     solving: &mut Solving,
     master: &mut Master<'_>,
+    slopes: impl FnMut(&[bool]) -> Vec<f64>,
+    base: &[f64],
+) -> Result<Filled, SolvingError> {
+    let filled = level_by_level(solving, master, slopes, base);
+    master.leave_none();
+    filled
+}
+
+fn level_by_level(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
     mut slopes: impl FnMut(&[bool]) -> Vec<f64>,
     base: &[f64],
 ) -> Result<Filled, SolvingError> {
@@ -214,7 +221,7 @@ pub(super) fn fill(
         // (what the first level is judged beside is its own value)
         let had = first.as_ref().map_or(0.0, |_| least_had(&slope, &reached));
         let (raised, demands) = raise_held(solving, master, (&slope, &reached, had), &face)?;
-        face.note(&raised);
+        face.note(master, &raised);
         let rise = raised.level.max(0.0);
         let fixed = saturated(&raised, &demands);
         fixing.note(&raised, n_types, &fixed);
@@ -255,18 +262,23 @@ fn raise_held(
     let on_face = [1e-11, 1e-10].iter().chain(&HELD[1..]).map(|eased| (*eased, true));
     let without = HELD[1..].iter().map(|eased| (*eased, false));
     for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
+        if eased > 0.0 && !on_face {
+            master.leave_none();
+        }
         let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
         let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
-        let raised = raise_by(solving, master, |bound| {
+        let formulate = |bound: &BoundObjective<'_>| {
             let mut formulation = bound.with_demands(&demands);
             if on_face {
                 face.hold(&mut formulation);
             }
             formulation.program.offset += formulation.program_objective(had);
             formulation
-        });
-        let raised =
-            raised.map(|raised| Raised { level: raised.level - had, bound: raised.bound - had, ..raised });
+        };
+        let solved = master.solve_priced(solving, formulate);
+        let above =
+            |raised: Raised| Raised { level: raised.level - had, bound: raised.bound - had, ..raised };
+        let raised = solved.map(|solved| above(raised(master, solved)));
         if let Ok(raised) = &raised {
             // The level is concave in what is asked for: so much it gained at least.
             let given_back = reached.iter().map(|base| base * eased);
@@ -282,8 +294,12 @@ fn raise_held(
         }
         outcome = raised.map(|raised| (raised, demands));
         if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
-            break;
+            return outcome;
         }
+    }
+    if master.is_priced() {
+        master.admit_all();
+        return raise_held(solving, master, (slope, reached, had), face);
     }
     outcome
 }

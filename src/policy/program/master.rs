@@ -6,7 +6,7 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::policy::program::start::start;
 use crate::program::{
-    Auxiliary, AuxiliaryRole, BoundObjective, Formulation, Layout, Objective, RowRole, Sense,
+    Auxiliary, AuxiliaryRole, BoundObjective, Column, Formulation, Layout, Objective, Range, RowRole, Sense,
 };
 
 /// When pairs are priced, and how long.
@@ -37,8 +37,10 @@ pub(super) struct Master<'a> {
     /// What binding the objective to the columns so far came to.
     layout: Layout,
     /// The pairs that may become columns; none where all are.
-    pricing: Option<Pricing>,
+    pub(super) pricing: Option<Pricing>,
     limits: PricingLimits,
+    /// Columns that have no time in any program from now on: [columns], those behind have.
+    idle: Vec<bool>,
 }
 
 impl<'a> Master<'a> {
@@ -51,7 +53,8 @@ impl<'a> Master<'a> {
         pairing: Option<Pairing>,
         limits: PricingLimits,
     ) -> Self {
-        let mut master = Self { objective, reduced, layout, pricing: pairing.map(Pricing::new), limits };
+        let pricing = pairing.map(Pricing::new);
+        let mut master = Self { objective, reduced, layout, pricing, limits, idle: Vec::new() };
         if let Some(pricing) = &master.pricing {
             if pricing.pairing().all().nth(limits.from).is_some() {
                 let needed = pricing.faster_together(&master.reduced.instance);
@@ -141,28 +144,40 @@ impl<'a> Master<'a> {
         solving: &mut Solving,
         mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
     ) -> Result<(Formulation, Answer), SolvingError> {
+        loop {
+            match self.solve_priced(solving, &mut formulate) {
+                // What some pairs do not allow, all may.
+                Err(error) if error.is_unsolved() && self.is_priced() => self.admit_all(),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The same of a program that the columns so far are enough for: where it is not solved, more would not help.
+    pub(super) fn solve_priced(
+        &mut self,
+        solving: &mut Solving,
+        mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
+    ) -> Result<(Formulation, Answer), SolvingError> {
         let mut n_columns = None;
         loop {
-            let formulation = formulate(&self.bound());
+            let mut formulation = formulate(&self.bound());
+            for (column, _) in self.idle.iter().enumerate().filter(|(_, idle)| **idle) {
+                formulation.program.columns[column] = Range::exactly(0.0);
+                formulation.program.implied[column] = Range::exactly(0.0);
+            }
             if let Some(before) = n_columns {
                 solving.grow_basis(before, formulation.columns.len());
             }
             n_columns = Some(formulation.columns.len());
             let outcome = self.solve_all(solving, &formulation);
             let Some(pricing) = &self.pricing else { return outcome.map(|answer| (formulation, answer)) };
-            let mut answer = match outcome {
-                Ok(answer) if !answer.solution.row_duals.is_empty() => answer,
-                // What some pairs do not allow, all may; and without prices they all must enter.
-                Ok(_) => {
-                    self.admit_all();
-                    continue;
-                }
-                Err(error) if error.is_unsolved() => {
-                    self.admit_all();
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+            let mut answer = outcome?;
+            if answer.solution.row_duals.is_empty() {
+                // Without prices all pairs must enter.
+                self.admit_all();
+                continue;
+            }
             let priced = pricing.price(&self.reduced.instance, &formulation, &answer);
             let objective = formulation.program.objective(&answer.solution.columns);
             if priced.entering.is_empty() || priced.slack <= self.limits.gain_max * objective.abs() {
@@ -191,7 +206,45 @@ impl<'a> Master<'a> {
         let bound = self.objective.bind(&self.reduced.instance);
         let bound = bound.unwrap_or_else(|error| unreachable!("bound before with fewer columns: {error}"));
         let layout = bound.layout().clone();
+        let n = self.reduced.instance.n_members();
+        let added = layout.columns[self.idle.len().min(layout.columns.len())..].iter();
+        let closed = |column: &Column| {
+            let pair = column.combination.checked_sub(n).map(|pair| self.reduced.pairs[pair]);
+            pair.is_some_and(|pair| !pricing.is_open(pair, column.worker_type))
+        };
+        let closed: Vec<bool> = added.map(closed).collect();
+        self.idle.extend(closed);
         self.layout = layout;
+    }
+
+    /// Leaves without time from now on what has none in any optimum of a program that was solved: columns, and pairs that
+    /// are none yet, which would lose so much of the objective by all the time that they can have.
+    pub(super) fn leave_idle(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
+        let (program, duals) = (&formulation.program, &answer.solution.row_duals);
+        let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
+        let mut reduced = program.cost.clone();
+        for (row, dual) in duals.iter().enumerate().filter(|(_, dual)| **dual != 0.0) {
+            for (column, value) in program.row(row) {
+                reduced[column] -= dual * value;
+            }
+        }
+        self.idle.resize(formulation.columns.len(), false);
+        for (column, idle) in self.idle.iter_mut().enumerate() {
+            let lost = -sign * reduced[column] * program.implied[column].upper;
+            // (who has time is no idler, whatever a dual value says)
+            *idle |= lost > least && answer.solution.columns[column] == 0.0;
+        }
+        if let Some(pricing) = &mut self.pricing {
+            pricing.close(&self.reduced.instance, formulation, duals, least);
+        }
+    }
+
+    /// Everything may have time again.
+    pub(super) fn leave_none(&mut self) {
+        self.idle.clear();
+        if let Some(pricing) = &mut self.pricing {
+            pricing.open_all();
+        }
     }
 
     /// Makes every pair a column.

@@ -17,8 +17,11 @@
 //! the pairs on j, which costs w_j times that (Lagrangian duality; Desrosiers and Lübbecke, *A primer in column
 //! generation*, 2005). Every number is recomputed from the program, so the bound holds whatever the solver says.
 
+mod open;
+
 use std::collections::BTreeSet;
 
+use self::open::{Open, Pair};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::solving::Answer;
 use crate::program::{Formulation, Instance, Range, RowRole, Sense};
@@ -31,6 +34,8 @@ const GAIN_MIN: f64 = 1e-10;
 pub(super) struct Pricing {
     pairing: Pairing,
     admitted: BTreeSet<(usize, usize)>,
+    /// Those that optima so far leave open, once some are not.
+    open: Option<Open>,
 }
 
 /// What pricing found.
@@ -52,6 +57,33 @@ struct Prices {
     capacity: Vec<f64>,
 }
 
+impl Prices {
+    /// What a member pays on a worker type, at a place among [members × K], that it has at this speed.
+    fn pays(&self, place: usize, member: usize, speed: f64) -> f64 {
+        self.throughput[place] * speed - self.time[member]
+    }
+}
+
+/// What pairs would pay.
+struct Gains {
+    /// What one worker of each type would, at most: `[K]`.
+    most: Vec<f64>,
+    /// Each member's best partner on a type, if it pays, and what they would: [members × K].
+    chosen: Vec<Option<(f64, usize)>>,
+}
+
+impl Gains {
+    /// Takes down what the member and type of a place would pay beside another.
+    fn note(&mut self, place: usize, (gain, partner): (f64, usize), scale_factor: f64, worker_type: usize) {
+        let most = &mut self.most[worker_type];
+        *most = most.max(gain / scale_factor);
+        let known = &mut self.chosen[place];
+        if gain > known.map_or(0.0, |(gain, _)| gain) {
+            *known = Some((gain, partner));
+        }
+    }
+}
+
 /// The two best of a kind beside another on one worker type: (what it pays, member).
 #[derive(Clone, Copy, Debug)]
 struct Best {
@@ -62,7 +94,7 @@ struct Best {
 impl Pricing {
     /// No pair is a column yet.
     pub(super) fn new(pairing: Pairing) -> Self {
-        Self { pairing, admitted: BTreeSet::new() }
+        Self { pairing, admitted: BTreeSet::new(), open: None }
     }
 
     /// What two members get beside each other.
@@ -97,48 +129,103 @@ impl Pricing {
         pairs
     }
 
-    /// Prices every pair at the dual values of an answer.
+    /// Prices every pair that is open at the dual values of an answer.
     pub(super) fn price(&self, instance: &Instance, formulation: &Formulation, answer: &Answer) -> Priced {
         let prices = self.prices(instance, formulation, &answer.solution.row_duals);
         let (n, k) = (instance.n_members(), instance.n_types());
-        let kinds = &self.pairing.kinds;
-        let mut entering = BTreeSet::new();
-        // What one worker of each type would pay at most.
-        let mut most = vec![0.0_f64; k];
-        let mut chosen: Vec<Option<(f64, usize)>> = vec![None; n * k];
-        let least = GAIN_MIN * formulation.program.objective(&answer.solution.columns).abs();
-        for g in 0..kinds.len() {
-            for (h, mine, theirs) in self.pairing.both(g) {
-                let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
-                for j in (0..k).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
-                    let pays = |member: usize, speed: f64| {
-                        prices.throughput[member * k + j].mul_add(speed, -prices.time[member])
-                    };
-                    let best = best(kinds.members(h), |member| pays(member, theirs[j]));
-                    for member in kinds.members(g).iter().map(|member| *member as usize) {
-                        let itself = best.first.1 == member && self.pairing.n_jobs(member) == 1;
-                        let partner = if itself { best.second } else { best.first.0 };
-                        let gain = pays(member, mine[j]) + partner - scale_factor * prices.capacity[j];
-                        most[j] = most[j].max(gain / scale_factor);
-                        let known = &mut chosen[member * k + j];
-                        if !itself && gain > known.map_or(0.0, |(gain, _)| gain) {
-                            *known = Some((gain, best.first.1));
-                        }
-                    }
+        let mut gains = Gains { most: vec![0.0; k], chosen: vec![None; n * k] };
+        if let Some(open) = &self.open {
+            for pair in open.iter() {
+                let [a, b] = pair.members;
+                let scale_factor = self.pairing.scale_factor(a);
+                let pays = self.gains(&prices, pair).filter(|(j, gain)| *gain > 0.0 && pair.runs_on(*j));
+                for (j, gain) in pays {
+                    gains.note(a * k + j, (gain, b), scale_factor, j);
+                    gains.note(b * k + j, (gain, a), scale_factor, j);
                 }
             }
+        } else {
+            self.look_at_all(instance, &prices, &mut gains);
         }
-        for (place, (gain, partner)) in
-            chosen.iter().enumerate().filter_map(|(place, best)| best.map(|best| (place, best)))
-        {
+        let mut entering = BTreeSet::new();
+        let least = GAIN_MIN * formulation.program.objective(&answer.solution.columns).abs();
+        let chosen = gains.chosen.iter().enumerate();
+        for (place, (gain, partner)) in chosen.filter_map(|(place, best)| best.map(|best| (place, best))) {
             let (member, j) = (place / k, place % k);
             let pair = (member.min(partner), member.max(partner));
             if gain * instance.capacity[j] > least && !self.admitted.contains(&pair) {
                 entering.insert(pair);
             }
         }
-        let slack = most.iter().zip(&instance.capacity).map(|(most, workers)| most * workers).sum();
+        let slack = gains.most.iter().zip(&instance.capacity).map(|(most, workers)| most * workers).sum();
         Priced { entering: entering.into_iter().collect(), slack }
+    }
+
+    /// The gains of all pairs, kind by kind.
+    fn look_at_all(&self, instance: &Instance, prices: &Prices, gains: &mut Gains) {
+        let (kinds, k) = (&self.pairing.kinds, instance.n_types());
+        for g in 0..kinds.len() {
+            for (h, mine, theirs) in self.pairing.both(g) {
+                let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
+                for j in (0..k).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
+                    let pays = |member: usize, speed: f64| prices.pays(member * k + j, member, speed);
+                    let best = best(kinds.members(h), |member| pays(member, theirs[j]));
+                    for member in kinds.members(g).iter().map(|member| *member as usize) {
+                        let itself = best.first.1 == member && self.pairing.n_jobs(member) == 1;
+                        let partner = if itself { best.second } else { best.first.0 };
+                        let gain = pays(member, mine[j]) + partner - scale_factor * prices.capacity[j];
+                        if itself {
+                            gains.most[j] = gains.most[j].max(gain / scale_factor);
+                        } else {
+                            gains.note(member * k + j, (gain, best.first.1), scale_factor, j);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a pair would pay per unit of its time on each worker type.
+    fn gains<'p>(&self, prices: &'p Prices, pair: Pair<'p>) -> impl Iterator<Item = (usize, f64)> + use<'p> {
+        let ([a, b], [mine, theirs], k) = (pair.members, pair.speeds, prices.capacity.len());
+        let spent = prices.time[a] + prices.time[b];
+        let scale_factor = self.pairing.scale_factor(a);
+        let worth = prices.throughput[a * k..][..k].iter().zip(mine);
+        let worth = worth.zip(prices.throughput[b * k..][..k].iter().zip(theirs)).zip(&prices.capacity);
+        worth.map(move |((a, b), price)| a.0 * a.1 + b.0 * b.1 - spent - scale_factor * price).enumerate()
+    }
+
+    /// Closes pairs that would lose at least so much of the objective by all the time that they can have.
+    pub(super) fn close(
+        &mut self,
+        instance: &Instance,
+        formulation: &Formulation,
+        duals: &[f64],
+        least: f64,
+    ) {
+        let open = self.open.take().or_else(|| Open::all(&self.pairing, instance));
+        let Some(mut open) = open else { return };
+        let prices = self.prices(instance, formulation, duals);
+        let kept = open.iter().map(|pair| {
+            let [a, b] = pair.members;
+            let n_jobs = self.pairing.n_jobs(a).min(self.pairing.n_jobs(b)) as f64;
+            let time = |j: usize| n_jobs.min(instance.capacity[j] / self.pairing.scale_factor(a));
+            let kept = self.gains(&prices, pair).filter(|(j, gain)| -gain * time(*j) <= least);
+            kept.fold(0, |types, (j, _)| types | 1 << j)
+        });
+        let kept: Vec<u32> = kept.collect();
+        open.keep(&kept);
+        self.open = Some(open);
+    }
+
+    /// May a pair have time on a worker type?
+    pub(super) fn is_open(&self, (a, b): (usize, usize), worker_type: usize) -> bool {
+        self.open.as_ref().is_none_or(|open| open.has((a, b), worker_type))
+    }
+
+    /// Every pair may have time again.
+    pub(super) fn open_all(&mut self) {
+        self.open = None;
     }
 
     /// Dual values of a program in class time, in units of its objective, taken as a maximization.
@@ -189,3 +276,6 @@ fn best(members: &[u32], pays: impl Fn(usize) -> f64) -> Best {
     }
     best
 }
+
+#[cfg(test)]
+mod tests;

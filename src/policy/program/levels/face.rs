@@ -5,6 +5,7 @@
 //! that cost little: where throughputs are five decades apart, a part of 1e-9 of one job's can be a third of another's.
 
 use super::Raised;
+use crate::policy::program::master::Master;
 use crate::program::{Formulation, Range, RowRole};
 
 /// The part of the largest level there can be that a column or a row must be worth to count.
@@ -13,30 +14,26 @@ const WORTH_MIN: f64 = 1e-7;
 /// What every optimum found so far has in common.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Face {
-    /// Columns that get no time.
-    idle: Vec<usize>,
     /// Rows of time and capacity that have no slack.
     full: Vec<RowRole>,
 }
 
 impl Face {
-    /// Adds what the dual values of an optimum say.
-    pub(super) fn note(&mut self, raised: &Raised) {
+    /// Adds what the dual values of an optimum say; what has no time in any is left without from now on.
+    pub(super) fn note(&mut self, master: &mut Master<'_>, raised: &Raised) {
         let (formulation, duals) = (&raised.formulation, &raised.answer.solution.row_duals);
         let program = &formulation.program;
         if duals.len() != program.n_rows() {
             return;
         }
-        let mut reduced = program.cost.clone();
-        for (row, dual) in duals.iter().enumerate().filter(|(_, dual)| **dual != 0.0) {
-            for (column, value) in program.row(row) {
-                reduced[column] -= dual * value;
-            }
-        }
         let reach = |column: usize| program.implied[column].upper;
         let largest: f64 = (0..program.n_columns()).map(|column| program.cost[column] * reach(column)).sum();
-        let least = WORTH_MIN * largest;
-        self.idle.extend((0..formulation.columns.len()).filter(|at| -reduced[*at] * reach(*at) > least));
+        // (where the level cannot rise, its bound may be anything about 0)
+        let least = WORTH_MIN * largest.max(program.objective(&raised.answer.solution.columns).abs());
+        if least.is_nan() || least <= 0.0 {
+            return;
+        }
+        master.leave_idle(formulation, &raised.answer, least);
         for ((role, dual), range) in formulation.rows.iter().zip(duals).zip(&program.rows) {
             let shared = matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. });
             if shared && dual * range.upper > least {
@@ -45,13 +42,9 @@ impl Face {
         }
     }
 
-    /// Restricts a program over the same columns, or more, to it.
+    /// Restricts a program over the same rows to it.
     pub(super) fn hold(&self, formulation: &mut Formulation) {
         let program = &mut formulation.program;
-        for column in &self.idle {
-            program.columns[*column] = Range::exactly(0.0);
-            program.implied[*column] = Range::exactly(0.0);
-        }
         for (role, range) in formulation.rows.iter().zip(&mut program.rows) {
             if self.full.contains(role) {
                 *range = Range::exactly(range.upper);

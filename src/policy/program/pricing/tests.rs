@@ -1,0 +1,122 @@
+//! Levels over pairs of jobs' own, by their definition.
+
+use std::sync::Arc;
+
+use crate::index::{Id, JobId, JobIndex};
+use crate::policy::ThroughputView;
+use crate::policy::heuristic::Behaviour;
+use crate::policy::program::levels;
+use crate::policy::program::master::{Master, PricingLimits};
+use crate::policy::program::pairs::Pairing;
+use crate::policy::program::reduce::{Selection, reduce};
+use crate::policy::program::solving::Solving;
+use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
+use crate::program::expression::Vocabulary;
+use crate::program::{Demand, Objective, ObjectiveText, Program, Sense};
+use crate::solver::registry;
+use crate::workload::Combination;
+
+/// Jobs with speeds of their own on two types, alone and beside each other.
+fn problem(seed: u32, n: usize, workers: u32) -> Problem {
+    let mut at = f64::from(seed) * 0.414_213_562_373_095;
+    // multiples of the golden ratio are spread evenly
+    let mut draw = || {
+        at += 0.618_033_988_749_894_9;
+        at.fract()
+    };
+    let cluster = crate::Cluster::try_new([("a", workers), ("b", workers + seed % 3)]).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    let speeds: Vec<[f64; 2]> = (0..n).map(|_| [1.0 + 9.0 * draw(), 0.5 + 4.0 * draw()]).collect();
+    for (index, speeds) in speeds.iter().enumerate() {
+        builder.job(ActiveJob::new(JobId::from_index(index)), speeds);
+    }
+    let mut pairs = std::collections::BTreeMap::new();
+    for a in 0..n {
+        for b in a + 1..n {
+            let both = [0, 1].map(|j| [a, b].map(|job| speeds[job][j] * (0.4 + 0.6 * draw())));
+            pairs.insert(Combination::pair(JobIndex::from_index(a), JobIndex::from_index(b)), both.to_vec());
+        }
+    }
+    builder.colocation(Colocation::Pairs(pairs));
+    builder.build().unwrap()
+}
+
+fn solving() -> Solving {
+    Solving::new(registry::default_chain(&Program::new(Sense::Maximize)), Vec::new())
+}
+
+fn master<'o>(problem: &Problem, objective: &'o Objective, pricing: PricingLimits) -> Master<'o> {
+    let selection = Selection {
+        view: &ThroughputView::Measured,
+        pairs: true,
+        classes: true,
+        hierarchical: false,
+        waived: &[],
+        behaviour: Behaviour::Corrected,
+        data: &[],
+        isolated_elapsed: &[],
+    };
+    let reduced = reduce(problem, &selection);
+    assert_eq!(reduced.classes.len(), problem.n_jobs(), "no two are alike");
+    let layout = objective.bind(&reduced.instance).unwrap().layout().clone();
+    let pairing = Pairing::of(problem, &ThroughputView::Measured, &reduced.classes, true);
+    Master::new(objective, reduced, layout, Some(pairing), pricing)
+}
+
+const PRICED: PricingLimits = PricingLimits { from: 0, gain_max: 1e-9 };
+
+fn objective() -> Objective {
+    let text = ObjectiveText::new(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+    Objective::check(&text, Vocabulary::default()).unwrap()
+}
+
+/// Nobody can be raised unless someone with no more falls. (Floors are held to the last digits.)
+#[cfg(feature = "highs")]
+#[test]
+fn levels_beside_idle_pairs_are_the_lexicographic_optimum() {
+    let objective = objective();
+    for seed in 0..6 {
+        let problem = problem(seed, 14, 4);
+        let n = problem.n_jobs();
+        let slope: Vec<f64> = (0..n).map(|member| 1.0 + (member % 4) as f64).collect();
+        let mut priced = master(&problem, &objective, PRICED);
+        let filled = levels::fill(&mut solving(), &mut priced, |_| slope.clone(), &vec![0.0; n]).unwrap();
+        let level = |member: usize| filled.leaves[member] / slope[member];
+        let mut every = master(&problem, &objective, PricingLimits::NEVER);
+        for member in 0..n {
+            // (what one can gain by what others give up is up to 3e5 times as much here)
+            let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
+            let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
+            demands[member] = Demand { slope: slope[member], base: 0.0 };
+            let most = levels::raise(&mut solving(), &mut every, &demands, None).unwrap().level;
+            assert!(most <= level(member) * (1.0 + 1e-5), "{seed}, {member}: {most} {}", level(member));
+        }
+    }
+}
+
+/// What a level leaves idle is the greater part of all pairs, has no time in what it found, and is open again in the end.
+#[test]
+fn pairs_that_would_lose_are_closed() {
+    let (objective, problem) = (objective(), problem(1, 24, 2));
+    let mut master = master(&problem, &objective, PRICED);
+    let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
+    let raised = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
+    let is_open = |master: &Master<'_>, pair, j| master.pricing.as_ref().unwrap().is_open(pair, j);
+    let pairs: Vec<(usize, usize)> = master.pairing().unwrap().all().collect();
+    let n_open = |master: &Master<'_>| {
+        let open = |pair: &&(usize, usize)| (0..2).any(|j| is_open(master, **pair, j));
+        pairs.iter().filter(open).count()
+    };
+    assert_eq!(n_open(&master), pairs.len());
+    master.leave_idle(&raised.formulation, &raised.answer, 1e-7 * raised.level);
+    assert!(2 * n_open(&master) < pairs.len(), "{} of {}", n_open(&master), pairs.len());
+    for (column, time) in master.bound().columns().iter().zip(&raised.class_time) {
+        let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| master.reduced().pairs[pair]);
+        let idle = pair.is_some_and(|pair| !is_open(&master, pair, column.worker_type));
+        assert!(!idle || *time <= 1e-12, "{pair:?} {time}");
+    }
+    let again = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
+    assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
+    master.leave_none();
+    assert_eq!(n_open(&master), pairs.len());
+}
