@@ -251,7 +251,8 @@ fn least_had(slope: &[f64], reached: &[f64]) -> f64 {
 /// Raises the level above what was reached: a rise is as exact as what members `had` and it together. Reached is what a
 /// solver found, feasible within its tolerance only, and leaves no room for an interior-point method: where the next
 /// program is not solved, the least part of what was reached that helps is given back, on the face of what was optimal so
-/// far if that can be. Should the level gain by it, the decision says so.
+/// far if that can be. Should the level gain by it, the decision says so. The columns so far reach what was reached; all
+/// pairs become columns only where nothing else helps.
 fn raise_held(
     solving: &mut Solving,
     master: &mut Master<'_>,

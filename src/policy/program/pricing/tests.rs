@@ -113,7 +113,8 @@ fn pairs_that_would_lose_are_closed() {
     for (column, time) in master.bound().columns().iter().zip(&raised.class_time) {
         let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| master.reduced().pairs[pair]);
         let idle = pair.is_some_and(|pair| !is_open(&master, pair, column.worker_type));
-        assert!(!idle || *time <= 1e-12, "{pair:?} {time}");
+        // (an interior-point method ends near a face, not on it)
+        assert!(!idle || *time <= 1e-9, "{pair:?} {time}");
     }
     let again = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
     assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
