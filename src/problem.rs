@@ -20,6 +20,7 @@ use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
 pub use beside::Sharer;
+pub(crate) use beside::colocated_as_given;
 
 /// An active job as a policy sees it, apart from its throughputs.
 #[derive(Clone, Debug, PartialEq)]

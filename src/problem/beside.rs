@@ -38,8 +38,7 @@ impl Problem {
         worker_type: WorkerTypeId,
     ) -> Option<[f64; 2]> {
         if let Colocation::Pairs(pairs) = &self.colocation {
-            let both = pairs.get(&pair)?[worker_type.index()];
-            return (first.scale_factor == second.scale_factor && runs(both)).then_some(both);
+            return colocated_as_given(pairs.get(&pair)?, [first, second], worker_type);
         }
         self.colocated_by_row([first, second], worker_type)
     }
@@ -66,6 +65,16 @@ impl Problem {
         let row = active.row.map_or(NO_ROW, |row| u32::try_from(row.index()).unwrap_or(NO_ROW));
         Sharer { scale_factor: active.scale_factor, row }
     }
+}
+
+/// The same of a pair that is given by itself, with what its members get on every worker type: `[K]`.
+pub(crate) fn colocated_as_given(
+    given: &[[f64; 2]],
+    [first, second]: [Sharer; 2],
+    worker_type: WorkerTypeId,
+) -> Option<[f64; 2]> {
+    let both = given[worker_type.index()];
+    (first.scale_factor == second.scale_factor && runs(both)).then_some(both)
 }
 
 fn runs(both: [f64; 2]) -> bool {

@@ -55,8 +55,9 @@ impl<'a> Master<'a> {
     ) -> Self {
         let pricing = pairing.map(Pricing::new);
         let mut master = Self { objective, reduced, layout, pricing, limits, idle: Vec::new() };
-        if let Some(pricing) = &master.pricing {
+        if let Some(pricing) = &mut master.pricing {
             if pricing.pairing().all().nth(limits.from).is_some() {
+                pricing.open_all(&master.reduced.instance);
                 let needed = pricing.faster_together(&master.reduced.instance);
                 master.admit(needed);
             } else {
@@ -243,7 +244,7 @@ impl<'a> Master<'a> {
     pub(super) fn leave_none(&mut self) {
         self.idle.clear();
         if let Some(pricing) = &mut self.pricing {
-            pricing.open_all();
+            pricing.open_all(&self.reduced.instance);
         }
     }
 

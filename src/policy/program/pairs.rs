@@ -5,7 +5,7 @@
 
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::view::ThroughputView;
-use crate::problem::{Colocation, Problem};
+use crate::problem::{Colocation, Problem, colocated_as_given};
 use crate::program::{Classes, InstancePair, Part, Unlike};
 use crate::workload::Combination;
 
@@ -47,18 +47,12 @@ impl Pairing {
             Classes::group(classes.len(), problem.n_types() + 2, Unlike::ByKey, |member, key| {
                 write_kind(problem, classes, member, key);
             });
-        let jobs = |kind: usize| {
-            let members = kinds.members(kind).iter();
-            let jobs = members.flat_map(|member| classes.members(*member as usize));
-            jobs.map(|job| JobIndex::from_index(*job as usize))
-        };
-        let mut lookup =
-            Lookup::of(problem, view, prune, (0..kinds.len()).filter_map(|kind| jobs(kind).next()));
+        let firsts = (0..kinds.len()).filter_map(|kind| jobs_of(classes, &kinds, kind).next());
+        let mut lookup = Lookup::of(problem, view, prune, firsts);
         let mut beside = vec![Beside::default(); kinds.len()];
-        for (g, h) in may_share(problem, classes, &kinds) {
-            let second = if g == h { jobs(g).nth(1) } else { jobs(h).next() };
-            let Some(two) = jobs(g).next().zip(second) else { continue };
-            if lookup.throughputs([g, h], two.into()) {
+        for two in may_share(problem, classes, &kinds) {
+            let [g, h] = two.kinds;
+            if lookup.throughputs(&two) {
                 let [of_g, of_h] = [g, h].map(|kind| beside[kind].others.len());
                 beside[g].push((h, of_h), &lookup.found[0]);
                 if g != h {
@@ -129,27 +123,56 @@ impl Pairing {
     }
 }
 
-/// Every two kinds that the problem says anything about, (smaller, larger), in order.
-fn may_share(problem: &Problem, classes: &Classes, kinds: &Classes) -> Vec<(usize, usize)> {
+/// Two kinds of which the problem says anything, the smaller first, with a job of each.
+struct Two<'a> {
+    kinds: [usize; 2],
+    jobs: [JobIndex; 2],
+    /// What the smaller and the larger of the two jobs get, where pairs are given one by one: `[K]`.
+    given: Option<&'a [[f64; 2]]>,
+}
+
+/// All of them, in order.
+fn may_share<'a>(problem: &'a Problem, classes: &Classes, kinds: &Classes) -> Vec<Two<'a>> {
     match problem.colocation() {
         Colocation::None => Vec::new(),
         Colocation::Rows { .. } => {
-            let job = |kind: usize| JobIndex::from_index(first_of(classes, kinds.members(kind)[0] as usize));
-            let with_row = |kind: &usize| problem.jobs()[job(*kind)].row.is_some();
+            let jobs = |kind: usize| jobs_of(classes, kinds, kind);
+            let with_row =
+                |kind: &usize| jobs(*kind).next().is_some_and(|job| problem.jobs()[job].row.is_some());
             let known: Vec<usize> = (0..kinds.len()).filter(with_row).collect();
-            let from = |(place, g): (usize, usize)| known[place..].iter().map(move |h| (g, *h));
+            let two = |g: usize, h: usize| {
+                let second = if g == h { jobs(g).nth(1) } else { jobs(h).next() };
+                Some(Two { kinds: [g, h], jobs: [jobs(g).next()?, second?], given: None })
+            };
+            let from = |(place, g): (usize, usize)| known[place..].iter().filter_map(move |h| two(g, *h));
             known.iter().copied().enumerate().flat_map(from).collect()
         }
         Colocation::Pairs(given) => {
             let kind = |job: JobIndex| kinds.class_of(classes.class_of(job.index()));
-            let two =
-                |pair: &Combination<JobIndex>| pair.second().map(|second| [pair.first(), second].map(kind));
-            let mut two: Vec<_> = given.keys().filter_map(two).map(|[g, h]| (g.min(h), g.max(h))).collect();
-            two.sort_unstable();
-            two.dedup();
+            let two = |(pair, speeds): (&Combination<JobIndex>, &'a Vec<[f64; 2]>)| {
+                let (first, second) = (pair.first(), pair.second()?);
+                let [mut g, mut h] = [first, second].map(|job| (kind(job), job));
+                if g.0 > h.0 {
+                    (g, h) = (h, g);
+                }
+                Some(Two { kinds: [g.0, h.0], jobs: [g.1, h.1], given: Some(speeds) })
+            };
+            let mut two: Vec<_> = given.iter().filter_map(two).collect();
+            two.sort_by_key(|two| two.kinds);
+            two.dedup_by_key(|two| two.kinds);
             two
         }
     }
+}
+
+/// The jobs of the members of a kind.
+fn jobs_of<'a>(
+    classes: &'a Classes,
+    kinds: &'a Classes,
+    kind: usize,
+) -> impl Iterator<Item = JobIndex> + use<'a> {
+    let jobs = kinds.members(kind).iter().flat_map(|member| classes.members(*member as usize));
+    jobs.map(|job| JobIndex::from_index(*job as usize))
 }
 
 /// The first job of a member.
@@ -195,8 +218,8 @@ impl<'a> Lookup<'a> {
         Self { problem, prune, factors, found: [0, 1].map(|_| vec![0.0; problem.n_types()]) }
     }
 
-    /// Finds the steps/s of each of two jobs, of these kinds, beside the other; false if they share no worker type.
-    fn throughputs(&mut self, kinds: [usize; 2], [first, second]: [JobIndex; 2]) -> bool {
+    /// Finds the steps/s of each of two kinds' jobs beside the other; false if they share no worker type.
+    fn throughputs(&mut self, &Two { kinds, jobs: [first, second], given }: &Two<'_>) -> bool {
         let (problem, k) = (self.problem, self.problem.n_types());
         let together = Combination::pair(first, second);
         let swapped = together.first() != first;
@@ -205,7 +228,11 @@ impl<'a> Lookup<'a> {
         self.found.iter_mut().for_each(|row| row.fill(0.0));
         let mut any = false;
         for j in 0..k {
-            let colocated = problem.colocated_as(together, sharers, WorkerTypeId::from_index(j));
+            let worker_type = WorkerTypeId::from_index(j);
+            let colocated = match given {
+                Some(given) => colocated_as_given(given, sharers, worker_type),
+                None => problem.colocated_as(together, sharers, worker_type),
+            };
             let Some(mut both) = colocated else { continue };
             if swapped {
                 both.reverse();

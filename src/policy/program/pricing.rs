@@ -34,7 +34,7 @@ const GAIN_MIN: f64 = 1e-10;
 pub(super) struct Pricing {
     pairing: Pairing,
     admitted: BTreeSet<(usize, usize)>,
-    /// Those that optima so far leave open, once some are not.
+    /// Those that optima so far leave open, once some are not, or all where they are to be looked at one by one.
     open: Option<Open>,
 }
 
@@ -204,8 +204,8 @@ impl Pricing {
         duals: &[f64],
         least: f64,
     ) {
-        let open = self.open.take().or_else(|| Open::all(&self.pairing, instance));
-        let Some(mut open) = open else { return };
+        self.list(instance);
+        let Some(mut open) = self.open.take() else { return };
         let prices = self.prices(instance, formulation, duals);
         let kept = open.iter().map(|pair| {
             let [a, b] = pair.members;
@@ -224,9 +224,20 @@ impl Pricing {
         self.open.as_ref().is_none_or(|open| open.has((a, b), worker_type))
     }
 
-    /// Every pair may have time again.
-    pub(super) fn open_all(&mut self) {
+    /// Every pair may have time. Where every member is a kind of its own, pairs are listed: going through a list takes a
+    /// tenth of what it takes to look for each member's partner among kinds.
+    pub(super) fn open_all(&mut self, instance: &Instance) {
         self.open = None;
+        if self.pairing.kinds.len() == instance.n_members() {
+            self.list(instance);
+        }
+    }
+
+    /// Lists the pairs, if they were not: all of them.
+    fn list(&mut self, instance: &Instance) {
+        if self.open.is_none() {
+            self.open = Open::all(&self.pairing, instance);
+        }
     }
 
     /// Dual values of a program in class time, in units of its objective, taken as a maximization.

@@ -7,8 +7,8 @@
 use crate::policy::program::pairs::Pairing;
 use crate::program::Instance;
 
-/// Pairs above which they are not looked at one by one.
-const PAIRS_MAX: usize = 1 << 22;
+/// Throughputs above which pairs are not looked at one by one: 256 MiB.
+const SPEEDS_MAX: usize = 1 << 25;
 
 /// A pair that may have time.
 #[derive(Clone, Copy, Debug)]
@@ -41,18 +41,28 @@ pub(super) struct Open {
 impl Open {
     /// Every pair there is; nothing if they are too many, or worker types are.
     pub(super) fn all(pairing: &Pairing, instance: &Instance) -> Option<Self> {
-        let k = instance.n_types();
-        if k > u32::BITS as usize || pairing.all().nth(PAIRS_MAX).is_some() {
+        let (n, k) = (instance.n_members(), instance.n_types());
+        if k > u32::BITS as usize {
             return None;
         }
         let mut open = Self { members: Vec::new(), types: Vec::new(), speeds: Vec::new(), k };
-        for (a, b) in pairing.all() {
-            let [g, h] = [a, b].map(|member| pairing.kinds.class_of(member));
-            let Some((mine, theirs)) = pairing.beside(g, h).zip(pairing.beside(h, g)) else { continue };
-            let fits = |j: &usize| mine[*j] > 0.0 && instance.has_room(pairing.scale_factor(a), *j);
-            open.members.push([a, b].map(|member| u32::try_from(member).unwrap_or(u32::MAX)));
-            open.types.push((0..k).filter(fits).fold(0, |types, j| types | 1 << j));
-            open.speeds.extend(mine.iter().chain(theirs));
+        let mut later = Vec::new();
+        for a in 0..n {
+            for (other, mine, theirs) in pairing.both(pairing.kinds.class_of(a)) {
+                let others = pairing.kinds.members(other).iter().map(|b| *b as usize);
+                let exists = |b: &usize| *b > a || *b == a && pairing.n_jobs(a) > 1;
+                later.extend(others.filter(exists).map(|b| (b, mine, theirs)));
+            }
+            later.sort_unstable_by_key(|(b, ..)| *b);
+            for (b, mine, theirs) in later.drain(..) {
+                let fits = |j: &usize| mine[*j] > 0.0 && instance.has_room(pairing.scale_factor(a), *j);
+                open.members.push([a, b].map(|member| u32::try_from(member).unwrap_or(u32::MAX)));
+                open.types.push((0..k).filter(fits).fold(0, |types, j| types | 1 << j));
+                open.speeds.extend(mine.iter().chain(theirs));
+            }
+            if open.speeds.len() > SPEEDS_MAX {
+                return None;
+            }
         }
         Some(open)
     }
