@@ -2,6 +2,7 @@
 # make test   bring what the build needs, run the tests
 # make setup  only bring what the build needs: cmake, a C++ compiler, make, libclang
 # make bench  the benchmarks
+# make install  the command, optimized, into cargo's folder of programs
 # make ci     everything that a change must pass
 
 SHELL := /bin/bash
@@ -11,19 +12,22 @@ SHELL := /bin/bash
 TOOLS := .tools/env
 WITH_TOOLS := if [ -f $(TOOLS) ]; then . ./$(TOOLS); fi;
 
-.PHONY: setup demo test bench ci
+.PHONY: setup demo test bench install ci
 
 setup:
 	@.ci/setup
 
 demo: setup
-	@$(WITH_TOOLS) cargo run --release --quiet -- sweep quick
+	@$(WITH_TOOLS) cargo run --quiet -- sweep quick
 
 test: setup
-	@$(WITH_TOOLS) cargo test --release
+	@$(WITH_TOOLS) cargo test
 
 bench: setup
 	@$(WITH_TOOLS) cargo bench
+
+install: setup
+	@$(WITH_TOOLS) cargo install --locked --path crates/cli
 
 ci:
 	@.ci/run

@@ -3,15 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark of known inputs")]
 #![expect(clippy::cast_possible_truncation, reason = "the numbers of networks are 32-bit floats")]
 
-use apportion::learning::actor::{Actor, UniformActor};
-use apportion::learning::environment::{Environment, Space};
-use apportion::learning::network::{Activation, MlpActor};
-use apportion::learning::system::Registered;
-use apportion::learning::systems;
-use apportion::learning::tensors::Tensors;
-use apportion::learning::textbook::{CartPole, Grid, Walls};
-use apportion::learning::vectorized::{Length, Nobody, Vectorized};
 use apportion::workload::random::SeedStreams;
+use apportion_learn::actor::{Actor, UniformActor};
+use apportion_learn::environment::{Environment, Space};
+use apportion_learn::network::{Activation, MlpActor};
+use apportion_learn::system::Registered;
+use apportion_learn::tensors::Tensors;
+use apportion_learn::textbook::{CartPole, Grid, Walls};
+use apportion_learn::vectorized::{Length, Nobody, Vectorized};
+use apportion_published::systems;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const STEPS: usize = 1_000;
@@ -63,13 +63,13 @@ fn how_many_decisions_a_second(criterion: &mut Criterion) {
     }
 }
 
-#[cfg(feature = "learn")]
+#[cfg(feature = "train")]
 fn what_does_an_update_cost(criterion: &mut Criterion) {
     use std::hint::black_box;
 
-    use apportion::learning::training::learner::Learner;
-    use apportion::learning::training::model::{MlpModel, MlpOptions, Model};
-    use apportion::learning::training::ppo::{Ppo, PpoOptions};
+    use apportion_learn::training::learner::Learner;
+    use apportion_learn::training::model::{MlpModel, MlpOptions, Model};
+    use apportion_learn::training::ppo::{Ppo, PpoOptions};
 
     let mut group = criterion.benchmark_group("what_does_a_minibatch_cost");
     group.sample_size(10);
@@ -90,7 +90,7 @@ fn what_does_an_update_cost(criterion: &mut Criterion) {
     }
 }
 
-#[cfg(not(feature = "learn"))]
+#[cfg(not(feature = "train"))]
 fn what_does_an_update_cost(_criterion: &mut Criterion) {}
 
 criterion_group!(benches, how_many_decisions_a_second, what_does_an_update_cost);

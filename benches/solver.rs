@@ -4,7 +4,6 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apportion::benchmark::{Instance, partition, split};
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{Policy, ProgramPolicy, Session};
 use apportion::problem::ActiveJob;
@@ -12,6 +11,7 @@ use apportion::program::Program;
 use apportion::solver::registry::{BACKENDS, default_chain, entry};
 use apportion::solver::{Certificate, Limits, solve_certified};
 use apportion::{Catalog, PolicyOptions, Problem, Throughputs};
+use apportion_studies::benchmark::{Instance, partition, split};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const JOBS: [usize; 3] = [64, 512, 2048];

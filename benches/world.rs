@@ -7,8 +7,8 @@ use std::hint::black_box;
 use apportion::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use apportion::throughput::spread::SpreadThroughputs;
 use apportion::workload::random::{SeedStreams, Stream};
-use apportion::world::deepshare::{self, DecisionsPerRound, DeepShareEpisode, Fidelity, Mix};
-use apportion::world::dl2::{
+use apportion_published::deepshare::{self, DecisionsPerRound, DeepShareEpisode, Fidelity, Mix};
+use apportion_published::dl2::{
     self, Dl2Episode, Dl2Options, Dl2Speeds, ObservationKind, RewardKind, SpeedModel, SpeedOptions, Window,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

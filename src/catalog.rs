@@ -1,4 +1,4 @@
-//! Name → policy: the one place where programs, heuristics and learned policies meet.
+//! Name → policy: the one place where programs, heuristics and the policies of plug-ins meet.
 //!
 //! ```
 //! use apportion::{Catalog, Cluster, Job, Problem, Throughputs};
@@ -14,15 +14,11 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::learning::actor::Choice;
-use crate::learning::gangs::{
-    Asked, ByValues, Decider, GangPolicy, Rule as GangRule, Sequential, Sight, read_scorer, read_window,
-};
-use crate::learning::rounds::{LearnedRounds, PlayName, read_decider, uniform};
-use crate::learning::trained::{Trained, TrainedError};
 use crate::policy::heuristic::{
     AlloX, AlloXParameters, Behaviour, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva,
     GandivaParameters, Isolated, Las, LasParameters, Proportional, ShortestParameters, Sjf, Srtf, Themis,
@@ -31,8 +27,10 @@ use crate::policy::heuristic::{
 use crate::policy::objective::objective_of;
 use crate::policy::program::ProgramPolicyError;
 use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, RoundPolicy, ThroughputView};
-use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Rule};
-use crate::spec::{PolicyDocument, PolicyKind, Source, SpecError, load_policy};
+use crate::spec::lookup::Embedded;
+use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Plugged, Rule};
+use crate::spec::run::sha256;
+use crate::spec::{PolicyDocument, PolicyKind, Source, SpecError};
 
 /// What a run may ask of a policy beyond its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,14 +70,12 @@ pub enum CatalogError {
         /// The policy.
         policy: String,
     },
-    /// The weights are not those of the file's actor.
-    #[error("policy `{policy}`: weights `{weights}`: {reason}")]
-    Weights {
+    /// A plug-in cannot make the policy.
+    #[error("policy `{policy}`: {reason}")]
+    Plugin {
         /// The policy.
         policy: String,
-        /// Their name or path.
-        weights: String,
-        /// What is wrong with them.
+        /// Why not.
         reason: String,
     },
 }
@@ -93,16 +89,65 @@ pub enum Ready {
     InRounds(Box<dyn RoundPolicy>),
 }
 
-/// Policies by name: those of the binary, and files added to them.
+/// A kind of policies that the engine does not know: the value of `kind:` in its documents, and how they decide.
+///
+/// The published learned schedulers are one, in a crate of their own; `examples/plugin` is one of sixty lines.
+pub trait Plugin: fmt::Debug + Send + Sync {
+    /// The value of `kind:`.
+    fn kind(&self) -> &'static str;
+
+    /// Documents that ship with the plug-in, by name.
+    fn documents(&self) -> &'static [Embedded] {
+        &[]
+    }
+
+    /// Checks the fields that only this kind has, by [`PolicyDocument::own_fields`], and says what is known of the policy
+    /// before it is built. `kind` of the answer is [`kind`](Self::kind).
+    ///
+    /// # Errors
+    /// With the place of what does not fit.
+    fn read(&self, document: &PolicyDocument) -> Result<Plugged, SpecError>;
+
+    /// The bytes beside the document that decisions depend on, such as weights: results are kept under their digest.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn data(&self, document: &PolicyDocument) -> Result<Option<Vec<u8>>, SpecError> {
+        let _ = document;
+        Ok(None)
+    }
+
+    /// The policy, ready to decide. `catalog` is the one that asks.
+    ///
+    /// # Errors
+    /// If the document and the options do not fit together.
+    fn build(
+        &self,
+        catalog: &Catalog,
+        document: &PolicyDocument,
+        options: &PolicyOptions,
+    ) -> Result<Ready, CatalogError>;
+}
+
+/// Policies by name: those of the engine, those of plug-ins, and files added to them.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     added: BTreeMap<String, PolicyDocument>,
+    plugins: Vec<Arc<dyn Plugin>>,
 }
 
 impl Catalog {
-    /// The policies of the binary.
+    /// The engine's own policies: programs and heuristics.
     pub fn embedded() -> Self {
         Self::default()
+    }
+
+    /// The same, and policies of one more kind; a plug-in of the same kind takes the place of the other.
+    #[must_use]
+    pub fn with(mut self, plugin: impl Plugin + 'static) -> Self {
+        self.plugins.retain(|other| other.kind() != plugin.kind());
+        self.plugins.push(Arc::new(plugin));
+        self
     }
 
     /// Adds a policy file's text; one of the same name takes the place of the other.
@@ -110,30 +155,79 @@ impl Catalog {
     /// # Errors
     /// If the text is not a policy.
     pub fn add(&mut self, source: Source) -> Result<&mut Self, SpecError> {
-        let document = PolicyDocument::read(source)?;
+        let document = self.read(source)?;
         objective_of(&document)?;
         self.added.insert(document.name.clone(), document);
         Ok(self)
     }
 
+    /// Documents that ship with the engine and the plug-ins, by name, in order.
+    pub fn shipped(&self) -> Vec<Embedded> {
+        let of_plugins = self.plugins.iter().flat_map(|plugin| plugin.documents());
+        let mut all: Vec<Embedded> = EMBEDDED.iter().chain(of_plugins).copied().collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
+    }
+
     /// Names of all policies, in order.
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
-        names.extend(
-            self.added.keys().map(String::as_str).filter(|name| !EMBEDDED.iter().any(|(n, _)| n == name)),
-        );
+        let mut names: Vec<&str> = self.shipped().into_iter().map(|(name, _)| name).collect();
+        names.extend(self.added.keys().map(String::as_str));
         names.sort_unstable();
+        names.dedup();
         names
     }
 
-    /// The document of a policy: added, embedded, or the file at this path.
+    /// The document of a policy: added, shipped, or the file at this path.
     ///
     /// # Errors
-    /// If there is none; says which names there are and which is nearest.
+    /// If there is none, with the names there are and the nearest; or if it is not a policy of a known kind.
     pub fn document(&self, name_or_path: &str) -> Result<PolicyDocument, SpecError> {
-        self.added
-            .get(name_or_path)
-            .map_or_else(|| load_policy(name_or_path), |document| Ok(document.clone()))
+        match self.added.get(name_or_path) {
+            Some(document) => Ok(document.clone()),
+            None => self.read(Source::find("policy", name_or_path, &self.shipped())?),
+        }
+    }
+
+    /// A document, read by the plug-in of its kind where the engine does not know it.
+    ///
+    /// # Errors
+    /// If it is not a policy of a known kind.
+    pub fn read(&self, source: Source) -> Result<PolicyDocument, SpecError> {
+        let mut document = PolicyDocument::read(source)?;
+        if let PolicyKind::Plugin(Plugged { kind, .. }) = &document.kind {
+            let plugged = match self.plugin(kind) {
+                Some(plugin) => plugin.read(&document)?,
+                None => {
+                    let mut known = vec!["program", "heuristic"];
+                    known.extend(self.plugins.iter().map(|plugin| plugin.kind()));
+                    return Err(document.source.unknown_name("kind", "kind of policy", kind, known));
+                }
+            };
+            document.kind = PolicyKind::Plugin(plugged);
+        }
+        Ok(document)
+    }
+
+    fn plugin(&self, kind: &str) -> Option<&dyn Plugin> {
+        self.plugins.iter().find(|plugin| plugin.kind() == kind).map(|plugin| &**plugin)
+    }
+
+    /// SHA-256 of what a policy's decisions depend on beside the program: its document's text, and its plug-in's data.
+    ///
+    /// # Errors
+    /// If there is no such policy, or its data cannot be read.
+    pub fn digest(&self, name_or_path: &str) -> Result<String, SpecError> {
+        let document = self.document(name_or_path)?;
+        let text = sha256(document.source.text.as_bytes());
+        let data = match self.plugin(document.kind_name()) {
+            Some(plugin) => plugin.data(&document)?,
+            None => None,
+        };
+        Ok(match data {
+            Some(data) => sha256(format!("{text}{}", sha256(&data)).as_bytes()),
+            None => text,
+        })
     }
 
     /// A policy ready to decide, with default options.
@@ -154,7 +248,7 @@ impl Catalog {
         options: &PolicyOptions,
     ) -> Result<Box<dyn Policy>, CatalogError> {
         let document = self.document(name_or_path)?;
-        match ready(&document, options)? {
+        match self.ready_of(&document, options)? {
             Ready::Allocating(policy) => Ok(policy),
             Ready::InRounds(_) => Err(CatalogError::InRounds { policy: document.name }),
         }
@@ -165,7 +259,23 @@ impl Catalog {
     /// # Errors
     /// If there is none of this name, its file is wrong, or the options do not fit it.
     pub fn ready(&self, name_or_path: &str, options: &PolicyOptions) -> Result<Ready, CatalogError> {
-        ready(&self.document(name_or_path)?, options)
+        self.ready_of(&self.document(name_or_path)?, options)
+    }
+
+    fn ready_of(&self, document: &PolicyDocument, options: &PolicyOptions) -> Result<Ready, CatalogError> {
+        match &document.kind {
+            PolicyKind::Heuristic(heuristic) => Ok(Ready::Allocating(rule(document, heuristic, options)?)),
+            PolicyKind::Program(program) => {
+                Ok(Ready::Allocating(Box::new(program_policy(document, program, options)?)))
+            }
+            PolicyKind::Plugin(plugged) => match self.plugin(&plugged.kind) {
+                Some(plugin) => plugin.build(self, document, options),
+                None => Err(CatalogError::Plugin {
+                    policy: document.name.clone(),
+                    reason: format!("no plug-in of this catalog makes policies of `kind: {}`", plugged.kind),
+                }),
+            },
+        }
     }
 
     /// The same where the policy is a program, with all that a program can do; `None` for rules.
@@ -179,31 +289,9 @@ impl Catalog {
     ) -> Result<Option<ProgramPolicy>, CatalogError> {
         let document = self.document(name_or_path)?;
         match &document.kind {
-            PolicyKind::Heuristic(_) | PolicyKind::Learned(_) => Ok(None),
+            PolicyKind::Heuristic(_) | PolicyKind::Plugin(_) => Ok(None),
             PolicyKind::Program(program) => program_policy(&document, program, options).map(Some),
         }
-    }
-}
-
-fn ready(document: &PolicyDocument, options: &PolicyOptions) -> Result<Ready, CatalogError> {
-    Ok(match &document.kind {
-        PolicyKind::Heuristic(heuristic) => Ready::Allocating(rule(document, heuristic, options)?),
-        PolicyKind::Program(program) => {
-            Ready::Allocating(Box::new(program_policy(document, program, options)?))
-        }
-        PolicyKind::Learned(learned) => match play_of(learned.actor) {
-            Some(play) => Ready::InRounds(round_policy(document, learned, play, options)?),
-            None => Ready::Allocating(Box::new(gang_policy(document, learned, options)?)),
-        },
-    })
-}
-
-/// How it plays, if it decides inside rounds.
-fn play_of(actor: file::ActorName) -> Option<PlayName> {
-    match actor {
-        file::ActorName::Agents => Some(PlayName::Agents),
-        file::ActorName::Cells => Some(PlayName::Cells),
-        _ => None,
     }
 }
 
@@ -225,87 +313,6 @@ fn program_policy(
         backend: options.backend.clone(),
     });
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
-}
-
-/// What a policy's weights are.
-fn trained(document: &PolicyDocument, learned: &file::Learned) -> Result<Trained, CatalogError> {
-    let weights = learned.weights.clone().unwrap_or_default();
-    let bytes = file::load_weights(&weights)?;
-    Trained::read(&weights, &bytes).map_err(|error| at_fault(document, learned, &error))
-}
-
-fn at_fault(document: &PolicyDocument, learned: &file::Learned, error: &TrainedError) -> CatalogError {
-    CatalogError::Weights {
-        policy: document.name.clone(),
-        weights: learned.weights.clone().unwrap_or_default(),
-        reason: error.to_string(),
-    }
-}
-
-fn choice(learned: &file::Learned) -> Choice {
-    match learned.choice {
-        file::ChoiceName::MostProbable => Choice::MostProbable,
-        file::ChoiceName::Sampled => Choice::Sampled,
-    }
-}
-
-/// A learned policy that decides inside rounds; without weights, what it would be by chance.
-fn round_policy(
-    document: &PolicyDocument,
-    learned: &file::Learned,
-    play: PlayName,
-    options: &PolicyOptions,
-) -> Result<Box<dyn RoundPolicy>, CatalogError> {
-    let ((actor, play), choice) = if learned.weights.is_some() {
-        let found = read_decider(&trained(document, learned)?, play);
-        (found.map_err(|error| at_fault(document, learned, &error))?, choice(learned))
-    } else {
-        (uniform(play), Choice::Sampled)
-    };
-    Ok(Box::new(LearnedRounds::new(&document.name, play, actor, choice, options.seed)))
-}
-
-/// A learned policy with its weights, or a control.
-fn gang_policy(
-    document: &PolicyDocument,
-    learned: &file::Learned,
-    options: &PolicyOptions,
-) -> Result<GangPolicy, CatalogError> {
-    let policy = || document.name.clone();
-    let at_fault = |error: TrainedError| at_fault(document, learned, &error);
-    let trained = || trained(document, learned);
-    let choice = choice(learned);
-    let decider = match learned.actor {
-        file::ActorName::Window => {
-            let (actor, sight) = read_window(&trained()?).map_err(at_fault)?;
-            Decider::Sequential(Sequential { actor, sight, choice })
-        }
-        file::ActorName::Pairs => {
-            let actor = read_scorer(&trained()?).map_err(at_fault)?;
-            Decider::Sequential(Sequential { actor, sight: Sight::Pairs { n_slots: None }, choice })
-        }
-        file::ActorName::Values => {
-            let scorer = match &learned.weights {
-                Some(_) => Some(read_scorer(&trained()?).map_err(at_fault)?),
-                None => None,
-            };
-            let pairs = learned.colocation == file::Colocation::Pairs;
-            let values = ByValues::new(&document.name, scorer, pairs, options.backend.clone());
-            let values = values.map_err(|source| CatalogError::Program { policy: policy(), source })?;
-            Decider::Values(Box::new(values))
-        }
-        file::ActorName::Uniform => Decider::Rule(GangRule::Uniform),
-        file::ActorName::UniformBusy => Decider::Rule(GangRule::UniformBusy),
-        file::ActorName::LeastService => Decider::Rule(GangRule::LeastService),
-        file::ActorName::Agents | file::ActorName::Cells => {
-            return Err(CatalogError::InRounds { policy: policy() });
-        }
-    };
-    let asked = match learned.asked {
-        file::AskedName::Events => Asked::Events,
-        file::AskedName::Rounds => Asked::Rounds,
-    };
-    Ok(GangPolicy::new(&document.name, decider, asked, options.seed))
 }
 
 /// The refinement of this name in a policy file.

@@ -18,16 +18,10 @@ pub mod policy;
 // rounds over time
 pub mod mechanism;
 pub mod simulator;
-pub mod world;
 // after the run
 pub mod metrics;
-pub mod report;
 // around it
-pub mod learning;
 pub mod catalog;
-pub mod benchmark;
-pub mod sweep;
-pub mod cli;
 
 pub use allocation::Allocation;
 pub use catalog::{Catalog, CatalogError, PolicyOptions};

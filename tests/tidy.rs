@@ -21,6 +21,9 @@ const ISLANDS: [(&str, &[&str]); 3] = [
     ("mechanism", &["units", "index", "cluster", "throughput", "workload", "spec", "problem", "allocation"]),
 ];
 
+/// The crates of the workspace; each has an order of modules of its own, and Cargo keeps the order between them.
+const CRATES: [&str; 5] = ["", "crates/learn/", "crates/published/", "crates/studies/", "crates/cli/"];
+
 /// Modules that `mechanism` needs from `policy`: the data of a decision, and the seam of a round.
 const MECHANISM_FROM_POLICY: [&str; 12] = [
     "Decision",
@@ -61,10 +64,20 @@ struct File {
 }
 
 impl File {
+    /// `crates/cli/` for `crates/cli/src/main.rs`.
+    fn of_crate(&self) -> &str {
+        self.path.find("src/").map_or("", |at| &self.path[..at])
+    }
+
     /// `policy` for `src/policy/program.rs`.
     fn module(&self) -> &str {
-        let inside = self.path.trim_start_matches("src/");
+        let inside = self.path[self.of_crate().len()..].trim_start_matches("src/");
         inside.split('/').next().unwrap_or_default().trim_end_matches(".rs")
+    }
+
+    /// Does it stand directly in `src`?
+    fn is_at_the_root(&self) -> bool {
+        self.path[self.of_crate().len()..].matches('/').count() == 1
     }
 
     /// Lines that are code: no comments, and nothing from the tests at the file's end.
@@ -101,21 +114,32 @@ fn files(folder: &str, extensions: &[&str]) -> Vec<File> {
 }
 
 fn sources() -> Vec<File> {
-    files("src", &["rs"])
+    CRATES.iter().flat_map(|of| files(&format!("{of}src"), &["rs"])).collect()
 }
 
 fn report(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-/// Modules in the order of `lib.rs`.
-fn modules() -> Vec<String> {
-    let text = fs::read_to_string(Path::new(ROOT).join("src/lib.rs")).unwrap();
+/// Modules of a crate in the order of its `lib.rs`.
+fn modules(of: &str) -> Vec<String> {
+    let text = fs::read_to_string(Path::new(ROOT).join(format!("{of}src/lib.rs"))).unwrap();
     let name = |line: &str| {
         let line = line.trim().trim_start_matches("pub ");
         line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')).map(str::to_owned)
     };
     text.lines().filter_map(name).collect()
+}
+
+/// The module that a crate's root re-exports each name from: `crate::Allocation` mentions `allocation`.
+fn reexported(of: &str) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(Path::new(ROOT).join(format!("{of}src/lib.rs"))).unwrap();
+    let of_line = |line: &str| {
+        let (module, names) = line.strip_prefix("pub use ")?.trim_end_matches(';').split_once("::")?;
+        let names = names.trim_matches(['{', '}']).split(", ");
+        Some(names.map(|name| (name.to_owned(), module.to_owned())).collect::<Vec<_>>())
+    };
+    text.lines().filter_map(of_line).flatten().collect()
 }
 
 /// `policy` and `Decision` of every `crate::policy::Decision` in a line; of a group, every name.
@@ -139,26 +163,36 @@ fn mentions(line: &str) -> Vec<(String, Vec<String>)> {
 
 #[test]
 fn a_module_mentions_only_modules_declared_above_it() {
-    let order = modules();
-    let place = |module: &str| order.iter().position(|other| other == module);
     let mut complaints = Vec::new();
-    for file in sources() {
-        let Some(own) = place(file.module()) else { continue };
-        for (number, line) in file.code() {
-            let groups = line.contains("crate::{") || line.contains("super::super");
-            if groups {
-                complaints.push(format!(
-                    "{}:{number}: `use crate::{{…}}` and `super::super` hide the module: name it",
-                    file.path
-                ));
-            }
-            for (module, _) in mentions(line) {
-                if place(&module).is_some_and(|other| other > own) {
+    for of in CRATES {
+        let (order, reexported) = (modules(of), reexported(of));
+        let place = |name: &str| {
+            let module = reexported.get(name).map_or(name, String::as_str);
+            order.iter().position(|other| other == module)
+        };
+        for file in files(&format!("{of}src"), &["rs"]) {
+            let Some(own) = place(file.module()) else { continue };
+            for (number, line) in file.code() {
+                // (what stands inside a module of a file may mention the file)
+                let hides = line.contains("crate::{")
+                    || line.contains("super::super")
+                    || line.starts_with("use super::") && file.is_at_the_root();
+                if hides {
                     complaints.push(format!(
-                        "{}:{number}: `{}` mentions `{module}`, which lib.rs declares below it: move what is shared up, or the code down",
-                        file.path,
-                        file.module()
+                        "{}:{number}: `use crate::{{…}}`, `super::super` and `super::` at the root hide the module: \
+                         name it",
+                        file.path
                     ));
+                }
+                for (module, _) in mentions(line) {
+                    if place(&module).is_some_and(|other| other > own) {
+                        complaints.push(format!(
+                            "{}:{number}: `{}` mentions `{module}`, which lib.rs declares below it: move what is \
+                             shared up, or the code down",
+                            file.path,
+                            file.module()
+                        ));
+                    }
                 }
             }
         }
@@ -168,10 +202,10 @@ fn a_module_mentions_only_modules_declared_above_it() {
 
 #[test]
 fn islands_know_nothing_of_the_mainland() {
-    let order = modules();
+    let order = modules("");
     let mut complaints = Vec::new();
     for (island, allowed) in ISLANDS {
-        for file in sources().iter().filter(|file| file.module() == island) {
+        for file in files("src", &["rs"]).iter().filter(|file| file.module() == island) {
             for (number, line) in file.code() {
                 for (module, names) in mentions(line) {
                     let seam = island == "mechanism"
@@ -260,7 +294,7 @@ fn dangerous_calls_have_safe_replacements() {
             for (call, fix) in calls {
                 let excused = match call {
                     "unsafe " => file.path.starts_with("src/solver/highs") || line.contains("unsafe_code"),
-                    "process::exit" => file.module() == "cli",
+                    "process::exit" => file.of_crate() == "crates/cli/",
                     "partial_cmp(" => line.contains("fn partial_cmp("),
                     _ => false,
                 };
@@ -359,7 +393,7 @@ fn shipped_documents_say_what_they_are_and_where_from() {
 #[test]
 fn nothing_names_the_machine_it_was_written_on() {
     let mut all = sources();
-    for folder in ["policies", "throughputs", "sweeps", "tests", "benches", ".ci"] {
+    for folder in ["policies", "throughputs", "sweeps", "tests", "benches", "examples", "crates", ".ci"] {
         all.extend(files(folder, &["rs", "yaml", "md", "json", "txt", "py"]));
     }
     for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "NOTICE", "Makefile"] {
@@ -412,7 +446,10 @@ fn the_code_map_follows_the_modules() {
     let map = text.split("## Code map").nth(1).expect("ARCHITECTURE.md has a section `Code map`");
     let map = map.split("\n## ").next().unwrap_or_default();
     let mut from = 0;
-    for module in modules() {
+    for module in modules("")
+        .into_iter()
+        .chain(CRATES[1..].iter().map(|of| format!("apportion-{}", of[7..].trim_end_matches('/'))))
+    {
         let heading = format!("`{module}`");
         match map[from..].find(&heading) {
             Some(offset) => from += offset,

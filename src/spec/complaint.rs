@@ -4,18 +4,18 @@ use crate::spec::nearest::suggestion;
 
 /// A complaint in plain words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Complaint {
+pub struct Complaint {
     /// What it is about.
-    pub(super) about: About,
+    pub about: About,
     /// Message: lowercase, no full stop.
-    pub(super) message: String,
+    pub message: String,
     /// What to do about it.
-    pub(super) help: Option<String>,
+    pub help: Option<String>,
 }
 
 /// What a complaint is about, and so what to point at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub enum About {
     /// A key that should not be there.
     Key,
     /// A value of the wrong kind.
@@ -27,7 +27,7 @@ pub(super) enum About {
 }
 
 /// Puts a message of serde's into plain words; `path` is that of the value it is about, empty for the whole.
-pub(super) fn in_plain_words(message: &str, path: &str) -> Complaint {
+pub fn in_plain_words(message: &str, path: &str) -> Complaint {
     let message = without_path(message, path);
     let place = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
     let complaint = |about, message, help| Complaint { about, message, help };
@@ -81,7 +81,7 @@ fn without_path<'m>(message: &'m str, path: &str) -> &'m str {
 }
 
 /// The message without the place that both readers put behind it.
-pub(super) fn without_place(message: &str) -> &str {
+pub fn without_place(message: &str) -> &str {
     let is_place = |rest: &str| {
         rest.split_once(" column ").is_some_and(|(line, column)| {
             let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,8 +1,7 @@
 //! The only reader of input files: documents with places, so that every complaint has file, line and column.
 
-mod complaint;
+pub mod complaint;
 pub mod contention_table;
-pub mod deepshare_trace;
 pub mod document;
 pub mod elastic_throughputs;
 pub mod entities;
@@ -18,7 +17,6 @@ pub mod run;
 pub mod snapshot;
 pub mod spread_throughputs;
 mod structure;
-pub mod sweep;
 pub mod throughputs;
 pub mod trace;
 

@@ -258,7 +258,7 @@ pub struct FieldComplaint {
 }
 
 /// The most jobs per hour that are believed.
-pub(super) const RATE_MAX: f64 = 1e6;
+pub const RATE_MAX: f64 = 1e6;
 /// The most jobs that are believed.
 const JOBS_MAX: u64 = 100_000_000;
 

@@ -7,10 +7,10 @@
 
 use std::fmt;
 
+use hmac_sha256::Hash;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// One seed, from which streams are split by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,11 +62,11 @@ impl SeedStreams {
     /// The stream of this name, from its beginning.
     pub fn stream(self, name: impl Into<String>) -> Stream {
         let name = name.into();
-        let mut digest = Sha256::new();
+        let mut digest = Hash::new();
         digest.update(b"apportion stream v1\0");
         digest.update(self.seed.to_le_bytes());
         digest.update(name.as_bytes());
-        let generator = Pcg64::from_seed(digest.finalize().into());
+        let generator = Pcg64::from_seed(digest.finalize());
         Stream { streams: self, name, drawn: 0, generator }
     }
 }

@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::learned::{self, ActorName, AskedName, ChoiceName, Learned};
+use super::own::Own;
 use crate::spec::document::{Source, SpecError};
 use crate::spec::entries::Entries;
 
@@ -22,21 +22,26 @@ pub struct Document {
     #[expect(dead_code, reason = "checked before the document is read")]
     format: String,
     /// The name others know the policy by; a shipped file is called so too.
+    #[expect(dead_code, reason = "of every kind, read before")]
     name: String,
     /// What it is for, in a line.
+    #[expect(dead_code, reason = "of every kind, read before")]
     summary: String,
     /// Where it comes from: paper and section.
+    #[expect(dead_code, reason = "of every kind, read before")]
     source: Option<String>,
     /// What else a reader should know.
+    #[expect(dead_code, reason = "of every kind, read before")]
     notes: Option<String>,
     /// How it differs from the published system, and with what effect.
+    #[expect(dead_code, reason = "of every kind, read before")]
     differs_from_gavel: Option<String>,
-    /// A program, a heuristic, or learned.
+    /// A program or a heuristic; other kinds are plug-ins' own, with other fields.
     kind: Kind,
     /// How it sees throughputs: `measured` (default), `unit`, `reference(TYPE, …)` or `reference(TYPE, …, fastest)`.
     throughput: Option<String>,
     /// Which jobs may share workers: `none` (default) or `pairs`.
-    pub(super) colocation: Option<Colocation>,
+    colocation: Option<Colocation>,
     /// What is made as large as possible: an expression.
     maximize: Option<String>,
     /// What is made as small as possible: an expression.
@@ -64,23 +69,15 @@ pub struct Document {
     /// The rule's parameters; each has a default.
     #[serde(default)]
     parameters: serde_json::Map<String, serde_json::Value>,
-    /// Who decides in a learned policy.
-    pub(super) actor: Option<ActorName>,
-    /// The weights of a learned policy: a name, or the path of a file that `apportion train` made, from this file's folder.
-    pub(super) weights: Option<String>,
-    /// When a learned policy decides anew; `events` by default.
-    pub(super) asked: Option<AskedName>,
-    /// How a learned policy chooses an action from probabilities; `most_probable` by default.
-    pub(super) choice: Option<ChoiceName>,
 }
 
 impl Document {
     /// Which of the fields that belong to one kind alone are given, where they may be strange: field, kind, given.
-    fn own_fields(&self) -> [(&'static str, Kind, bool); 16] {
-        use Kind::{Heuristic, Learned, Program};
+    fn own_fields(&self) -> [(&'static str, Kind, bool); 12] {
+        use Kind::{Heuristic, Program};
         [
             ("throughput", Program, self.throughput.is_some()),
-            ("colocation", Program, self.colocation.is_some() && self.kind != Learned),
+            ("colocation", Program, self.colocation.is_some()),
             ("maximize", Program, self.maximize.is_some()),
             ("minimize", Program, self.minimize.is_some()),
             ("for_each_job", Program, !self.for_each_job.is_empty()),
@@ -91,10 +88,6 @@ impl Document {
             ("columns", Program, !self.columns.is_empty()),
             ("rule", Heuristic, self.rule.is_some()),
             ("parameters", Heuristic, !self.parameters.is_empty()),
-            ("actor", Learned, self.actor.is_some()),
-            ("weights", Learned, self.weights.is_some()),
-            ("asked", Learned, self.asked.is_some()),
-            ("choice", Learned, self.choice.is_some()),
         ]
     }
 
@@ -103,14 +96,12 @@ impl Document {
         let reason = match self.kind {
             Kind::Program => "a program says what it optimizes",
             Kind::Heuristic => "a rule would ignore it",
-            Kind::Learned => "a learned policy would ignore it",
         };
         let strange = self.own_fields().into_iter().filter(|(_, kind, given)| *given && *kind != self.kind);
         let complain = |(field, kind, _): (&str, Kind, bool)| {
             let kind = match kind {
                 Kind::Program => "program",
                 Kind::Heuristic => "heuristic",
-                Kind::Learned => "learned",
             };
             let message = format!("`{field}` belongs to `kind: {kind}`; {reason}");
             source.error_at_key(field, message, None)
@@ -127,8 +118,6 @@ pub enum Kind {
     Program,
     /// A built-in rule.
     Heuristic,
-    /// A network with weights, or a control of one.
-    Learned,
 }
 
 /// Which jobs may share workers.
@@ -355,9 +344,36 @@ pub enum PolicyKind {
     Program(Program),
     /// A built-in rule.
     Heuristic(Heuristic),
-    /// A network with weights, or a control of one.
-    Learned(Learned),
+    /// A policy of a plug-in.
+    Plugin(Plugged),
 }
+
+/// A policy whose kind the engine does not know, as far as its document has been read: a plug-in of the catalog reads the
+/// rest ([`PolicyDocument::own_fields`]) and says what is known before the policy is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plugged {
+    /// The value of `kind:`.
+    pub kind: String,
+    /// Does it decide inside rounds, rather than by allocations?
+    pub inside_rounds: bool,
+    /// Can it let jobs share workers?
+    pub pairs: bool,
+}
+
+/// The fields that documents of every kind have.
+#[derive(Debug, Deserialize)]
+struct Common {
+    name: String,
+    summary: String,
+    source: Option<String>,
+    notes: Option<String>,
+    differs_from_gavel: Option<String>,
+    kind: String,
+}
+
+/// Their names: a plug-in's own fields are the others.
+pub(super) const COMMON: [&str; 7] =
+    ["format", "name", "summary", "source", "notes", "differs_from_gavel", "kind"];
 
 /// A checked policy file.
 #[derive(Clone, Debug)]
@@ -381,7 +397,33 @@ pub struct PolicyDocument {
 impl PolicyDocument {
     /// Does it decide inside rounds, rather than by allocations?
     pub fn decides_inside_rounds(&self) -> bool {
-        matches!(&self.kind, PolicyKind::Learned(learned) if learned.actor.decides_inside_rounds())
+        matches!(&self.kind, PolicyKind::Plugin(plugged) if plugged.inside_rounds)
+    }
+
+    /// Can it let jobs share workers?
+    pub fn pairs(&self) -> bool {
+        match &self.kind {
+            PolicyKind::Program(program) => program.colocation == Colocation::Pairs,
+            PolicyKind::Heuristic(heuristic) => heuristic.rule.pairs(),
+            PolicyKind::Plugin(plugged) => plugged.pairs,
+        }
+    }
+
+    /// The name of its kind, as the document has it.
+    pub fn kind_name(&self) -> &str {
+        match &self.kind {
+            PolicyKind::Program(_) => "program",
+            PolicyKind::Heuristic(_) => "heuristic",
+            PolicyKind::Plugin(plugged) => &plugged.kind,
+        }
+    }
+
+    /// The fields beside those that documents of every kind have, as a plug-in's `T` wants them.
+    ///
+    /// # Errors
+    /// With line and column, if one is missing, unknown to `T` or of another type.
+    pub fn own_fields<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
+        self.source.parse::<Own<T>>().map(|own| own.0)
     }
 
     /// The parameters of a heuristic as its rule wants them; what is not written has `T`'s default.
@@ -391,7 +433,7 @@ impl PolicyDocument {
     pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
         let written = match &self.kind {
             PolicyKind::Heuristic(heuristic) => heuristic.parameters.clone(),
-            PolicyKind::Program(_) | PolicyKind::Learned(_) => serde_json::Map::new(),
+            PolicyKind::Program(_) | PolicyKind::Plugin(_) => serde_json::Map::new(),
         };
         serde_json::from_value(serde_json::Value::Object(written))
             .map_err(|error| self.source.error_at("parameters", error.to_string(), None))
@@ -402,17 +444,22 @@ impl PolicyDocument {
     /// # Errors
     /// With the place of everything that does not fit.
     pub fn read(source: Source) -> Result<Self, SpecError> {
-        let document: Document = source.parse_format(FORMAT)?;
-        let mut errors = Vec::new();
-        for (field, text) in [("name", &document.name), ("summary", &document.summary)] {
-            if text.trim().is_empty() {
-                errors.push(source.error_at(field, format!("`{field}` is empty"), None));
+        let common: Common = source.parse_format(FORMAT)?;
+        let empty = |(field, text): (&str, &String)| {
+            text.trim().is_empty().then(|| source.error_at(field, format!("`{field}` is empty"), None))
+        };
+        let mut errors: Vec<_> =
+            [("name", &common.name), ("summary", &common.summary)].into_iter().filter_map(empty).collect();
+        let document = || source.parse::<Document>();
+        let kind = match common.kind.as_str() {
+            "program" => document().and_then(|document| program(&document, &source)).map(PolicyKind::Program),
+            "heuristic" => {
+                document().and_then(|document| heuristic(&document, &source)).map(PolicyKind::Heuristic)
             }
-        }
-        let kind = match document.kind {
-            Kind::Program => program(&document, &source).map(PolicyKind::Program),
-            Kind::Heuristic => heuristic(&document, &source).map(PolicyKind::Heuristic),
-            Kind::Learned => known(&document, &source).map(PolicyKind::Learned),
+            other => {
+                let kind = other.to_owned();
+                Ok(PolicyKind::Plugin(Plugged { kind, inside_rounds: false, pairs: false }))
+            }
         };
         let kind = match kind {
             Ok(kind) => {
@@ -424,7 +471,7 @@ impl PolicyDocument {
                 return Err(SpecError::join(errors).err().unwrap_or_else(|| unreachable!("one was pushed")));
             }
         };
-        let Document { name, summary, source: origin, notes, differs_from_gavel, .. } = document;
+        let Common { name, summary, source: origin, notes, differs_from_gavel, .. } = common;
         Ok(Self { name, summary, origin, notes, differs_from_gavel, kind, source })
     }
 }
@@ -485,9 +532,4 @@ fn heuristic(document: &Document, source: &Source) -> Result<Heuristic, SpecErro
         return Err(source.error_at_key("parameters", "this rule has no parameters", None));
     }
     Ok(Heuristic { rule, parameters: document.parameters.clone() })
-}
-
-fn known(document: &Document, source: &Source) -> Result<Learned, SpecError> {
-    SpecError::join(document.strangers(source))?;
-    learned::learned(document, source)
 }

@@ -2,14 +2,9 @@
 
 use crate::spec::lookup::Embedded;
 
-/// Every file in `policies/`, by its name there.
-pub const EMBEDDED: [Embedded; 45] = [
+/// Every program and heuristic in `policies/`, by its name there.
+pub const EMBEDDED: [Embedded; 32] = [
     ("allox", include_str!("../../../policies/allox.yaml")),
-    ("completion_rate", include_str!("../../../policies/completion_rate.yaml")),
-    ("completion_rate_packed", include_str!("../../../policies/completion_rate_packed.yaml")),
-    ("deepshare", include_str!("../../../policies/deepshare.yaml")),
-    ("dl2", include_str!("../../../policies/dl2.yaml")),
-    ("dual_agent", include_str!("../../../policies/dual_agent.yaml")),
     ("fifo", include_str!("../../../policies/fifo.yaml")),
     ("fifo_packed", include_str!("../../../policies/fifo_packed.yaml")),
     ("fifo_perf", include_str!("../../../policies/fifo_perf.yaml")),
@@ -19,10 +14,6 @@ pub const EMBEDDED: [Embedded; 45] = [
     ("gandiva", include_str!("../../../policies/gandiva.yaml")),
     ("isolated", include_str!("../../../policies/isolated.yaml")),
     ("las", include_str!("../../../policies/las.yaml")),
-    ("learned_pairs", include_str!("../../../policies/learned_pairs.yaml")),
-    ("learned_values", include_str!("../../../policies/learned_values.yaml")),
-    ("learned_values_packed", include_str!("../../../policies/learned_values_packed.yaml")),
-    ("least_service_gangs", include_str!("../../../policies/least_service_gangs.yaml")),
     ("max_min_fairness", include_str!("../../../policies/max_min_fairness.yaml")),
     ("max_min_fairness_hierarchical", include_str!("../../../policies/max_min_fairness_hierarchical.yaml")),
     (
@@ -66,10 +57,6 @@ pub const EMBEDDED: [Embedded; 45] = [
     ("min_total_duration_perf", include_str!("../../../policies/min_total_duration_perf.yaml")),
     ("proportional", include_str!("../../../policies/proportional.yaml")),
     ("proportional_fairness", include_str!("../../../policies/proportional_fairness.yaml")),
-    ("random_agents", include_str!("../../../policies/random_agents.yaml")),
-    ("random_cells", include_str!("../../../policies/random_cells.yaml")),
-    ("random_gangs", include_str!("../../../policies/random_gangs.yaml")),
-    ("random_gangs_busy", include_str!("../../../policies/random_gangs_busy.yaml")),
     ("sjf", include_str!("../../../policies/sjf.yaml")),
     ("srtf", include_str!("../../../policies/srtf.yaml")),
     ("themis", include_str!("../../../policies/themis.yaml")),

@@ -5,20 +5,17 @@
 
 mod document;
 mod embedded;
-mod learned;
+mod own;
 
 pub use document::{
-    Colocation, ConstraintDocument, Document, FORMAT, Heuristic, Kind, PolicyDocument, PolicyKind, Program,
-    Refine, Rule, View,
+    Colocation, ConstraintDocument, Document, FORMAT, Heuristic, Kind, Plugged, PolicyDocument, PolicyKind,
+    Program, Refine, Rule, View,
 };
 pub use embedded::EMBEDDED;
-pub use learned::{
-    ActorName, AskedName, ChoiceName, Learned, WEIGHTS, load_weights, load_weights_from, ships,
-};
 
 use crate::spec::document::{Source, SpecError};
 
-/// The embedded policy of this name, or the one in the file at this path.
+/// The embedded policy of this name, or the one in the file at this path; a plug-in's kind is not looked into.
 ///
 /// # Errors
 /// If there is neither, or the document is not a policy.

@@ -55,13 +55,8 @@ fn fields_that_do_not_fit_together_are_refused_at_their_place() {
         ("kind: heuristic\nrule: fifo\nrefine: none\n", 6, "`refine` belongs to `kind: program`"),
         ("kind: heuristic\nrule: isolated\nparameters: {alpha: 1}\n", 6, "this rule has no parameters"),
         ("kind: heuristic\nrule: fifoo\n", 5, "unknown"),
-        ("kind: learned\n", 4, "a learned policy needs `actor`"),
-        ("kind: learned\nactor: pairs\n", 5, "this actor needs `weights`"),
-        ("kind: learned\nactor: uniform\nweights: x\n", 6, "would ignore `weights`"),
-        ("kind: learned\nactor: uniform\ncolocation: pairs\n", 6, "places one job at a time, alone"),
         ("kind: heuristic\nrule: fifo\ncolocation: pairs\n", 6, "`colocation` belongs to `kind: program`"),
-        ("kind: learned\nactor: uniform\nrefine: none\n", 6, "`refine` belongs to `kind: program`"),
-        ("kind: heuristic\nrule: fifo\nactor: pairs\n", 6, "`actor` belongs to `kind: learned`"),
+        ("kind: heuristic\nrule: fifo\nactor: pairs\n", 6, "unknown key `actor`"),
         ("kind: program\nmaximise: x\n", 5, "unknown key `maximise`"),
         ("kind: program\nmaximize: x\nfor_each_job: [{constraint: x, sofft: 1}]\n", 6, "unknown key `sofft`"),
         ("kind: program\nmaximize: x\nfor_each_job: [3]\n", 6, "a constraint"),
@@ -90,4 +85,32 @@ fn parameters_are_read_as_their_rule_wants_them() {
     let found = document.parameters::<Parameters>().unwrap_err().diagnostics.remove(0);
     assert!(found.message.contains("unknown field `beta`"), "{found:?}");
     assert_eq!(found.line, 6);
+}
+
+#[test]
+fn a_plug_in_reads_the_fields_that_are_its_own() {
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Mine {
+        #[serde(default)]
+        depth: u32,
+        names: Vec<String>,
+    }
+    let body = "kind: mine\nnames: [a, b]\ndepth: 3\nnotes: none\n";
+    let document = read(body).unwrap();
+    assert_eq!((document.kind_name(), document.notes.as_deref()), ("mine", Some("none")));
+    let names = vec!["a".to_owned(), "b".to_owned()];
+    assert_eq!(document.own_fields::<Mine>().unwrap(), Mine { depth: 3, names: names.clone() });
+    let json = r#"{"format": "apportion/policy-v1", "name": "n", "names": ["a", "b"], "summary": "s", "kind": "mine"}"#;
+    let document = PolicyDocument::read(Source::new("mine.json", json)).unwrap();
+    assert_eq!(document.own_fields::<Mine>().unwrap(), Mine { depth: 0, names });
+    for (body, line, message) in [
+        ("kind: mine\nnames: [a]\ndeep: 3\n", 6, "unknown key `deep`"),
+        ("kind: mine\nnames: [a]\ndepth: x\n", 6, "expected u32"),
+        ("kind: mine\n", 1, "missing key `names`"),
+    ] {
+        let found = read(body).unwrap().own_fields::<Mine>().unwrap_err().diagnostics.remove(0);
+        assert!(found.message.contains(message), "{body}: {}", found.message);
+        assert_eq!(found.line, line, "{body}: {found:?}");
+    }
 }

@@ -1,0 +1,214 @@
+//! `apportion allocate`: one decision, from a snapshot to time shares with their certificate.
+
+use clap::Args;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value, json};
+
+use crate::Session;
+use crate::decide::{DecisionArguments, Question};
+use crate::exit::Failure;
+use crate::output::{Cell, OutputFormat, Table};
+use apportion::index::CombinationId;
+use apportion::policy::{Decision, ObjectiveReport, Sense, SolveReport};
+use apportion::spec::snapshot::Label;
+
+/// Its arguments.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  apportion allocate --policy max_min_fairness_perf --format json snapshot.yaml
+
+A snapshot:
+  format: apportion/snapshot-v1
+  cluster: {v100: 4, p100: 4}
+  jobs:
+    - {id: 1, throughput: {v100: 4.4, p100: 2.6}}
+    - {id: 2, scale_factor: 2, throughput: {v100: 10.2, p100: 5.1}}")]
+pub struct AllocateArguments {
+    #[command(flatten)]
+    decision: DecisionArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a document is at fault, or the policy gives no decision.
+pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<(), Failure> {
+    let mut question = Question::read(&arguments.decision)?;
+    let decided = question.policy.allocate(&question.problem);
+    let decision = decided.map_err(|error| question.place(error))?;
+    if let Some(remark) = &question.remark {
+        session.note(remark);
+    }
+    match session.output.format() {
+        OutputFormat::Json => session.output.json(&Answer { question: &question, decision: &decision }),
+        OutputFormat::Csv => session.output.table(&shares(&question, &decision)),
+        OutputFormat::Table => {
+            let summary = summary(&question, &decision);
+            session.output.text(&format!("{}\n{summary}", shares(&question, &decision).aligned()))
+        }
+    }
+}
+
+/// Rows of the allocation that are not all zero.
+fn rows(decision: &Decision) -> impl Iterator<Item = (CombinationId, &[f64])> {
+    let allocation = &decision.allocation;
+    let ids = allocation.combinations().ids();
+    ids.map(|id| (id, allocation.shares().row(id))).filter(|(_, row)| row.iter().any(|share| *share > 0.0))
+}
+
+fn shares(question: &Question, decision: &Decision) -> Table {
+    let types: Vec<&str> = question.worker_types().collect();
+    let mut table = Table::new(["jobs"].into_iter().chain(types).chain(["throughput"]));
+    for (id, row) in rows(decision) {
+        let combination = decision.allocation.combinations()[id];
+        let throughput = if combination.is_pair() {
+            Cell::Empty
+        } else {
+            Cell::Number(decision.allocation.effective_throughput()[combination.first()], 4)
+        };
+        let cells = row.iter().map(|share| Cell::Number(*share, 4));
+        table
+            .push([question.name(combination).into()].into_iter().chain(cells).chain([throughput]).collect());
+    }
+    table
+}
+
+/// The answer as programs read it, made while it is written.
+struct Answer<'a> {
+    question: &'a Question,
+    decision: &'a Decision,
+}
+
+/// One row: who, and how much of the time on each worker type.
+#[derive(serde::Serialize)]
+struct Share<'a> {
+    jobs: Vec<&'a Label>,
+    shares: Each<'a>,
+}
+
+/// Values keyed by the names of the worker types.
+struct Each<'a> {
+    question: &'a Question,
+    values: &'a [f64],
+}
+
+impl Serialize for Each<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.question.worker_types().zip(self.values))
+    }
+}
+
+/// Values keyed by the ids of the jobs: `[n]`.
+struct ByJob<'a> {
+    question: &'a Question,
+    values: &'a [f64],
+}
+
+impl Serialize for ByJob<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let jobs = self.question.problem.jobs().ids();
+        serializer.collect_map(jobs.map(|job| self.question.label(job)).zip(self.values))
+    }
+}
+
+/// Rows of the allocation that are not all zero.
+struct Shares<'a>(&'a Answer<'a>);
+
+impl Serialize for Shares<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Answer { question, decision } = *self.0;
+        serializer.collect_seq(rows(decision).map(|(id, values)| Share {
+            jobs: question.labels(decision.allocation.combinations()[id]),
+            shares: Each { question, values },
+        }))
+    }
+}
+
+impl Serialize for Answer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { question, decision } = *self;
+        let allocation = &decision.allocation;
+        let by_job = |values| ByJob { question, values };
+        let certificate = json!({
+            "violation_max": allocation.violation_max(),
+            "optimal": decision.objective.as_ref().map(|objective| objective.optimal),
+        });
+        let dropped: Vec<&Label> = decision.dropped.iter().map(|job| question.label(*job)).collect();
+        let mut answer = serializer.serialize_map(None)?;
+        answer.serialize_entry("policy", question.policy.name())?;
+        answer.serialize_entry("allocation", &Shares(self))?;
+        answer
+            .serialize_entry("effective_throughput", &by_job(allocation.effective_throughput().as_slice()))?;
+        answer.serialize_entry("objective", &decision.objective.as_ref().map(objective))?;
+        answer.serialize_entry("certificate", &certificate)?;
+        answer.serialize_entry("solve", &decision.solve.as_ref().map(solve))?;
+        answer.serialize_entry("dropped", &dropped)?;
+        if let Some(levels) = &decision.levels {
+            answer.serialize_entry("levels", &by_job(levels))?;
+        }
+        answer.end()
+    }
+}
+
+fn objective(report: &ObjectiveReport) -> Value {
+    json!({
+        "sense": sense(report.sense),
+        "value": report.value,
+        "bound": report.bound,
+        "gap_relative": report.gap_relative,
+    })
+}
+
+fn solve(report: &SolveReport) -> Value {
+    let seconds = report.seconds;
+    json!({
+        "backend": report.backend,
+        "route": report.route,
+        "seconds": {
+            "build": seconds.build,
+            "solve": seconds.solve,
+            "certify": seconds.certify,
+            "expand": seconds.expand,
+        },
+        "iterations": report.iterations,
+        "solves": report.solves,
+        "fallbacks": report.fallbacks,
+    })
+}
+
+/// `maximize` or `minimize`.
+pub(super) fn sense(sense: Sense) -> &'static str {
+    match sense {
+        Sense::Maximize => "maximize",
+        Sense::Minimize => "minimize",
+    }
+}
+
+/// The evidence, in words.
+fn summary(question: &Question, decision: &Decision) -> String {
+    let mut lines = vec![format!("policy     {}", question.policy.name())];
+    if let Some(ObjectiveReport { sense: direction, value, bound, gap_relative, violation_max, optimal }) =
+        &decision.objective
+    {
+        let verdict = if *optimal { "certified optimal" } else { "NOT certified optimal" };
+        lines.push(format!("objective  {} {value}, bound {bound}", sense(*direction)));
+        lines.push(format!(
+            "           {verdict}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"
+        ));
+    }
+    if let Some(SolveReport { backend, route, seconds, iterations, solves, fallbacks, .. }) = &decision.solve
+    {
+        let total = seconds.total();
+        lines.push(format!(
+            "solve      {backend}, {route}: {solves} programs, {iterations} iterations, {:.1} ms",
+            total * 1e3
+        ));
+        lines.extend(fallbacks.iter().map(|fallback| format!("fallback   {fallback}")));
+    }
+    for job in &decision.dropped {
+        lines.push(format!("dropped    the promise to job {}", question.label(*job)));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}

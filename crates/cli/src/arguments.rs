@@ -1,0 +1,86 @@
+//! The command line as a whole: global flags and the list of subcommands.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::allocate::AllocateArguments;
+use crate::bench::BenchArguments;
+use crate::compare::CompareArguments;
+use crate::explain::ExplainArguments;
+use crate::output::OutputFormat;
+use crate::policies::PoliciesArguments;
+use crate::progress::ProgressMode;
+use crate::report::ReportArguments;
+use crate::results::ResultsArguments;
+use crate::simulate::SimulateArguments;
+use crate::sweep::SweepArguments;
+use crate::throughputs::ThroughputsArguments;
+use crate::trace::TraceArguments;
+use crate::train::TrainArguments;
+use crate::world::WorldArguments;
+
+/// Decides which deep-learning jobs run on which accelerators.
+#[derive(Debug, Parser)]
+#[command(name = "apportion", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Flags that every subcommand has.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0    done
+  1    a bug, or the machine (a full disk, a lost file)
+  2    bad input: a file, or a flag
+  3    well-posed, but infeasible or unbounded
+  4    a limit was hit; what was finished is written and marked
+  5    a comparison found a bound broken
+  130  interrupted; run it again to resume";
+
+/// Flags that every subcommand has.
+#[derive(Args, Clone, Debug)]
+pub struct Global {
+    /// How results are written to standard output
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT", display_order = 900)]
+    pub format: OutputFormat,
+    /// Whether to show progress on standard error; `auto` does if that is a terminal
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", display_order = 901)]
+    pub progress: ProgressMode,
+    /// Say nothing but results and errors
+    #[arg(long, global = true, display_order = 902)]
+    pub quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Decide the time shares of the jobs in a snapshot
+    Allocate(AllocateArguments),
+    /// Explain why each job gets its share: route, binding constraints, prices
+    Explain(ExplainArguments),
+    /// List, show and check policies
+    Policies(PoliciesArguments),
+    /// Import, show or check throughput matrices; fit contention models.
+    Throughputs(ThroughputsArguments),
+    /// Generate, convert or show traces of jobs.
+    Trace(TraceArguments),
+    /// Simulate a cluster over time.
+    Simulate(Box<SimulateArguments>),
+    /// Play learned schedulers' worlds: DeepShare's, DL2's, the elastic, the dual agents'.
+    World(WorldArguments),
+    /// Run many simulations and keep every result.
+    Sweep(SweepArguments),
+    /// Train a learned scheduler.
+    Train(TrainArguments),
+    /// Look at the results of sweeps, and join them.
+    Results(ResultsArguments),
+    /// Measure what decisions cost, by policy, backend and size
+    Bench(Box<BenchArguments>),
+    /// Compare two sets of results, and check bounds.
+    Compare(CompareArguments),
+    /// Write a page with charts about results.
+    Report(ReportArguments),
+}

@@ -1,0 +1,68 @@
+//! What is looked at before any case runs: what is wrong with instances is told at once, with its flag or file.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::sync::Arc;
+
+use crate::exit::Failure;
+use apportion::problem::Problem;
+use apportion::spec::{Snapshot, Source};
+use apportion::throughput::Throughputs;
+use apportion_studies::benchmark::{Instance, InstanceError};
+
+/// Snapshots up to so many bytes are read whole before any case runs; of a larger one the case that reads it complains.
+const WHOLE_MAX: u64 = 4 << 20;
+
+/// Can jobs be drawn so?
+pub(super) fn drawn(instance: &Instance, n_jobs: usize) -> Result<(), Failure> {
+    instance.check(n_jobs).map_err(|error| refused(instance, &error))
+}
+
+/// Has the matrix of an instance the job types that are drawn?
+pub(super) fn matrix(instance: &Instance, throughputs: &Arc<Throughputs>) -> Result<(), Failure> {
+    instance.problem(1, 0, throughputs).map(|_| ()).map_err(|error| refused(instance, &error))
+}
+
+fn refused(instance: &Instance, error: &InstanceError) -> Failure {
+    let help = match error {
+        InstanceError::Parameter { .. } => {
+            "`--sizes`, `--types`, `--heterogeneity` and `--density` say what is drawn"
+        }
+        _ => {
+            "`--instance` takes a matrix of the job types of `osdi20`; `apportion throughputs` lists those there are"
+        }
+    };
+    Failure::usage(format!("instance `{instance}`: {error}"), Some(help.to_owned()))
+}
+
+/// Can some of the problems be split into so many parts? The sizes known up front are asked, if all are.
+pub(super) fn partitions(n_parts: usize, n_jobs_max: Option<usize>) -> Result<(), Failure> {
+    if n_parts == 0 {
+        return Err(Failure::usage("a problem cannot be split into 0 parts", None));
+    }
+    match n_jobs_max {
+        Some(n_jobs) if n_parts > n_jobs => {
+            let message = format!("`--partitions {n_parts}` is more than there are jobs, at most {n_jobs}");
+            Err(Failure::usage(message, Some("a part needs one job at least".to_owned())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Is there a snapshot in this file, as far as that is quickly told?
+pub(super) fn snapshot(path: &str, throughputs: &Arc<Throughputs>) -> Result<(), Failure> {
+    let about = fs::metadata(path);
+    let is_file = about.as_ref().is_ok_and(fs::Metadata::is_file);
+    if path == "-" || (!is_file && about.as_ref().is_ok_and(|about| !about.is_dir())) {
+        let help = "every case reads its snapshot anew: put it into a file first".to_owned();
+        return Err(Failure::usage(format!("`--snapshot {path}` is no file"), Some(help)));
+    }
+    if about.is_ok_and(|about| is_file && about.len() > WHOLE_MAX) {
+        let read = File::open(path).and_then(|file| file.take(1).read_to_end(&mut Vec::new()));
+        return read.map(|_| ()).map_err(Failure::io(format!("read {path}")));
+    }
+    // What is missing, a folder or no text is complained about here, too.
+    let snapshot = Snapshot::read(&Source::load(path)?)?;
+    Problem::from_snapshot(&snapshot, throughputs)?;
+    Ok(())
+}

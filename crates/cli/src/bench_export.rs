@@ -1,0 +1,203 @@
+//! Benchmark instances as files that other solvers read.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Session;
+use crate::bench_process::{END, End, Limits, MeasuredCase, READY, Said, Subject, say, say_json};
+use crate::exit::Failure;
+use apportion::catalog::PolicyOptions;
+use apportion::problem::Problem;
+use apportion::program::Program;
+use apportion::program::text::{to_lp, to_mps};
+use apportion::spec::snapshot::Label;
+use apportion_published::plugin;
+use apportion_studies::benchmark::programs::{PROGRAMS_FORMAT, PolicyPrograms, Programs};
+
+/// What the files of programs are for, beside them.
+const PROGRAMS: &str = "programs.json";
+/// What the name of a file ends with until it is whole.
+const PARTIAL: &str = ".partial";
+
+/// Writes `FOLDER/INSTANCE-JOBS-SEED/snapshot.json` of every instance, and beside it each program that a policy
+/// solves on it, in order, as `POLICY-NUMBER.lp` and `.mps`, and what they are for as `programs.json`. Programs with
+/// cones have no such text. Each policy has a process of its own on each instance, under the limits of a case. What an
+/// earlier export left of the same policy there goes first, and until the new one is done it is described as not done.
+pub(super) fn export(
+    folder: &Path,
+    cases: &[MeasuredCase],
+    limits: &Limits,
+    session: &Session,
+) -> Result<(), Failure> {
+    let mut written = BTreeSet::new();
+    for case in cases.iter().filter(|case| case.partitions == 1) {
+        let place = folder.join(folder_name(&case.subject));
+        if !written.insert((case.policy.clone(), place.clone())) {
+            continue;
+        }
+        session.interrupt.check(|| format!("{} instances are exported", written.len() - 1))?;
+        session.note(format!("exporting {} to {}", case.policy, place.display()));
+        fs::create_dir_all(&place).map_err(Failure::io(format!("make {}", place.display())))?;
+        let n_stale = remove_programs(&place, &case.policy, &[])?;
+        if n_stale > 0 {
+            let policy = &case.policy;
+            session.note(format!("{policy}: {n_stale} files of an earlier export are removed first"));
+        }
+        let undone = PolicyPrograms::none(&case.policy, "the export did not come to its end".to_owned());
+        describe(&place.join(PROGRAMS), case, undone)?;
+        let case = MeasuredCase { export: Some(place.clone()), changes: 0, ..case.clone() };
+        let said = Said::by_child(&case, limits, session)?;
+        let described = said.lines.last().and_then(|line| serde_json::from_str(line).ok());
+        let described: PolicyPrograms = match (described, said.why(limits)) {
+            _ if said.end == End::Stopped => {
+                let message = format!("{} instances are exported", written.len() - 1);
+                return Err(Failure::Interrupted { message });
+            }
+            (Some(described), None) => described,
+            (_, Some((_, why))) if said.end == End::Broken && !said.refused => {
+                let action = format!("export {} to {}", case.policy, place.display());
+                return Err(Failure::io(action)(io::Error::other(why)));
+            }
+            (_, why) => {
+                let why = why.map_or_else(|| "nothing was said".to_owned(), |(_, why)| why);
+                PolicyPrograms::none(&case.policy, why)
+            }
+        };
+        let messages = described.programs.iter().filter_map(|program| program.message.as_ref());
+        for message in described.message.iter().chain(messages) {
+            session.note(format!("{}: {message}", case.policy));
+        }
+        let written: Vec<&String> = described.programs.iter().flat_map(|program| &program.files).collect();
+        remove_programs(&place, &case.policy, &written)?;
+        describe(&place.join(PROGRAMS), &case, described)?;
+    }
+    Ok(())
+}
+
+/// Removes a policy's programs from a folder, all but those of these names, whoever wrote them: how many files.
+fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize, Failure> {
+    let mut n_removed = 0;
+    for entry in fs::read_dir(place).map_err(Failure::io(format!("read {}", place.display())))? {
+        let path = entry.map_err(Failure::io(format!("read {}", place.display())))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !is_program_of(name, policy) || kept.iter().any(|kept| *kept == name) {
+            continue;
+        }
+        fs::remove_file(&path).map_err(Failure::io(format!("remove {}", path.display())))?;
+        n_removed += 1;
+    }
+    Ok(n_removed)
+}
+
+/// Is a file one that an export of a policy writes, `POLICY-NUMBER.lp` or `.mps`, or began to?
+fn is_program_of(name: &str, policy: &str) -> bool {
+    let whole = name.strip_suffix(PARTIAL).unwrap_or(name);
+    let number = whole.strip_suffix(".lp").or_else(|| whole.strip_suffix(".mps"));
+    let number = number.and_then(|name| name.strip_prefix(&file_name(policy))?.strip_prefix('-'));
+    number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|letter| letter.is_ascii_digit()))
+}
+
+/// Says what a policy's programs are for, beside those of other policies.
+fn describe(path: &Path, case: &MeasuredCase, described: PolicyPrograms) -> Result<(), Failure> {
+    let known = fs::read_to_string(path).ok().and_then(|text| serde_json::from_str::<Programs>(&text).ok());
+    let others = known.filter(|known| known.format == PROGRAMS_FORMAT).map_or_else(Vec::new, |known| {
+        known.policies.into_iter().filter(|other| other.policy != described.policy).collect()
+    });
+    let mut programs = Programs {
+        format: PROGRAMS_FORMAT.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instance: case.name(),
+        n_jobs: case.row().n_jobs,
+        seed: case.seed,
+        policies: others,
+    };
+    programs.n_jobs = described.n_jobs().unwrap_or(programs.n_jobs);
+    programs.policies.push(described);
+    let text = serde_json::to_string_pretty(&programs)
+        .map_err(|error| Failure::Bug { message: format!("programs are not JSON: {error}") })?;
+    write(path, &text)
+}
+
+/// The child's side: the files of one policy on one instance, and what is said of them to standard output.
+pub(super) fn run_one(case: &MeasuredCase, place: &Path) -> Result<(), Failure> {
+    let problem = case.subject.problem()?;
+    say(READY)?;
+    write(&place.join("snapshot.json"), &problem.to_snapshot(Label::from).to_json())?;
+    say_json(&programs(case, &problem, place)?)?;
+    say(END)
+}
+
+fn programs(case: &MeasuredCase, problem: &Problem, place: &Path) -> Result<PolicyPrograms, Failure> {
+    let Some(mut policy) = plugin::catalog().program(&case.policy, &PolicyOptions::default())? else {
+        return Ok(PolicyPrograms::none(&case.policy, "a rule solves no program".to_owned()));
+    };
+    let (mut described, programs) = match PolicyPrograms::of(&case.policy, &mut policy, problem) {
+        Ok(of) => of,
+        Err(error) => return Ok(PolicyPrograms::none(&case.policy, error.to_string())),
+    };
+    for (number, (program, file)) in programs.iter().zip(&mut described.programs).enumerate() {
+        let name = format!("{}-{number:02}", file_name(&case.policy));
+        match write_texts(place, &name, program)? {
+            Ok(files) => file.files = files,
+            Err(why) => file.message = Some(format!("{name}: {why}")),
+        }
+    }
+    Ok(described)
+}
+
+/// Writes a program as LP and MPS: the files' names, or why there are none.
+fn write_texts(place: &Path, name: &str, program: &Program) -> Result<Result<Vec<String>, String>, Failure> {
+    let (lp, mps) = match (to_lp(program), to_mps(program)) {
+        (Ok(lp), Ok(mps)) => (lp, mps),
+        (Err(error), _) | (_, Err(error)) => return Ok(Err(error.to_string())),
+    };
+    let files = vec![format!("{name}.lp"), format!("{name}.mps")];
+    for (file, text) in files.iter().zip([lp, mps]) {
+        write(&place.join(file), &text)?;
+    }
+    Ok(Ok(files))
+}
+
+/// Whole or not at all: a process may be ended while it writes.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(PARTIAL);
+    let partial = PathBuf::from(partial);
+    let action = || format!("write {}", path.display());
+    fs::write(&partial, text).map_err(Failure::io(action()))?;
+    fs::rename(&partial, path).map_err(Failure::io(action()))
+}
+
+fn folder_name(subject: &Subject) -> String {
+    match subject {
+        Subject::Drawn { instance, n_jobs, seed } => {
+            format!("{}-{n_jobs}-{seed}", file_name(&instance.to_string()))
+        }
+        Subject::Snapshot { path, .. } => file_name(path),
+    }
+}
+
+/// A name or path as the name of one file or folder.
+fn file_name(name: &str) -> String {
+    let plain = |letter: char| if letter.is_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_an_export_of_the_policy_writes_is_its_own() {
+        for name in ["max_min-00.lp", "max_min-07.mps", "max_min-123.lp", "max_min-00.lp.partial"] {
+            assert!(is_program_of(name, "max_min"), "{name}");
+        }
+        for name in ["max_min_perf-00.lp", "max_min-00-00.lp", "max_min-0.lp", "max_min-00.txt", "max_min.lp"]
+        {
+            assert!(!is_program_of(name, "max_min"), "{name}");
+        }
+        assert!(is_program_of("a_mine.yaml-00.lp", "a/mine.yaml"));
+    }
+}

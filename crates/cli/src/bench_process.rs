@@ -1,0 +1,346 @@
+//! A case in a process of its own: started, watched, and ended when it takes too much.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Session;
+use crate::exit::{ExitStatus, Failure};
+use apportion::problem::Problem;
+use apportion::solver::timing::Stopwatch;
+use apportion::spec::{Snapshot, Source, load_throughputs};
+use apportion_published::plugin;
+use apportion_studies::benchmark::measure::changes_unmeasured;
+use apportion_studies::benchmark::{Case, Instance, Row, Status, measure, measure_changes};
+
+/// What the child says when its instance is there and its time begins.
+pub(super) const READY: &str = "ready";
+/// What it says when it has said all.
+pub(super) const END: &str = "end";
+/// How often the parent looks at the child.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A process that uses no processor is ended after so many times its limit.
+const CLOCK_FACTOR: f64 = 10.0;
+/// Parts of a second in which the system counts a process's processor time.
+const TICKS_PER_S: f64 = 100.0;
+
+/// Where a problem comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Subject {
+    /// Drawn at random.
+    Drawn { instance: Instance, n_jobs: usize, seed: u64 },
+    /// Read from a file.
+    Snapshot { path: String, throughputs: String },
+}
+
+/// All that a child needs to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct MeasuredCase {
+    pub(super) policy: String,
+    pub(super) subject: Subject,
+    pub(super) backend: String,
+    pub(super) partitions: usize,
+    pub(super) seed: u64,
+    pub(super) changes: u32,
+    pub(super) threads: u32,
+    /// Where to write the instance and its programs, in place of measuring.
+    pub(super) export: Option<PathBuf>,
+}
+
+/// What a case may take: of processor time where the system tells, and of the clock as many times that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) seconds: f64,
+    pub(super) bytes: u64,
+}
+
+impl Subject {
+    /// Its name in results.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Drawn { instance, .. } => instance.to_string(),
+            Self::Snapshot { path, .. } => path.clone(),
+        }
+    }
+
+    /// The problem.
+    pub(super) fn problem(&self) -> Result<Problem, Failure> {
+        match self {
+            Self::Drawn { instance, n_jobs, seed } => {
+                let name = match instance {
+                    Instance::Matrix { throughputs, .. } => throughputs,
+                    Instance::Random { .. } | Instance::Restricted { .. } => "osdi20",
+                };
+                let drawn = instance.problem(*n_jobs, *seed, &load_throughputs(name)?);
+                drawn.map_err(|error| Failure::usage(error.to_string(), None))
+            }
+            Self::Snapshot { path, throughputs } => {
+                let snapshot = Snapshot::read(&Source::load(path)?)?;
+                Ok(Problem::from_snapshot(&snapshot, &load_throughputs(throughputs)?)?)
+            }
+        }
+    }
+}
+
+impl MeasuredCase {
+    /// What the parent wrote.
+    pub(super) fn read(text: &str) -> Result<Self, Failure> {
+        serde_json::from_str(text).map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))
+    }
+
+    pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
+        let (policy, backend) = (policy.to_owned(), backend.to_owned());
+        Self { policy, subject, backend, partitions, seed, changes: 0, threads: 1, export: None }
+    }
+
+    /// The instance's name in results.
+    pub(super) fn name(&self) -> String {
+        self.subject.name()
+    }
+
+    /// Its row, before it has run.
+    pub(super) fn row(&self) -> Row {
+        let mut row = Row::of(&self.policy, &self.name(), &self.backend, self.partitions);
+        (row.seed, row.threads) = (self.seed, self.threads);
+        if let Subject::Drawn { instance, n_jobs, .. } = &self.subject {
+            row.n_jobs = *n_jobs;
+            row.n_types = match instance {
+                Instance::Random { types, .. } | Instance::Restricted { types, .. } => *types,
+                Instance::Matrix { .. } => 0,
+            };
+        }
+        row
+    }
+}
+
+/// The child's side: one case, its row to standard output, once more with what changes took.
+pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
+    let problem = case.subject.problem()?;
+    let before = forget_peak();
+    say(READY)?;
+    let measured = Case {
+        policy: &case.policy,
+        backend: &case.backend,
+        partitions: case.partitions,
+        seed: case.seed,
+        changes: case.changes,
+        threads: case.threads,
+    };
+    let catalog = plugin::catalog();
+    let mut row = measure(&catalog, &problem, &measured, &processor_seconds);
+    row.instance = case.name();
+    row.memory_before_bytes = before;
+    row.memory_peak_bytes = status_bytes("self", "VmHWM:");
+    say_json(&row)?;
+    if measure_changes(&catalog, &problem, &measured, &processor_seconds, &mut row) {
+        row.memory_peak_bytes = status_bytes("self", "VmHWM:");
+        say_json(&row)?;
+    }
+    say(END)
+}
+
+/// A line to the parent.
+pub(super) fn say(line: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+}
+
+/// A value on a line.
+pub(super) fn say_json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::Bug { message: format!("a result is not JSON: {error}") })?;
+    say(&text)
+}
+
+/// A case that was run.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) row: Row,
+    /// Could its instance not be read?
+    pub(super) refused: bool,
+}
+
+/// The parent's side: the row of a case, or nothing if the user wants to stop.
+pub(super) fn run_child(
+    case: &MeasuredCase,
+    limits: &Limits,
+    session: &Session,
+) -> Result<Option<Ran>, Failure> {
+    let said = Said::by_child(case, limits, session)?;
+    if said.end == End::Stopped {
+        return Ok(None);
+    }
+    let row = said.lines.last().and_then(|line| serde_json::from_str::<Row>(line).ok());
+    let row = match (row, said.why(limits)) {
+        (Some(row), why) => {
+            // The decision is measured, if it is; what was not is what came behind it.
+            let message = why.filter(|_| case.changes > 0).map(|(_, why)| changes_unmeasured(&why));
+            Row { message: message.or(row.message.clone()), ..row }
+        }
+        (None, why) => {
+            let broken = || (Status::Error, "the process ended without a result".to_owned());
+            let (status, message) = why.unwrap_or_else(broken);
+            Row { status, message: Some(message), memory_peak_bytes: said.peak, ..case.row() }
+        }
+    };
+    Ok(Some(Ran { row, refused: said.refused }))
+}
+
+/// All that a child said.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) end: End,
+    /// Between the words that it is ready and that it is done.
+    pub(super) lines: Vec<String>,
+    /// The most memory that it was seen to have.
+    peak: Option<u64>,
+    complaint: String,
+    /// Could it not read its instance?
+    pub(super) refused: bool,
+}
+
+/// How a child came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    Limit,
+    Memory,
+    Broken,
+    Stopped,
+}
+
+impl Said {
+    /// Has a process of its own do a case, within limits.
+    pub(super) fn by_child(case: &MeasuredCase, limits: &Limits, session: &Session) -> Result<Self, Failure> {
+        let text = serde_json::to_string(case)
+            .map_err(|error| Failure::Bug { message: format!("a case is not JSON: {error}") })?;
+        let program = std::env::current_exe().map_err(Failure::io("find this program's own file"))?;
+        let mut child = Command::new(program)
+            .args(["--quiet", "bench", "--case", &text])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(Failure::io("start a process for a case"))?;
+        let complaints = child.stderr.take().map(|mut stderr| {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = stderr.read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        });
+        let lines = lines_of(&mut child);
+        let mut said = watch(&mut child, &lines, limits, session);
+        if said.end != End::Broken {
+            // Ended already, or to be: a child that is gone cannot be killed, and that is fine.
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(Failure::io("end the process of a case"))?;
+        said.complaint = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        said.refused = said.end == End::Broken && status.code() == Some(ExitStatus::BadInput as i32);
+        Ok(said)
+    }
+
+    /// Why it did not say all, if it did not.
+    pub(super) fn why(&self, limits: &Limits) -> Option<(Status, String)> {
+        Some(match self.end {
+            End::Done => return None,
+            End::Limit => (Status::Limit, format!("not done within {} s", limits.seconds)),
+            End::Memory => (Status::Memory, format!("more than {} MiB", limits.bytes >> 20)),
+            End::Stopped => (Status::Error, "interrupted".to_owned()),
+            End::Broken => {
+                let complaint = self.complaint.trim();
+                let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
+                let silent = "the process ended without a result";
+                (Status::Error, if complaint.is_empty() { silent } else { complaint }.to_owned())
+            }
+        })
+    }
+}
+
+/// The lines that a child writes, as they come.
+fn lines_of(child: &mut Child) -> Receiver<String> {
+    let (send, receive) = channel();
+    if let Some(stdout) = child.stdout.take() {
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    receive
+}
+
+fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: &Session) -> Said {
+    let id = child.id().to_string();
+    let mut since_ready: Option<(Stopwatch, Option<f64>)> = None;
+    let mut said =
+        Said { end: End::Broken, lines: Vec::new(), peak: None, complaint: String::new(), refused: false };
+    loop {
+        match lines.recv_timeout(LOOK_EVERY) {
+            Ok(line) if line == READY => {
+                since_ready = Some((Stopwatch::start(), child_seconds(&id)));
+            }
+            Ok(line) if line == END => return Said { end: End::Done, ..said },
+            Ok(line) => said.lines.push(line),
+            Err(RecvTimeoutError::Disconnected) => return said,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if session.interrupt.is_raised() {
+            return Said { end: End::Stopped, ..said };
+        }
+        said.peak = status_bytes(&id, "VmHWM:").or(said.peak);
+        if status_bytes(&id, "VmRSS:").is_some_and(|bytes| bytes > limits.bytes) {
+            return Said { end: End::Memory, ..said };
+        }
+        let over = |(clock, before): (Stopwatch, Option<f64>)| {
+            let waited = clock.elapsed().as_secs_f64();
+            let used = before.zip(child_seconds(&id)).map_or(waited, |(before, now)| now - before);
+            used > limits.seconds || waited > CLOCK_FACTOR * limits.seconds
+        };
+        if since_ready.is_some_and(over) {
+            return Said { end: End::Limit, ..said };
+        }
+    }
+}
+
+/// Lets the peak of resident memory start anew where the system allows it; what is resident now, in bytes.
+fn forget_peak() -> Option<u64> {
+    // Refused or unknown: the peak is then that of the whole process, drawing the instance included.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    status_bytes("self", "VmRSS:")
+}
+
+/// A line of a process's status, in bytes; none where the system has no such file.
+fn status_bytes(process: &str, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Processor time of a process so far, all its threads, in s; none where the system does not tell.
+fn child_seconds(process: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Behind the name, which is in parentheses: state is the third field, user and system time the 14th and 15th.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut ticks = fields.split_whitespace().skip(11).map_while(|field| field.parse::<f64>().ok());
+    Some((ticks.next()? + ticks.next()?) / TICKS_PER_S)
+}
+
+/// Processor time of this thread so far, in s; none where the system does not tell.
+fn processor_seconds() -> Option<f64> {
+    // The system brings the count up to date when a thread gives way, and else only now and then.
+    thread::yield_now();
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds as f64 * 1e-9)
+}

@@ -1,0 +1,213 @@
+//! What `allocate` and `explain` share: a snapshot and a policy from the command line.
+
+use clap::{Args, ValueEnum};
+
+use crate::exit::Failure;
+use apportion::catalog::PolicyOptions;
+use apportion::index::{Id, JobIndex, WorkerTypeId};
+use apportion::policy::heuristic::Behaviour;
+use apportion::policy::{Policy, PolicyError, Refine};
+use apportion::problem::Problem;
+use apportion::spec::snapshot::Label;
+use apportion::spec::{PolicyKind, Snapshot, Source, load_throughputs};
+use apportion::workload::Combination;
+use apportion_published::plugin;
+
+/// One decision's input.
+#[derive(Args, Clone, Debug)]
+pub struct DecisionArguments {
+    /// The policy: a name (`apportion policies list`), or the path of a policy file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub policy: String,
+    /// The snapshot, YAML or JSON; `-` reads standard input
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: String,
+    /// The throughputs in which jobs without their own are looked up by job type
+    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20")]
+    pub throughputs: String,
+    /// The solver to try first, in place of the one that suits the program
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Threads that a solver may use, 1 to 512: large programs are solved sooner by `structured`; the answer is the same
+    /// [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub threads: Option<u32>,
+    /// Which of several optima, in place of the policy's own choice
+    #[arg(long, value_name = "NAME")]
+    pub refine: Option<Refinement>,
+    /// The policy as described, or as published, quirks included (then an interior optimum unless `--refine` says another)
+    #[arg(long, value_enum, default_value = "corrected")]
+    pub semantics: SemanticsFlag,
+}
+
+/// Whose quirks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SemanticsFlag {
+    /// Without them
+    Corrected,
+    /// With those of the published system
+    Gavel,
+}
+
+/// Which of several optima to return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Refinement {
+    /// Hold the optimum and let no worker idle that a job could use
+    Utilization,
+    /// The lexicographic optimum
+    WaterFilling,
+    /// Near the centre of all optima
+    Interior,
+    /// Whichever the solver finds
+    None,
+}
+
+impl From<Refinement> for Refine {
+    fn from(named: Refinement) -> Self {
+        match named {
+            Refinement::Utilization => Self::Utilization,
+            Refinement::WaterFilling => Self::WaterFilling,
+            Refinement::Interior => Self::Interior,
+            Refinement::None => Self::None,
+        }
+    }
+}
+
+/// A decision about to be made.
+#[derive(Debug)]
+pub struct Question {
+    /// The document.
+    pub snapshot: Snapshot,
+    /// What it states.
+    pub problem: Problem,
+    /// Who decides.
+    pub policy: Box<dyn Policy>,
+    /// What to say of it on standard error.
+    pub remark: Option<String>,
+}
+
+impl Question {
+    /// Reads what the arguments name.
+    ///
+    /// # Errors
+    /// If a document is at fault, or there is no such policy.
+    pub fn read(arguments: &DecisionArguments) -> Result<Self, Failure> {
+        let gavel = arguments.semantics == SemanticsFlag::Gavel;
+        let options = PolicyOptions {
+            backend: arguments.backend.clone(),
+            refine: arguments.refine.map(Refine::from).or_else(|| gavel.then_some(Refine::Interior)),
+            behaviour: if gavel { Behaviour::Published } else { Behaviour::Corrected },
+            ..PolicyOptions::default()
+        };
+        let catalog = plugin::catalog();
+        let document = catalog.document(&arguments.policy)?;
+        let given = [
+            ("--backend", options.backend.is_some()),
+            ("--refine", arguments.refine.is_some()),
+            ("--threads", arguments.threads.is_some()),
+        ];
+        for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
+            if !matches!(document.kind, PolicyKind::Program(_)) {
+                let message = format!("policy `{}` is not a program: it has no `{flag}`", document.name);
+                return Err(Failure::usage(message, Some(format!("leave `{flag}` out"))));
+            }
+        }
+        let program = match arguments.threads {
+            Some(threads) => {
+                let program = catalog.program(&arguments.policy, &options)?;
+                program.map(|program| program.with_threads(threads))
+            }
+            None => None,
+        };
+        let policy: Box<dyn Policy> = match program {
+            Some(program) => Box::new(program),
+            None => catalog.build(&arguments.policy, &options)?,
+        };
+        let throughputs = load_throughputs(&arguments.throughputs)?;
+        let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
+        let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
+        let asked = !gavel && matches!(document.kind, PolicyKind::Program(_));
+        let remark = asked.then(|| too_small(&problem)).flatten();
+        Ok(Self { snapshot, problem, policy, remark })
+    }
+
+    /// A policy's error, at the place in the snapshot that it is about, if it is about one.
+    pub fn place(&self, error: PolicyError) -> Failure {
+        match &error {
+            PolicyError::Missing { field, job, .. } => {
+                let path = format!("jobs[{job}].{field}");
+                let message = format!("{error}").replace(
+                    &format!("of job {job},"),
+                    &format!("of job `{}`,", self.snapshot.document().jobs[*job].id),
+                );
+                self.snapshot.source().error_at(&path, message, None).into()
+            }
+            _ => Failure::Policy(error),
+        }
+    }
+
+    /// The id of a job as its owner writes it.
+    pub fn label(&self, job: JobIndex) -> &Label {
+        &self.snapshot.document().jobs[job.index()].id
+    }
+
+    /// The ids of the jobs that share workers.
+    pub fn labels(&self, combination: Combination<JobIndex>) -> Vec<&Label> {
+        combination.members().map(|job| self.label(job)).collect()
+    }
+
+    /// The same as text: `17+23`.
+    pub fn name(&self, combination: Combination<JobIndex>) -> String {
+        let labels: Vec<String> = self.labels(combination).into_iter().map(Label::to_string).collect();
+        labels.join("+")
+    }
+
+    /// The names of the cluster's worker types.
+    pub fn worker_types(&self) -> impl Iterator<Item = &str> {
+        self.problem.cluster().types().iter().map(|worker_type| worker_type.name.as_str())
+    }
+
+    /// The positions of the jobs with these ids; of all jobs, if none is named.
+    ///
+    /// # Errors
+    /// If the snapshot has no job of some id.
+    pub fn positions(&self, ids: &[String]) -> Result<Vec<JobIndex>, Failure> {
+        if ids.is_empty() {
+            return Ok(self.problem.jobs().ids().collect());
+        }
+        let position = |id: &String| {
+            let label = Label::Text(id.clone());
+            self.snapshot.position(&label).map(JobIndex::from_index).ok_or_else(|| {
+                let known: Vec<String> =
+                    self.snapshot.document().jobs.iter().map(|job| job.id.to_string()).collect();
+                let known = || known.iter().map(String::as_str);
+                let expected = apportion::spec::nearest::name_list(known());
+                let message = format!("the snapshot has no job `{id}`, expected one of {expected}");
+                Failure::usage(message, apportion::spec::nearest::suggestion(id, known()))
+            })
+        };
+        ids.iter().map(position).collect()
+    }
+}
+
+/// Says that gangs have no time on worker types with fewer workers than they need, if there are such.
+fn too_small(problem: &Problem) -> Option<String> {
+    let too_small = |job: JobIndex, worker_type: WorkerTypeId| {
+        problem.jobs()[job].scale_factor > problem.cluster().types()[worker_type].n_workers
+            && problem.throughput()[(job, worker_type)] > 0.0
+    };
+    let types = problem.cluster().types();
+    let of = |worker_type: WorkerTypeId| problem.jobs().ids().any(|job| too_small(job, worker_type));
+    let names: Vec<String> =
+        types.ids().filter(|id| of(*id)).map(|id| format!("`{}`", types[id].name)).collect();
+    let n_jobs = problem.jobs().ids().filter(|job| types.ids().any(|id| too_small(*job, id))).count();
+    (n_jobs > 0).then(|| {
+        format!(
+            "no time on {} for {n_jobs} of {} jobs, which need more workers than there are; `--semantics gavel` gives \
+             them some there, as published",
+            names.join(", "),
+            problem.n_jobs()
+        )
+    })
+}

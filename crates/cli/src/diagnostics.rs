@@ -1,0 +1,195 @@
+//! Complaints as people read them: message, place, the line with the fault underlined, and what to do.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::panic::PanicHookInfo;
+
+use crate::exit::{ExitStatus, Failure};
+use apportion::policy::PolicyError;
+use apportion::solver::SolveError;
+use apportion::spec::nearest::suggestion;
+use apportion::spec::{Diagnostic, SpecError};
+
+/// The most complaints that are shown at once.
+const SHOWN_MAX: usize = 20;
+
+/// The most characters of an input line that are shown.
+const EXCERPT_MAX: usize = 100;
+
+/// Writes a line to standard error; there is nobody left to tell if that fails.
+pub fn print(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n'));
+}
+
+/// The complaint about a failure; none where silence is right.
+pub fn of_failure(failure: &Failure) -> Option<String> {
+    let help = match failure {
+        Failure::Spec(error) => return Some(of_spec(error)),
+        Failure::Io { .. } if failure.status() == ExitStatus::Done => return None,
+        Failure::Usage { help, .. } => help.clone(),
+        Failure::Policy(error) => policy_help(error),
+        Failure::Bug { .. } => Some(REPORT.to_owned()),
+        Failure::Io { .. }
+        | Failure::Limit { .. }
+        | Failure::BoundBroken { .. }
+        | Failure::Interrupted { .. } => None,
+    };
+    let mut text = format!("error: {failure}\n");
+    let mut source = Error::source(failure).and_then(Error::source);
+    if let Failure::Policy(error) = failure {
+        source = error.source();
+    }
+    while let Some(cause) = source {
+        let _ = writeln!(text, "  because {cause}");
+        source = cause.source();
+    }
+    push_help(&mut text, help.as_deref());
+    Some(text)
+}
+
+/// What is said of a panic.
+pub fn of_panic(report: &PanicHookInfo<'_>) -> String {
+    let place = report.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
+    let message = report.payload_as_str().unwrap_or("it does not say why");
+    format!("error: the program broke off{}: {message}\n  help: {REPORT}", place.unwrap_or_default())
+}
+
+const REPORT: &str = "this is a bug in apportion: please report it, with the command and its input";
+
+fn policy_help(error: &PolicyError) -> Option<String> {
+    match error {
+        PolicyError::Solve(SolveError::UnknownBackend { name, expected }) => {
+            suggestion(name, expected.split(['`', ',', ' ']).filter(|word| !word.is_empty()))
+        }
+        PolicyError::Solve(SolveError::Unsupported { .. }) => {
+            Some("leave `--backend` out: the program is then sent to one that can".to_owned())
+        }
+        PolicyError::Allocation { .. } => Some(REPORT.to_owned()),
+        _ => None,
+    }
+}
+
+/// Complaints about documents.
+///
+/// ```text
+/// error: unknown key `max_mn`, expected one of `max_min`, `makespan`
+///   --> policies/mine.yaml:4:14
+///    4 | objective: { max_mn: { of: effective_throughput } }
+///      |              ^^^^^^ did you mean `max_min`?
+/// ```
+pub fn of_spec(error: &SpecError) -> String {
+    let mut text = String::new();
+    for diagnostic in error.diagnostics.iter().take(SHOWN_MAX) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        push_diagnostic(&mut text, diagnostic);
+    }
+    if let Some(more @ 1..) = error.diagnostics.len().checked_sub(SHOWN_MAX) {
+        let _ = writeln!(text, "\nerror: and {more} more like these");
+    }
+    text
+}
+
+fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
+    let Diagnostic { message, source, line, column, excerpt, width, help } = diagnostic;
+    let _ = writeln!(text, "error: {message}");
+    if *line == 0 {
+        if !source.is_empty() {
+            let _ = writeln!(text, "  --> {source}");
+        }
+        push_help(text, help.as_deref());
+        return;
+    }
+    let _ = writeln!(text, "  --> {source}:{line}:{column}");
+    let question =
+        help.as_deref().and_then(|help| help.lines().next()).filter(|line| line.starts_with("did you"));
+    let rest = help.as_deref().map(|help| match question {
+        Some(question) => help[question.len()..].trim_start_matches('\n'),
+        None => help,
+    });
+    if !excerpt.is_empty() {
+        let (shown, indent, width) = window(excerpt, *column, *width);
+        let gutter = line.to_string();
+        let blank = " ".repeat(gutter.len().max(4));
+        let _ = writeln!(text, "{gutter:>4} | {shown}");
+        let underline = format!("{}{}", " ".repeat(indent), "^".repeat(width));
+        let _ = writeln!(
+            text,
+            "{}",
+            format!("{blank} | {underline} {}", question.unwrap_or_default()).trim_end()
+        );
+    } else if let Some(question) = question {
+        push_help(text, Some(question));
+    }
+    push_help(text, rest.filter(|rest| !rest.is_empty()));
+}
+
+fn push_help(text: &mut String, help: Option<&str>) {
+    for line in help.into_iter().flat_map(str::lines) {
+        let _ = writeln!(text, "  help: {line}");
+    }
+}
+
+/// The part of a line around a column (from 1), free of tabs and control characters; the indent and width of what
+/// is to be underlined in it.
+fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) {
+    let letters: Vec<char> =
+        excerpt.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let start = column.saturating_sub(1).min(letters.len());
+    let first = if letters.len() <= EXCERPT_MAX { 0 } else { start.saturating_sub(EXCERPT_MAX / 2) };
+    let last = letters.len().min(first + EXCERPT_MAX);
+    let body: String = letters[first..last].iter().collect();
+    let before = if first > 0 { "…" } else { "" };
+    let after = if last < letters.len() { "…" } else { "" };
+    let indent = start - first + before.chars().count();
+    let width = width.min(last.saturating_sub(start)).max(1);
+    (format!("{before}{body}{after}").trim_end().to_owned(), indent, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion::spec::Source;
+
+    #[test]
+    fn a_complaint_underlines_its_place() {
+        let source = Source::new("p.yaml", "objective:\n\t{ max_mn: 1 }\n");
+        let error = source.at(
+            2,
+            4,
+            "unknown key `max_mn`".into(),
+            Some("did you mean `max_min`?\nread the docs".into()),
+        );
+        let mut error = error;
+        error.diagnostics[0].width = 6;
+        let expected = "\
+error: unknown key `max_mn`
+  --> p.yaml:2:4
+   2 |  { max_mn: 1 }
+     |    ^^^^^^ did you mean `max_min`?
+  help: read the docs
+";
+        assert_eq!(of_spec(&error), expected);
+    }
+
+    #[test]
+    fn a_long_line_is_shown_in_part() {
+        let line = format!("{}HERE{}", "a".repeat(500), "b".repeat(500));
+        let (shown, indent, width) = window(&line, 501, 4);
+        let underlined: String = shown.chars().skip(indent).take(width).collect();
+        assert_eq!(underlined, "HERE");
+        assert!(shown.chars().count() <= EXCERPT_MAX + 2, "{shown}");
+        assert_eq!(window("", 1, 1), (String::new(), 0, 1));
+        assert_eq!(window("ab", 9, 3), ("ab".to_owned(), 2, 1));
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_complaint() {
+        let broken = Failure::io("write")(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(of_failure(&broken), None);
+        let full = Failure::io("write runs.csv")(io::ErrorKind::StorageFull.into());
+        assert_eq!(of_failure(&full).unwrap(), "error: cannot write runs.csv: no storage space\n");
+    }
+}

@@ -1,0 +1,159 @@
+//! How the command ends: exit codes, and the errors that lead to each.
+
+use std::io;
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+use apportion::catalog::CatalogError;
+use apportion::policy::PolicyError;
+use apportion::policy::program::ProgramPolicyError;
+use apportion::solver::{SolveError, Termination};
+use apportion::spec::SpecError;
+
+/// The command's exit codes. Stable: codes are added, never changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ExitStatus {
+    /// Done.
+    Done = 0,
+    /// Our bug, or the world: a full disk, a lost file.
+    Bug = 1,
+    /// Bad input: a document, data, a flag.
+    BadInput = 2,
+    /// Well-posed input without a solution: infeasible or unbounded.
+    NoSolution = 3,
+    /// A limit was hit; what was finished is written and marked.
+    Limit = 4,
+    /// A comparison found a bound broken.
+    BoundBroken = 5,
+    /// Interrupted; what was finished is kept, and running the command again resumes.
+    Interrupted = 130,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(status as u8)
+    }
+}
+
+/// Why a command did not do all it was asked to.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// An input document is at fault.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A flag or its value is at fault.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+    /// The policy gave no decision.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The world failed us.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was being done: `write results/runs.csv`.
+        action: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Something that ought to be impossible; asks for a report.
+    #[error("{message}")]
+    Bug {
+        /// What happened.
+        message: String,
+    },
+    /// A limit was hit; what was finished is written.
+    #[error("{message}")]
+    Limit {
+        /// Which one, and what was finished.
+        message: String,
+    },
+    /// A comparison found a bound broken.
+    #[error("{message}")]
+    BoundBroken {
+        /// Which one, by how much.
+        message: String,
+    },
+    /// The user asked to stop.
+    #[error("interrupted: {message}")]
+    Interrupted {
+        /// What was finished, and how to go on.
+        message: String,
+    },
+}
+
+/// A policy that cannot be made: its file's fault, or that of a flag that does not fit it.
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Spec(error) => Self::Spec(error),
+            CatalogError::Program { policy, source } => match source {
+                ProgramPolicyError::Backend(error) => Self::Policy(PolicyError::Solve(error)),
+                source => Self::usage(format!("policy `{policy}`: {source}"), None),
+            },
+            error => Self::usage(error.to_string(), None),
+        }
+    }
+}
+
+impl Failure {
+    /// A complaint about a flag.
+    pub fn usage(message: impl Into<String>, help: Option<String>) -> Self {
+        Self::Usage { message: message.into(), help }
+    }
+
+    /// A failure of the world while doing `action`: `write results/runs.csv`.
+    pub fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let action = action.into();
+        move |source| Self::Io { action, source }
+    }
+
+    /// The exit code it ends in.
+    pub fn status(&self) -> ExitStatus {
+        match self {
+            Self::Spec(_) | Self::Usage { .. } => ExitStatus::BadInput,
+            Self::Policy(error) => of_policy(error),
+            // A reader that has read enough closes the pipe: `apportion … | head` is done, not broken.
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Done,
+            Self::Io { .. } | Self::Bug { .. } => ExitStatus::Bug,
+            Self::Limit { .. } => ExitStatus::Limit,
+            Self::BoundBroken { .. } => ExitStatus::BoundBroken,
+            Self::Interrupted { .. } => ExitStatus::Interrupted,
+        }
+    }
+}
+
+fn of_policy(error: &PolicyError) -> ExitStatus {
+    match error {
+        PolicyError::Missing { .. }
+        | PolicyError::Data { .. }
+        | PolicyError::Undecided { .. }
+        | PolicyError::State { .. } => ExitStatus::BadInput,
+        PolicyError::Infeasible { .. } | PolicyError::Unbounded { .. } => ExitStatus::NoSolution,
+        PolicyError::Solve(error) => of_solve(error),
+        // `Allocation`, and what the engine may come to say without this command knowing what it means.
+        _ => ExitStatus::Bug,
+    }
+}
+
+fn of_solve(error: &SolveError) -> ExitStatus {
+    match error {
+        SolveError::Unsupported { .. } | SolveError::Declined { .. } | SolveError::UnknownBackend { .. } => {
+            ExitStatus::BadInput
+        }
+        SolveError::NotOptimal { termination, .. } => match termination {
+            Termination::TimeLimit | Termination::IterationLimit => ExitStatus::Limit,
+            Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded => {
+                ExitStatus::NoSolution
+            }
+            _ => ExitStatus::Bug,
+        },
+        _ => ExitStatus::Bug,
+    }
+}

@@ -1,0 +1,128 @@
+//! The `apportion` command: arguments, one file per subcommand, progress, diagnostics, exit codes.
+//!
+//! Results go to standard output and everything else to standard error. Only this module prints, reads flags and
+//! decides exit codes.
+//!
+//! A subcommand is a file with an `…Arguments` struct that derives [`clap::Args`], its help and an example, and
+//! `pub(super) fn run(&…Arguments, &Session) -> Result<(), Failure>`; it is named once in
+//! [`arguments::Command`] and once in `dispatch`.
+
+// Modules are declared in import order: each may mention only those above it.
+
+mod conditions;
+mod count;
+pub mod exit;
+mod bench_check;
+mod bench_process;
+mod bench_export;
+pub mod decide;
+pub mod diagnostics;
+pub mod interrupt;
+pub mod output;
+mod file;
+pub mod progress;
+pub mod allocate;
+mod bench_tables;
+pub mod explain;
+pub mod bench;
+pub mod policies;
+mod throughputs_fit;
+pub mod throughputs;
+pub mod trace;
+pub mod results;
+pub mod compare;
+pub mod report;
+pub mod simulate;
+pub mod sweep;
+pub mod train;
+pub mod world;
+pub mod arguments;
+
+use std::panic;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+use crate::exit::{ExitStatus, Failure};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::ProgressMode;
+use apportion_learn::onnx;
+
+/// What every subcommand is given beside its own arguments.
+#[derive(Debug)]
+pub struct Session {
+    /// Where results go, and in which format.
+    pub output: Output,
+    /// Whether to show progress.
+    pub progress: ProgressMode,
+    /// Say nothing but results and errors.
+    pub quiet: bool,
+    /// Raised when the user asks to stop.
+    pub interrupt: Interrupt,
+}
+
+impl Session {
+    /// Says something on standard error, unless `--quiet`.
+    pub fn note(&self, message: impl AsRef<str>) {
+        if !self.quiet {
+            diagnostics::print(message.as_ref());
+        }
+    }
+}
+
+/// Parses the command line, runs it, and gives the exit code.
+pub fn main() -> ExitCode {
+    panic::set_hook(Box::new(|report| {
+        if !onnx::is_guarded() {
+            diagnostics::print(&diagnostics::of_panic(report));
+        }
+    }));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(refusal) => {
+            let shown = refusal.print();
+            let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
+            return if shown.is_ok() { status.into() } else { ExitStatus::Bug.into() };
+        }
+    };
+    // (what decides once has nothing to finish first, and nothing to keep)
+    let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
+    let interrupt = if decides { Interrupt::new() } else { Interrupt::install() };
+    let session = Session {
+        output: Output::new(arguments.global.format),
+        progress: arguments.global.progress,
+        quiet: arguments.global.quiet,
+        interrupt,
+    };
+    let outcome = panic::catch_unwind(panic::AssertUnwindSafe(|| dispatch(&arguments.command, &session)));
+    match outcome {
+        Ok(Ok(())) => ExitStatus::Done.into(),
+        Ok(Err(failure)) => {
+            if let Some(text) = diagnostics::of_failure(&failure) {
+                diagnostics::print(&text);
+            }
+            failure.status().into()
+        }
+        Err(_) => ExitStatus::Bug.into(),
+    }
+}
+
+fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
+    match command {
+        Command::Allocate(arguments) => allocate::run(arguments, session),
+        Command::Explain(arguments) => explain::run(arguments, session),
+        Command::Policies(arguments) => policies::run(arguments, session),
+        Command::Throughputs(arguments) => throughputs::run(arguments, session),
+        Command::Trace(arguments) => trace::run(arguments, session),
+        Command::Simulate(arguments) => simulate::run(arguments, session),
+        Command::World(arguments) => world::run(arguments, session),
+        Command::Sweep(arguments) => sweep::run(arguments, session),
+        Command::Train(arguments) => train::run(arguments, session),
+        Command::Results(arguments) => results::run(arguments, session),
+        Command::Bench(arguments) => bench::run(arguments, session),
+        Command::Compare(arguments) => compare::run(arguments, session),
+        Command::Report(arguments) => report::run(arguments, session),
+    }
+}

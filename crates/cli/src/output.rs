@@ -1,0 +1,81 @@
+//! Results on standard output: tables for people, JSON and CSV for programs.
+
+use std::io::{self, BufWriter, Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::exit::Failure;
+pub use apportion_studies::report::{Cell, Table};
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people; may change from release to release.
+    #[default]
+    Table,
+    /// For programs; stable.
+    Json,
+    /// For programs; stable.
+    Csv,
+}
+
+/// Standard output, in one format.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    format: OutputFormat,
+}
+
+impl Output {
+    /// Standard output in this format.
+    pub const fn new(format: OutputFormat) -> Self {
+        Self { format }
+    }
+
+    /// The format asked for.
+    pub const fn format(self) -> OutputFormat {
+        self.format
+    }
+
+    /// Writes text as it is, ended by a newline.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn text(self, text: &str) -> Result<(), Failure> {
+        let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        write_all(format!("{text}{newline}").as_bytes())
+    }
+
+    /// Writes a value as JSON, whatever the format.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
+        // Written as it is made: a million jobs are no text in memory first.
+        let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        serde_json::to_writer_pretty(&mut stdout, value).map_err(|error| {
+            if error.is_io() {
+                return Failure::io("write to standard output")(error.into());
+            }
+            Failure::Bug { message: format!("a result is not JSON: {error}") }
+        })?;
+        stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+    }
+
+    /// Writes a table as CSV or, for people, aligned; as JSON, a list of objects keyed by column.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn table(self, table: &Table) -> Result<(), Failure> {
+        match self.format {
+            OutputFormat::Table => write_all(table.aligned().as_bytes()),
+            OutputFormat::Csv => write_all(table.csv().as_bytes()),
+            OutputFormat::Json => self.json(&table.objects()),
+        }
+    }
+}
+
+fn write_all(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+}

@@ -1,0 +1,183 @@
+//! `apportion policies`: the policies there are, their files, and the checking of one's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::file::write_bytes;
+use crate::output::{Cell, OutputFormat, Table};
+use apportion::catalog::{CatalogError, PolicyOptions};
+use apportion::spec::SpecError;
+use apportion::spec::policy::Document;
+use apportion_learn::checkpoint::{Checkpoint, CheckpointError};
+use apportion_learn::stable_baselines;
+use apportion_learn::tensors::Tensors;
+use apportion_published::document::{Learned, LearnedFields};
+use apportion_published::export::to_onnx;
+use apportion_published::plugin;
+use apportion_published::weights::{load_weights, ships};
+
+/// Its arguments.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  apportion policies list
+  apportion policies show max_min_fairness_perf > mine.yaml
+  apportion policies check mine.yaml
+  apportion policies import-sb3 ppo.zip --out mine.safetensors
+  apportion policies export-onnx learned_pairs --out pairs.onnx")]
+pub struct PoliciesArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Action {
+    /// The policies that ship with the program
+    List,
+    /// The text of a policy file
+    Show {
+        /// A name, or the path of a policy file
+        #[arg(value_name = "NAME|FILE")]
+        policy: String,
+    },
+    /// Read policy files and say what is wrong with them
+    Check {
+        /// Names, or paths of policy files
+        #[arg(value_name = "NAME|FILE", required = true)]
+        policies: Vec<String>,
+    },
+    /// The JSON Schema of policy files, for editors
+    Schema,
+    /// Make the weights of a policy trained by stable-baselines3 (PPO, MlpPolicy, tanh) this program's
+    ImportSb3 {
+        /// The zip file that it saved
+        file: PathBuf,
+        /// Where to write: weights with a header, as safetensors
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Make the network of a learned policy an ONNX file, for other tools
+    ExportOnnx {
+        /// A learned policy's name or file, or weights: a name that ships with the program, or a file that ends in
+        /// `.safetensors`
+        #[arg(value_name = "NAME|FILE")]
+        policy: String,
+        /// Where to write
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If there is no such policy, or a policy file is at fault.
+pub(super) fn run(arguments: &PoliciesArguments, session: &Session) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::List => session.output.table(&list()?),
+        Action::Show { policy } => show(policy, session),
+        Action::Check { policies } => check(policies, session),
+        Action::Schema => session.output.json(&schema()),
+        Action::ImportSb3 { file, out } => import_sb3(file, out, session),
+        Action::ExportOnnx { policy, out } => export_onnx(policy, out, session),
+    }
+}
+
+/// The schema of programs and heuristics, or of learned policies: a document is one of the two.
+fn schema() -> serde_json::Value {
+    let (mut own, learned) =
+        (schemars::schema_for!(Document).to_value(), schemars::schema_for!(LearnedFields).to_value());
+    own["learned"] = learned;
+    own
+}
+
+fn list() -> Result<Table, Failure> {
+    let mut table = Table::new(["policy", "kind", "summary"]);
+    let catalog = plugin::catalog();
+    for name in catalog.names() {
+        let document = catalog.document(name)?;
+        table.push(vec![name.into(), document.kind_name().into(), document.summary.as_str().into()]);
+    }
+    Ok(table)
+}
+
+fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
+    let document = plugin::catalog().document(name_or_path)?;
+    match session.output.format() {
+        OutputFormat::Json => session.output.json(&json!({
+            "policy": document.name,
+            "kind": document.kind_name(),
+            "summary": document.summary,
+            "source": document.origin,
+            "text": &*document.source.text,
+        })),
+        OutputFormat::Table | OutputFormat::Csv => session.output.text(&document.source.text),
+    }
+}
+
+fn import_sb3(file: &Path, out: &Path, session: &Session) -> Result<(), Failure> {
+    let named = || file.display().to_string();
+    let bytes = fs::read(file)
+        .map_err(|error| SpecError::about(named(), format!("cannot read it: {error}"), None))?;
+    let help = "expected what `PPO(\"MlpPolicy\", …).save(…)` of stable-baselines3 writes";
+    let checkpoint = stable_baselines::import(&bytes)
+        .map_err(|error| SpecError::about(named(), error.to_string(), Some(help.to_owned())))?;
+    let bytes = checkpoint.to_bytes().map_err(|error| Failure::Bug { message: error.to_string() })?;
+    write_bytes(session, out, &bytes)?;
+    session.output.table(&tensors(&checkpoint.tensors))
+}
+
+fn export_onnx(policy: &str, out: &Path, session: &Session) -> Result<(), Failure> {
+    let weights = if policy.ends_with(".safetensors") || ships(policy) {
+        policy.to_owned()
+    } else {
+        let document = plugin::catalog().document(policy)?;
+        let learned = (document.kind_name() == "learned").then(|| Learned::read(&document)).transpose()?;
+        let Some(Learned { weights: Some(weights), .. }) = learned else {
+            let help = Some("expected a policy of `kind: learned` with `weights`".to_owned());
+            return Err(SpecError::about(policy, "this policy has no network", help).into());
+        };
+        weights
+    };
+    let bytes = load_weights(&weights)?;
+    let at_fault = |error: CheckpointError| SpecError::about(&weights, error.to_string(), None);
+    let checkpoint = Checkpoint::from_bytes(&bytes).map_err(at_fault)?;
+    write_bytes(session, out, &to_onnx(&checkpoint).map_err(at_fault)?)?;
+    session.output.table(&tensors(&checkpoint.slim().tensors))
+}
+
+fn tensors(tensors: &Tensors) -> Table {
+    let mut table = Table::new(["tensor", "shape", "numbers"]);
+    for (name, shape, numbers) in tensors.iter() {
+        let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
+        table.push(vec![name.into(), shape.join(" × ").into(), Cell::Count(numbers.len() as u64)]);
+    }
+    table
+}
+
+fn check(names_or_paths: &[String], session: &Session) -> Result<(), Failure> {
+    let mut table = Table::new(["policy", "file", "kind"]);
+    let mut complaints = Vec::new();
+    for name_or_path in names_or_paths {
+        let catalog = plugin::catalog();
+        let checked = catalog
+            .document(name_or_path)
+            .map_err(CatalogError::from)
+            .and_then(|document| catalog.ready(name_or_path, &PolicyOptions::default()).map(|_| document));
+        match checked {
+            Ok(document) => {
+                let kind = document.kind_name().to_owned();
+                table.push(vec![document.name.into(), document.source.name.into(), kind.into()]);
+            }
+            Err(CatalogError::Spec(error)) => complaints.push(error),
+            Err(error) => complaints.push(SpecError::about(name_or_path, error.to_string(), None)),
+        }
+    }
+    SpecError::join(complaints)?;
+    session.output.table(&table)
+}

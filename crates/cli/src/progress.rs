@@ -1,0 +1,153 @@
+//! Progress of long commands, on standard error: a line that is redrawn, lines one below the other, or events.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::Session;
+use crate::diagnostics;
+use apportion::solver::timing::Stopwatch;
+
+/// Time between two lines about one thing that goes on.
+const LINE_EVERY: Duration = Duration::from_secs(15);
+
+/// How to show progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProgressMode {
+    /// Redrawn lines if standard error is a terminal, else as `plain`
+    #[default]
+    Auto,
+    /// A line now and then
+    Plain,
+    /// One JSON object a line
+    Json,
+    /// None
+    Never,
+}
+
+/// A mode with `auto` decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Redrawn lines.
+    Bars,
+    /// A line now and then.
+    Lines,
+    /// One JSON object a line.
+    Events,
+    /// Nothing.
+    Nothing,
+}
+
+impl Shown {
+    /// What a session asks for.
+    pub fn of(session: &Session) -> Self {
+        match session.progress {
+            _ if session.quiet => Self::Nothing,
+            ProgressMode::Auto if io::stderr().is_terminal() => Self::Bars,
+            ProgressMode::Auto | ProgressMode::Plain => Self::Lines,
+            ProgressMode::Json => Self::Events,
+            ProgressMode::Never => Self::Nothing,
+        }
+    }
+}
+
+/// Lets something pass now and then.
+#[derive(Debug)]
+pub struct Pace(Stopwatch);
+
+impl Pace {
+    /// From now on.
+    pub fn start() -> Self {
+        Self(Stopwatch::start())
+    }
+
+    /// Is it time again?
+    pub fn is_due(&mut self) -> bool {
+        let due = self.0.elapsed() >= LINE_EVERY;
+        if due {
+            self.0 = Stopwatch::start();
+        }
+        due
+    }
+}
+
+/// A line that says how far a command is. Cheap to clone; clones share the line, from any thread.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    shown: Shown,
+    unit: Arc<str>,
+    pace: Arc<Mutex<Pace>>,
+}
+
+impl Progress {
+    /// A line for `total` units of work, named in the plural: `runs`, `rounds`.
+    pub fn new(session: &Session, total: u64, unit: &str) -> Self {
+        let shown = Shown::of(session);
+        let target =
+            if shown == Shown::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let template =
+            format!("[{{bar:30}}] {{pos}}/{{len}} {unit}, {{per_sec}}, {{eta}} left  {{wide_msg}}");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        if shown == Shown::Bars {
+            bar.enable_steady_tick(Duration::from_millis(500));
+        }
+        Self { bar, shown, unit: unit.into(), pace: Arc::new(Mutex::new(Pace::start())) }
+    }
+
+    /// One more unit is done.
+    pub fn advance(&self) {
+        self.bar.inc(1);
+        self.tell();
+    }
+
+    /// Units done so far, where they are known as a whole.
+    pub fn set(&self, done: u64) {
+        self.bar.set_position(done);
+        self.tell();
+    }
+
+    /// What is being done right now.
+    pub fn message(&self, message: impl Into<String>) {
+        self.bar.set_message(message.into());
+    }
+
+    /// Prints a line above the progress line, without disturbing it; nothing when progress is off.
+    pub fn note(&self, line: impl AsRef<str>) {
+        match self.shown {
+            Shown::Bars => self.bar.println(line),
+            Shown::Lines => diagnostics::print(line.as_ref()),
+            Shown::Events => event(&serde_json::json!({"event": "note", "message": line.as_ref()})),
+            Shown::Nothing => {}
+        }
+    }
+
+    /// Removes the line.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn tell(&self) {
+        let is_due = || self.pace.lock().unwrap_or_else(PoisonError::into_inner).is_due();
+        if !matches!(self.shown, Shown::Lines | Shown::Events) || !is_due() {
+            return;
+        }
+        let (done, total, unit) = (self.bar.position(), self.bar.length().unwrap_or(0), &*self.unit);
+        if self.shown == Shown::Lines {
+            diagnostics::print(&format!("{done}/{total} {unit}  {}", self.bar.message()));
+        } else {
+            event(&serde_json::json!({"event": "progress", "done": done, "total": total, "unit": unit}));
+        }
+    }
+}
+
+/// Writes an event on a line of its own.
+pub fn event(event: &serde_json::Value) {
+    diagnostics::print(&event.to_string());
+}

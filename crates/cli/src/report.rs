@@ -1,0 +1,219 @@
+//! `apportion report`: a page with charts about results.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::Session;
+use crate::bench_tables;
+use crate::exit::Failure;
+use crate::results;
+use apportion::metrics::log::{self, Header};
+use apportion::metrics::timeline::Timeline;
+use apportion::metrics::{Recorder, Summary};
+use apportion::spec::nearest::{name_list, suggestion};
+use apportion_studies::benchmark;
+use apportion_studies::report::page::Page;
+use apportion_studies::report::{benchmark as benchmark_page, run as run_page, study};
+use apportion_studies::sweep::spec::value_text;
+use apportion_studies::sweep::{Store, findings};
+
+/// Write a page with charts about results: one HTML file that needs no network
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  apportion report results/quick
+  apportion report results/quick --baseline fifo --out quick.html --assets figures
+  apportion simulate --policy fifo --cluster v100=8 --rate 2 --jobs 50 --events run.jsonl
+  apportion report run.jsonl")]
+pub struct ReportArguments {
+    /// A sweep's folder or the results.sqlite in it; the events that `simulate --events` wrote, or its JSON; the JSON of `bench`
+    #[arg(value_name = "RESULTS")]
+    results: PathBuf,
+    /// Where the page goes
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+    /// The policy that the others are held against [default: the sweep's first]
+    #[arg(long, value_name = "POLICY")]
+    baseline: Option<String>,
+    /// Also write every chart as SVG and CSV, and every table as CSV, into this folder
+    #[arg(long, value_name = "DIR")]
+    assets: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), Failure> {
+    let page = match kind(&arguments.results)? {
+        Kind::Sweep => study_page(&arguments.results, arguments.baseline.as_deref())?,
+        _ if arguments.baseline.is_some() => {
+            let help = "a baseline is for policies of a sweep".to_owned();
+            let message = format!("--baseline: {} is not of a sweep", arguments.results.display());
+            return Err(Failure::usage(message, Some(help)));
+        }
+        Kind::Events => events_page(&arguments.results)?,
+        Kind::Result => result_page(&arguments.results)?,
+    };
+    write(&arguments.out, &page.html())?;
+    let mut written = vec![arguments.out.display().to_string()];
+    if let Some(folder) = &arguments.assets {
+        fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
+        let assets =
+            page.assets().map_err(|message| Failure::Bug { message: format!("cannot draw {message}") })?;
+        for asset in &assets {
+            write(&folder.join(&asset.name), &asset.text)?;
+        }
+        session.note(format!("{} files in {}", assets.len(), folder.display()));
+        written.push(folder.display().to_string());
+    }
+    session.output.text(&written.join("\n"))
+}
+
+/// What results are, by what the file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Or what is to be refused as one.
+    Sweep,
+    Events,
+    Result,
+}
+
+fn kind(path: &Path) -> Result<Kind, Failure> {
+    if !path.is_file() {
+        return Ok(Kind::Sweep);
+    }
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(reading(path))?;
+    file.take(4096).read_to_end(&mut start).map_err(reading(path))?;
+    let start = String::from_utf8_lossy(&start);
+    Ok(match start.trim_start().split('\n').next().unwrap_or_default().trim() {
+        "{" => Kind::Result,
+        line if line.starts_with("{\"event\"") || line.starts_with("{\"format\":\"apportion/events") => {
+            Kind::Events
+        }
+        line if line.starts_with('{') => Kind::Result,
+        _ => Kind::Sweep,
+    })
+}
+
+fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + use<> {
+    Failure::io(format!("read {}", path.display()))
+}
+
+fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
+    let store = Store::open_to_read(path).map_err(results::failure)?;
+    match findings::of(&store, baseline).map_err(results::failure)? {
+        Ok(found) => Ok(study::page(&found)),
+        Err(names) => {
+            let (wanted, known) = (baseline.unwrap_or_default(), names.iter().map(String::as_str));
+            let message = format!("--baseline: no runs of `{wanted}`, expected one of {}", name_list(known));
+            Err(Failure::usage(message, suggestion(wanted, names.iter().map(String::as_str))))
+        }
+    }
+}
+
+/// A simulation from its events.
+fn events_page(path: &Path) -> Result<Page, Failure> {
+    let refused = |error: log::LogError| {
+        let help = "`apportion simulate … --events FILE` writes such a file".to_owned();
+        Failure::usage(format!("{}: {error}", path.display()), Some(help))
+    };
+    let mut lines = BufReader::new(File::open(path).map_err(reading(path))?);
+    let mut line = String::new();
+    lines.read_line(&mut line).map_err(reading(path))?;
+    let header = log::header(&line).map_err(refused)?;
+    let mut observer = (Recorder::new(&header.cluster), Timeline::new(&header.cluster));
+    for number in 2.. {
+        line.clear();
+        if lines.read_line(&mut line).map_err(reading(path))? == 0 {
+            break;
+        }
+        log::tell(&line, number, &header.cluster, &mut observer).map_err(refused)?;
+    }
+    let Header { version, digest, cluster, spec, data, .. } = header;
+    let (recorder, timeline) = observer;
+    let facts = facts(&version, &digest, &spec, data.into_iter());
+    let (policy, text) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
+    let course = Some((cluster, timeline));
+    Ok(run_page::page(&run_page::Run { policy, cluster: text, summary: recorder.summary(), course, facts }))
+}
+
+/// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.
+fn result_page(path: &Path) -> Result<Page, Failure> {
+    let text = fs::read_to_string(path).map_err(reading(path))?;
+    let refused = |error: serde_json::Error| {
+        let help = "expected results of `apportion sweep`, `simulate` or `bench`".to_owned();
+        Failure::usage(
+            format!("{} is not the JSON of a simulation or a benchmark: {error}", path.display()),
+            Some(help),
+        )
+    };
+    let whole: Value = serde_json::from_str(&text).map_err(refused)?;
+    match whole["format"].as_str() {
+        Some(benchmark::FORMAT) => {
+            let results: benchmark::Results = serde_json::from_str(&text).map_err(refused)?;
+            return Ok(benchmark_page::page(&benchmark_numbers(results)));
+        }
+        Some(found) => {
+            let message = format!("{} is of format {found}, which has no page", path.display());
+            return Err(Failure::usage(message, Some(format!("known here is {}", benchmark::FORMAT))));
+        }
+        None => {}
+    }
+    let summary: Summary = serde_json::from_str(&text).map_err(refused)?;
+    let data = whole["data"].as_object().cloned().unwrap_or_default();
+    let data = data.into_iter().map(|(name, digest)| (name, value_text(&digest)));
+    let spec = &whole["spec"];
+    let facts = facts(&value_text(&whole["version"]), &value_text(&whole["digest"]), spec, data);
+    let (policy, cluster) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
+    Ok(run_page::page(&run_page::Run { policy, cluster, summary, course: None, facts }))
+}
+
+fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
+    let table = bench_tables::flat(&results.rows);
+    let system = &results.system;
+    let facts = vec![
+        ("made by".to_owned(), format!("apportion {}", results.version)),
+        ("system".to_owned(), format!("{} {}, {} cores", system.os, system.architecture, system.cores)),
+        ("limit of a case".to_owned(), format!("{} s", results.limit_seconds)),
+    ];
+    let case = |row: benchmark::Row| benchmark_page::Case {
+        seconds: row.cost_seconds().filter(|_| row.status == benchmark::Status::Done),
+        certified: row.optimal == Some(true),
+        status: row.message.map_or(row.status.to_string(), |message| format!("{}: {message}", row.status)),
+        backend: row.backend,
+        n_parts: row.partitions,
+        policy: row.policy,
+        instance: row.instance,
+        n_jobs: row.n_jobs,
+    };
+    benchmark_page::Benchmark { cases: results.rows.into_iter().map(case).collect(), rows: table, facts }
+}
+
+fn facts(
+    version: &str,
+    digest: &str,
+    spec: &Value,
+    data: impl Iterator<Item = (String, String)>,
+) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("made by".to_owned(), format!("apportion {version}")),
+        ("policy".to_owned(), value_text(&spec["policy"])),
+        ("cluster".to_owned(), value_text(&spec["cluster"])),
+        ("seed".to_owned(), value_text(&spec["seed"])),
+        ("spec".to_owned(), spec.to_string()),
+        ("digest of the run".to_owned(), digest.to_owned()),
+    ];
+    facts.extend(data.map(|(name, digest)| (format!("digest of the {name}"), digest)));
+    facts
+}
+
+/// Whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let failed = || Failure::io(format!("write {}", path.display()));
+    fs::write(&fresh, text).map_err(failed())?;
+    fs::rename(&fresh, path).map_err(failed())
+}

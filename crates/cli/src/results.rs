@@ -1,0 +1,227 @@
+//! `apportion results`: look at what sweeps have kept, and join it.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::output::{Cell, OutputFormat, Table};
+use apportion::simulator::SimulationError;
+use apportion_studies::sweep::outcome::metric;
+use apportion_studies::sweep::spec::value_text;
+use apportion_studies::sweep::summary::{Group, Groups};
+use apportion_studies::sweep::{METRICS, Row, RunError, Status, Store, StoreError, Study};
+
+/// Look at the results of sweeps, and join them
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  apportion results show results/quick
+  apportion results merge results/part-1 results/part-2 --out results/whole")]
+pub struct ResultsArguments {
+    #[command(subcommand)]
+    command: ResultsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ResultsCommand {
+    /// Show a metric by policy and arrival rate, or every run
+    #[command(after_help = "Example:\n  apportion results show results/quick --metric p99_jct")]
+    Show {
+        /// A results folder, or the file in it
+        #[arg(value_name = "DIR")]
+        results: PathBuf,
+        /// Which metric
+        #[arg(long, default_value = "average_jct")]
+        metric: String,
+        /// One line a run, all metrics
+        #[arg(long)]
+        runs: bool,
+    },
+    /// Join results of one sweep that were made apart, each run once
+    #[command(
+        after_help = "Example:\n  apportion results merge results/part-1 results/part-2 --out results/whole"
+    )]
+    Merge {
+        /// Results folders
+        #[arg(value_name = "DIR", required = true)]
+        results: Vec<PathBuf>,
+        /// Where the joined results go; they may be there in part
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+}
+
+pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(), Failure> {
+    match &arguments.command {
+        ResultsCommand::Show { results, metric: name, runs } => {
+            let store = Store::open_to_read(results).map_err(failure)?;
+            let rows = store.rows().map_err(failure)?;
+            if *runs {
+                return session.output.table(&all_runs(store.study(), &rows));
+            }
+            let Some(metric) = metric(name) else {
+                let help = apportion::spec::nearest::suggestion(name, METRICS);
+                let expected = apportion::spec::nearest::name_list(METRICS);
+                return Err(Failure::usage(
+                    format!("unknown metric `{name}`, expected one of {expected}"),
+                    help,
+                ));
+            };
+            show_metric(session, store.study(), &rows, metric)
+        }
+        ResultsCommand::Merge { results, out } => {
+            let (store, merged) = Store::merge(out, results).map_err(failure)?;
+            let csv = store.write_csv().map_err(failure)?;
+            let (n_rows, n_duplicates) = (merged.n_rows, merged.n_duplicates);
+            session.note(format!("{n_rows} runs, {n_duplicates} of them given more than once"));
+            session.output.text(&format!("{}\n{}", store.path().display(), csv.display()))
+        }
+    }
+}
+
+/// The table a sweep ends with: average JCT by policy and arrival rate.
+pub(super) fn show(session: &Session, study: &Study, rows: &[Row]) -> Result<(), Failure> {
+    show_metric(session, study, rows, metric("average_jct").unwrap_or_default())
+}
+
+fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) -> Result<(), Failure> {
+    let groups = Groups::of(study, rows, metric);
+    if session.output.format() != OutputFormat::Table {
+        return session.output.table(&listed(&groups, METRICS[metric]));
+    }
+    let (unit, scale) = unit(METRICS[metric]);
+    let name = METRICS[metric].replace('_', " ");
+    session.output.text(&format!("{name}{unit}, mean ± standard deviation over seeds\n\n"))?;
+    session.output.table(&by_policy(&groups, scale))
+}
+
+/// How people read a metric.
+fn unit(metric: &str) -> (&'static str, f64) {
+    match metric {
+        "average_jct" | "median_jct" | "p95_jct" | "p99_jct" | "makespan" => (" in hours", 3600.0),
+        "cost" => (" in $", 1.0),
+        _ => ("", 1.0),
+    }
+}
+
+/// One line a group, for programs.
+fn listed(groups: &Groups, metric: &str) -> Table {
+    let axes = groups.axes.iter().cloned();
+    let numbers = [metric.to_owned(), format!("{metric}_deviation"), "capacity".to_owned()];
+    let counts = Status::ALL.map(|status| format!("n_{status}"));
+    let mut table = Table::new(axes.chain(numbers).chain(counts));
+    for group in &groups.groups {
+        let mut cells: Vec<Cell> = group.values.iter().map(cell).collect();
+        cells.extend([group.mean, group.deviation, group.capacity].map(number));
+        cells.extend(group.by_status.map(|n| Cell::Count(n as u64)));
+        table.push(cells);
+    }
+    table
+}
+
+/// A column for each policy, a line for each of the other values.
+fn by_policy(groups: &Groups, scale: f64) -> Table {
+    let policy = groups.axis("policy");
+    let others: Vec<usize> = (0..groups.axes.len()).filter(|axis| Some(*axis) != policy).collect();
+    let policies = policy.map_or_else(|| vec![String::new()], |axis| groups.texts(axis));
+    let heads = others.iter().map(|axis| match groups.axes[*axis].as_str() {
+        "rate" | "workload.rate" => "rate (jobs/h)".to_owned(),
+        name => name.to_owned(),
+    });
+    let columns =
+        policies.iter().map(|name| if name.is_empty() { "result".to_owned() } else { name.clone() });
+    let mut table = Table::new(heads.chain(columns));
+    let mut lines: Vec<(Vec<String>, Vec<Cell>)> = Vec::new();
+    for group in &groups.groups {
+        let key: Vec<String> = others.iter().map(|axis| value_text(&group.values[*axis])).collect();
+        let line = lines.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
+            lines.push((key, vec![Cell::Empty; policies.len()]));
+            lines.len() - 1
+        });
+        let name = policy.map(|axis| value_text(&group.values[axis])).unwrap_or_default();
+        if let Some(column) = policies.iter().position(|other| *other == name) {
+            lines[line].1[column] = Cell::Text(brief(group, scale));
+        }
+    }
+    for (key, cells) in lines {
+        table.push(key.into_iter().map(Cell::from).chain(cells).collect());
+    }
+    table
+}
+
+/// `12.34 ± 0.56`, or why there is no number.
+fn brief(group: &Group, scale: f64) -> String {
+    let others = [Status::Saturated, Status::Failed, Status::Timeout];
+    let n_done = group.n(Status::Done);
+    let rest = others.into_iter().filter(|status| group.n(*status) > 0);
+    let rest: Vec<String> = rest
+        .map(|status| if n_done == 0 { status.to_string() } else { format!("{} {status}", group.n(status)) })
+        .collect();
+    let number = group.mean.map(|mean| match group.deviation {
+        Some(deviation) => format!("{:.2} ± {:.2}", mean / scale, deviation / scale),
+        None => format!("{:.2}", mean / scale),
+    });
+    number.into_iter().chain(rest).collect::<Vec<_>>().join(", ")
+}
+
+fn all_runs(study: &Study, rows: &[Row]) -> Table {
+    let axes = study.axes.iter().map(|(name, _)| name.as_str());
+    let mut table = Table::new(axes.chain(["status", "capacity"]).chain(METRICS).chain(["seconds"]));
+    for row in rows {
+        let mut cells: Vec<Cell> = row.values.iter().map(cell).collect();
+        cells.push(row.outcome.status.name().into());
+        cells.push(number(row.outcome.capacity));
+        cells.extend(row.outcome.metrics.map(number));
+        cells.push(Cell::Number(row.seconds, 2));
+        table.push(cells);
+    }
+    table
+}
+
+fn cell(value: &serde_json::Value) -> Cell {
+    match (value.as_u64(), value.as_f64()) {
+        (Some(whole), _) => Cell::Count(whole),
+        (None, Some(number)) => Cell::Number(number, 3),
+        (None, None) => value_text(value).into(),
+    }
+}
+
+fn number(value: Option<f64>) -> Cell {
+    value.map_or(Cell::Empty, |value| Cell::Number(value, if value.fract() == 0.0 { 0 } else { 4 }))
+}
+
+/// A store's error as the command's.
+#[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
+pub(super) fn failure(error: StoreError) -> Failure {
+    if error.is_bad_input() {
+        let help = error.help().map(str::to_owned);
+        return Failure::Usage { message: error.to_string(), help };
+    }
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+    let help = error.help().map(|help| format!("; {help}"));
+    let text = format!("{error}{}{}", cause.unwrap_or_default(), help.unwrap_or_default());
+    Failure::Io { action: "keep results".to_owned(), source: io::Error::other(text) }
+}
+
+/// A run's error as the command's.
+pub(super) fn run_failure(error: RunError) -> Failure {
+    match error {
+        RunError::Document(error) => error.into(),
+        RunError::Policy(error) | RunError::Simulation(SimulationError::Policy(error)) => error.into(),
+        RunError::Fields(complaints) => {
+            let help = complaints.first().and_then(|complaint| complaint.help.clone());
+            let lines: Vec<String> = complaints
+                .iter()
+                .map(|complaint| format!("{}: {}", complaint.field, complaint.message))
+                .collect();
+            Failure::Usage { message: lines.join("\n"), help }
+        }
+        RunError::Simulation(error @ SimulationError::Livelock { .. }) => {
+            Failure::Bug { message: error.to_string() }
+        }
+        error => Failure::usage(error.to_string(), None),
+    }
+}

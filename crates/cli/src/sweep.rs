@@ -1,0 +1,300 @@
+//! `apportion sweep`: many simulations, kept as they finish.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::output::{Cell, OutputFormat, Table};
+use crate::progress::{Shown, event};
+use crate::results;
+use apportion::spec::{Source, SpecError};
+use apportion_published::plugin;
+use apportion_studies::sweep::runner::Runner;
+use apportion_studies::sweep::spec::{SweepSpec, value_text};
+use apportion_studies::sweep::{
+    Bounds, Climbed, Course, EMBEDDED, Executor, Outcome, Plan, Point, Row, RunError, Selection, Shard,
+    Status, Store, StoreError, Study, Summary, Task,
+};
+use progress::{SweepProgress, label};
+use slurm::SlurmArguments;
+
+mod left;
+mod progress;
+mod slurm;
+
+/// Run many simulations and keep every result
+#[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+#[command(after_help = "\
+A sweep that was stopped, or killed, goes on where it was: runs that are in the results are not run again.
+
+An axis is a field of a run with a list of values, a range, or, for the arrival rate, `auto`:
+  policy: [fifo, isolated]
+  rate: {from: 0.4, to: 6.0, points: 15}
+  rate: {from: 0.1, to: 10, points: 9, scale: log}
+  rate: {auto: {from: 0.5, factor: 2, to: 12, utilization: 0.98, jct: 5, precision: 0.05, beyond: 10}}
+`auto` climbs from `from` by `factor` until a run's utilization reaches `utilization`, its average JCT `jct` times
+that of the first run, or it is saturated or out of time; halves the bracket to `precision`; and goes on `beyond`
+the knee until JCTs are so many times the smallest. All keys have defaults; a ladder is climbed within one shard.
+`skip: [{policy: fifo, rate: {from: 5}}]` leaves points out, `stop: {saturated: true, wall: 30min}` cuts runs short.
+
+Examples:
+  apportion sweep quick
+  apportion sweep mine.yaml --only policy=fifo --only seed=0 --jobs 2
+  apportion sweep osdi20-figure-8 --shard 1/4 --out results/part-1
+  apportion sweep osdi20-figure-9 --slurm --tasks 20 --cpus 4 --time 2:00:00 --out /shared/figure-9")]
+pub struct SweepArguments {
+    /// The sweep: a file, or the name of a study that is part of the program (see sweeps/README.md)
+    #[arg(value_name = "FILE|NAME")]
+    sweep: String,
+    /// Where results go [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs at once [default: as many as there are cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Only part I of N of the sweep, the same points every time
+    #[arg(long, value_name = "I/N", default_value = "1/1", hide_default_value = true)]
+    shard: Shard,
+    /// Only this value of this axis; may be given several times
+    #[arg(long, value_name = "AXIS=VALUE")]
+    only: Vec<String>,
+    /// The sweep's short form
+    #[arg(long)]
+    quick: bool,
+    /// Keep every measured job of every run, too
+    #[arg(long)]
+    keep_jobs: bool,
+    /// Run those again that failed or ran out of time
+    #[arg(long)]
+    retry: bool,
+    /// Say what would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Runs that are in these results are not run again; may be given several times
+    #[arg(long, value_name = "DIR")]
+    besides: Vec<PathBuf>,
+    #[command(flatten)]
+    slurm: SlurmArguments,
+}
+
+pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), Failure> {
+    let plan = plan(arguments)?;
+    let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&plan.sweep.name));
+    if arguments.slurm.slurm {
+        return slurm::submit(arguments, session, &plan, &folder);
+    }
+    let besides = besides(arguments)?;
+    if arguments.dry_run {
+        return show_plan(&plan, &folder, besides, session);
+    }
+    let mut store = Store::open(&folder, &Study::of(&plan.sweep)).map_err(results::failure)?;
+    if arguments.retry {
+        store.forget_unfinished().map_err(results::failure)?;
+    }
+    let mut kept = besides;
+    kept.extend(store.outcomes().map_err(results::failure)?);
+    let mut course = Course::new(&plan, kept);
+    let pending = course.pending().map_err(results::run_failure)?;
+    let (n_kept, n_all) = (course.n_kept(), course.n_kept() + pending.len());
+    if n_kept > 0 {
+        session.note(format!("{n_kept} of {n_all} runs are in {} already", folder.display()));
+    }
+    if Shown::of(session) == Shown::Events {
+        event(
+            &json!({"event": "sweep", "name": plan.sweep.name, "folder": folder, "runs": n_all, "kept": n_kept}),
+        );
+    }
+    let summary = run_pending(arguments, session, &mut store, &mut course, pending)?;
+    let csv = store.write_csv().map_err(results::failure)?;
+    let mut rows = store.rows().map_err(results::failure)?;
+    rows.retain(|row| course.is_wanted(&row.digest));
+    results::show(session, store.study(), &rows)?;
+    if session.output.format() == OutputFormat::Table {
+        session.output.text(&knees(&plan, &course.climbed()))?;
+        session.output.text(&format!("\nresults: {}\n         {}", store.path().display(), csv.display()))?;
+    }
+    ending(&summary, &rows)
+}
+
+/// Outcomes that are kept elsewhere, by digest.
+fn besides(arguments: &SweepArguments) -> Result<BTreeMap<String, Outcome>, Failure> {
+    let mut kept = BTreeMap::new();
+    for folder in &arguments.besides {
+        match Store::open_to_resume(folder) {
+            Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
+            Err(StoreError::Missing { .. }) if folder.is_dir() => {}
+            Err(error) => return Err(results::failure(error)),
+        }
+    }
+    Ok(kept)
+}
+
+/// Where the curve of each ladder bends, a line each.
+fn knees(plan: &Plan, climbed: &[Climbed]) -> String {
+    let Some((rate, _)) = plan.sweep.auto_axis() else { return String::new() };
+    let mut text = String::from("\nknee (jobs/h)\n");
+    for Climbed { values, knee, is_done } in climbed {
+        let others = values.iter().enumerate().filter(|(axis, _)| *axis != rate);
+        let label: Vec<String> = others.map(|(_, value)| value_text(value)).collect();
+        let place = match (knee, is_done) {
+            (_, false) => "not reached yet".to_owned(),
+            (None, true) => "none found".to_owned(),
+            (Some(knee), true) => match knee.within {
+                Some(within) => format!("above {within}, at most {}", knee.past),
+                None => format!("at most {}", knee.past),
+            },
+        };
+        let _ = writeln!(text, "  {}: {place}", label.join(" "));
+    }
+    text
+}
+
+/// What the exit code says.
+fn ending(summary: &Summary, rows: &[Row]) -> Result<(), Failure> {
+    if summary.interrupted {
+        let n_tasks = summary.n_tasks;
+        let finished = match summary.n_ended() {
+            0 => format!("none of {n_tasks} runs finished"),
+            n => format!("{n} of {n_tasks} runs finished ({summary}) and kept"),
+        };
+        let message = format!("{finished}; the same command goes on from there");
+        return Err(Failure::Interrupted { message });
+    }
+    let unfinished = |row: &&Row| matches!(row.outcome.status, Status::Failed | Status::Timeout);
+    let mut unfinished = rows.iter().filter(unfinished);
+    let n_more = unfinished.clone().count().saturating_sub(1);
+    match unfinished.next() {
+        None => Ok(()),
+        Some(row) => {
+            let values: Vec<String> = row.values.iter().map(value_text).collect();
+            let reason = row.outcome.reason.clone().unwrap_or_default();
+            let more = if n_more > 0 { format!(" (and {n_more} more)") } else { String::new() };
+            let status = row.outcome.status;
+            Err(Failure::Limit { message: format!("run {} {status}: {reason}{more}", values.join(" ")) })
+        }
+    }
+}
+
+fn plan(arguments: &SweepArguments) -> Result<Plan, Failure> {
+    let source = Source::find("sweep", &arguments.sweep, &EMBEDDED)?;
+    let mut sweep = SweepSpec::parse(&source, arguments.quick)?;
+    if arguments.quick {
+        sweep.name.push_str("-quick");
+    }
+    let selection = Selection::parse(&sweep, &arguments.only)
+        .map_err(|error| Failure::usage(format!("--only: {error}"), None))?;
+    Plan::new(plugin::catalog(), &sweep, &selection, arguments.shard).map_err(|refused| {
+        let (point, error) = *refused;
+        complaint(&source, &sweep, &point, error)
+    })
+}
+
+/// A run's complaint, at the place in the sweep that is at fault.
+fn complaint(source: &Source, sweep: &SweepSpec, point: &Point, error: RunError) -> Failure {
+    match error {
+        RunError::Fields(complaints) => {
+            let errors = complaints.into_iter().map(|complaint| {
+                let path = sweep.path_of(&complaint.field, &point.positions);
+                source.error_at(&path, complaint.message, complaint.help)
+            });
+            match SpecError::join(errors) {
+                Err(error) => error.into(),
+                Ok(()) => Failure::Bug { message: "a run is refused without a reason".to_owned() },
+            }
+        }
+        other => results::run_failure(other),
+    }
+}
+
+fn run_pending(
+    arguments: &SweepArguments,
+    session: &Session,
+    store: &mut Store,
+    course: &mut Course<'_>,
+    pending: Vec<Task>,
+) -> Result<Summary, Failure> {
+    let flag = session.interrupt.flag();
+    let sweep = course.sweep();
+    let bounds = Bounds {
+        interrupt: flag.clone(),
+        wall: sweep.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
+        keep_jobs: sweep.keep_jobs || arguments.keep_jobs,
+    };
+    let executor = Executor::new(bounds, sweep.stop.saturated);
+    let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
+    let progress = SweepProgress::new(session, axes, pending.iter().map(|task| &task.point));
+    let runner = Runner { interrupt: &flag, n_threads: arguments.jobs, progress: &progress };
+    let refused = RefCell::new(None);
+    let summary = runner.run(
+        pending,
+        |task| {
+            let mut report = |standing: &_| runner.progress.went_on(&task.point, standing);
+            executor.execute(&task.run, &mut report)
+        },
+        |Task { point, run }, outcome, seconds| {
+            store.keep(&Row {
+                digest: run.digest.clone(),
+                values: point.values.clone(),
+                outcome: outcome.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                spec: run.spec.canonical(),
+                data: json!(run.data).to_string(),
+                seconds,
+            })?;
+            let task = Task { point: point.clone(), run: run.clone() };
+            Ok(course.after(&task, outcome).unwrap_or_else(|error| {
+                refused.replace(Some((label(point), error)));
+                None
+            }))
+        },
+    );
+    progress.finish();
+    if let Some((label, error)) = refused.into_inner() {
+        session.note(format!("after {label}: {}", results::run_failure(error)));
+    }
+    summary.map_err(results::failure)
+}
+
+/// `--dry-run`: every run that is known, and whether its result is there.
+fn show_plan(
+    plan: &Plan,
+    folder: &Path,
+    besides: BTreeMap<String, Outcome>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let mut kept = besides;
+    match Store::open_to_resume(folder) {
+        Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
+        Err(StoreError::Missing { .. }) => {}
+        Err(error) => return Err(results::failure(error)),
+    }
+    let mut course = Course::new(plan, kept.clone());
+    let pending = course.pending().map_err(results::run_failure)?;
+    let axes = plan.sweep.axes.iter().map(|axis| axis.name.as_str());
+    let mut table = Table::new(axes.chain(["result", "digest"]));
+    let is_ladder = plan.sweep.auto_axis().is_some();
+    for Task { point, run } in if is_ladder { &pending } else { &plan.tasks } {
+        let known = match kept.contains_key(&run.digest) {
+            true => "there",
+            false if is_ladder => "to run, and on",
+            false => "to run",
+        };
+        let mut cells: Vec<Cell> = point.values.iter().map(|value| value_text(value).into()).collect();
+        cells.extend([Cell::from(known), Cell::from(&run.digest[..16])]);
+        table.push(cells);
+    }
+    session.output.table(&table)?;
+    let (n_kept, n_all) = (course.n_kept(), course.n_kept() + pending.len());
+    let (n, folder) = (pending.len(), folder.display());
+    session.note(format!("{n} of {n_all} runs to be made, {n_kept} are in {folder} already"));
+    Ok(())
+}

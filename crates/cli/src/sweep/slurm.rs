@@ -1,0 +1,254 @@
+//! `apportion sweep --slurm`: the sweep's parts as the tasks of a Slurm job array, on a shared file system.
+//!
+//! Task I of N runs `apportion sweep … --shard I/N` and keeps its results in `OUT/parts/I-of-N`. Submitting joins
+//! the parts that are there into `OUT` first, and submits only the shards with runs that are not: so a second
+//! submission, whatever its N, fills the gaps that killed tasks left, and nothing else.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde_json::json;
+
+use super::SweepArguments;
+use crate::Session;
+use crate::exit::Failure;
+use crate::output::OutputFormat;
+use crate::results;
+use apportion_studies::sweep::{Course, Plan, Shard, Store, StoreError, Task};
+
+/// How a job array is submitted.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "More than one machine")]
+pub(super) struct SlurmArguments {
+    /// Submit the sweep as a Slurm job array; with --dry-run, print its script
+    #[arg(long, conflicts_with_all = ["shard", "besides", "jobs"])]
+    pub(super) slurm: bool,
+    /// Tasks of the array at most, each a part of the sweep
+    #[arg(long, value_name = "N", default_value = "16", requires = "slurm")]
+    tasks: NonZeroUsize,
+    /// Cores of each task, and runs at once in it
+    #[arg(long, value_name = "N", default_value = "1", requires = "slurm")]
+    cpus: NonZeroUsize,
+    /// Wall time of each task as Slurm writes it, such as 2:00:00
+    #[arg(long, value_name = "TIME", requires = "slurm")]
+    time: Option<String>,
+    /// Slurm partition
+    #[arg(long, value_name = "NAME", requires = "slurm")]
+    partition: Option<String>,
+    /// One more line `#SBATCH LINE` in the script; may be given several times
+    #[arg(long, value_name = "LINE", requires = "slurm", allow_hyphen_values = true)]
+    sbatch: Vec<String>,
+}
+
+/// Joins what is there, writes the script of the rest, and submits it.
+pub(super) fn submit(
+    arguments: &SweepArguments,
+    session: &Session,
+    plan: &Plan,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let folder = absolute(folder)?;
+    let kept = if arguments.dry_run { Vec::new() } else { join_parts(arguments, plan, &folder)? };
+    let mut course = Course::new(plan, kept.into_iter().collect());
+    let pending = course.pending().map_err(results::run_failure)?;
+    if pending.is_empty() {
+        session.note(format!("all {} runs are in {}: nothing to submit", course.n_kept(), folder.display()));
+        return Ok(());
+    }
+    let n_tasks = arguments.slurm.tasks.get().min(plan.tasks.len());
+    let array = shards(plan, &pending, n_tasks);
+    let script = script(arguments, plan, &folder, n_tasks, &array)?;
+    if arguments.dry_run {
+        return session.output.text(&script);
+    }
+    let place = folder.join("slurm");
+    fs::create_dir_all(&place).map_err(Failure::io(format!("make {}", place.display())))?;
+    let path = place.join("array.sbatch");
+    fs::write(&path, script).map_err(Failure::io(format!("write {}", path.display())))?;
+    let job = sbatch(&path)?;
+    let (n_kept, n_pending, n_array) = (course.n_kept(), pending.len(), array.len());
+    if session.output.format() == OutputFormat::Table {
+        session.output.text(&format!(
+            "job {job}: {n_array} tasks, {n_pending} runs to be made, {n_kept} are there\nscript: {}\n\
+             When it has ended, the same command joins the results and submits what is missing.",
+            path.display()
+        ))
+    } else {
+        let made =
+            json!({"job": job, "tasks": n_array, "pending": n_pending, "kept": n_kept, "script": path});
+        session.output.json(&made)
+    }
+}
+
+/// Joins the parts that have ended, or are under way, into the whole: digest and outcome of all that is there.
+fn join_parts(
+    arguments: &SweepArguments,
+    plan: &Plan,
+    folder: &Path,
+) -> Result<Vec<(String, apportion_studies::sweep::Outcome)>, Failure> {
+    let mut parts = Vec::new();
+    let place = folder.join("parts");
+    if place.exists() {
+        let read = || Failure::io(format!("read {}", place.display()));
+        for entry in fs::read_dir(&place).map_err(read())? {
+            let path = entry.map_err(read())?.path();
+            match Store::open_to_resume(&path) {
+                Ok(_) => parts.push(path),
+                Err(StoreError::Missing { .. }) => {}
+                Err(error) => return Err(results::failure(error)),
+            }
+        }
+    }
+    parts.sort();
+    let mut store = if parts.is_empty() {
+        Store::open(folder, &apportion_studies::sweep::Study::of(&plan.sweep)).map_err(results::failure)?
+    } else {
+        Store::merge(folder, &parts).map_err(results::failure)?.0
+    };
+    if arguments.retry {
+        store.forget_unfinished().map_err(results::failure)?;
+    }
+    store.write_csv().map_err(results::failure)?;
+    Ok(store.outcomes().map_err(results::failure)?.into_iter().collect())
+}
+
+/// The shards that have something to do.
+fn shards(plan: &Plan, pending: &[Task], n_tasks: usize) -> BTreeSet<usize> {
+    let is_pending = |task: &Task| pending.iter().any(|other| other.point.index == task.point.index);
+    let dealt = plan.tasks.iter().zip(Shard::deal(plan.tasks.len(), n_tasks));
+    dealt.filter(|(task, _)| is_pending(task)).map(|(_, shard)| shard).collect()
+}
+
+/// `1-3,7` of 1, 2, 3, 7.
+fn ranges(numbers: &BTreeSet<usize>) -> String {
+    let mut pieces: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match pieces.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => pieces.push((*number, *number)),
+        }
+    }
+    let text = |(first, last): (usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    pieces.into_iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+fn script(
+    arguments: &SweepArguments,
+    plan: &Plan,
+    folder: &Path,
+    n_tasks: usize,
+    array: &BTreeSet<usize>,
+) -> Result<String, Failure> {
+    let SlurmArguments { cpus, time, partition, sbatch, .. } = &arguments.slurm;
+    let program = env::current_exe().map_err(Failure::io("find this program"))?;
+    let here = env::current_dir().map_err(Failure::io("find the current folder"))?;
+    let mut text =
+        String::from("#!/bin/bash\n# One part of a sweep a task; made by `apportion sweep --slurm`.\n");
+    let mut line = |directive: &str| {
+        let _ = writeln!(text, "#SBATCH {directive}");
+    };
+    line(&format!("--job-name=apportion-{}", plan.sweep.name));
+    line(&format!("--array={}", ranges(array)));
+    line(&format!("--cpus-per-task={cpus}"));
+    line(&format!("--chdir={}", unbroken(&here)?));
+    line(&format!("--output={}/slurm/%A-%a.log", unbroken(folder)?));
+    for (name, value) in [("time", time), ("partition", partition)] {
+        if let Some(value) = value {
+            line(&format!("--{name}={value}"));
+        }
+    }
+    for directive in sbatch {
+        line(directive);
+    }
+    let sweep = if Path::new(&arguments.sweep).is_file() {
+        absolute(Path::new(&arguments.sweep))?.display().to_string()
+    } else {
+        arguments.sweep.clone()
+    };
+    let mut words = vec![program.display().to_string(), "sweep".to_owned(), sweep];
+    for selected in &arguments.only {
+        words.extend(["--only".to_owned(), selected.clone()]);
+    }
+    for (flag, is_given) in
+        [("--quick", arguments.quick), ("--keep-jobs", arguments.keep_jobs), ("--retry", arguments.retry)]
+    {
+        words.extend(is_given.then(|| flag.to_owned()));
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let folder = quoted(&folder.display().to_string());
+    let _ = write!(
+        text,
+        "\nout={folder}\nexec {} \\\n    --shard \"$SLURM_ARRAY_TASK_ID/{n_tasks}\" --besides \"$out\" \\\n    \
+         --out \"$out/parts/$SLURM_ARRAY_TASK_ID-of-{n_tasks}\" --jobs {cpus} --progress plain\n",
+        words.join(" ")
+    );
+    Ok(text)
+}
+
+/// A path that a directive can hold.
+fn unbroken(path: &Path) -> Result<String, Failure> {
+    let text = path.display().to_string();
+    if text.contains(char::is_whitespace) {
+        let help = "start it in another folder, or give another `--out`".to_owned();
+        return Err(Failure::usage(format!("Slurm takes no path with spaces: {text}"), Some(help)));
+    }
+    Ok(text)
+}
+
+/// A word as the shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(Failure::io(format!("find {}", path.display())))
+}
+
+/// Submits a script: the job's number.
+fn sbatch(script: &Path) -> Result<String, Failure> {
+    let output = Command::new("sbatch")
+        .arg("--parsable")
+        .arg(script)
+        .output()
+        .map_err(Failure::io("run sbatch, which submits jobs to Slurm"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let job = said.trim().split(';').next().unwrap_or_default().to_owned();
+    if output.status.success() && !job.is_empty() {
+        return Ok(job);
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let help = format!("the script is {}", script.display());
+    Err(Failure::usage(format!("sbatch refused the script: {complaint}"), Some(help)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_ranges() {
+        assert_eq!(ranges(&BTreeSet::from([1, 2, 3, 7, 9, 10])), "1-3,7,9-10");
+        assert_eq!(ranges(&BTreeSet::from([4])), "4");
+    }
+
+    #[test]
+    fn words_survive_the_shell() {
+        for (word, expected) in
+            [("rate=0.4", "rate=0.4"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! `apportion train`: a learned scheduler from its training document.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::Session;
+use crate::exit::Failure;
+
+/// Its arguments.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  apportion train training.yaml --out trained/
+  apportion train training.yaml --set from=trained/best.safetensors --set seed=2 --out further/
+  apportion train training.yaml --set seed=2 --set actor_critic.critic=false --out without-critic/
+
+A path that the document begins with (`from:`) starts in the document's folder; in --set, where the command runs.
+
+The folder gets curve.csv (one line an update), checkpoint.safetensors (to go on from; running the command again does)
+and best.safetensors (the weights that did best in validation, for use). Those play the document's test episodes in the
+end, and the last line before the table says how well.")]
+pub struct TrainArguments {
+    /// A training document, `format: apportion/training-v1`
+    #[arg(value_name = "FILE")]
+    training: String,
+    /// Where to keep curve, checkpoint and weights
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// Put another value in place of the document's: FIELD is a path as in `ppo.n_steps`, VALUE is YAML
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<String>,
+    /// Updates between checkpoints
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    checkpoint_every: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Always: this build has no training.
+#[cfg(not(feature = "train"))]
+pub(super) fn run(_arguments: &TrainArguments, _session: &Session) -> Result<(), Failure> {
+    let help = "build it with `cargo build --release --features train`";
+    Err(Failure::usage("this build has no training", Some(help.to_owned())))
+}
+
+#[cfg(feature = "train")]
+mod document;
+#[cfg(feature = "train")]
+pub(super) use training::run;
+
+#[cfg(feature = "train")]
+mod training {
+    use std::fs;
+    use std::ops::ControlFlow;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use super::document::Document;
+    use super::{Failure, Session, TrainArguments};
+    use crate::file::write_bytes;
+    use crate::progress::Progress as Bar;
+    use apportion::spec::SpecError;
+    use apportion::workload::random::SeedStreams;
+    use apportion_learn::actor::Actor;
+    use apportion_learn::checkpoint::{Checkpoint, Provenance};
+    use apportion_learn::system::{System, SystemError};
+    use apportion_learn::training::TrainingError;
+    use apportion_learn::training::learner::{AnyLearner, Learner as _, Progress, Saved};
+    use apportion_learn::training::run::{CurvePoint, Ended, Training};
+    use apportion_published::training::beginning::Beginning;
+    use apportion_published::training::spec::{Episodes, Measure, TrainingSpec};
+    use apportion_published::{plugin, systems};
+    use apportion_studies::report::{Cell, Table};
+
+    const CHECKPOINT: &str = "checkpoint.safetensors";
+    const BEST: &str = "best.safetensors";
+    const CURVE: &str = "curve.csv";
+
+    /// What one command works on.
+    struct Job<'a> {
+        arguments: &'a TrainArguments,
+        session: &'a Session,
+        document: Document<'a>,
+        spec: TrainingSpec,
+        system: System,
+        /// Of the file of weights that it begins with, if it names one.
+        from_digest: Option<String>,
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the document or a checkpoint is at fault, the training diverges, or a file cannot be written.
+    pub(crate) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
+        let document = Document::read(&arguments.training, &arguments.set)?;
+        let spec = document.changed()?;
+        let system = systems::open(&spec.system, &spec.world).map_err(|error| {
+            let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
+            document.error_at(place, error.to_string(), None)
+        })?;
+        let mut job = Job { arguments, session, document, spec, system, from_digest: None };
+        let beginning = Beginning::load(&job.spec, &job.system).map_err(|error| job.failed(&error))?;
+        job.from_digest = beginning.map(|beginning| beginning.digest);
+        job.run()
+    }
+
+    impl Job<'_> {
+        fn run(&self) -> Result<(), Failure> {
+            let learner = self.spec.learner(&self.system).map_err(|error| self.failed(&error))?;
+            let mut training =
+                Training::new(learner, self.spec.budget.clone()).map_err(|error| self.failed(&error))?;
+            fs::create_dir_all(&self.arguments.out)
+                .map_err(Failure::io(format!("create {}", self.arguments.out.display())))?;
+            self.take_up(&mut training)?;
+            let mut curve = self.curve_so_far(training.learner().n_updates())?;
+            let mut written = Ok(());
+            let mut validate =
+                |actor: Arc<dyn Actor>| TrainingSpec::judge(&self.system, &actor, &self.spec.validation);
+            let returns = match self.spec.validation.measure {
+                Measure::Reward => self.system.judged_by,
+                Measure::Service => "less service times over those of `las`, mean and 99th percentile",
+                Measure::Times => "less mean service and completion times over those of `las`",
+            };
+            self.session.note(format!("validation is {returns}"));
+            let begins_with = [
+                (self.spec.warm_up.is_some(), "after the warm-up"),
+                (self.spec.from.is_some(), "at the beginning"),
+            ];
+            let knows = begins_with.iter().find(|(does, _)| *does);
+            if let (0, Some((_, when))) = (training.learner().n_updates(), knows) {
+                self.warm_up(training.learner())?;
+                let found = training.judge_first(&mut validate).map_err(|error| self.failed(&error))?;
+                self.session.note(format!("{when}: validation {found:.4}"));
+            }
+            let ended = training.run(&mut validate, &mut |training, point| {
+                curve.push_str(&line(point));
+                self.say(training.learner(), point);
+                let due = point.progress.n_updates.is_multiple_of(self.arguments.checkpoint_every);
+                if due {
+                    written = self.keep(training, &curve);
+                }
+                let stop = written.is_err() || self.session.interrupt.is_raised();
+                if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let ended = ended.map_err(|error| self.failed(&error))?;
+            written?;
+            self.keep(&training, &curve)?;
+            if ended == Ended::Stopped {
+                let message =
+                    format!("update {} is kept; run it again to go on", training.learner().n_updates());
+                return Err(Failure::Interrupted { message });
+            }
+            self.say_if_in_vain(training.learner());
+            self.test(&training)?;
+            self.report(&training, ended)
+        }
+
+        /// Lets the document's teacher show what it does.
+        fn warm_up(&self, learner: &AnyLearner) -> Result<(), Failure> {
+            let Some(warm_up) = &self.spec.warm_up else { return Ok(()) };
+            let catalog = plugin::catalog();
+            let policy = |name: &str| catalog.policy(name).map_err(|error| error.to_string());
+            let streams = SeedStreams::new(self.spec.seed);
+            let warmed = warm_up.run(&self.system, learner.model(), &policy, streams);
+            let (first, last) = warmed.map_err(|error| match error {
+                TrainingError::Play { reason } => self.document.error_at("warm_up.teacher", reason, None),
+                error => self.failed(&error),
+            })?;
+            let updates = warm_up.updates;
+            self.session
+                .note(format!("warm-up of {updates} updates: cross-entropy {first:.3}, then {last:.3}"));
+            Ok(())
+        }
+
+        fn provenance(&self, counts: (u64, u64)) -> Result<Provenance, TrainingError> {
+            self.spec.provenance((&self.system, self.from_digest.as_deref()), counts)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.arguments.out.join(name)
+        }
+
+        /// Goes on from the folder's checkpoint, if there is one.
+        fn take_up(&self, training: &mut Training<AnyLearner>) -> Result<(), Failure> {
+            let path = self.path(CHECKPOINT);
+            if !path.exists() {
+                return Ok(());
+            }
+            let about = |message: String, help: Option<&str>| -> Failure {
+                SpecError::about(path.display().to_string(), message, help.map(str::to_owned)).into()
+            };
+            let elsewhere = "give another `--out`, or remove the file to begin anew";
+            let bytes = fs::read(&path).map_err(Failure::io(format!("read {}", path.display())))?;
+            let checkpoint =
+                Checkpoint::from_bytes(&bytes).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
+            let provenance = self.provenance((0, 0)).map_err(|error| self.failed(&error))?;
+            if checkpoint.header.spec != provenance.spec {
+                return Err(about("it is of a training by another document".to_owned(), Some(elsewhere)));
+            }
+            if checkpoint.header.data_digest != provenance.data_digest {
+                return Err(about("it is of a training on other data".to_owned(), Some(elsewhere)));
+            }
+            if checkpoint.header.from_digest != provenance.from_digest {
+                return Err(about("it began with other weights".to_owned(), Some(elsewhere)));
+            }
+            let state =
+                checkpoint.state().map_err(|error| about(error.to_string(), Some(elsewhere)))?.clone();
+            let saved = Saved { tensors: checkpoint.tensors, state };
+            training.restore(&saved).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
+            self.session.note(format!("going on after update {}", training.learner().n_updates()));
+            Ok(())
+        }
+
+        /// The curve's lines up to the update that is gone on from.
+        fn curve_so_far(&self, n_updates: u64) -> Result<String, Failure> {
+            let header = "update,decisions,episodes,mean_return,validation,figures\n".to_owned();
+            if n_updates == 0 {
+                return Ok(header);
+            }
+            let path = self.path(CURVE);
+            let text = fs::read_to_string(&path).map_err(Failure::io(format!("read {}", path.display())))?;
+            let before = |line: &&str| {
+                line.split(',')
+                    .next()
+                    .and_then(|update| update.parse().ok())
+                    .is_some_and(|update: u64| update <= n_updates)
+            };
+            Ok(text.lines().filter(before).fold(header, |curve, line| curve + line + "\n"))
+        }
+
+        fn keep(&self, training: &Training<AnyLearner>, curve: &str) -> Result<(), Failure> {
+            let learner = training.learner();
+            let counts = (learner.n_updates(), learner.n_decisions());
+            let bug = |error: &dyn std::fmt::Display| Failure::Bug { message: error.to_string() };
+            let provenance = self.provenance(counts).map_err(|error| bug(&error))?;
+            let Saved { tensors, state } = training.save().map_err(|error| bug(&error))?;
+            let checkpoint = Checkpoint::of_training(provenance.clone(), tensors, state);
+            let Session { output, progress, ref interrupt, .. } = *self.session;
+            let quiet = Session { output, progress, quiet: true, interrupt: interrupt.clone() };
+            write_bytes(&quiet, &self.path(CURVE), curve.as_bytes())?;
+            if let Some(best) = training.best() {
+                let provenance = Provenance { n_updates: best.n_updates, ..provenance };
+                let slim = Checkpoint::of_weights(provenance, &best.weights);
+                write_bytes(&quiet, &self.path(BEST), &slim.to_bytes().map_err(|error| bug(&error))?)?;
+            }
+            write_bytes(&quiet, &self.path(CHECKPOINT), &checkpoint.to_bytes().map_err(|error| bug(&error))?)
+        }
+
+        fn say(&self, learner: &AnyLearner, point: &CurvePoint) {
+            let Some(validation) = point.validation else { return };
+            let (unit, total) = self.spec.counted();
+            let Progress { n_updates, n_decisions, .. } = point.progress;
+            // The last update may go on beyond the budget.
+            let total = total.max(n_decisions);
+            let filling = learner.filling().map(|(n, of)| format!(", still filling the replay: {n}/{of}"));
+            self.session.note(format!(
+                "update {n_updates}, {n_decisions} of {total} {unit}: validation {validation:.4}{}",
+                filling.unwrap_or_default()
+            ));
+        }
+
+        /// Says so if nothing was learned.
+        fn say_if_in_vain(&self, learner: &AnyLearner) {
+            if let Some((n, of)) = learner.filling() {
+                let begins = self.spec.warm_up.is_some() || self.spec.from.is_some();
+                let since = if begins { " since the beginning" } else { "" };
+                self.session.note(format!(
+                    "nothing was learned{since}: the replay has {n} of {of} samples; give more `budget.decisions`, or \
+                     a smaller `actor_critic.replay`"
+                ));
+            }
+        }
+
+        /// Plays the episodes that judge in the end.
+        fn test(&self, training: &Training<AnyLearner>) -> Result<(), Failure> {
+            let (Some(test), Some(best)) = (&self.spec.test, training.best()) else { return Ok(()) };
+            let Some(actor) = training.best_actor().map_err(|error| self.failed(&error))? else {
+                return Ok(());
+            };
+            let progress = Bar::new(self.session, test.seeds.len() as u64, "test episodes");
+            let mut returns = Vec::new();
+            // As many at once as there are threads, so that there is something to see where episodes are long.
+            for seeds in test.seeds.chunks(rayon::current_num_threads()) {
+                let measure = self.spec.validation.measure;
+                let episodes = Episodes { seeds: seeds.to_vec(), measure, ..test.clone() };
+                let played = TrainingSpec::returns(&self.system, &actor, &episodes);
+                returns.extend(played.map_err(|error| self.failed(&error))?);
+                for _ in seeds {
+                    progress.advance();
+                }
+                if self.session.interrupt.is_raised() {
+                    let message = "the training is done; run it again to test its weights".to_owned();
+                    return Err(Failure::Interrupted { message });
+                }
+            }
+            progress.finish();
+            let (n, update) = (returns.len(), best.n_updates);
+            if n > 0 {
+                let mean = returns.iter().sum::<f64>() / n as f64;
+                self.session.note(format!("test {mean:.4}: {n} episodes by the weights of update {update}"));
+            }
+            Ok(())
+        }
+
+        fn report(&self, training: &Training<AnyLearner>, ended: Ended) -> Result<(), Failure> {
+            let mut table =
+                Table::new(["system", "updates", "decisions", "ended", "best_update", "best_validation"]);
+            let learner = training.learner();
+            let why = if ended == Ended::Patience { "no better validation" } else { "budget" };
+            let best = training.best();
+            table.push(vec![
+                self.system.name.into(),
+                Cell::Count(learner.n_updates()),
+                Cell::Count(learner.n_decisions()),
+                why.into(),
+                best.map_or(Cell::Empty, |best| Cell::Count(best.n_updates)),
+                best.map_or(Cell::Empty, |best| Cell::Number(best.validation, 4)),
+            ]);
+            self.session.output.table(&table)
+        }
+
+        /// An option's fault is the document's; other failures are the training's.
+        fn failed(&self, error: &TrainingError) -> Failure {
+            match error {
+                TrainingError::Option { field, .. } => {
+                    let section = match *field {
+                        "decisions" | "validate_every" | "patience" => "budget.",
+                        "hidden" => "network.",
+                        "ppo" | "actor_critic" | "evolution" | "warm_up" | "validation.seeds"
+                        | "validation.measure" | "test.seeds" | "test.measure" | "exploration"
+                        | "network" | "sets" => "",
+                        "updates" | "examples_per_update" => "warm_up.",
+                        _ if field.starts_with("sets.") => "",
+                        _ if self.spec.evolution.is_some() => "evolution.",
+                        _ if self.spec.ppo.is_some() => "ppo.",
+                        _ => "actor_critic.",
+                    };
+                    self.document.error_at(&format!("{section}{field}"), error.to_string(), None)
+                }
+                TrainingError::Beginning { reason, help } => {
+                    self.document.error_at("from", reason.clone(), Some(help.clone()))
+                }
+                TrainingError::Diverged { .. } => Failure::Limit { message: error.to_string() },
+                TrainingError::Play { .. } => Failure::Usage { message: error.to_string(), help: None },
+                _ => Failure::Bug { message: error.to_string() },
+            }
+        }
+    }
+
+    /// One line of the curve: the algorithm's figures as `name=value`, apart by spaces.
+    fn line(point: &CurvePoint) -> String {
+        let CurvePoint { progress, validation } = point;
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let figures: Vec<String> =
+            progress.figures.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!(
+            "{},{},{},{},{},{}\n",
+            progress.n_updates,
+            progress.n_decisions,
+            progress.finished.len(),
+            number(progress.mean_return()),
+            number(*validation),
+            figures.join(" ")
+        )
+    }
+}

@@ -1,0 +1,111 @@
+//! The training document as it is written, and as `--set` changes it.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::exit::Failure;
+use apportion::spec::Source;
+use apportion_published::systems;
+use apportion_published::training::spec::{FORMAT, TrainingSpec};
+
+/// A document, and other values in place of some of its own.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    source: Source,
+    written: TrainingSpec,
+    changes: &'a [String],
+    folder: PathBuf,
+}
+
+impl<'a> Document<'a> {
+    /// Reads the document at this path; nothing is changed yet.
+    pub(super) fn read(path: &str, changes: &'a [String]) -> Result<Self, Failure> {
+        let source = Source::load(path)?;
+        let written = source.parse_format(FORMAT)?;
+        let folder = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self { source, written, changes, folder })
+    }
+
+    /// As all changes have it.
+    pub(super) fn changed(&self) -> Result<TrainingSpec, Failure> {
+        self.changed_by(self.changes)
+    }
+
+    fn changed_by(&self, changes: &[String]) -> Result<TrainingSpec, Failure> {
+        let mut spec = self.written.clone();
+        // A path in the document starts where that is; one of the command line, where the command runs.
+        if !changes.iter().any(|change| change.starts_with("from=")) {
+            spec.folder.clone_from(&self.folder);
+        }
+        if changes.is_empty() {
+            return Ok(spec);
+        }
+        let folder = std::mem::take(&mut spec.folder);
+        let bug = |error: serde_json::Error| Failure::Bug { message: error.to_string() };
+        let mut document = serde_json::to_value(&spec).map_err(bug)?;
+        for change in changes {
+            put(&mut document, change)?;
+            // One after another, so that the one at fault is named.
+            let _ =
+                TrainingSpec::deserialize(&document).map_err(|error| fault(change, &error.to_string()))?;
+        }
+        Ok(TrainingSpec { folder, ..TrainingSpec::deserialize(document).map_err(bug)? })
+    }
+
+    /// A complaint about the value at `place`: about the `--set` that made it wrong, if one did, or else about the place in
+    /// the document.
+    pub(super) fn error_at(&self, place: &str, message: String, help: Option<String>) -> Failure {
+        match self.culprit(place) {
+            Some(change) => Failure::usage(format!("`--set {change}`: {message}"), help),
+            None => self.source.error_at(place, message, help).into(),
+        }
+    }
+
+    /// The change that gives what is at `place`, or the last one without which there would be no complaint.
+    fn culprit(&self, place: &str) -> Option<&str> {
+        let field = |change: &'a String| change.split_once('=').map_or("", |(field, _)| field);
+        let around = |field: &str| {
+            place.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let given = self.changes.iter().rev().find(|change| around(field(change)));
+        let broke = || {
+            let fine = |n: usize| self.changed_by(&self.changes[..n]).is_ok_and(|spec| is_fine(&spec));
+            let n = (0..self.changes.len()).rev().find(|n| fine(*n))?;
+            self.changes.get(n)
+        };
+        given.or_else(broke).map(String::as_str)
+    }
+}
+
+/// Can a training of it begin?
+fn is_fine(spec: &TrainingSpec) -> bool {
+    systems::open(&spec.system, &spec.world).is_ok_and(|system| spec.learner(&system).is_ok())
+}
+
+fn fault(change: &str, message: &str) -> Failure {
+    Failure::usage(format!("`--set {change}`: {message}"), None)
+}
+
+/// Puts a change's value where its field is.
+fn put(document: &mut Value, change: &str) -> Result<(), Failure> {
+    let (field, text) = change
+        .split_once('=')
+        .filter(|(field, _)| !field.is_empty())
+        .ok_or_else(|| fault(change, "expected FIELD=VALUE, as in `seed=2`"))?;
+    let value: Value =
+        Source::new("value", text).parse().map_err(|error| fault(change, &error.to_string()))?;
+    let mut at = document;
+    for key in field.split('.') {
+        if at.is_null() {
+            *at = Value::Object(serde_json::Map::new());
+        }
+        let Value::Object(fields) = at else {
+            return Err(fault(change, &format!("there is nothing above `{key}` that has fields")));
+        };
+        at = fields.entry(key).or_insert(Value::Null);
+    }
+    *at = value;
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! `apportion world dual-agent`.
+
+use std::sync::Arc;
+
+use clap::Args;
+use rayon::prelude::*;
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::world::{learned, not_played};
+use apportion::metrics::statistics::Paired;
+use apportion_learn::actor::Actor;
+use apportion_published::dual_agent::player::{play, read_agents};
+use apportion_published::dual_agent::{
+    Cloud, CloudOptions, DriftOptions, DualAgentSummary, EpisodeOptions, Rule, RulePlayer, Tables,
+    WorkloadOptions, generate,
+};
+use apportion_published::world::PlayError;
+use apportion_published::world::WorldJob;
+use apportion_studies::report::{Cell, Table};
+
+#[derive(Args, Debug)]
+pub(super) struct DualAgentArguments {
+    /// Which rules, as ORDER/PLACEMENT; all by default
+    #[arg(long, value_name = "NAME")]
+    policy: Vec<Rule>,
+    /// The rule that the others' completion times are compared with, in pairs of equal seed
+    #[arg(long, value_name = "NAME", default_value = "srtf/posterior")]
+    against: Rule,
+    /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one of both agents
+    #[arg(long, value_name = "NAME|FILE")]
+    weights: Vec<String>,
+    /// How many workloads to draw
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    traces: u64,
+    /// Jobs of each
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    jobs: usize,
+    /// Mean seconds between arrivals; 0 = all at once
+    #[arg(long, value_name = "SECONDS", default_value_t = WorkloadOptions::default().gap_s)]
+    gap: f64,
+    /// Servers, as a part of PAI's 1,814 with accelerators
+    #[arg(long, value_name = "PART", default_value_t = 0.05)]
+    scale: f64,
+    /// Hours for which a straggling server does, on average
+    #[arg(long, value_name = "HOURS", default_value_t = 1.0)]
+    straggle: f64,
+    /// Seed of the first workload, of its servers' drift, and of what rules draw
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// A row for each workload, in place of their mean
+    #[arg(long)]
+    per_trace: bool,
+}
+
+/// What weights are of, in training documents.
+const SYSTEM: &str = "dual_agent";
+
+/// What plays.
+#[derive(Clone, Debug)]
+enum Player {
+    Rule(Rule),
+    Trained { name: String, actor: Arc<dyn Actor>, options: EpisodeOptions },
+}
+
+impl Player {
+    fn name(&self) -> String {
+        match self {
+            Self::Rule(rule) => rule.to_string(),
+            Self::Trained { name, .. } => name.clone(),
+        }
+    }
+
+    fn play(&self, mut cloud: Cloud, jobs: &[WorldJob], seed: u64) -> Result<DualAgentSummary, PlayError> {
+        match self {
+            Self::Rule(rule) => {
+                cloud.reset(jobs, seed);
+                Ok(RulePlayer::new(*rule, seed).run(&mut cloud)?)
+            }
+            Self::Trained { actor, options, .. } => play(cloud, *options, &**actor, jobs, seed),
+        }
+    }
+
+    /// The agents of a training's weights, in the world that they were trained in as far as it says what they see.
+    fn trained(name_or_path: &str) -> Result<Self, Failure> {
+        let trained = learned::read(name_or_path, SYSTEM)?;
+        let (actor, options) = read_agents(&trained)
+            .map_err(|error| learned::complaint(name_or_path, error.to_string(), SYSTEM))?;
+        Ok(Self::Trained { name: learned::name_of(name_or_path), actor, options })
+    }
+}
+
+pub(super) fn run(arguments: &DualAgentArguments, session: &Session) -> Result<(), Failure> {
+    let tables = Tables::embedded()
+        .map_err(|error| Failure::Bug { message: format!("the embedded throughputs: {error}") })?;
+    let tables = Arc::new(tables);
+    let options = options(arguments)?;
+    let players = players(arguments)?;
+    let workload =
+        WorkloadOptions { n_jobs: arguments.jobs, gap_s: arguments.gap, ..WorkloadOptions::default() };
+    let workloads: Vec<(u64, Vec<WorldJob>)> = (0..arguments.traces)
+        .map(|index| {
+            let seed = arguments.seed.wrapping_add(index);
+            let jobs = generate(&tables, &workload, seed);
+            Ok((seed, jobs.map_err(|error| Failure::usage(error.to_string(), None))?))
+        })
+        .collect::<Result<_, Failure>>()?;
+    let first = Cloud::new(Arc::clone(&tables), options);
+    let pairs: Vec<(usize, usize)> = (0..players.len())
+        .flat_map(|player| (0..workloads.len()).map(move |workload| (player, workload)))
+        .collect();
+    let played = pairs.par_iter().map(|&(player, workload)| {
+        let (seed, jobs) = &workloads[workload];
+        let name = || format!("{} on seed {seed}", players[player].name());
+        let played = players[player].play(first.clone(), jobs, *seed);
+        played.map_err(|error| not_played(&name(), &error))
+    });
+    let played: Vec<DualAgentSummary> = played.collect::<Result<_, _>>()?;
+    let runs: Vec<&[DualAgentSummary]> = played.chunks(workloads.len()).collect();
+    session.output.table(&table_of(arguments, &players, &workloads, &runs))
+}
+
+fn options(arguments: &DualAgentArguments) -> Result<CloudOptions, Failure> {
+    let within = |fine: bool, message: String| {
+        if fine { Ok(()) } else { Err(Failure::usage(message, None)) }
+    };
+    let (scale, straggle) = (arguments.scale, arguments.straggle);
+    within(
+        scale.is_finite() && scale > 0.0 && scale <= 10.0,
+        format!("`--scale` is {scale}, expected a number above 0, at most 10"),
+    )?;
+    within(
+        straggle.is_finite() && straggle > 0.0,
+        format!("`--straggle` is {straggle}, expected a finite number of hours above 0"),
+    )?;
+    let drift = DriftOptions { straggle_s: straggle * HOUR_S, ..DriftOptions::default() };
+    Ok(CloudOptions { scale, drift, ..CloudOptions::default() })
+}
+
+fn players(arguments: &DualAgentArguments) -> Result<Vec<Player>, Failure> {
+    let mut rules =
+        if arguments.policy.is_empty() { Rule::all().collect() } else { arguments.policy.clone() };
+    if !rules.contains(&arguments.against) {
+        rules.insert(0, arguments.against);
+    }
+    let mut players: Vec<Player> = rules.into_iter().map(Player::Rule).collect();
+    for weights in &arguments.weights {
+        players.push(Player::trained(weights)?);
+    }
+    Ok(players)
+}
+
+const HOUR_S: f64 = 3600.0;
+
+type Column = (&'static str, fn(&DualAgentSummary) -> Cell);
+
+const COLUMNS: &[Column] = &[
+    ("completion_h", |run| Cell::Number(run.run.completion_s / HOUR_S, 3)),
+    ("wait_h", |run| Cell::Number(run.run.queueing_s / HOUR_S, 3)),
+    ("slowdown", |run| Cell::Number(run.slowdown, 2)),
+    ("completion_p95_h", |run| Cell::Number(run.completion_p95_s / HOUR_S, 2)),
+    ("completion_p99_h", |run| Cell::Number(run.completion_p99_s / HOUR_S, 2)),
+    ("fee_dollars", |run| Cell::Number(run.fee, 0)),
+    ("utilization", |run| Cell::Number(run.run.utilization, 3)),
+    ("preemptions", |run| Cell::Count(run.run.preemptions)),
+    ("decisions", |run| Cell::Count(run.run.decisions)),
+];
+
+fn table_of(
+    arguments: &DualAgentArguments,
+    players: &[Player],
+    workloads: &[(u64, Vec<WorldJob>)],
+    runs: &[&[DualAgentSummary]],
+) -> Table {
+    let first =
+        if arguments.per_trace { &["policy", "seed"][..] } else { &["policy", "times_against", "p"][..] };
+    let mut table = Table::new(first.iter().copied().chain(COLUMNS.iter().map(|(name, _)| *name)));
+    let cells =
+        |summary: &DualAgentSummary| COLUMNS.iter().map(|(_, cell)| cell(summary)).collect::<Vec<_>>();
+    let against = arguments.against.to_string();
+    let base = players.iter().position(|player| player.name() == against).unwrap_or(0);
+    for (player, of_player) in players.iter().zip(runs) {
+        if arguments.per_trace {
+            for ((seed, _), summary) in workloads.iter().zip(*of_player) {
+                let mut row = vec![Cell::from(player.name()), Cell::Count(*seed)];
+                row.extend(cells(summary));
+                table.push(row);
+            }
+            continue;
+        }
+        let both = runs[base].iter().zip(*of_player);
+        let pairs: Vec<(f64, f64)> =
+            both.map(|(base, own)| (base.run.completion_s, own.run.completion_s)).collect();
+        let paired = Paired::of(&pairs);
+        let p = paired.and_then(|paired| paired.ratio?.p);
+        let mut row = vec![
+            Cell::from(player.name()),
+            paired.map_or(Cell::Empty, |paired| Cell::Number(paired.factor(), 4)),
+            p.map_or(Cell::Empty, |p| Cell::Number(p, 4)),
+        ];
+        row.extend(cells(&DualAgentSummary::mean(of_player)));
+        table.push(row);
+    }
+    table
+}

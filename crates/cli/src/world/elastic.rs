@@ -1,0 +1,135 @@
+//! `apportion world elastic`.
+
+use clap::Args;
+
+use crate::Session;
+use crate::count::at_least_one;
+use crate::exit::Failure;
+use crate::world::learned::Learned;
+use crate::world::scaling::Scaling;
+use crate::world::table::{Column, table_of};
+use crate::world::{HOUR_S, STEPS_MAX, Workload, play_all};
+use apportion::throughput::Throughputs;
+use apportion_learn::environment::Environment as _;
+use apportion_published::elastic::{self, ElasticPolicy, ElasticRule, Ladders, Sight, WorkloadOptions};
+use apportion_published::elastic::{ElasticEnvironment, ElasticWorld};
+use apportion_published::world::{WorldJob, run as run_world};
+use apportion_studies::report::Cell;
+
+#[derive(Args, Debug)]
+pub(super) struct ElasticArguments {
+    /// Which policies; all by default
+    #[arg(long, value_name = "NAME", value_parser = elastic::parse_named)]
+    policy: Vec<(&'static str, ElasticRule)>,
+    /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one
+    #[arg(long, value_name = "NAME|FILE")]
+    weights: Vec<String>,
+    /// How many workloads to draw
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    traces: u64,
+    /// Jobs of each
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = at_least_one())]
+    jobs: usize,
+    /// Seed of the first workload, and of random policies
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Workers of each type
+    #[arg(long, value_name = "N", default_value_t = elastic::WORKERS_PER_TYPE,
+        value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    workers: u16,
+    /// Mean arrivals in a slot of 20 minutes
+    #[arg(long, value_name = "JOBS", default_value_t = WorkloadOptions::default().rate_per_slot)]
+    rate: f64,
+    #[command(flatten)]
+    scaling: Scaling,
+    /// A row for each workload, in place of their mean
+    #[arg(long)]
+    per_trace: bool,
+}
+
+/// What plays.
+#[derive(Debug)]
+enum Player {
+    Rule(ElasticRule),
+    Learned { learned: Learned, environment: Box<ElasticEnvironment> },
+}
+
+pub(super) fn run(arguments: &ElasticArguments, session: &Session) -> Result<(), Failure> {
+    let throughputs = Throughputs::embedded("osdi20")
+        .map_err(|error| Failure::Bug { message: format!("the embedded throughputs: {error}") })?;
+    let ladders = Ladders::new(&throughputs);
+    let workloads = workloads(arguments, &ladders)?;
+    let players = players(arguments)?;
+    let play = |player: &Player, jobs: &[WorldJob], seed: u64| match player {
+        Player::Rule(rule) => {
+            let mut world = elastic::world(&ladders, arguments.workers, arguments.scaling.scaling_cost);
+            let mut policy = ElasticPolicy::new(*rule, ladders.clone(), seed);
+            world.reset(jobs);
+            Ok(run_world(&mut world, &mut &ladders, &mut policy, elastic::LIMITS)?)
+        }
+        // The workload of the seed, as above: its environment draws it by the same options.
+        Player::Learned { learned, environment } => {
+            environment.clone().play(&*learned.actor, learned.choice, seed)
+        }
+    };
+    let runs = play_all(&players, &workloads, arguments.seed, play)?;
+    let table = table_of(&players, &workloads, &runs, arguments.per_trace, COLUMNS);
+    session.output.table(&table)
+}
+
+fn players(arguments: &ElasticArguments) -> Result<Vec<(String, Player)>, Failure> {
+    let policies =
+        if arguments.policy.is_empty() { elastic::all().collect() } else { arguments.policy.clone() };
+    let rule = |(name, rule): (&str, ElasticRule)| (name.to_owned(), Player::Rule(rule));
+    let mut players: Vec<_> = policies.into_iter().map(rule).collect();
+    for weights in &arguments.weights {
+        let learned = Learned::load(weights, "elastic")?;
+        // What scores climb by climb can see all jobs; a network with a column for each, as many as it was trained with.
+        let (sight, window) = if learned.scores_rows {
+            let trained_in = learned.world::<ElasticWorld>("elastic")?;
+            let kept = trained_in.sight == Sight::KeptPairs;
+            (if kept { Sight::KeptPairs } else { Sight::Pairs }, arguments.jobs)
+        } else {
+            (Sight::Window, learned.world::<ElasticWorld>("elastic")?.window)
+        };
+        let world = ElasticWorld {
+            workers: arguments.workers,
+            jobs: arguments.jobs,
+            rate: arguments.rate,
+            sight,
+            window,
+            step_limit: STEPS_MAX,
+            scaling_cost_s: arguments.scaling.scaling_cost,
+            ..ElasticWorld::default()
+        };
+        let environment = world.environment().map_err(|message| Failure::usage(message, None))?;
+        learned.check_fits(environment.spaces(), "elastic")?;
+        let environment = Box::new(environment);
+        players.push((learned.name.clone(), Player::Learned { learned, environment }));
+    }
+    Ok(players)
+}
+
+fn workloads(arguments: &ElasticArguments, ladders: &Ladders) -> Result<Vec<Workload>, Failure> {
+    let options = WorkloadOptions {
+        n_jobs: arguments.jobs,
+        rate_per_slot: arguments.rate,
+        ..WorkloadOptions::default()
+    };
+    let seeds = (0..arguments.traces).map(|index| arguments.seed.wrapping_add(index));
+    let drawn = seeds.map(|seed| {
+        let jobs = elastic::generate(ladders, &options, seed);
+        Ok((format!("seed {seed}"), jobs.map_err(|error| Failure::usage(error.to_string(), None))?))
+    });
+    drawn.collect()
+}
+
+const COLUMNS: &[Column] = &[
+    ("completion_h", |run| Cell::Number(run.completion_s / HOUR_S, 2)),
+    ("service_h", |run| Cell::Number(run.service_s / HOUR_S, 2)),
+    ("queueing_h", |run| Cell::Number(run.queueing_s / HOUR_S, 2)),
+    ("makespan_h", |run| Cell::Number(run.makespan_s / HOUR_S, 1)),
+    ("utilization", |run| Cell::Number(run.utilization, 3)),
+    ("preemptions", |run| Cell::Count(run.preemptions)),
+    ("decisions", |run| Cell::Count(run.decisions)),
+];

@@ -1,0 +1,37 @@
+//! Tests of the command and of what it says, in one binary so that it links once.
+
+#[path = "suite/command.rs"]
+mod command;
+#[path = "suite/fuzz.rs"]
+mod fuzz;
+#[path = "suite/snapshot.rs"]
+mod snapshot;
+#[path = "suite/data_commands.rs"]
+mod data_commands;
+#[path = "suite/sweep.rs"]
+mod sweep;
+#[path = "suite/slurm.rs"]
+mod slurm;
+#[path = "suite/conditions.rs"]
+mod conditions;
+#[path = "suite/world.rs"]
+mod world;
+#[path = "suite/figure_11.rs"]
+mod figure_11;
+#[path = "suite/bench.rs"]
+mod bench;
+#[path = "suite/bench_export.rs"]
+mod bench_export;
+#[path = "suite/browser.rs"]
+mod browser;
+#[path = "suite/report.rs"]
+mod report;
+#[path = "suite/report_simulation.rs"]
+mod report_simulation;
+#[path = "suite/compare.rs"]
+mod compare;
+#[path = "suite/learning.rs"]
+mod learning;
+#[cfg(feature = "train")]
+#[path = "suite/training.rs"]
+mod training;

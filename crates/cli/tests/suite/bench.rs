@@ -1,0 +1,359 @@
+//! `apportion bench` as scripts run it, and the partitioned baseline against the exact optimum.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use apportion::index::Id;
+use apportion::{PolicyOptions, Problem, Throughputs};
+use apportion_published::plugin;
+use apportion_studies::benchmark::{Instance, Part, Results, Status, partition, split};
+use proptest::prelude::*;
+
+pub(crate) fn bench(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_apportion"))
+        .arg("bench")
+        .args(arguments)
+        .output()
+        .expect("the command starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+pub(crate) fn results(arguments: &[&str]) -> Results {
+    let (code, stdout, stderr) = bench(&[arguments, &["--format", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    serde_json::from_str(&stdout).expect("results are JSON of their own format")
+}
+
+#[test]
+fn every_backend_agrees_on_the_optimum_and_says_what_it_took() {
+    let results = results(&[
+        "--policy",
+        "max_min_fairness_perf,isolated",
+        "--instance",
+        "osdi20,random",
+        "--sizes",
+        "40",
+        "--limit",
+        "60",
+    ]);
+    assert_eq!(results.format, "apportion/bench-v1");
+    let done = |row: &&apportion_studies::benchmark::Row| row.status == Status::Done;
+    for instance in ["osdi20", "random-3x10"] {
+        let values: Vec<f64> = results
+            .rows
+            .iter()
+            .filter(done)
+            .filter(|row| row.instance == instance && row.optimal == Some(true))
+            .filter_map(|row| row.objective)
+            .collect();
+        assert!(values.len() >= 2, "{instance}: default and clarabel at least");
+        assert!(values.iter().all(|value| (value - values[0]).abs() <= 1e-6 * values[0]), "{values:?}");
+    }
+    for row in results.rows.iter().filter(done) {
+        let seconds = row.seconds.expect("a done case has times");
+        assert!(seconds.total > 0.0 && row.repeats >= 1, "{row:?}");
+        assert_eq!(row.backend == "rule", row.policy == "isolated");
+    }
+}
+
+/// Policies that repeat what they gave as long as nobody comes or goes are timed where they decide.
+#[test]
+fn every_repetition_is_a_decision_from_nothing() {
+    let arguments = ["--policy", "completion_rate", "--instance", "osdi20-distinct", "--sizes", "12"];
+    let row = &results(&[&arguments[..], &["--limit", "60"]].concat()).rows[0];
+    assert!(row.repeats > 1, "{row:?}");
+    assert!(row.objective.is_some() && row.solves == Some(1), "{row:?}");
+}
+
+#[test]
+fn levels_of_jobs_that_are_much_alike_need_no_program() {
+    let policies =
+        "max_min_fairness_perf,max_min_fairness_hierarchical_perf,max_min_fairness_water_filling_perf";
+    let asked = ["--policy", policies, "--sizes", "2048", "--seeds", "0,1", "--backend", "default"];
+    for row in results(&[&asked[..], &["--limit", "600"]].concat()).rows {
+        assert_eq!(row.backend_used.as_deref(), Some("structured"), "{row:?}");
+        assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
+        assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
+        let expected = if row.policy.contains("hierarchical") { 2..9 } else { 1..3 };
+        assert!(
+            row.solves.is_some_and(|solves| expected.contains(&solves)),
+            "a level a scarce type: {row:?}"
+        );
+    }
+}
+
+#[test]
+fn pairs_of_unlike_jobs_take_programs_over_their_kinds() {
+    let policies = "max_min_fairness_packed,finish_time_fairness_packed,min_total_duration_packed,\
+                    max_min_fairness_water_filling_packed,max_min_fairness_hierarchical_packed";
+    let jobs = ["--instance", "osdi20-distinct", "--sizes", "300", "--backend", "default", "--limit", "600"];
+    for row in results(&[&["--policy", policies], &jobs[..]].concat()).rows {
+        assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
+        assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
+        // over jobs, there would be two for each
+        let few = row.n_rows.is_some_and(|rows| rows < 300);
+        assert!(few || cfg!(not(feature = "highs")), "{row:?}");
+    }
+}
+
+/// Nothing is tried that many worker types for few jobs leave no hope for, and sums end where their choice begins.
+#[test]
+fn jobs_on_a_few_of_many_types_are_not_tried_in_vain() {
+    let on = |policy: &str, sizes: &str, types: &str| {
+        let asked = ["--policy", policy, "--instance", "restricted", "--sizes", sizes, "--types", types];
+        results(&[&asked[..], &["--backend", "default", "--limit", "600"]].concat()).rows.swap_remove(0)
+    };
+    for (policy, jobs, types, by_blocks) in [
+        ("max_min_fairness_perf", "500", "456", false),
+        ("max_min_fairness_perf", "600", "100", true),
+        ("max_sum_throughput_perf", "500", "456", false),
+        // without a basis to go on from, blocks are as good
+        ("max_sum_throughput_perf", "600", "100", cfg!(not(feature = "highs"))),
+    ] {
+        let row = on(policy, jobs, types);
+        assert!(row.n_columns.is_some_and(|columns| columns >= 2000) && row.optimal == Some(true), "{row:?}");
+        assert!(row.solves == Some(2) && row.fallbacks == Some(0), "{row:?}");
+        assert_eq!(row.backend_used.as_deref() == Some("structured"), by_blocks, "{row:?}");
+    }
+}
+
+#[test]
+fn a_backend_that_lacks_what_a_program_needs_declines() {
+    let policy = ["--policy", "proportional_fairness", "--instance", "random", "--sizes", "12"];
+    let results = results(&[&policy[..], &["--backend", "default,good_lp-microlp"]].concat());
+    let status: Vec<Status> = results.rows.iter().map(|row| row.status).collect();
+    assert_eq!(status, [Status::Done, Status::Declined]);
+    assert!(results.rows[1].message.as_ref().is_some_and(|message| message.contains("does not support")));
+}
+
+#[test]
+fn what_runs_out_of_memory_is_marked_and_larger_ones_are_not_tried() {
+    let arguments = ["--policy", "max_min_fairness_perf", "--backend", "default", "--memory-limit", "0"];
+    let (code, stdout, stderr) = bench(&[&arguments[..], &["--sizes", "20,40", "--format", "csv"]].concat());
+    if !Path::new("/proc/self/status").exists() {
+        eprintln!("skipped: this system does not tell a process's memory");
+        return;
+    }
+    assert_eq!(code, Some(4), "{stderr}");
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].starts_with("policy,instance,n_jobs,n_types,seed,backend,partitions,status,message,"));
+    assert!(lines[1].contains(",memory,"), "{stdout}");
+    assert!(lines[2].contains(",skipped,memory at 20 jobs,"), "{stdout}");
+}
+
+#[test]
+fn names_that_do_not_exist_are_refused() {
+    for (arguments, expected) in [
+        (["--policy", "max_min_fairnes", "--sizes", "5"], "max_min_fairness"),
+        (["--policy", "fifo", "--instance", "osdi21"], "osdi20"),
+        (["--policy", "max_min_fairness", "--backend", "abacus"], "highs-simplex"),
+        (["--policy", "max_min_fairness", "--partitions", "0"], "0 parts"),
+        (["--policy", "max_min_fairness", "--limit", "0"], "limit"),
+        (["--policy", "max_min_fairness", "--threads", "0"], "'0' for '--threads <N>': 0 is not in 1..=512"),
+        (["--instance", "random", "--sizes", "5"], "--policy"),
+    ] {
+        let (code, _, stderr) = bench(&arguments);
+        if expected == "highs-simplex" && !cfg!(feature = "highs") {
+            continue;
+        }
+        assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}
+
+/// Blocks enough for threads, and no prices to settle without them.
+#[test]
+fn a_case_is_the_same_on_any_number_of_threads() {
+    let case = ["--policy", "proportional_fairness", "--instance", "random", "--sizes", "4200"];
+    let on = |threads: &str| {
+        let backend = ["--backend", "structured", "--limit", "600", "--threads", threads];
+        results(&[&case[..], &backend].concat()).rows.swap_remove(0)
+    };
+    let (one, two) = (on("1"), on("2"));
+    assert_eq!((one.threads, two.threads), (1, 2));
+    assert!(one.optimal == Some(true) && one.objective == two.objective && one.bound == two.bound);
+    assert_eq!(one.iterations, two.iterations);
+    // one thread's processor time says nothing of two
+    assert!(two.seconds.is_some_and(|seconds| seconds.processor.is_none() && seconds.total > 0.0));
+}
+
+/// What no case can be made of is told before any is run, with its flag or file.
+#[test]
+fn bad_instances_are_refused_before_any_case_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.to_str().expect("its name is text").to_owned()
+    };
+    let good = file("good.json", include_str!("../../../../examples/snapshot.yaml"));
+    let corrupt = file("corrupt.json", "{\"format\": \"apportion/snapshot-v1\", \"clus");
+    let (missing, inside) = (format!("{good}.not"), folder.path().to_str().expect("text"));
+    let random: [&[&str]; 8] = [
+        &["--sizes", "0"],
+        &["--types", "0"],
+        &["--types", "1000000000000"],
+        &["--sizes", "1000000000000"],
+        &["--heterogeneity", "0.5"],
+        &["--heterogeneity", "nan"],
+        &["--density", "0"],
+        &["--density", "2"],
+    ];
+    for flag in random {
+        let drawn = ["--policy", "isolated", "--instance", "random"];
+        let sized: &[&str] = if flag[0] == "--sizes" { &[] } else { &["--sizes", "5"] };
+        let (code, stdout, stderr) = bench(&[&drawn[..], sized, flag].concat());
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{flag:?}: {stderr}");
+        assert!(stderr.contains("expected") && stderr.contains(flag[0]), "{flag:?}: {stderr}");
+    }
+    for (snapshots, named) in [
+        (vec![good.as_str(), &missing], missing.as_str()),
+        (vec![&corrupt], &corrupt),
+        (vec![inside], inside),
+        (vec!["-"], "--snapshot -"),
+    ] {
+        let (code, stdout, stderr) =
+            bench(&[&["--policy", "isolated", "--snapshot"], &snapshots[..]].concat());
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{snapshots:?}: {stderr}");
+        assert!(stderr.contains(named), "{snapshots:?}: {stderr}");
+    }
+    let throughputs = ["--policy", "isolated", "--throughputs", "nope", "--snapshot", &good];
+    let (code, _, stderr) = bench(&throughputs);
+    assert!(code == Some(2) && stderr.contains("unknown throughputs `nope`"), "{stderr}");
+}
+
+/// A large snapshot is read where it is measured: what is wrong with it is told in full.
+#[test]
+fn a_large_snapshot_that_is_none_is_bad_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large.json");
+    let blank = " ".repeat(5 << 20);
+    fs::write(&path, format!("{{\"format\": \"apportion/snapshot-v1\",{blank}\"clusters\": 1}}"))
+        .expect("a file");
+    let path = path.to_str().expect("its name is text");
+    let (code, stdout, stderr) = bench(&["--policy", "isolated", "--snapshot", path, "--format", "json"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    let results: Results = serde_json::from_str(&stdout).expect("what was found is shown");
+    let message = results.rows[0].message.as_deref().expect("a reason");
+    assert!(message.contains("clusters") && message.contains("large.json:1:"), "{message}");
+}
+
+#[test]
+fn a_table_says_why_cases_were_not_done() {
+    let arguments = ["--policy", "max_min_fairness_perf,proportional_fairness", "--instance", "random"];
+    let rest = ["--sizes", "6,6", "--seeds", "0,0", "--backend", "default,good_lp-microlp,separable,default"];
+    let (code, stdout, stderr) = bench(&[&arguments[..], &rest].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let (_, why) = stdout.split_once("\nwhy:\n").expect("reasons under the tables");
+    let reason = |policy: &str, backend: &str| {
+        let place = format!("  {policy}, random-3x10, 6 jobs, {backend}: ");
+        let found: Vec<&str> = why.lines().filter_map(|line| line.strip_prefix(&place)).collect();
+        assert!(found.len() <= 1, "asked for twice, measured once: {why}");
+        found.first().copied().unwrap_or_default().to_owned()
+    };
+    assert!(reason("proportional_fairness", "good_lp-microlp").starts_with("declined: "), "{why}");
+    assert!(reason("max_min_fairness_perf", "separable").starts_with("declined: "), "{why}");
+    let unproven = reason("max_min_fairness_perf", "good_lp-microlp");
+    assert!(unproven.starts_with("failed: ") && unproven.contains("without dual values"), "{why}");
+    assert_eq!(reason("max_min_fairness_perf", "default"), "", "done");
+}
+
+#[test]
+fn more_parts_than_jobs_are_refused_or_declined() {
+    let common = ["--policy", "max_min_fairness_perf", "--instance", "random", "--backend", "default"];
+    let many = ["--sizes", "5,20", "--partitions", "1000000000000"];
+    let (code, _, stderr) = bench(&[&common[..], &many].concat());
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("--partitions") && stderr.contains("at most 20"), "{stderr}");
+    let rows = results(&[&common[..], &["--sizes", "5,20", "--partitions", "6"]].concat()).rows;
+    let status: Vec<Status> = rows.iter().map(|row| row.status).collect();
+    assert_eq!(status, [Status::Done, Status::Declined, Status::Done, Status::Done]);
+}
+
+/// What was measured stays, whatever becomes of the changes after it.
+#[test]
+fn a_decision_is_done_though_changes_are_not_measured() {
+    let jobs = ["--instance", "random", "--sizes", "10", "--backend", "default", "--partitions", "2"];
+    let policies = "max_min_fairness_perf,max_min_fairness_packed,finish_time_fairness_perf,isolated";
+    let rows = results(&[&["--policy", policies, "--changes", "4"], &jobs[..]].concat()).rows;
+    for row in &rows {
+        assert!(row.status == Status::Done && row.seconds.is_some(), "{row:?}");
+        let measured = row.policy == "max_min_fairness_perf" && row.partitions == 1;
+        assert_eq!(row.change_p50_seconds.is_some(), measured, "{row:?}");
+        let said =
+            row.message.as_ref().is_some_and(|message| message.starts_with("changes were not measured: "));
+        assert_eq!(said, !measured, "{row:?}");
+    }
+    // more changes than there is time for
+    let long = ["--policy", "max_min_fairness_perf", "--changes", "100000000", "--limit", "1"];
+    let rows =
+        results(&[&long[..], &["--instance", "random", "--sizes", "10", "--backend", "default"]].concat())
+            .rows;
+    assert!(rows[0].status == Status::Done && rows[0].seconds.is_some(), "{rows:?}");
+    assert!(
+        rows[0].message.as_ref().is_some_and(|message| message.ends_with("not done within 1 s")),
+        "{rows:?}"
+    );
+}
+
+pub(crate) fn osdi20() -> Arc<Throughputs> {
+    Throughputs::embedded("osdi20").expect("embedded")
+}
+
+fn exact(problem: &Problem, policy: &str) -> f64 {
+    let mut policy = plugin::catalog().policy(policy).expect("a policy");
+    policy.allocate(problem).expect("an optimum").objective.expect("a program").value
+}
+
+fn in_parts(problem: &Problem, parts: &[Part], policy: &str) -> f64 {
+    let catalog = plugin::catalog();
+    let make = || {
+        let built = catalog.program(policy, &PolicyOptions::default());
+        built.expect("a policy").expect("a program")
+    };
+    let partitioned = partition::decide(problem, parts, make).expect("parts that are solved");
+    make().value_of(problem, &partitioned.allocation).expect("a value")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parts_are_a_partition_and_lose_what_the_whole_does_not(
+        n_jobs in 30_usize..90, n_parts in 1_usize..4, seed in 0_u64..1000, packed in any::<bool>(),
+    ) {
+        let kind = if packed {
+            Instance::Matrix { throughputs: "osdi20".to_owned(), distinct: false }
+        } else {
+            Instance::Random { types: 3, heterogeneity: 10.0, density: 0.8 }
+        };
+        let problem = kind.problem(n_jobs, seed, &osdi20()).expect("a problem");
+        let Ok(parts) = split(&problem, n_parts, seed) else {
+            // Jobs of 8 workers need parts of 8.
+            return Ok(());
+        };
+        let mut jobs: Vec<usize> = parts.iter().flat_map(|part| part.jobs.iter().map(|job| job.index())).collect();
+        jobs.sort_unstable();
+        prop_assert_eq!(jobs, (0..n_jobs).collect::<Vec<_>>());
+        for kind in problem.cluster().types().ids() {
+            let n = |of: &Problem| of.cluster().types()[kind].n_workers;
+            prop_assert_eq!(parts.iter().map(|part| n(&part.problem)).sum::<u32>(), n(&problem));
+        }
+        let policies: &[&str] = if packed {
+            &["max_min_fairness_packed"]
+        } else {
+            &["max_min_fairness_perf", "max_sum_throughput_perf", "min_total_duration_perf"]
+        };
+        for policy in policies {
+            let (whole, apart) = (exact(&problem, policy), in_parts(&problem, &parts, policy));
+            let loss = if *policy == "min_total_duration_perf" { apart - whole } else { whole - apart };
+            prop_assert!(loss >= -1e-6 * whole.abs(), "{policy}: {whole} {apart}");
+            if n_parts == 1 {
+                prop_assert!(loss <= 1e-6 * whole.abs(), "{policy}: {whole} {apart}");
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The command as people and scripts run it: what README shows, output formats, exit codes.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use apportion::Throughputs;
+use apportion::spec::snapshot::Label;
+use apportion_studies::benchmark::Instance;
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn apportion(arguments: &[&str], input: &str) -> Ran {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_apportion"))
+        .args(arguments)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // A command that does not read its input closes it: that is no fault of the test.
+    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("the command ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Is `actual` what `expected` shows? A line `...` stands for any lines, `...` within a line for any text.
+fn shows(expected: &[&str], actual: &[&str]) -> bool {
+    match expected.split_first() {
+        None => actual.is_empty(),
+        Some((&"...", rest)) => (0..=actual.len()).any(|from| shows(rest, &actual[from..])),
+        Some((line, rest)) => actual.split_first().is_some_and(|(first, others)| {
+            let fits = match line.split_once("...") {
+                None => first == line,
+                Some((start, end)) => first.starts_with(start) && first.ends_with(end),
+            };
+            fits && shows(rest, others)
+        }),
+    }
+}
+
+/// Other solvers choose among optima by other last digits, and a simulation tells: README's figures are those of HiGHS.
+fn figures(text: &str) -> String {
+    if cfg!(feature = "highs") {
+        return text.to_owned();
+    }
+    text.replace(|letter: char| letter.is_ascii_digit(), "0")
+}
+
+#[test]
+fn the_readme_shows_what_the_command_prints() {
+    let readme = include_str!("../../../../README.md");
+    let mut n_commands = 0;
+    // Results that are kept would be shown again, whichever build made them.
+    let _ = std::fs::remove_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/readme-sweep"));
+    for block in readme.split("```console\n").skip(1) {
+        let block = block.split("```").next().unwrap_or_default();
+        let Some((command, expected)) = block.split_once('\n') else { continue };
+        let Some(arguments) = command.strip_prefix("$ apportion ") else { continue };
+        let ran = apportion(&arguments.split(' ').collect::<Vec<_>>(), "");
+        let actual = format!("{}{}", ran.stdout, ran.stderr);
+        let (promised, printed) = (figures(expected), figures(&actual));
+        let (expected, lines): (Vec<&str>, Vec<&str>) =
+            (promised.lines().collect(), printed.lines().collect());
+        assert!(shows(&expected, &lines), "README shows other output than\n$ {command}\n{actual}");
+        n_commands += 1;
+    }
+    assert!(n_commands >= 3, "README shows {n_commands} commands: its form has changed, teach this test");
+}
+
+#[test]
+fn an_allocation_in_json_has_every_documented_field() {
+    for (policy, solved) in [("max_min_fairness_perf", true), ("isolated", false)] {
+        let ran =
+            apportion(&["allocate", "--policy", policy, "--format", "json", "examples/snapshot.yaml"], "");
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(answer["policy"], policy);
+        assert_eq!(answer["allocation"][0]["jobs"], serde_json::json!([17]));
+        assert!(answer["allocation"][0]["shares"]["v100"].is_f64());
+        assert!(answer["effective_throughput"]["23"].as_f64().is_some_and(|throughput| throughput > 0.0));
+        assert!(answer["certificate"]["violation_max"].as_f64().is_some_and(|violation| violation < 1e-6));
+        assert!(answer["dropped"].as_array().is_some_and(Vec::is_empty));
+        assert_eq!(answer["objective"].is_object(), solved);
+        if solved {
+            assert_eq!(answer["certificate"]["optimal"], true);
+            assert_eq!(answer["objective"]["sense"], "maximize");
+            for field in ["value", "bound", "gap_relative"] {
+                assert!(answer["objective"][field].is_f64(), "{field}");
+            }
+            for field in ["build", "solve", "expand"] {
+                assert!(answer["solve"]["seconds"][field].is_f64(), "{field}");
+            }
+            assert!(answer["solve"]["route"].is_string() && answer["solve"]["backend"].is_string());
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_is_read_from_standard_input_and_ids_keep_their_kind() {
+    let snapshot =
+        "{format: apportion/snapshot-v1, cluster: {v100: 1}, jobs: [{id: late, throughput: {v100: 2}}]}";
+    let ran = apportion(&["allocate", "--policy", "fifo_perf", "--format", "csv", "-"], snapshot);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "jobs,v100,throughput\nlate,1,2\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn an_allocation_is_the_same_on_any_number_of_threads() {
+    let throughputs = Throughputs::embedded("osdi20").expect("embedded");
+    let instance = Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 };
+    let problem = instance.problem(4_200, 0, &throughputs).expect("a problem");
+    let snapshot = problem.to_snapshot(Label::from).to_json();
+    let on = |threads: &str| {
+        let asked = ["--policy", "proportional_fairness", "--backend", "structured", "--threads", threads];
+        let ran = apportion(&[&["allocate", "--format", "json"], &asked[..], &["-"]].concat(), &snapshot);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let mut answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(answer["solve"]["backend"], "structured");
+        answer["solve"]["seconds"].take();
+        answer.to_string()
+    };
+    assert!(on("1") == on("2"), "two threads decide otherwise than one");
+    for (threads, policy, expected) in [
+        ("0", "max_min_fairness", "'0' for '--threads <N>': 0 is not in 1..=512"),
+        ("2", "isolated", "policy `isolated` is not a program: it has no `--threads`"),
+    ] {
+        let asked = ["allocate", "--policy", policy, "--threads", threads, "examples/snapshot.yaml"];
+        let Ran { code, stderr, .. } = apportion(&asked, "");
+        assert!(code == Some(2) && stderr.contains(expected), "{stderr}");
+    }
+}
+
+#[test]
+fn gangs_that_a_type_is_too_small_for_are_told() {
+    let snapshot = "{format: apportion/snapshot-v1, cluster: {v100: 4, k80: 2}, jobs: [
+        {id: 1, throughput: {v100: 4, k80: 1}}, {id: 2, scale_factor: 4, throughput: {v100: 16, k80: 4}}]}";
+    let asked = ["allocate", "--policy", "max_min_fairness_perf", "--format", "csv", "-"];
+    let time_on_k80 = |ran: &Ran| {
+        let row = ran.stdout.lines().find_map(|line| line.strip_prefix("2,")).expect("job 2 has a row");
+        row.split(',').nth(1).expect("two types").parse::<f64>().expect("a number")
+    };
+    let ran = apportion(&asked, snapshot);
+    assert!(ran.stderr.contains("no time on `k80` for 1 of 2 jobs"), "{}", ran.stderr);
+    assert!(time_on_k80(&ran) <= 0.0, "{}", ran.stdout);
+    let ran =
+        apportion(&["allocate", "--policy", "max_sum_throughput_normalized_by_cost_perf", "-"], snapshot);
+    assert!(ran.code == Some(2) && !ran.stderr.contains("no time"), "one complaint: {}", ran.stderr);
+    let ran = apportion(&[&asked[..], &["--semantics", "gavel"]].concat(), snapshot);
+    assert!(ran.stderr.is_empty() && time_on_k80(&ran) > 0.0, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn every_job_and_worker_type_is_explained() {
+    let ran = apportion(&["explain", "--policy", "max_min_fairness_perf", "examples/snapshot.yaml"], "");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for words in ["decides by linear", "one worker more", "sets the objective", "v100", "25"] {
+        assert!(ran.stdout.contains(words), "`{words}` is not in\n{}", ran.stdout);
+    }
+    // A packed program, a parametric one and water filling: a job in words, with what more workers would bring.
+    for policy in
+        ["max_min_fairness_packed", "finish_time_fairness_perf", "max_min_fairness_water_filling_perf"]
+    {
+        let asked = ["explain", "--policy", policy, "examples/snapshot.yaml", "--job", "24"];
+        let ran = apportion(&asked, "");
+        for words in ["\n24: ", "one worker more of v100 changes", "one worker more of k80 changes"] {
+            assert!(ran.stdout.contains(words), "`{words}` is not in\n{}{}", ran.stdout, ran.stderr);
+        }
+        assert!(!ran.stdout.contains("-0.000000"), "{}", ran.stdout);
+    }
+    // What took the time, and where a level that rose further was fixed.
+    for (policy, words) in [
+        ("max_min_fairness_strategy_proof", "the discount took "),
+        ("max_min_fairness_water_filling_perf", "fixed at step 2 of "),
+        ("max_min_fairness_hierarchical_packed", "fixed at step 2 of "),
+    ] {
+        let ran = apportion(&["explain", "--policy", policy, "examples/snapshot.yaml"], "");
+        assert!(ran.stdout.contains(words), "`{words}` is not in\n{}{}", ran.stdout, ran.stderr);
+    }
+    let ran = apportion(&["explain", "--policy", "fifo_perf", "examples/snapshot.yaml", "--job", "71"], "");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("has no job `71`"), "{}", ran.stderr);
+}
+
+#[test]
+fn bad_input_ends_in_code_2_with_one_complaint() {
+    let base = "format: apportion/snapshot-v1\ncluster: {v100: 1}\njobs: ";
+    let cases = [
+        (base.replace("v100: 1", "v100: 0") + "[]", "the cluster has no workers, expected at least one"),
+        (format!("{base}[{{id: 1, throughput: {{v100: .nan}}}}]"), "`v100` is NaN"),
+        (format!("{base}[{{id: 1, throughput: {{v100: 0}}}}]"), "job `1` can run on no worker type"),
+        (format!("{base}[{{id: 1, job_type: nope}}]"), "unknown job type `nope`"),
+        (format!("{base}[{{id: 1, throughput: {{v10: 1}}}}]"), "unknown worker type `v10`"),
+        (format!("{base}[{{id: 1"), "not YAML"),
+        ("\0\u{1}\u{2}".to_owned(), "this one is binary"),
+        (String::new(), "the document is empty"),
+    ];
+    for (snapshot, words) in cases {
+        let ran = apportion(&["allocate", "--policy", "isolated", "-"], &snapshot);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{snapshot:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{snapshot:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("error: ").count(), 1, "{}", ran.stderr);
+    }
+    for arguments in [
+        &["allocate", "--policy", "nope", "examples/snapshot.yaml"][..],
+        &["allocate", "--policy", "isolated", "no/such/file"],
+        &["allocate", "--policy", "fifo", "--backend", "clarabel", "examples/snapshot.yaml"],
+        &["allocate", "--policy", "max_min_fairness_perf", "--backend", "nope", "examples/snapshot.yaml"],
+        &["allocate", "examples/snapshot.yaml"],
+        &["nonsense"],
+        &["policies", "check", "examples/snapshot.yaml"],
+    ] {
+        let ran = apportion(arguments, "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn policies_are_listed_shown_and_checked() {
+    let ran = apportion(&["policies", "list", "--format", "json"], "");
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert!(listed.len() >= 15, "{}", ran.stdout);
+    for policy in &listed {
+        let name = policy["policy"].as_str().expect("a name");
+        let shown = apportion(&["policies", "show", name], "");
+        assert!(shown.stdout.contains(&format!("name: {name}")), "{}", shown.stdout);
+        assert_eq!(apportion(&["policies", "check", name], "").code, Some(0), "{name}");
+    }
+    let schema = apportion(&["policies", "schema"], "");
+    let schema: serde_json::Value = serde_json::from_str(&schema.stdout).expect("JSON");
+    assert!(schema["properties"]["maximize"].is_object(), "{schema}");
+}
+
+#[test]
+fn the_help_names_every_world() {
+    let help = apportion(&["--help"], "").stdout;
+    let line = help.lines().find(|line| line.trim_start().starts_with("world ")).expect("a line");
+    for world in ["DeepShare's", "DL2's", "elastic", "dual agents'"] {
+        assert!(line.contains(world), "{line}");
+    }
+}
+
+#[test]
+fn every_subcommand_has_help_with_an_example() {
+    let help = apportion(&["--help"], "");
+    assert_eq!(help.code, Some(0));
+    assert!(help.stdout.contains("Exit codes:"), "{}", help.stdout);
+    let commands =
+        help.stdout.split("Commands:\n").nth(1).expect("commands").split("\n\n").next().unwrap_or_default();
+    for line in commands.lines() {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        if name == "help" || !line.starts_with("  ") || line.starts_with("    ") {
+            continue;
+        }
+        let shown = apportion(&[name, "--help"], "");
+        assert!(
+            shown.stdout.contains("Example"),
+            "`apportion {name} --help` has no example:\n{}",
+            shown.stdout
+        );
+    }
+}
+
+#[test]
+fn a_program_is_printed_for_another_solver() {
+    let snapshot = "examples/snapshot.yaml";
+    let lp = apportion(&["explain", "--policy", "max_min_fairness_perf", snapshot, "--program", "lp"], "");
+    assert_eq!(lp.code, Some(0), "{}", lp.stderr);
+    assert!(lp.stdout.contains("capacity") && lp.stdout.to_lowercase().contains("maximize"), "{}", lp.stdout);
+    let mps = apportion(&["explain", "--policy", "max_min_fairness_perf", snapshot, "--program", "mps"], "");
+    assert!(mps.stdout.contains("ROWS") && mps.stdout.contains("ENDATA"), "{}", mps.stdout);
+    for (policy, complaint) in [("fifo", "a rule"), ("proportional_fairness", "cone")] {
+        let refused = apportion(&["explain", "--policy", policy, snapshot, "--program", "lp"], "");
+        assert_eq!(refused.code, Some(2), "{policy}");
+        assert!(refused.stderr.contains(complaint), "{}", refused.stderr);
+    }
+}

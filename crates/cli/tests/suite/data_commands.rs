@@ -1,0 +1,172 @@
+//! `apportion throughputs` and `apportion trace`, as a user runs them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn apportion(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_apportion")).args(arguments).output().expect("the command runs")
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = apportion(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Exit code 2 and a message that contains `expected`.
+fn assert_refused(arguments: &[&str], expected: &str) {
+    let output = apportion(arguments);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert!(message.contains(expected), "{message}\nlacks: {expected}");
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+#[test]
+fn every_shipped_file_of_throughputs_is_checked_and_said_to_be_what_it_is() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../throughputs");
+    let mut n_for_worlds = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let file = entry.expect("a file").path().display().to_string();
+        let output = apportion(&["throughputs", "check", &file]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{file}: {message}");
+        n_for_worlds += usize::from(message.contains("for `apportion world`, no matrix for policies"));
+    }
+    assert_eq!(n_for_worlds, 2, "dl2 and deepshare");
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrong = path(folder.path(), "dl2.yaml");
+    let text = include_str!("../../../../throughputs/dl2.yaml").replace("unit: samples/s", "unit: steps/s");
+    std::fs::write(&wrong, text).expect("written");
+    assert_refused(&["throughputs", "check", &wrong], "`steps/s`, expected `samples/s`");
+}
+
+#[test]
+fn a_generated_trace_survives_both_forms() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (csv, gavel) = (path(folder.path(), "jobs.csv"), path(folder.path(), "jobs.trace"));
+    let generate = ["trace", "generate", "--rate", "2", "--jobs", "50", "--multi-worker", "--slos"];
+    let text = stdout(&[&generate[..], &["--seed", "7", "--out", &csv]].concat());
+    assert_eq!(text, "");
+    let again = stdout(&[&generate[..], &["--seed", "7"]].concat());
+    assert_eq!(std::fs::read_to_string(&csv).expect("written"), again);
+    assert_ne!(again, stdout(&[&generate[..], &["--seed", "8"]].concat()));
+    stdout(&["trace", "convert", &csv, "--to", "gavel", "--throughputs", "osdi20", "--out", &gavel]);
+    let show = |file: &str| stdout(&["trace", "show", file, "--throughputs", "osdi20", "--format", "csv"]);
+    let counts = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.rsplit_once(',').expect("columns").0.to_owned()).collect()
+    };
+    assert_eq!(counts(&show(&csv)), counts(&show(&gavel)));
+}
+
+#[test]
+fn an_exported_matrix_is_read_back_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (first, second) = (path(folder.path(), "a.yaml"), path(folder.path(), "b.yaml"));
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../throughputs/osdi20.yaml");
+    stdout(&["throughputs", "import", shipped, "--name", "mine", "--note", "a copy", "--out", &first]);
+    stdout(&["throughputs", "import", &first, "--out", &second]);
+    let text = std::fs::read_to_string(&first).expect("written");
+    assert!(text.contains("name: mine\n") && text.contains("note: a copy\n"), "{}", &text[..600]);
+    assert_eq!(text, std::fs::read_to_string(&second).expect("written"));
+    let show = |matrix: &str| stdout(&["throughputs", "show", matrix, "--format", "json"]);
+    assert_eq!(show(&first), show("osdi20"));
+    assert!(
+        stdout(&["throughputs", "check", &first, "--format", "csv"]).contains("isolated throughputs of 0")
+    );
+}
+
+#[test]
+fn retained_fractions_are_shown_beside_each_job_type_of_the_same_size() {
+    let text = stdout(&["throughputs", "show", "--job-type", "A3C", "--colocated", "--format", "csv"]);
+    assert_eq!(text.lines().count(), 1 + 26);
+    assert!(text.starts_with("job_type,scale_factor,beside,v100,p100,k80\n"), "{text}");
+}
+
+#[test]
+fn bad_input_is_refused_with_the_nearest_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = path(folder.path(), "bad.csv");
+    std::fs::write(&trace, "job_type,total_steps,arrival\nA3C,10,5\nA3D,10,4\n").expect("written");
+    let show = ["trace", "show", &trace, "--throughputs", "osdi20"];
+    assert_refused(&show, "did you mean `A3C`?");
+    assert_refused(&show, "bad.csv:3:8");
+    assert_refused(&["throughputs", "show", "osdi2"], "osdi20");
+    assert_refused(&["throughputs", "show", "--job-type", "A3"], "did you mean `A3C`?");
+    assert_refused(&["trace", "generate", "--rate", "nan", "--jobs", "3"], "expected a number above 0");
+    assert_refused(&["trace", "generate", "--jobs", "3"], "--rate");
+    assert_refused(&["trace", "show", "nowhere.csv"], "there is no such file");
+}
+
+/// A cluster's log: a job or two that count and one that does not, with what must come out.
+struct Log {
+    origin: &'static str,
+    text: &'static str,
+    /// Name, arrival, workers, owner.
+    jobs: &'static [[&'static str; 4]],
+}
+
+const LOGS: [Log; 3] = [
+    Log {
+        origin: "philly",
+        text: r#"[
+  {"status": "Pass", "vc": "research", "jobid": "late", "user": "u", "submitted_time": "2017-10-07 01:00:00",
+   "attempts": [{"start_time": "2017-10-07 01:00:30", "end_time": "2017-10-07 02:00:30",
+                 "detail": [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}]}]},
+  {"status": "Pass", "vc": "b", "jobid": "early", "user": "u", "submitted_time": "2017-10-07 00:00:00",
+   "attempts": [{"start_time": "2017-10-07 00:10:00", "end_time": "2017-10-07 00:20:00",
+                 "detail": [{"ip": "m1", "gpus": ["gpu0"]}]}]},
+  {"status": "Failed", "vc": "b", "jobid": "never", "user": "u", "submitted_time": "2017-10-07 00:00:00", "attempts": []}
+]"#,
+        jobs: &[["early", "0", "1", "b"], ["late", "3600", "2", "research"]],
+    },
+    Log {
+        origin: "pai",
+        text: "one,worker,2.0,Terminated,1000.0,1900.0,400.0,10.0,50.0,MISC\n\
+         two,worker,4.0,Terminated,1360.0,1460.0,400.0,10.0,100.0,V100\n\
+         none,ps,1.0,Terminated,900.0,1800.0,600.0,10.0,,\n",
+        jobs: &[["one", "0", "1", ""], ["two", "360", "4", ""]],
+    },
+    Log {
+        origin: "helios",
+        text: "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n\
+         7,u,vc1,1,1,1,COMPLETED,2020-06-09 18:00:00,2020-06-09 18:00:00,2020-06-09 19:00:00,3600,0\n\
+         8,u,vc2,8,16,1,FAILED,2020-06-09 18:00:30,2020-06-09 18:01:00,2020-06-09 18:05:00,240,30\n\
+         9,u,vc2,0,16,1,COMPLETED,2020-06-09 18:00:30,2020-06-09 18:00:30,2020-06-09 18:05:00,240,0\n",
+        jobs: &[["7", "0", "1", "vc1"], ["8", "30", "8", "vc2"]],
+    },
+];
+
+#[test]
+fn logs_of_clusters_become_traces_that_can_be_simulated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for Log { origin, text: log, jobs } in LOGS {
+        let (given, made) = (path(folder.path(), "log"), path(folder.path(), "jobs.csv"));
+        std::fs::write(&given, log).expect("written");
+        let convert =
+            ["trace", "convert", &given, "--from", origin, "--throughputs", "osdi20", "--seed", "3"];
+        let output = apportion(&[&convert[..], &["--out", &made]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{origin}: {said}");
+        assert!(said.contains("left out"), "{origin}: {said}");
+        let text = std::fs::read_to_string(&made).expect("written");
+        assert_eq!(stdout(&convert), text, "{origin}: the same seed, the same jobs");
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let heads = reader.headers().expect("heads").clone();
+        let place = |name: &str| heads.iter().position(|head| head == name).expect("a column of this name");
+        let places = ["id", "arrival", "scale_factor", "entity"].map(place);
+        let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
+        let found: Vec<[&str; 4]> = rows.iter().map(|row| places.map(|place| &row[place])).collect();
+        assert_eq!(found, jobs, "{origin}");
+        let simulate =
+            ["simulate", "--policy", "fifo", "--cluster", "v100=8", "--trace", &made, "--format", "json"];
+        let simulated: serde_json::Value = serde_json::from_str(&stdout(&simulate)).expect("JSON");
+        assert!(simulated["average_jct"].as_f64().is_some_and(|jct| jct > 0.0), "{origin}: {simulated}");
+    }
+    let wrong = path(folder.path(), "log");
+    let convert = ["trace", "convert", &wrong, "--from", "philly", "--throughputs", "osdi20"];
+    assert_refused(&convert, "expected a JSON list of {jobid, vc");
+}

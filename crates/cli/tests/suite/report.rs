@@ -1,0 +1,228 @@
+//! Pages about results: what the command writes, and what a browser makes of it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::browser::Browser;
+
+const SMALL: &str = "\
+format: apportion/sweep-v1
+name: small
+run:
+  cluster: {v100: 2, p100: 2, k80: 2}
+  workload: {generator: gavel, duration: 2h}
+  measure: [20, 60]
+axes:
+  policy: [fifo, isolated, max_min_fairness_perf]
+  rate: [0.5, 1.0, 9.0]
+  seed: [0, 1, 2]
+stop: {saturated: true}
+";
+
+fn apportion(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(arguments).args(["--progress", "never"]).output().unwrap()
+}
+
+#[track_caller]
+fn succeed(folder: &Path, arguments: &[&str]) -> String {
+    let output = apportion(folder, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = apportion(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+/// A folder with the results of a sweep in `results`.
+fn swept(text: &str, more: &[&str]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("sweep.yaml"), text).unwrap();
+    succeed(folder.path(), &[&["sweep", "sweep.yaml", "--out", "results"][..], more].concat());
+    folder
+}
+
+/// The page's data, read back.
+fn data(page: &str) -> serde_json::Value {
+    let data = page.split("id=\"data\">").nth(1).and_then(|rest| rest.split("</script").next()).unwrap();
+    serde_json::from_str(data).unwrap()
+}
+
+#[test]
+fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
+    let folder = swept(SMALL, &["--keep-jobs"]);
+    let at = folder.path();
+    let report = ["report", "results", "--baseline", "isolated", "--assets", "files", "--out"];
+    succeed(at, &[&report[..], &["one.html"]].concat());
+    succeed(at, &["report", "results/results.sqlite", "--baseline", "isolated", "--out", "two.html"]);
+    let page = fs::read_to_string(at.join("one.html")).unwrap();
+    assert!(page == fs::read_to_string(at.join("two.html")).unwrap(), "the same results give the same page");
+    let (document, scripts) = page.split_once("<script").unwrap();
+    assert!(!document.contains("src=") && !document.contains("href=") && !document.contains("@import"));
+    assert!(!scripts.contains("<script src"), "it asks for nothing");
+    assert!(document.contains("default-src 'none'"), "and may not");
+    for words in
+        ["small: 3 policies against arrival rate", "3 seeds", "saturated", "against isolated", "n seeds"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+
+    // The average against the rate, once more from the rows.
+    let store = apportion_studies::sweep::Store::open_to_read(&at.join("results")).unwrap();
+    let metric = apportion_studies::sweep::outcome::metric("average_jct").unwrap();
+    let data = data(&page);
+    let chart = &data["figures"][0]["variants"][0][1];
+    assert_eq!(chart["name"], "average-jct");
+    for (position, policy) in ["fifo", "isolated", "max_min_fairness_perf"].into_iter().enumerate() {
+        let series = &chart["series"][position];
+        assert_eq!(series["name"], policy);
+        let rows = store.rows().unwrap();
+        let values: Vec<f64> = rows
+            .iter()
+            .filter(|row| row.values[0] == policy && row.values[1].as_f64() == Some(0.5))
+            .filter_map(|row| row.outcome.metrics[metric])
+            .map(|seconds| seconds / 3600.0)
+            .collect();
+        assert_eq!(values.len(), 3);
+        let mean = values.iter().sum::<f64>() / 3.0;
+        let shown = series["marks"][0]["y"].as_f64().unwrap();
+        assert!((shown / mean - 1.0).abs() < 1e-5, "{policy}: {shown} {mean}");
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((series["marks"][0]["low"].as_f64().unwrap() / low - 1.0).abs() < 1e-5);
+    }
+    let absent = chart["absent"].as_array().unwrap();
+    assert_eq!(absent.len(), 3, "a cross for each policy at the rate that no policy sustains");
+    assert!(absent.iter().all(|cross| cross["x"] == 9.0 && cross["why"] == "saturated"));
+
+    let names: Vec<String> = fs::read_dir(at.join("files"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for name in [
+        "average-jct.svg",
+        "average-jct.csv",
+        "jct-cdf-at-0.5.svg",
+        "rho-cdf-at-1.csv",
+        "utilization-by-type-at-1.svg",
+        "makespan-bars-at-0.5.svg",
+        "against-baseline-average-jct.csv",
+        "runs.csv",
+    ] {
+        assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
+    }
+    let svg = fs::read_to_string(at.join("files/average-jct.svg")).unwrap();
+    assert!(
+        svg.starts_with("<svg")
+            && svg.contains("Average job completion time (h)")
+            && svg.contains("saturated")
+    );
+    let runs = fs::read_to_string(at.join("files/runs.csv")).unwrap();
+    assert_eq!(runs.lines().count(), 1 + 27, "no run is left out");
+    assert_eq!(runs.lines().filter(|line| line.contains(",saturated,")).count(), 9);
+    let against = fs::read_to_string(at.join("files/against-baseline-average-jct.csv")).unwrap();
+    assert_eq!(against.lines().count(), 1 + 6, "{against}");
+}
+
+#[test]
+fn one_seed_has_no_interval_and_says_so() {
+    let folder = swept(SMALL, &["--only", "seed=1", "--only", "rate=0.5"]);
+    succeed(folder.path(), &["report", "results"]);
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    for words in ["one seed, so no spread", "of one seed, so without an interval", "--keep-jobs"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(data(&page)["figures"][0]["variants"][0][1]["series"][0]["marks"][0].get("low").is_none());
+}
+
+#[test]
+fn results_that_are_not_there_or_not_ours_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    assert!(refused(at, &["report", "nowhere"]).contains("nowhere"));
+    fs::write(at.join("notes.txt"), "nothing of the kind\n").unwrap();
+    assert!(refused(at, &["report", "notes.txt"]).contains("notes.txt"));
+    let folder = swept(SMALL, &["--only", "seed=1", "--only", "rate=0.5"]);
+    let at = folder.path();
+    let said = refused(at, &["report", "results", "--baseline", "isolate"]);
+    assert!(said.contains("did you mean `isolated`"), "{said}");
+    let whole = fs::read(at.join("results/results.sqlite")).unwrap();
+    fs::write(at.join("half.sqlite"), &whole[..whole.len() / 2]).unwrap();
+    assert!(refused(at, &["report", "half.sqlite"]).contains("damaged"));
+    let connection = rusqlite::Connection::open(at.join("results/results.sqlite")).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let said = refused(at, &["report", "results"]);
+    assert!(said.contains("format 99") && said.contains("format 1"), "{said}");
+    assert!(!at.join("report.html").exists(), "nothing is written");
+}
+
+#[test]
+fn results_without_utilization_by_type_are_still_read() {
+    let folder = swept(SMALL, &["--only", "seed=1", "--only", "rate=0.5"]);
+    let connection = rusqlite::Connection::open(folder.path().join("results/results.sqlite")).unwrap();
+    connection.execute_batch("DROP TABLE utilization").unwrap();
+    drop(connection);
+    succeed(folder.path(), &["report", "results"]);
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(!page.contains("Utilization by worker type"));
+    succeed(
+        folder.path(),
+        &["sweep", "sweep.yaml", "--out", "results", "--only", "seed=2", "--only", "rate=0.5"],
+    );
+}
+
+#[test]
+fn a_browser_draws_the_page_of_a_sweep() {
+    let Some(browser) = Browser::start() else { return };
+    let folder = swept(SMALL, &["--keep-jobs"]);
+    succeed(folder.path(), &["report", "results"]);
+    browser.open(&folder.path().join("report.html"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    assert_eq!(browser.run("return document.getElementById('problem').textContent"), "");
+    let n_figures = browser.run("return document.querySelectorAll('figure').length").as_u64().unwrap();
+    assert_eq!(n_figures, 5, "metrics, makespan, two distributions, utilization");
+    let drawn = "return [...document.querySelectorAll('figure')].filter(f => \
+                 f.querySelectorAll('svg .role-mark path').length > 2).length";
+    assert_eq!(browser.run(drawn), n_figures, "marks in every figure");
+    let buttons = "return [...document.querySelectorAll('figure')].every(f => \
+                   f.querySelector('[data-as=svg]') && f.querySelector('[data-as=csv]'))";
+    assert_eq!(browser.run(buttons), true);
+
+    // Over the first point of the first line.
+    browser.hover(
+        "const mark = document.querySelector('#figure-0 svg .mark-symbol.role-mark path');
+         mark.scrollIntoView({block: 'center'});
+         const box = mark.getBoundingClientRect();
+         return [box.x + box.width / 2, box.y + box.height / 2];",
+    );
+    let shown =
+        browser.run("const tip = document.getElementById('tip'); return tip.hidden ? '' : tip.textContent");
+    let shown = shown.as_str().unwrap();
+    assert!(shown.contains("Average job completion time (h)") && shown.contains("seeds 3"), "`{shown}`");
+
+    // Another metric is drawn when chosen, and saved when asked for.
+    let choose = "const select = document.querySelector('#figure-0 select'); select.value = '3';
+                  select.dispatchEvent(new Event('change'));";
+    browser.run(choose);
+    let title = "const done = arguments[0]; const look = () => document.querySelector('#figure-0 svg').textContent\
+                 .includes('99th percentile') ? done(true) : requestAnimationFrame(look); look();";
+    browser.run_async(title);
+    let save = "const done = arguments[0];
+                URL.createObjectURL = (blob) => { blob.text().then((text) => done(text)); return '#'; };
+                document.querySelector('#figure-0 [data-as=csv]').click();";
+    let csv = browser.run_async(save);
+    assert!(csv.as_str().unwrap().starts_with("series,arrival rate (jobs/h),99th percentile"), "{csv}");
+    let svg = browser.run_async(&save.replace("data-as=csv", "data-as=svg"));
+    assert!(svg.as_str().unwrap().starts_with("<svg"), "{svg}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}

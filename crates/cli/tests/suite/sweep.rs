@@ -1,0 +1,366 @@
+//! Sweeps and simulations as commands: the same bytes whatever happens to the process.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use apportion::spec::Source;
+use apportion::spec::snapshot::Snapshot;
+use apportion_studies::sweep::Store;
+use tempfile::TempDir;
+
+const TINY: &str = "\
+format: apportion/sweep-v1
+name: tiny
+run:
+  cluster: {v100: 2, p100: 2, k80: 2}
+  workload: {generator: gavel, duration: 2h}
+  measure: [20, 60]
+axes:
+  policy: [fifo, fifo_perf, isolated]
+  rate: {from: 0.5, to: 2.0, points: 4}
+  seed: [0, 1, 2]
+stop: {saturated: true}
+";
+
+const LADDER: &str = "\
+format: apportion/sweep-v1
+name: ladder
+run:
+  cluster: {v100: 2, p100: 2, k80: 2}
+  workload: {generator: gavel, duration: 2h}
+  measure: [20, 60]
+axes:
+  policy: [fifo, isolated]
+  rate: {auto: {from: 0.25, utilization: 0.8, precision: 0.1}}
+  seed: [0, 1]
+stop: {saturated: true}
+";
+
+fn apportion(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(arguments).args(["--progress", "never"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[track_caller]
+fn succeed(folder: &Path, arguments: &[&str]) -> Output {
+    let output = apportion(folder, arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn folder_with(name: &str, text: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join(name), text).unwrap();
+    folder
+}
+
+/// Lets a process run for a while, without a clock: `n` looks at whether it has ended, which it may.
+fn let_run(child: &mut Child, n: u64) -> bool {
+    (0..n).any(|_| {
+        std::thread::yield_now();
+        child.try_wait().unwrap().is_some()
+    })
+}
+
+/// Digest → wall time of every run that is kept.
+fn kept(folder: &Path) -> BTreeMap<String, f64> {
+    match Store::open_to_read(folder) {
+        Ok(store) => store.rows().unwrap().into_iter().map(|row| (row.digest, row.seconds)).collect(),
+        Err(error) => {
+            assert!(
+                !folder.join("results.sqlite").exists()
+                    || fs::read(folder.join("results.sqlite")).unwrap().is_empty(),
+                "{error}"
+            );
+            BTreeMap::new()
+        }
+    }
+}
+
+#[test]
+fn a_sweep_gives_the_same_bytes_on_one_thread_and_two_and_in_shards() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let csv = |name: &str| fs::read(folder.path().join(name).join("results.csv")).unwrap();
+    let one = succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "one", "--jobs", "1"]);
+    let two = succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "two", "--jobs", "2"]);
+    assert_eq!(csv("one"), csv("two"));
+    let table = |output: &Output| {
+        String::from_utf8(output.stdout.clone()).unwrap().split("results:").next().unwrap().to_owned()
+    };
+    assert_eq!(table(&one), table(&two));
+    assert!(table(&one).contains("rate (jobs/h)  fifo"), "{}", table(&one));
+    for part in ["1/2", "2/2"] {
+        succeed(folder.path(), &["sweep", "tiny.yaml", "--shard", part, "--out", &part.replace('/', "-of-")]);
+    }
+    succeed(folder.path(), &["results", "merge", "2-of-2", "1-of-2", "--out", "joined"]);
+    assert_eq!(csv("one"), csv("joined"));
+    let again = succeed(folder.path(), &["sweep", "tiny.yaml", "--out", "joined"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("36 of 36 runs are in joined already"));
+}
+
+/// Kills a sweep a number of times, at random points and every other time inside a transaction if there is one, and
+/// lets it go on; the results must be those of `whole`, and nothing that was kept may be lost or made again.
+fn kill_and_resume(folder: &Path, study: &str, whole: &[u8], n_kills_wanted: usize) -> String {
+    let out = folder.join("killed");
+    let mut random = 88_172_645_463_325_252_u64;
+    let (mut n_kills, mut n_within) = (0, 0);
+    while n_kills < n_kills_wanted {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let before = kept(&out);
+        let mut child = apportion(folder, &["sweep", study, "--out", "killed"]).spawn().unwrap();
+        n_kills += 1;
+        if let_run(&mut child, random % 20_000) {
+            assert_eq!(fs::read(out.join("results.csv")).unwrap(), whole);
+            fs::remove_dir_all(&out).unwrap(); // it was done before: begin anew
+            continue;
+        }
+        while n_kills % 2 == 1 && !out.join("results.sqlite-journal").exists() && !let_run(&mut child, 1) {}
+        n_within += i32::from(out.join("results.sqlite-journal").exists());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let after = kept(&out);
+        let lost: Vec<_> =
+            before.iter().filter(|(digest, seconds)| after.get(*digest) != Some(*seconds)).collect();
+        assert!(lost.is_empty(), "kill {n_kills} lost or repeated {lost:?}");
+    }
+    let before = kept(&out);
+    succeed(folder, &["sweep", study, "--out", "killed"]);
+    assert_eq!(fs::read(out.join("results.csv")).unwrap(), whole);
+    let after = kept(&out);
+    assert!(before.iter().all(|(digest, seconds)| after[digest].total_cmp(seconds).is_eq()));
+    fs::remove_dir_all(&out).unwrap();
+    format!("{n_within} of {n_kills} kills found a transaction open")
+}
+
+#[test]
+fn a_sweep_killed_a_hundred_times_loses_and_repeats_nothing() {
+    for (name, study, n_kills) in [("tiny.yaml", TINY, 70), ("ladder.yaml", LADDER, 30)] {
+        let folder = folder_with(name, study);
+        succeed(folder.path(), &["sweep", name, "--out", "whole"]);
+        let whole = fs::read(folder.path().join("whole/results.csv")).unwrap();
+        eprintln!("{name}: {}", kill_and_resume(folder.path(), name, &whole, n_kills));
+    }
+}
+
+#[test]
+fn a_ladder_gives_the_same_bytes_on_one_thread_and_three_and_in_shards() {
+    let folder = folder_with("ladder.yaml", LADDER);
+    let csv = |name: &str| fs::read_to_string(folder.path().join(name).join("results.csv")).unwrap();
+    let one = succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "one", "--jobs", "1"]);
+    succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "three", "--jobs", "3"]);
+    assert_eq!(csv("one"), csv("three"));
+    let said = String::from_utf8(one.stdout).unwrap();
+    assert!(said.contains("knee (jobs/h)\n  fifo 0: above "), "{said}");
+    for part in ["1/3", "2/3", "3/3"] {
+        succeed(
+            folder.path(),
+            &["sweep", "ladder.yaml", "--shard", part, "--out", &part.replace('/', "-of-")],
+        );
+    }
+    succeed(folder.path(), &["results", "merge", "1-of-3", "2-of-3", "3-of-3", "--out", "joined"]);
+    assert_eq!(csv("one"), csv("joined"));
+    let again = succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "joined"]);
+    let n_runs = csv("one").lines().count() - 1;
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(said.contains(&format!("{n_runs} of {n_runs} runs are in joined already")), "{said}");
+    // Rates were doubled, then halved in between, and the table stands in their order.
+    let rates: Vec<f64> = csv("one")
+        .lines()
+        .filter(|line| line.starts_with("fifo,") && line.split(',').nth(2) == Some("0"))
+        .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
+        .collect();
+    assert!(rates.is_sorted() && rates.len() > 4, "{rates:?}");
+}
+
+#[test]
+fn what_is_kept_elsewhere_or_left_out_is_not_run() {
+    let rules = "skip: [{policy: isolated, rate: {from: 1.5}}, {policy: fifo, seed: [1, 2]}]\n";
+    let folder = folder_with("tiny.yaml", &format!("{TINY}{rules}"));
+    let n_lines = |name: &str| {
+        fs::read_to_string(folder.path().join(name).join("results.csv")).unwrap().lines().count()
+    };
+    succeed(folder.path(), &["sweep", "tiny.yaml", "--only", "seed=0", "--out", "first"]);
+    assert_eq!(n_lines("first"), 1 + 4 + 4 + 2);
+    succeed(folder.path(), &["sweep", "tiny.yaml", "--besides", "first", "--out", "second"]);
+    assert_eq!(n_lines("second"), 1 + 2 * (4 + 2));
+    let said = complaint(folder.path(), &["sweep", "tiny.yaml", "--besides", "nowhere"]);
+    assert!(said.contains("nowhere holds no results"), "{said}");
+}
+
+#[test]
+fn progress_is_told_as_lines_or_as_events() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let run = |how: &str, out: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        command.current_dir(folder.path());
+        command.args(["sweep", "tiny.yaml", "--only", "seed=0", "--out", out, "--progress", how]);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    let lines = run("auto", "plain");
+    assert_eq!(lines.lines().count(), 12, "{lines}");
+    assert!(lines.contains("12/12 ") && lines.contains(" 0: average JCT "), "{lines}");
+    let events: Vec<serde_json::Value> =
+        run("json", "events").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let named = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
+    assert_eq!((named("sweep").len(), named("started").len(), named("finished").len()), (1, 12, 12));
+    assert_eq!((&named("sweep")[0]["runs"], &named("sweep")[0]["kept"]), (&12.into(), &0.into()));
+    let last = named("finished")[11];
+    assert_eq!((&last["done"], &last["total"], &last["run"]["seed"]), (&12.into(), &12.into(), &0.into()));
+    assert!(run("json", "events").lines().next().unwrap().contains("12 of 12 runs are in events already"));
+    assert_eq!(run("never", "events").lines().count(), 1);
+}
+
+#[test]
+fn a_script_for_a_job_array_can_be_read_beforehand() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let flags =
+        ["sweep", "tiny.yaml", "--slurm", "--dry-run", "--tasks", "5", "--cpus", "2", "--time", "1:00:00"];
+    let more = ["--partition", "fast", "--sbatch", "--mem=4G", "--only", "seed=1", "--out", "shared"];
+    let text = String::from_utf8(succeed(folder.path(), &[&flags[..], &more].concat()).stdout).unwrap();
+    for line in [
+        "#!/bin/bash",
+        "#SBATCH --job-name=apportion-tiny",
+        "#SBATCH --array=1-5",
+        "#SBATCH --cpus-per-task=2",
+        "#SBATCH --time=1:00:00",
+        "#SBATCH --partition=fast",
+        "#SBATCH --mem=4G",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}: {text}");
+    }
+    assert!(text.contains("--shard \"$SLURM_ARRAY_TASK_ID/5\" --besides \"$out\""), "{text}");
+    assert!(text.contains("tiny.yaml --only seed=1 \\\n"), "{text}");
+    assert!(!folder.path().join("shared").exists());
+    // A task of the array, as the script runs it.
+    let script = folder.path().join("array.sbatch");
+    fs::write(&script, &text).unwrap();
+    fs::create_dir(folder.path().join("shared")).unwrap();
+    let mut task = Command::new("bash");
+    let output = task.arg(&script).env("SLURM_ARRAY_TASK_ID", "2").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!kept(&folder.path().join("shared/parts/2-of-5")).is_empty());
+    let said = complaint(folder.path(), &["sweep", "tiny.yaml", "--tasks", "2"]);
+    assert!(said.contains("--slurm"), "{said}");
+}
+
+#[test]
+fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
+    let folder = TempDir::new().unwrap();
+    let flags = ["simulate", "--policy", "fifo", "--cluster", "v100=2,p100=2,k80=2", "--rate", "0.4"];
+    let more = ["--measure", "100:200", "--generator", "gavel", "--seed", "3", "--format", "json"];
+    let run = |extra: &[&str]| apportion(folder.path(), &[&flags[..], &more, extra].concat());
+    let result = |output: &Output| {
+        let mut value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        value.as_object_mut().unwrap().remove("wall_seconds");
+        value
+    };
+    let whole = run(&["--events", "whole.jsonl"]).output().unwrap();
+    assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+    let mut n_interrupts = 0;
+    let last = loop {
+        let mut child = run(&["--events", "parts.jsonl", "--checkpoint", "saved.json"]).spawn().unwrap();
+        let ended = let_run(&mut child, 3_000 * (1 + n_interrupts));
+        if !ended {
+            // twice at once, as `timeout` does: one request
+            for _ in 0..2 {
+                Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            }
+        }
+        let output = child.wait_with_output().unwrap();
+        match output.status.code() {
+            Some(0) => break output,
+            Some(130) => assert!(folder.path().join("saved.json").exists()),
+            None => {} // before it listened
+            code => panic!("{code:?}: {}", String::from_utf8_lossy(&output.stderr)),
+        }
+        n_interrupts += 1;
+    };
+    assert_eq!(result(&last), result(&whole));
+    let events = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(events("parts.jsonl") == events("whole.jsonl"), "events differ after {n_interrupts} interrupts");
+    assert!(!folder.path().join("saved.json").exists(), "nothing is left to resume");
+}
+
+#[test]
+fn a_simulation_saves_what_its_policy_saw() {
+    let folder = TempDir::new().unwrap();
+    let flags =
+        ["--policy", "isolated", "--cluster", "v100=2,k80=2", "--static", "5", "--save-snapshots", "seen"];
+    let output = succeed(folder.path(), &[&["simulate", "--format", "csv"], &flags[..]].concat());
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 6);
+    let first = Snapshot::read(&Source::load(folder.path().join("seen/000000.json")).unwrap()).unwrap();
+    assert_eq!(first.document().jobs.len(), 5);
+}
+
+/// What a command says of bad input; its exit code must be 2.
+#[track_caller]
+fn complaint(folder: &Path, arguments: &[&str]) -> String {
+    let output = apportion(folder, arguments).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+#[test]
+fn bad_input_is_one_complaint_with_its_place() {
+    let folder = folder_with("tiny.yaml", &TINY.replace("isolated]", "isolatd]"));
+    let said = complaint(folder.path(), &["sweep", "tiny.yaml"]);
+    assert!(said.contains("unknown policy `isolatd`"), "{said}");
+    assert!(said.contains("--> tiny.yaml:8:29\n"), "{said}");
+    assert!(!folder.path().join("results").exists(), "nothing is written");
+    for (line, instead, expected, place) in [
+        ("k80: 2", "k90: 2", "worker type `k90`", "tiny.yaml:4:12"),
+        (
+            "generator: gavel, ",
+            "generator: gavel, multi_worker: true, ",
+            "can run on no worker type",
+            "tiny.yaml:4:12",
+        ),
+        (
+            "duration: 2h}",
+            "duration: 2h}\n  throughputs: osdi21",
+            "unknown throughputs `osdi21`",
+            "tiny.yaml:6:16",
+        ),
+    ] {
+        fs::write(folder.path().join("tiny.yaml"), TINY.replace(line, instead)).unwrap();
+        let said = complaint(folder.path(), &["sweep", "tiny.yaml"]);
+        assert!(said.contains(expected) && said.contains(place), "{said}");
+    }
+    let said = complaint(folder.path(), &["sweep", "qick"]);
+    assert!(said.contains("unknown sweep `qick`") && said.contains("did you mean `quick`?"), "{said}");
+    let said = complaint(folder.path(), &["sweep", "quick", "--only", "policy=fifi"]);
+    assert!(said.contains("axis `policy` has no value `fifi`"), "{said}");
+    let said = complaint(folder.path(), &["results", "show", "nowhere"]);
+    assert!(said.contains("nowhere holds no results"), "{said}");
+    let simulate = ["simulate", "--policy", "fifo", "--cluster", "v100=2"];
+    let with = |more: &[&'static str]| complaint(folder.path(), &[&simulate[..], more].concat());
+    assert!(with(&["--rate", "1"]).contains("arrivals would never stop"));
+    assert!(with(&["--rate", "-1", "--jobs", "3"]).contains("'-1'"));
+    assert!(with(&["--rate=nan", "--jobs", "3"]).contains("NaN jobs/h"));
+    assert!(with(&["--trace", "none.csv"]).contains("there is no such file"));
+    assert!(with(&["--rate", "1", "--static", "3"]).contains("cannot be used with"));
+    fs::write(folder.path().join("saved.json"), "{}").unwrap();
+    assert!(
+        with(&["--static", "3", "--checkpoint", "saved.json"]).contains("is not a simulation that was saved")
+    );
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_run() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let output =
+        succeed(folder.path(), &["sweep", "tiny.yaml", "--only", "seed=1", "--dry-run", "--format", "csv"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), 13, "{text}");
+    assert!(text.starts_with("policy,rate,seed,result,digest\nfifo,0.5,1,to run,"), "{text}");
+    assert!(!folder.path().join("results").exists());
+}

@@ -1,0 +1,80 @@
+//! Actions other than those drawn from the network's probabilities.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::TrainingError;
+use crate::vectorized::Moment;
+use apportion::workload::random::Stream;
+
+/// What changes drawn actions in training. A system that injects samples of its own has its rules here.
+pub trait Exploration: fmt::Debug + Send {
+    /// A round begins.
+    fn begin_round(&mut self, stream: &mut Stream) {
+        let _ = stream;
+    }
+
+    /// The action to take where `drawn` was drawn; must be an allowed one.
+    fn choose(&mut self, moment: &Moment, drawn: usize, stream: &mut Stream) -> usize;
+
+    /// What a checkpoint keeps.
+    fn state(&self) -> Value {
+        Value::Null
+    }
+
+    /// Takes that up.
+    ///
+    /// # Errors
+    /// If it is another's.
+    fn restore(&mut self, state: &Value) -> Result<(), TrainingError> {
+        let _ = state;
+        Ok(())
+    }
+}
+
+/// What is drawn is taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AsDrawn;
+
+impl Exploration for AsDrawn {
+    fn choose(&mut self, _moment: &Moment, drawn: usize, _stream: &mut Stream) -> usize {
+        drawn
+    }
+}
+
+/// With a chance, another action: one that `correct` names, or nothing else if it names none.
+#[derive(Clone, Copy, Debug)]
+pub struct Corrected<F> {
+    /// ε.
+    pub chance: f64,
+    /// What ought to be done in a moment that is plainly bad.
+    pub correct: F,
+}
+
+impl<F: Fn(&Moment) -> Option<usize> + fmt::Debug + Send> Exploration for Corrected<F> {
+    fn choose(&mut self, moment: &Moment, drawn: usize, stream: &mut Stream) -> usize {
+        let tried = stream.uniform() < self.chance;
+        let correction = if tried { (self.correct)(moment) } else { None };
+        correction.filter(|action| moment.mask.get(*action) == Some(&true)).unwrap_or(drawn)
+    }
+}
+
+/// With a chance, any allowed action.
+#[derive(Clone, Copy, Debug)]
+pub struct EpsilonGreedy {
+    /// ε.
+    pub chance: f64,
+}
+
+impl Exploration for EpsilonGreedy {
+    fn choose(&mut self, moment: &Moment, drawn: usize, stream: &mut Stream) -> usize {
+        if stream.uniform() >= self.chance {
+            return drawn;
+        }
+        let n_allowed = moment.mask.iter().filter(|allowed| **allowed).count();
+        let chosen = stream.below(n_allowed.max(1));
+        let mut allowed = (0..moment.mask.len()).filter(|action| moment.mask[*action]);
+        allowed.nth(chosen).unwrap_or(drawn)
+    }
+}

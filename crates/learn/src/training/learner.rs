@@ -1,0 +1,158 @@
+//! What every algorithm is to the outside: something that can be improved, saved and taken up again.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::TrainingError;
+use super::model::Model;
+use crate::tensors::Tensors;
+use crate::vectorized::Finished;
+
+/// A training in progress.
+pub trait Learner: fmt::Debug + Send {
+    /// Collects experience and learns from it, once.
+    ///
+    /// # Errors
+    /// If the environment breaks its contract, or the numbers are no longer finite.
+    fn update(&mut self) -> Result<Progress, TrainingError>;
+
+    /// The networks as they are now.
+    fn model(&self) -> &dyn Model;
+
+    /// Updates made so far.
+    fn n_updates(&self) -> u64;
+
+    /// Decisions taken in training so far.
+    fn n_decisions(&self) -> u64;
+
+    /// While a replay is filled, before which nothing is learned: its samples, and its places.
+    fn filling(&self) -> Option<(usize, usize)> {
+        None
+    }
+
+    /// All that is needed to go on, bit for bit.
+    ///
+    /// # Errors
+    /// If the library fails.
+    fn save(&self) -> Result<Saved, TrainingError>;
+
+    /// Goes on where another training of the same kind was saved.
+    ///
+    /// # Errors
+    /// If it was another kind.
+    fn restore(&mut self, saved: &Saved) -> Result<(), TrainingError>;
+}
+
+/// What one update did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Updates made so far, this one included.
+    pub n_updates: u64,
+    /// Decisions taken in training so far.
+    pub n_decisions: u64,
+    /// The episodes that ended in it.
+    pub finished: Vec<Finished>,
+    /// Figures of the algorithm's own, by name: the loss, the entropy.
+    pub figures: Vec<(&'static str, f64)>,
+}
+
+impl Progress {
+    /// The mean total reward of the episodes that ended, if any did.
+    pub fn mean_return(&self) -> Option<f64> {
+        let n = self.finished.len();
+        (n > 0).then(|| self.finished.iter().map(|episode| episode.total_reward).sum::<f64>() / n as f64)
+    }
+}
+
+/// A training between two updates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saved {
+    /// Weights under `model.`, Adam's means under `adam.`, and what else the algorithm keeps in arrays.
+    pub tensors: Tensors,
+    /// Everything else: random streams, counters, episodes under way.
+    pub state: serde_json::Value,
+}
+
+impl Saved {
+    /// Of a state that can be written.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub(super) fn new(tensors: Tensors, state: &impl Serialize) -> Result<Self, TrainingError> {
+        let state = serde_json::to_value(state);
+        let state = state.map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })?;
+        Ok(Self { tensors, state })
+    }
+
+    /// The state, read again.
+    ///
+    /// # Errors
+    /// If it is another algorithm's.
+    pub(super) fn state<S: for<'de> Deserialize<'de>>(&self) -> Result<S, TrainingError> {
+        S::deserialize(&self.state).map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })
+    }
+}
+
+/// A constant, or a straight line from the beginning of the training to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Schedule {
+    /// The same throughout.
+    Constant(f64),
+    /// A line.
+    Linear {
+        /// At the beginning.
+        from: f64,
+        /// At the end of the budget, and after it.
+        to: f64,
+    },
+}
+
+impl Schedule {
+    /// At a share of the budget.
+    pub fn at(self, share: f64) -> f64 {
+        match self {
+            Self::Constant(value) => value,
+            Self::Linear { from, to } => from + (to - from) * share.clamp(0.0, 1.0),
+        }
+    }
+
+    /// Whether it is a finite number, at least 0, throughout.
+    pub(super) fn is_fine(self) -> bool {
+        [self.at(0.0), self.at(1.0)].iter().all(|value| value.is_finite() && *value >= 0.0)
+    }
+}
+
+/// A learner in any environment.
+pub type AnyLearner = Box<dyn Learner>;
+
+impl Learner for AnyLearner {
+    fn update(&mut self) -> Result<Progress, TrainingError> {
+        (**self).update()
+    }
+
+    fn model(&self) -> &dyn Model {
+        (**self).model()
+    }
+
+    fn n_updates(&self) -> u64 {
+        (**self).n_updates()
+    }
+
+    fn n_decisions(&self) -> u64 {
+        (**self).n_decisions()
+    }
+
+    fn filling(&self) -> Option<(usize, usize)> {
+        (**self).filling()
+    }
+
+    fn save(&self) -> Result<Saved, TrainingError> {
+        (**self).save()
+    }
+
+    fn restore(&mut self, saved: &Saved) -> Result<(), TrainingError> {
+        (**self).restore(saved)
+    }
+}

@@ -1,0 +1,98 @@
+//! Training: networks whose gradients candle takes, and the algorithms that improve them.
+//!
+//! A [`Model`](model::Model) is the networks of a team; [`linear`], [`distribution`] and [`adam`] are what it is made and
+//! changed by. A [`Learner`](learner::Learner) improves one: by [`ppo`], from what a [`rollout`] recorded, alone or as a
+//! team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with an [`exploration`] that may
+//! replace what was drawn; or by [`evolution`], without gradients. [`cloning`] warms a model up by a teacher's examples. [`run`] takes a learner to the end of
+//! its budget, with validation on the way.
+
+pub mod linear;
+pub mod model;
+pub mod adam;
+pub mod distribution;
+pub mod rollout;
+mod baseline;
+pub mod learner;
+pub mod ppo;
+pub mod replay;
+pub mod exploration;
+mod sample;
+pub mod actor_critic;
+pub mod cloning;
+pub mod evolution;
+pub mod warm_up;
+pub mod run;
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::network::NetworkError;
+use crate::tensors::TensorsError;
+use crate::vectorized::LaneError;
+
+/// Why a training did not go on.
+#[derive(Debug, Error)]
+pub enum TrainingError {
+    /// The library for tensors failed.
+    #[error("arithmetic of tensors failed: {0}")]
+    Arithmetic(#[from] candle_core::Error),
+    /// The environment broke its contract, or is another than the checkpoint's.
+    #[error(transparent)]
+    Environment(#[from] LaneError),
+    /// A tensor is missing or damaged.
+    #[error(transparent)]
+    Tensors(#[from] TensorsError),
+    /// Tensors that make no network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A checkpoint of another training.
+    #[error("the checkpoint does not fit: {reason}")]
+    Checkpoint {
+        /// What does not.
+        reason: String,
+    },
+    /// Weights that a training cannot begin with.
+    #[error("{reason}")]
+    Beginning {
+        /// What is wrong with them.
+        reason: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// An option out of its range.
+    #[error("`{field}` is {value}, expected {expected}")]
+    Option {
+        /// Which.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// An episode that cannot be played.
+    #[error("an episode cannot be played: {reason}")]
+    Play {
+        /// Why not.
+        reason: String,
+    },
+    /// Numbers that are no longer finite.
+    #[error("the training has diverged: {what} is not finite; a lower learning rate may help")]
+    Diverged {
+        /// What is not finite.
+        what: &'static str,
+    },
+}
+
+/// Refuses an option out of its range.
+///
+/// # Errors
+/// If it is not `fine`.
+pub fn within(
+    fine: bool,
+    field: &'static str,
+    value: impl fmt::Display,
+    expected: &'static str,
+) -> Result<(), TrainingError> {
+    if fine { Ok(()) } else { Err(TrainingError::Option { field, value: value.to_string(), expected }) }
+}

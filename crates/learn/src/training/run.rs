@@ -1,0 +1,304 @@
+//! A training from its beginning, or from where it stopped, to the end of its budget.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::learner::{Learner, Progress, Saved};
+use super::{TrainingError, within};
+use crate::actor::Actor;
+use crate::tensors::Tensors;
+
+/// How long a training goes on, and how often it is looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Decisions after which it ends.
+    pub decisions: u64,
+    /// Updates between validations.
+    pub validate_every: u64,
+    /// Validations without a new best after which it ends early.
+    #[serde(default)]
+    pub patience: Option<u32>,
+}
+
+impl Budget {
+    /// # Errors
+    /// If nothing would be done.
+    pub fn check(&self) -> Result<(), TrainingError> {
+        within(self.decisions > 0, "decisions", self.decisions, "a whole number above 0")?;
+        within(self.validate_every > 0, "validate_every", self.validate_every, "a whole number above 0")?;
+        within(self.patience != Some(0), "patience", 0, "a whole number above 0")
+    }
+}
+
+/// A point of the learning curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// What the update did.
+    pub progress: Progress,
+    /// The mean return over the validation seeds, where it was looked at.
+    pub validation: Option<f64>,
+}
+
+/// Why a training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Its decisions are spent.
+    Budget,
+    /// No validation was better for long enough.
+    Patience,
+    /// It was asked to stop; it can go on.
+    Stopped,
+}
+
+/// A learner on its way, with the best weights that validation has seen.
+#[derive(Debug)]
+pub struct Training<L> {
+    learner: L,
+    budget: Budget,
+    best: Option<Best>,
+    n_without_best: u32,
+}
+
+/// The best so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Best {
+    /// Mean return over the validation seeds.
+    pub validation: f64,
+    /// The update after which it was seen.
+    pub n_updates: u64,
+    /// The weights of that time.
+    pub weights: Tensors,
+}
+
+/// What is saved beside what the learner saves.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrainingState {
+    learner: serde_json::Value,
+    best: Option<(f64, u64)>,
+    n_without_best: u32,
+}
+
+impl<L: Learner> Training<L> {
+    /// From the beginning.
+    ///
+    /// # Errors
+    /// If the budget lets nothing be done.
+    pub fn new(learner: L, budget: Budget) -> Result<Self, TrainingError> {
+        budget.check()?;
+        Ok(Self { learner, budget, best: None, n_without_best: 0 })
+    }
+
+    /// The learner.
+    pub fn learner(&self) -> &L {
+        &self.learner
+    }
+
+    /// The best weights that validation has seen.
+    pub fn best(&self) -> Option<&Best> {
+        self.best.as_ref()
+    }
+
+    /// Who decides by these best weights; the training itself stays where it is.
+    ///
+    /// # Errors
+    /// If the library fails.
+    pub fn best_actor(&self) -> Result<Option<Arc<dyn Actor>>, TrainingError> {
+        let Some(best) = &self.best else { return Ok(None) };
+        let parameters = self.learner.model().parameters();
+        let present = parameters.to_tensors()?;
+        parameters.set(&best.weights)?;
+        let actor = self.learner.model().actor();
+        parameters.set(&present)?;
+        Ok(Some(actor?.into()))
+    }
+
+    /// Judges the weights that the training begins with, after a warm-up or another training, so that they may stay the best.
+    ///
+    /// # Errors
+    /// If the validation fails.
+    pub fn judge_first(
+        &mut self,
+        validate: &mut dyn FnMut(Arc<dyn Actor>) -> Result<f64, TrainingError>,
+    ) -> Result<f64, TrainingError> {
+        self.validate(validate)
+    }
+
+    /// Goes on to the end of the budget. `validate` gives the mean return of an actor over the validation seeds,
+    /// and is the only thing that judges; `look` sees each point of the curve, between updates, and may stop it.
+    ///
+    /// # Errors
+    /// If an update or a validation fails.
+    pub fn run(
+        &mut self,
+        validate: &mut dyn FnMut(Arc<dyn Actor>) -> Result<f64, TrainingError>,
+        look: &mut dyn FnMut(&Self, &CurvePoint) -> ControlFlow<()>,
+    ) -> Result<Ended, TrainingError> {
+        loop {
+            if self.learner.n_decisions() >= self.budget.decisions {
+                return Ok(Ended::Budget);
+            }
+            if self.budget.patience.is_some_and(|patience| self.n_without_best >= patience) {
+                return Ok(Ended::Patience);
+            }
+            let progress = self.learner.update()?;
+            let over = progress.n_decisions >= self.budget.decisions;
+            let due = over || progress.n_updates.is_multiple_of(self.budget.validate_every);
+            let validation = if due { Some(self.validate(validate)?) } else { None };
+            if look(self, &CurvePoint { progress, validation }).is_break() {
+                return Ok(Ended::Stopped);
+            }
+        }
+    }
+
+    fn validate(
+        &mut self,
+        validate: &mut dyn FnMut(Arc<dyn Actor>) -> Result<f64, TrainingError>,
+    ) -> Result<f64, TrainingError> {
+        let found = validate(self.learner.model().actor()?.into())?;
+        if self.best.as_ref().is_none_or(|best| found > best.validation) {
+            let weights = self.learner.model().parameters().to_tensors()?;
+            self.best = Some(Best { validation: found, n_updates: self.learner.n_updates(), weights });
+            self.n_without_best = 0;
+        } else {
+            self.n_without_best += 1;
+        }
+        Ok(found)
+    }
+
+    /// All that is needed to go on, bit for bit.
+    ///
+    /// # Errors
+    /// If the library fails.
+    pub fn save(&self) -> Result<Saved, TrainingError> {
+        let Saved { mut tensors, state: learner } = self.learner.save()?;
+        if let Some(best) = &self.best {
+            tensors.extend("best.", &best.weights);
+        }
+        let best = self.best.as_ref().map(|best| (best.validation, best.n_updates));
+        Saved::new(tensors, &TrainingState { learner, best, n_without_best: self.n_without_best })
+    }
+
+    /// Goes on where another was saved.
+    ///
+    /// # Errors
+    /// If it was another training.
+    pub fn restore(&mut self, saved: &Saved) -> Result<(), TrainingError> {
+        let state: TrainingState = saved.state()?;
+        self.learner.restore(&Saved { tensors: saved.tensors.clone(), state: state.learner })?;
+        let weights = || saved.tensors.below("best.");
+        self.best =
+            state.best.map(|(validation, n_updates)| Best { validation, n_updates, weights: weights() });
+        self.n_without_best = state.n_without_best;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::Choice;
+    use crate::checkpoint::{Checkpoint, NetworkKind, Provenance};
+    use crate::evaluation::evaluate;
+    use crate::network::Activation;
+    use crate::textbook::{Grid, Walls};
+    use crate::training::model::{MlpModel, MlpOptions, Model};
+    use crate::training::ppo::{Ppo, PpoOptions};
+    use crate::vectorized::Vectorized;
+    use apportion::workload::random::SeedStreams;
+
+    const BUDGET: Budget = Budget { decisions: 3000, validate_every: 2, patience: None };
+
+    fn grid() -> Grid {
+        Grid::new((3, 3), Walls::Masked, 20)
+    }
+
+    fn begin(budget: Budget) -> Training<Ppo<Grid>> {
+        let options = PpoOptions { n_environments: 2, n_steps: 64, n_epochs: 2, ..PpoOptions::default() };
+        let streams = SeedStreams::new(1);
+        let model = |environments: &Vectorized<Grid>| {
+            let layers = MlpOptions { hidden: vec![8], ..MlpOptions::default() };
+            Ok(Box::new(MlpModel::new(environments.spaces(), 0, &layers, streams)?) as Box<dyn Model>)
+        };
+        let learner = Ppo::new(|_| grid(), model, options, budget.decisions, streams).unwrap();
+        Training::new(learner, budget).unwrap()
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as a training calls it")]
+    #[expect(clippy::needless_pass_by_value, reason = "what a validation is given")]
+    fn validate(actor: Arc<dyn Actor>) -> Result<f64, TrainingError> {
+        let seeds: Vec<u64> = (100..110).collect();
+        let episodes = evaluate(grid, &*actor, Choice::Sampled, &seeds).unwrap();
+        Ok(episodes.iter().map(|episode| episode.total_reward).sum::<f64>() / 10.0)
+    }
+
+    type Curve = Vec<CurvePoint>;
+
+    /// To the end, or for so many updates.
+    fn run(training: &mut Training<Ppo<Grid>>, n_updates: usize) -> (Ended, Curve) {
+        let mut curve = Vec::new();
+        let ended = training
+            .run(&mut validate, &mut |_, point| {
+                curve.push(point.clone());
+                if curve.len() == n_updates { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+        (ended, curve)
+    }
+
+    #[test]
+    fn it_ends_with_its_budget_and_keeps_the_best() {
+        let mut training = begin(BUDGET);
+        let (ended, curve) = run(&mut training, usize::MAX);
+        assert_eq!((ended, curve.len()), (Ended::Budget, 24));
+        let seen: Vec<f64> = curve.iter().filter_map(|point| point.validation).collect();
+        assert_eq!(seen.len(), 12);
+        let best = seen.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        assert_eq!(training.best().unwrap().validation, best);
+        assert_eq!(run(&mut training, usize::MAX), (Ended::Budget, Vec::new()));
+    }
+
+    #[test]
+    fn it_ends_where_nothing_gets_better() {
+        let mut training = begin(Budget { patience: Some(1), decisions: 1_000_000, validate_every: 1 });
+        let (ended, curve) = run(&mut training, usize::MAX);
+        assert_eq!(ended, Ended::Patience);
+        let (last, before) = curve.split_last().unwrap();
+        let best_before =
+            before.iter().filter_map(|point| point.validation).fold(f64::NEG_INFINITY, f64::max);
+        assert!(last.validation.unwrap() <= best_before);
+        assert!(Training::new(begin(BUDGET).learner, Budget { patience: Some(0), ..BUDGET }).is_err());
+    }
+
+    #[test]
+    fn a_checkpoint_file_takes_it_up_bit_for_bit() {
+        let mut whole = begin(BUDGET);
+        let (ended, first) = run(&mut whole, 7);
+        assert_eq!((ended, first.len()), (Ended::Stopped, 7));
+        let Saved { tensors, state } = whole.save().unwrap();
+        let provenance = Provenance {
+            network: NetworkKind::Mlp { activation: Activation::Tanh, n_agents: 1 },
+            spec: serde_json::json!({}),
+            data_digest: String::new(),
+            from_digest: None,
+            seed: 1,
+            n_updates: 7,
+            n_decisions: whole.learner().n_decisions(),
+        };
+        let bytes = Checkpoint::of_training(provenance, tensors, state).to_bytes().unwrap();
+        let read = Checkpoint::from_bytes(&bytes).unwrap();
+        let mut resumed = begin(BUDGET);
+        let state = read.state().unwrap().clone();
+        resumed.restore(&Saved { tensors: read.tensors.clone(), state }).unwrap();
+        assert_eq!(run(&mut whole, usize::MAX), run(&mut resumed, usize::MAX));
+        assert_eq!(whole.save().unwrap(), resumed.save().unwrap());
+        // And the file decides as the training did.
+        assert_eq!(
+            validate(Arc::new(read.actor().unwrap())).unwrap(),
+            validate(Arc::new(read.slim().actor().unwrap())).unwrap()
+        );
+    }
+}

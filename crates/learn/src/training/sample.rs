@@ -1,0 +1,321 @@
+//! Decisions as replay keeps them, with the reward of the round that they were made in.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::TrainingError;
+use super::exploration::Exploration;
+use crate::environment::{Space, Status, Transition};
+use crate::tensors::Tensors;
+use crate::vectorized::{Moment, Observer};
+use apportion::workload::random::Stream;
+
+/// What the critic judges decisions from, which is what they are held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Baseline {
+    /// What was seen when each was made, as DL2's released trainer has it.
+    #[default]
+    Decision,
+    /// What was seen first in their round. In the middle of one, what is allocated is in sight no more, and the reward of
+    /// the round is due to it.
+    Round,
+}
+
+/// Which reward a decision is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Credit {
+    /// That of its whole round, as published.
+    #[default]
+    Round,
+    /// That of its own step, in worlds whose reward says what each step is worth.
+    Decision,
+    /// All that the job of its step gains in the round, in worlds whose reward says whose it is: what DL2's ablation of the
+    /// common reward was published with.
+    Job,
+}
+
+/// A decision to learn from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sample {
+    pub(super) observation: Vec<f32>,
+    pub(super) mask: Vec<bool>,
+    /// Of the actions, when it was made; 0 where masked.
+    pub(super) probabilities: Vec<f32>,
+    pub(super) action: usize,
+    /// Of its round.
+    pub(super) reward: f32,
+    /// What was seen first in its round, where that is asked for; empty otherwise.
+    pub(super) first: Vec<f32>,
+    /// What was seen first in the next round.
+    pub(super) next: Vec<f32>,
+    /// What the value of the next round counts for: 0 if none follows.
+    pub(super) discount: f32,
+}
+
+/// Gathers the decisions of a round until its reward is known.
+#[derive(Debug)]
+pub(super) struct SlotRecorder {
+    exploration: Box<dyn Exploration>,
+    discount: f32,
+    credit: Credit,
+    baseline: Baseline,
+    /// What was seen first in this round.
+    first: Vec<f32>,
+    pending: Vec<Sample>,
+    /// Whose the reward of each of them is.
+    owners: Vec<Option<usize>>,
+    reward: f32,
+    /// Rounds that the last step took, if one is over and what follows is not seen yet.
+    over: Option<u32>,
+    is_new: bool,
+    samples: Vec<Sample>,
+    n_decisions: u64,
+}
+
+impl SlotRecorder {
+    pub(super) fn new(
+        exploration: Box<dyn Exploration>,
+        discount: f64,
+        (baseline, credit): (Baseline, Credit),
+    ) -> Self {
+        Self {
+            exploration,
+            discount: discount as f32,
+            credit,
+            baseline,
+            first: Vec::new(),
+            pending: Vec::new(),
+            owners: Vec::new(),
+            reward: 0.0,
+            over: None,
+            is_new: true,
+            samples: Vec::new(),
+            n_decisions: 0,
+        }
+    }
+
+    /// The samples of the rounds that are over.
+    pub(super) fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    /// Decisions since the last time.
+    pub(super) fn take_decisions(&mut self) -> u64 {
+        std::mem::take(&mut self.n_decisions)
+    }
+
+    pub(super) fn exploration_state(&self) -> Value {
+        self.exploration.state()
+    }
+
+    pub(super) fn restore_exploration(&mut self, state: &Value) -> Result<(), TrainingError> {
+        self.exploration.restore(state)
+    }
+
+    /// The round is over, and this is what follows.
+    fn settle(&mut self, next: &[f32], discount: f32) {
+        let reward = std::mem::take(&mut self.reward);
+        let own: Vec<f32> = match self.credit {
+            Credit::Round => vec![reward; self.pending.len()],
+            Credit::Decision => self.pending.iter().map(|sample| sample.reward).collect(),
+            Credit::Job => (0..self.pending.len()).map(|number| self.of_owner(number)).collect(),
+        };
+        self.owners.clear();
+        for (mut sample, own) in self.pending.drain(..).zip(own) {
+            sample.reward = own;
+            sample.next.extend_from_slice(next);
+            sample.discount = discount;
+            self.samples.push(sample);
+        }
+        self.over = None;
+        self.is_new = true;
+    }
+
+    /// What the decisions of this round for the same job are worth together; one for no job, by itself.
+    fn of_owner(&self, number: usize) -> f32 {
+        let Some(owner) = self.owners[number] else { return self.pending[number].reward };
+        let own = self.owners.iter().zip(&self.pending).filter(|(other, _)| **other == Some(owner));
+        own.map(|(_, sample)| sample.reward).sum()
+    }
+
+    fn discount_over(&self, rounds: u32) -> f32 {
+        self.discount.powi(i32::try_from(rounds).unwrap_or(i32::MAX))
+    }
+}
+
+impl Observer for SlotRecorder {
+    fn before(&mut self, moment: &Moment) {
+        if let Some(rounds) = self.over {
+            self.settle(moment.observation, self.discount_over(rounds));
+        }
+        self.n_decisions += 1;
+        if self.is_new && self.baseline == Baseline::Round {
+            self.first = moment.observation.to_vec();
+        }
+        self.pending.push(Sample {
+            observation: moment.observation.to_vec(),
+            mask: moment.mask.to_vec(),
+            probabilities: moment.probabilities.to_vec(),
+            action: 0,
+            reward: 0.0,
+            first: self.first.clone(),
+            next: Vec::new(),
+            discount: 0.0,
+        });
+    }
+
+    fn choose(&mut self, moment: &Moment, drawn: usize, choices: &mut Stream) -> usize {
+        if std::mem::take(&mut self.is_new) {
+            self.exploration.begin_round(choices);
+        }
+        self.exploration.choose(moment, drawn, choices)
+    }
+
+    fn after(&mut self, action: usize, transition: &Transition, last: Option<&Moment>) {
+        if let Some(sample) = self.pending.last_mut() {
+            sample.action = action;
+            sample.reward = transition.reward;
+            self.owners.push(transition.owner);
+        }
+        if !transition.counts {
+            self.pending.pop();
+            self.owners.pop();
+        }
+        self.reward += transition.reward;
+        match (last, transition.status) {
+            (Some(moment), Status::Truncated) => {
+                self.settle(moment.observation, self.discount_over(transition.rounds.max(1)));
+            }
+            (Some(moment), _) => self.settle(moment.observation, 0.0),
+            (None, _) if transition.rounds > 0 => self.over = Some(transition.rounds),
+            (None, _) => {}
+        }
+    }
+
+    fn rest(&mut self, moment: &Moment) {
+        if let Some(rounds) = self.over {
+            self.settle(moment.observation, self.discount_over(rounds));
+        }
+    }
+}
+
+/// As arrays with a row per sample.
+pub(super) fn samples_to(samples: &[Sample]) -> Result<Tensors, TrainingError> {
+    let mut tensors = Tensors::default();
+    let mut add = |name: &str, numbers: Vec<f32>| {
+        let shape = vec![samples.len(), numbers.len() / samples.len().max(1)];
+        tensors.insert(name, shape, numbers)
+    };
+    let all = |part: fn(&Sample) -> &Vec<f32>| {
+        samples.iter().flat_map(|sample| part(sample).iter().copied()).collect()
+    };
+    add("observations", all(|sample| &sample.observation))?;
+    add("probabilities", all(|sample| &sample.probabilities))?;
+    add("next", all(|sample| &sample.next))?;
+    if samples.iter().any(|sample| !sample.first.is_empty()) {
+        add("first", all(|sample| &sample.first))?;
+    }
+    let flag = |allowed: &bool| if *allowed { 1.0 } else { 0.0 };
+    add("masks", samples.iter().flat_map(|sample| sample.mask.iter().map(flag)).collect())?;
+    add("actions", samples.iter().map(|sample| sample.action as f32).collect())?;
+    add("rewards", samples.iter().map(|sample| sample.reward).collect())?;
+    add("discounts", samples.iter().map(|sample| sample.discount).collect())?;
+    Ok(tensors)
+}
+
+/// From such arrays.
+pub(super) fn samples_from(tensors: &Tensors, space: &Space) -> Result<Vec<Sample>, TrainingError> {
+    let n = tensors.get("actions")?.1.len();
+    let column = |name: &str, length: usize| -> Result<&[f32], TrainingError> {
+        let (shape, numbers) = tensors.get(name)?;
+        if numbers.len() == n * length {
+            Ok(numbers)
+        } else {
+            let reason = format!("`replay.{name}` has shape {shape:?}, expected [{n}, {length}]");
+            Err(TrainingError::Checkpoint { reason })
+        }
+    };
+    let (seen, n_actions) = (space.observation_length(), space.n_actions);
+    let (observations, next) = (column("observations", seen)?, column("next", seen)?);
+    let first = if tensors.contains("first") { Some(column("first", seen)?) } else { None };
+    let (probabilities, masks) = (column("probabilities", n_actions)?, column("masks", n_actions)?);
+    let (actions, rewards, discounts) =
+        (column("actions", 1)?, column("rewards", 1)?, column("discounts", 1)?);
+    let row = |numbers: &[f32], length: usize, number: usize| {
+        numbers[number * length..(number + 1) * length].to_vec()
+    };
+    let sample = |number: usize| Sample {
+        observation: row(observations, seen, number),
+        mask: row(masks, n_actions, number).iter().map(|flag| *flag > 0.5).collect(),
+        probabilities: row(probabilities, n_actions, number),
+        action: (0..n_actions).find(|action| *action as f32 >= actions[number]).unwrap_or_default(),
+        reward: rewards[number],
+        first: first.map(|first| row(first, seen, number)).unwrap_or_default(),
+        next: row(next, seen, number),
+        discount: discounts[number],
+    };
+    Ok((0..n).map(sample).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::training::exploration::AsDrawn;
+    use apportion::workload::random::SeedStreams;
+
+    fn moment(observation: &[f32]) -> Moment<'_> {
+        Moment { agent: 0, observation, mask: &[true], state: &[], probabilities: &[1.0] }
+    }
+
+    /// Two decisions of one round, worth 1 and 2, and one of the next, worth 4: (seen, first in its round, reward, next).
+    fn recorded(baseline: Baseline, credit: Credit) -> Vec<(f32, Vec<f32>, f32, f32)> {
+        let mut recorder = SlotRecorder::new(Box::new(AsDrawn), 0.5, (baseline, credit));
+        let mut choices = SeedStreams::new(1).stream("choices");
+        for (seen, reward, rounds) in [(10.0, 1.0, 0), (11.0, 2.0, 1), (12.0, 4.0, 1)] {
+            recorder.before(&moment(&[seen]));
+            recorder.choose(&moment(&[seen]), 0, &mut choices);
+            recorder.after(0, &Transition { rounds, ..Transition::new(reward, Status::Running) }, None);
+        }
+        recorder.rest(&moment(&[13.0]));
+        let samples = recorder.take_samples();
+        assert!(samples.iter().all(|sample| sample.discount == 0.5));
+        samples.into_iter().map(|one| (one.observation[0], one.first, one.reward, one.next[0])).collect()
+    }
+
+    #[test]
+    fn decisions_share_the_reward_of_their_round() {
+        let expected = [(10.0, vec![], 3.0, 12.0), (11.0, vec![], 3.0, 12.0), (12.0, vec![], 4.0, 13.0)];
+        assert_eq!(recorded(Baseline::Decision, Credit::Round), expected);
+    }
+
+    #[test]
+    fn decisions_for_the_same_job_share_what_it_gains_where_the_world_says_whose_it_is() {
+        let mut recorder = SlotRecorder::new(Box::new(AsDrawn), 0.5, (Baseline::Decision, Credit::Job));
+        // Jobs 7, 8 and 7 again, and the end of the slot, which is no job's.
+        for (reward, owner, rounds) in
+            [(1.0, Some(7), 0), (2.0, Some(8), 0), (4.0, Some(7), 0), (0.0, None, 1)]
+        {
+            recorder.before(&moment(&[0.0]));
+            let transition = Transition { rounds, owner, ..Transition::new(reward, Status::Running) };
+            recorder.after(0, &transition, None);
+        }
+        recorder.rest(&moment(&[1.0]));
+        let rewards: Vec<f32> = recorder.take_samples().iter().map(|sample| sample.reward).collect();
+        assert_eq!(rewards, [5.0, 2.0, 5.0, 0.0]);
+        // The next slot owes nothing to the one before.
+        recorder.before(&moment(&[1.0]));
+        recorder.after(0, &Transition { owner: Some(7), ..Transition::new(3.0, Status::Running) }, None);
+        recorder.rest(&moment(&[2.0]));
+        assert_eq!(recorder.take_samples()[0].reward, 3.0);
+    }
+
+    #[test]
+    fn what_was_seen_first_in_a_round_is_kept_with_all_of_it_where_the_critic_judges_from_that() {
+        let found = recorded(Baseline::Round, Credit::Decision);
+        let expected =
+            [(10.0, vec![10.0], 1.0, 12.0), (11.0, vec![10.0], 2.0, 12.0), (12.0, vec![12.0], 4.0, 13.0)];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,88 @@
+//! A warm-up before a training: another policy shows what it does, and the actor learns to do the same.
+
+use serde::{Deserialize, Serialize};
+
+use super::cloning::{Cloning, CloningOptions, Example};
+use super::model::Model;
+use super::{TrainingError, within};
+use crate::system::{MakePolicy, System, Teacher};
+use apportion::workload::random::SeedStreams;
+
+/// Episodes that are played in vain before a warm-up gives up.
+const EPISODES_MAX: u64 = 100_000;
+
+/// Constants of a warm-up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarmUp {
+    /// Who shows: a policy's name, or that of a rule of the system's own world.
+    pub teacher: String,
+    /// Steps down the cross-entropy.
+    pub updates: u64,
+    /// Episodes between two steps are played until there are so many new examples; at first, until `capacity` is reached.
+    #[serde(default = "one")]
+    pub examples_per_update: usize,
+    /// How the actor learns.
+    #[serde(default)]
+    pub cloning: CloningOptions,
+}
+
+fn one() -> usize {
+    1
+}
+
+impl WarmUp {
+    /// # Errors
+    /// If one is out of its range.
+    pub fn check(&self) -> Result<(), TrainingError> {
+        within(self.updates > 0, "updates", self.updates, "a whole number above 0")?;
+        let fresh = self.examples_per_update;
+        within(fresh > 0, "examples_per_update", fresh, "a whole number above 0")
+    }
+
+    /// Warms a model up: mean cross-entropy of the first step and of the last. A function of the streams alone, so a
+    /// training that was stopped before its first checkpoint begins with it anew.
+    ///
+    /// # Errors
+    /// If the system shows nothing, the teacher fails, or the numbers are no longer finite.
+    pub fn run(
+        &self,
+        system: &System,
+        model: &dyn Model,
+        policy: &MakePolicy<'_>,
+        streams: SeedStreams,
+    ) -> Result<(f64, f64), TrainingError> {
+        self.check()?;
+        let shows = system.demonstrate.as_ref();
+        let value = format!("given in `{}`", system.name);
+        within(shows.is_some(), "warm_up", value, "none where no policy can show what it does")?;
+        let Some(demonstrate) = shows else { return Ok((0.0, 0.0)) };
+        let mut seeds = streams.stream("episodes of the teacher");
+        let mut cloning = Cloning::new(model, self.cloning.clone(), streams)?;
+        let (mut losses, mut n_done, mut n_episodes) = (None, 0, 0);
+        let mut n_new = 0;
+        while n_done < self.updates {
+            n_episodes += 1;
+            let idle = n_episodes > EPISODES_MAX;
+            within(!idle, "updates", self.updates, "as many as the teacher's examples allow")?;
+            let mut examples = Vec::new();
+            let mut show = |agent: usize, seen: &[f32], mask: &[bool], action: usize| {
+                examples.push(Example { agent, observation: seen.to_vec(), mask: mask.to_vec(), action });
+            };
+            let shown = demonstrate(&Teacher { name: &self.teacher, policy }, seeds.next_u64(), &mut show);
+            shown.map_err(|reason| TrainingError::Play { reason })?;
+            for example in examples {
+                cloning.push(example);
+                n_new += 1;
+                if n_new < self.examples_per_update || n_done == self.updates {
+                    continue;
+                }
+                if let Some(loss) = cloning.update(model)? {
+                    losses = Some((losses.map_or(loss, |(first, _)| first), loss));
+                    (n_done, n_new) = (n_done + 1, 0);
+                }
+            }
+        }
+        Ok(losses.unwrap_or_default())
+    }
+}

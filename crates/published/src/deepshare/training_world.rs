@@ -1,0 +1,149 @@
+//! The world's options, and what is learned in it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::environment::{DeepShareEnvironment, RoundReward, Workloads};
+use crate::deepshare::{DecisionsPerRound, DeepShareSight, EpisodeOptions, Fidelity, Mix};
+use apportion::throughput::spread::SpreadThroughputs;
+use apportion_learn::system::{Registered, System, SystemError, options};
+
+/// What can be learned here.
+pub const SYSTEM: Registered = Registered {
+    name: "deepshare",
+    decides: "which queued job starts on which servers, where jobs that share a server slow each other down",
+    open,
+};
+
+fn open(world: &Value) -> Result<System, SystemError> {
+    let options: DeepShareWorld = options(world)?;
+    let tables = SpreadThroughputs::deepshare();
+    let first = options.environment(&tables)?;
+    let judged = first.in_use(options.round == RoundEnd::NothingFits);
+    let (served, timed) = (judged.clone(), judged.clone());
+    let system = System::new(SYSTEM.name, &format!("{tables:?}"), move || Box::new(first.clone()));
+    let mut system = system.with_play("mean reward of a round", move |actor, choice, seed| {
+        judged.clone().judge(&*actor, choice, seed)
+    });
+    system.service =
+        Some(Arc::new(move |actor, choice, seed| served.clone().judge_service(&*actor, choice, seed)));
+    system.times =
+        Some(Arc::new(move |actor, choice, seed| timed.clone().judge_times(&*actor, choice, seed)));
+    Ok(system)
+}
+
+/// The world's options, as a training document has them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DeepShareWorld {
+    /// Jobs of an episode.
+    pub jobs: usize,
+    /// Shares of the job types: `random` for each episode anew, `equal`, or a mix of the tables.
+    pub mix: String,
+    /// Whether the published simulator's quirks are kept.
+    pub fidelity: FidelityName,
+    /// What ends a round.
+    pub round: RoundEnd,
+    /// Whether crowded jobs are preempted before a round, as in published training; otherwise after it.
+    pub preempts_first: bool,
+    /// Whether invalid actions are masked.
+    pub masked: bool,
+    /// w1.
+    pub contention_weight: f64,
+    /// w2.
+    pub utilization_weight: f64,
+    /// What a round is worth.
+    pub reward: RoundReward,
+    /// How servers and candidates are seen.
+    pub sight: DeepShareSight,
+    /// Steps after which an episode is cut off.
+    pub step_limit: u64,
+}
+
+impl Default for DeepShareWorld {
+    fn default() -> Self {
+        Self {
+            jobs: 256,
+            mix: "random".to_owned(),
+            fidelity: FidelityName::Corrected,
+            round: RoundEnd::Action,
+            preempts_first: true,
+            masked: false,
+            contention_weight: 0.8,
+            utilization_weight: 0.2,
+            reward: RoundReward::Published,
+            sight: DeepShareSight::Serials,
+            step_limit: 20_000,
+        }
+    }
+}
+
+/// Which of the published simulator's ways to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FidelityName {
+    /// As published, quirks included.
+    Released,
+    /// As intended.
+    Corrected,
+}
+
+/// What ends a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundEnd {
+    /// Every action: how the published agents are trained.
+    Action,
+    /// The first invalid action: how they are used.
+    Invalid,
+    /// The first invalid action for which the baselines' placement finds nothing either: how their hybrids are used.
+    NothingFits,
+}
+
+impl DeepShareWorld {
+    /// An environment of these options, still to be reset.
+    fn environment(&self, tables: &Arc<SpreadThroughputs>) -> Result<DeepShareEnvironment, String> {
+        for (field, value) in [("jobs", self.jobs as u64), ("step_limit", self.step_limit)] {
+            if value == 0 {
+                return Err(format!("`{field}` is 0, expected a whole number above 0"));
+            }
+        }
+        for (field, value) in
+            [("contention_weight", self.contention_weight), ("utilization_weight", self.utilization_weight)]
+        {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(format!("`{field}` is {value}, expected a finite number, at least 0"));
+            }
+        }
+        let mix = match self.mix.as_str() {
+            "random" => Mix::Random,
+            "equal" => Mix::Equal,
+            name => Mix::Named(name.to_owned()),
+        };
+        let workloads = Workloads::Drawn(mix, self.jobs);
+        let options = self.options();
+        DeepShareEnvironment::new(Arc::clone(tables), workloads, options, self.masked, self.step_limit)
+            .map(|environment| environment.learning_by(self.sight, self.reward))
+            .map_err(|error| error.to_string())
+    }
+
+    /// How its episodes are played.
+    pub fn options(&self) -> EpisodeOptions {
+        EpisodeOptions {
+            fidelity: match self.fidelity {
+                FidelityName::Released => Fidelity::RELEASED,
+                FidelityName::Corrected => Fidelity::CORRECTED,
+            },
+            decisions: match self.round {
+                RoundEnd::Action => DecisionsPerRound::One,
+                RoundEnd::Invalid | RoundEnd::NothingFits => DecisionsPerRound::UntilInvalid,
+            },
+            hybrid: self.round == RoundEnd::NothingFits,
+            preempts_first: self.preempts_first,
+            contention_weight: self.contention_weight,
+            utilization_weight: self.utilization_weight,
+        }
+    }
+}

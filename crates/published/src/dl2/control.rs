@@ -1,0 +1,45 @@
+//! Controls that learn nothing: what any learned row must be compared with.
+
+use crate::dl2::observe::Window;
+use crate::dl2::published::Step;
+use crate::dl2::task::{Tasks, least_loaded};
+use crate::world::World;
+use apportion::workload::random::Stream;
+
+/// A random action on a window, the kinds weighted, after the starting bundles; the slot ends with what does not fit.
+#[derive(Clone, Debug)]
+pub(super) struct RandomActions {
+    weights: [f64; 3],
+    /// Weight of ending the slot.
+    nothing: f64,
+    window: Window,
+    draws: Stream,
+}
+
+impl RandomActions {
+    /// Weights of a worker, a parameter server, one of both; and of nothing.
+    pub(super) fn new(weights: [f64; 3], nothing: f64, window: Window, draws: Stream) -> Self {
+        Self { weights, nothing, window, draws }
+    }
+
+    /// The next task.
+    pub(super) fn next(&mut self, world: &World, tasks_max: u16) -> Step {
+        self.window.look(world);
+        let weight = |job, kind: usize| {
+            if Tasks::ALL[kind].is_allowed(world, job, tasks_max) { self.weights[kind] } else { 0.0 }
+        };
+        let actions = || self.window.jobs().iter().flat_map(|job| (0..3).map(|kind| (*job, kind)));
+        let total: f64 = actions().map(|(job, kind)| weight(job, kind)).sum();
+        if total <= 0.0 {
+            return None;
+        }
+        let mut left = self.draws.uniform() * (total + self.nothing);
+        let chosen = actions().filter(|(job, kind)| weight(*job, *kind) > 0.0).find(|(job, kind)| {
+            left -= weight(*job, *kind);
+            left < 0.0
+        });
+        let (job, kind) = chosen?;
+        let tasks = Tasks::ALL[kind];
+        Some((job, tasks, least_loaded(world, job, tasks)?))
+    }
+}

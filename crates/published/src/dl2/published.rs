@@ -1,0 +1,140 @@
+//! The published baselines, as they are coded.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::dl2::share_of;
+use crate::dl2::task::{Tasks, least_loaded};
+use crate::world::Role;
+use crate::world::World;
+use crate::world::{N_RESOURCES, Slots};
+use apportion::index::{Id, JobId, ServerId};
+
+/// What a rule adds next: to whom, what, where. None ends the slot.
+pub(super) type Step = Option<(JobId, Tasks, ServerId)>;
+
+/// DRF: one bundle to the job of the least (dominant share, arrival, id), until one does not fit on the least loaded
+/// server. A job with so many bundles leaves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drf {
+    /// Keys are bits of numbers of one sign, which order as the numbers do.
+    heap: BinaryHeap<Reverse<(u64, u64, JobId)>>,
+}
+
+impl Drf {
+    /// All jobs, with nothing.
+    pub(super) fn begin(&mut self, world: &World) {
+        self.heap.clear();
+        self.heap.extend(world.active().iter().map(|job| Reverse((0, arrival(world, *job), *job))));
+    }
+
+    /// The next bundle.
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
+        let Reverse((_, arrival, job)) = self.heap.pop()?;
+        let server = least_loaded(world, job, Tasks::Bundle)?;
+        let n = world.tasks(job, Role::Worker) + 1;
+        if n < bundles_max {
+            self.heap.push(Reverse((share_of(world, job, n, n).to_bits(), arrival, job)));
+        }
+        Some((job, Tasks::Bundle, server))
+    }
+}
+
+pub(super) fn arrival(world: &World, job: JobId) -> u64 {
+    world.job(job).arrival_s.to_bits()
+}
+
+/// FIFO and SRTF: each job in order up to so many bundles, until one does not fit on the least loaded server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InOrder {
+    jobs: Vec<JobId>,
+    position: usize,
+}
+
+impl InOrder {
+    /// Jobs by arrival, or by the part of their work that remains: not by time.
+    pub(super) fn begin(&mut self, world: &World, by_remaining: bool) {
+        self.jobs.clear();
+        self.jobs.extend_from_slice(world.active());
+        self.position = 0;
+        if by_remaining {
+            let left = |job: &JobId| world.remaining_fraction(*job);
+            self.jobs.sort_by(|one, other| left(one).total_cmp(&left(other)));
+        }
+    }
+
+    /// The next bundle.
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
+        while world.tasks(*self.jobs.get(self.position)?, Role::Worker) >= bundles_max {
+            self.position += 1;
+        }
+        let job = self.jobs[self.position];
+        Some((job, Tasks::Bundle, least_loaded(world, job, Tasks::Bundle)?))
+    }
+}
+
+/// Tetris: server by server, bundles to the job of the highest score, until that one does not fit.
+///
+///   score = free slots · needs + weight × (sum of needs × part that remains)
+///
+/// with the weight that makes both terms as large on average. The second has the wrong sign for shortest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tetris {
+    server: usize,
+}
+
+impl Tetris {
+    /// From the first server on.
+    pub(super) fn begin(&mut self) {
+        self.server = 0;
+    }
+
+    /// The next bundle.
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
+        while self.server < world.servers().len() {
+            let server = ServerId::from_index(self.server);
+            if let Some(job) = best(world, server, bundles_max)
+                && world.fits(server, Tasks::Bundle.slots(world, job))
+            {
+                return Some((job, Tasks::Bundle, server));
+            }
+            self.server += 1;
+        }
+        None
+    }
+}
+
+/// The job of the highest score on a server that may have another bundle, ties by order of arrival.
+fn best(world: &World, server: ServerId, bundles_max: u16) -> Option<JobId> {
+    let free = world.free(server);
+    let mut sums = (0.0, 0.0);
+    for &job in world.active() {
+        let (alignment, remaining) = scores(world, job, free);
+        sums = (sums.0 + alignment, sums.1 + remaining);
+    }
+    if sums.0 <= 0.0 || sums.1 <= 0.0 {
+        return None;
+    }
+    let weight = sums.0 / sums.1;
+    let mut best: Option<(f64, JobId)> = None;
+    for &job in world.active() {
+        if world.tasks(job, Role::Worker) >= bundles_max {
+            continue;
+        }
+        let (alignment, remaining) = scores(world, job, free);
+        let score = alignment + weight * remaining;
+        if best.is_none_or(|(most, _)| score > most) {
+            best = Some((score, job));
+        }
+    }
+    best.map(|(_, job)| job)
+}
+
+/// (alignment, sum of needs × part that remains) of a job's bundle.
+pub(super) fn scores(world: &World, job: JobId, free: Slots) -> (f64, f64) {
+    let needs = Tasks::Bundle.slots(world, job);
+    let alignment: u32 =
+        (0..N_RESOURCES).map(|resource| u32::from(free[resource]) * u32::from(needs[resource])).sum();
+    let needs: u32 = needs.iter().map(|slots| u32::from(*slots)).sum();
+    (f64::from(alignment), f64::from(needs) * world.remaining_fraction(job))
+}

@@ -1,0 +1,165 @@
+//! Learned policies in files: which network decides, from which weights, and when.
+
+use std::path::Path;
+
+use apportion::spec::policy::Colocation;
+use apportion::spec::{PolicyDocument, Source, SpecError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::weights::{is_path, ships};
+
+/// The fields of a policy file of `kind: learned`, beside those of every policy file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LearnedFields {
+    /// Who decides.
+    actor: Option<ActorName>,
+    /// Which jobs may share workers: `none` (default) or `pairs`.
+    colocation: Option<Colocation>,
+    /// The weights: a name, or the path of a file that `apportion train` made, from this file's folder.
+    weights: Option<String>,
+    /// When the policy decides anew; `events` by default.
+    asked: Option<AskedName>,
+    /// How an action is chosen from probabilities; `most_probable` by default.
+    choice: Option<ChoiceName>,
+}
+
+/// Who decides which job gets its workers of which type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorName {
+    /// One gang after another, by a network over a window of jobs, as in DL2.
+    Window,
+    /// One gang after another, by a network that scores each job on each type alike.
+    Pairs,
+    /// All at once: the allocation of the largest sum of values, which a network scores; without weights all scores are 0.
+    Values,
+    /// One gang after another, each that fits as likely, and as likely to stop.
+    Uniform,
+    /// The same, without stopping while any fits.
+    UniformBusy,
+    /// One gang after another, that with the least time left × workers first.
+    LeastService,
+    /// Inside rounds, on concrete workers: one agent says which job is next, another gives it servers, as in the dual-agent
+    /// scheduler; without weights, by chance.
+    Agents,
+    /// Inside rounds, on concrete workers: a job after another on a set of four servers, as in DeepShare; without weights,
+    /// by chance.
+    Cells,
+}
+
+impl ActorName {
+    /// Does it decide inside rounds, rather than by allocations?
+    pub fn decides_inside_rounds(self) -> bool {
+        matches!(self, Self::Agents | Self::Cells)
+    }
+
+    /// Can it decide without weights? Does it look at any?
+    fn weights(self) -> (bool, bool) {
+        match self {
+            Self::Window | Self::Pairs => (false, true),
+            Self::Values | Self::Agents | Self::Cells => (true, true),
+            Self::Uniform | Self::UniformBusy | Self::LeastService => (true, false),
+        }
+    }
+}
+
+/// When a learned policy decides anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedName {
+    /// At the first boundary after a job has come or gone.
+    #[default]
+    Events,
+    /// At every boundary.
+    Rounds,
+}
+
+/// How an action is chosen from probabilities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceName {
+    /// The most probable.
+    #[default]
+    MostProbable,
+    /// Drawn with its probability.
+    Sampled,
+}
+
+/// A learned policy, or a control of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Learned {
+    /// Who decides.
+    pub actor: ActorName,
+    /// Which jobs may share workers.
+    pub colocation: Colocation,
+    /// The weights: a name, or the path of a file. What the policy's file says relative to its own folder is a path from
+    /// there already.
+    pub weights: Option<String>,
+    /// When it decides anew.
+    pub asked: AskedName,
+    /// How an action is chosen.
+    pub choice: ChoiceName,
+}
+
+impl Learned {
+    /// Reads the fields that a learned policy has of its own, and checks that they fit together.
+    ///
+    /// # Errors
+    /// With the place of what does not fit.
+    pub fn read(document: &PolicyDocument) -> Result<Self, SpecError> {
+        let source = &document.source;
+        let fields: LearnedFields = document.own_fields()?;
+        let Some(actor) = fields.actor else {
+            let help = Some("as in `actor: pairs`".to_owned());
+            return Err(source.error_at("kind", "a learned policy needs `actor`", help));
+        };
+        let colocation = fields.colocation.unwrap_or_default();
+        if colocation == Colocation::Pairs && actor != ActorName::Values {
+            let help = Some("`actor: values` lets jobs share workers".to_owned());
+            return Err(source.error_at_key(
+                "colocation",
+                "this actor places one job at a time, alone",
+                help,
+            ));
+        }
+        if actor.decides_inside_rounds() && fields.asked.is_some() {
+            let help = Some("leave `asked` out".to_owned());
+            return Err(source.error_at_key("asked", "this actor is asked in every round", help));
+        }
+        let (optional, looked_at) = actor.weights();
+        match &fields.weights {
+            None if !optional => {
+                let help = Some(
+                    "the name of weights that ship with the program, a file that `apportion train` made, or an ONNX file",
+                );
+                Err(source.error_at("actor", "this actor needs `weights`", help.map(str::to_owned)))
+            }
+            Some(_) if !looked_at => {
+                Err(source.error_at_key("weights", "this actor is a rule and would ignore `weights`", None))
+            }
+            _ => Ok(Learned {
+                actor,
+                colocation,
+                weights: fields.weights.as_deref().map(|weights| from_folder(folder_of(source), weights)),
+                asked: fields.asked.unwrap_or_default(),
+                choice: fields.choice.unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+/// Where a document's own paths start: its folder, or where the command runs if it has none.
+fn folder_of(source: &Source) -> &Path {
+    Path::new(&source.name).parent().unwrap_or(Path::new(""))
+}
+
+/// A name as it is; a path from the folder of the document that states it.
+fn from_folder(folder: &Path, name_or_path: &str) -> String {
+    let path = folder.join(name_or_path);
+    if !ships(name_or_path) && (is_path(name_or_path) || path.exists()) {
+        return path.display().to_string();
+    }
+    name_or_path.to_owned()
+}

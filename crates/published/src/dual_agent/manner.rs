@@ -1,0 +1,122 @@
+//! When a rule has a job wait, and when it has it move.
+
+use std::fmt;
+
+use crate::dual_agent::cloud::Cloud;
+
+/// The patience of a rule that is `/patient` and no more.
+pub const PATIENCE: f64 = 0.3;
+
+/// How much faster a job must be elsewhere to move, where nothing else is said.
+pub const WORTH_MOVING: f64 = 1.15;
+
+/// What may come after a rule's placement, without its number.
+pub const MANNERS: [&str; 4] = ["patient", "expecting", "moving", "packing"];
+
+/// How a rule waits and moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Manner {
+    /// The least part of its best speed at which a job runs on a type, or spread, rather than wait, while others run;
+    /// 0 = it runs wherever it can.
+    pub patience: f64,
+    /// How much of what that is compared with is the speed that is expected on the very servers, in logarithms; 0 = none:
+    /// servers of a type are taken to be alike and empty.
+    pub expecting: f64,
+    /// How much faster a job must be elsewhere to move.
+    pub moving: f64,
+    /// The part of its speed that a job gives up, where it goes anew, for servers on which 16 fewer workers stay free.
+    pub packing: f64,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { patience: 0.0, expecting: 0.0, moving: WORTH_MOVING, packing: 0.0 }
+    }
+}
+
+impl Manner {
+    /// What comes before `/patient` or `/patient=NUMBER`, `/expecting=NUMBER`, `/packing=NUMBER`, from 0 to 1, and
+    /// `/moving=NUMBER`, from 1 to 10, and what they say.
+    ///
+    /// # Errors
+    /// If a number is none or out of its range; says of which.
+    pub fn split_off(text: &str) -> Result<(&str, Self), String> {
+        let mut manner = Self::default();
+        let mut before = text;
+        while let Some((rest, last)) = before.rsplit_once('/') {
+            let (name, number) = match last.split_once('=') {
+                Some((name, number)) => (name, number.parse::<f64>().ok()),
+                None => (last, Some(PATIENCE).filter(|_| last == "patient")),
+            };
+            let (place, range) = match name {
+                "patient" => (&mut manner.patience, 0.0..=1.0),
+                "expecting" => (&mut manner.expecting, 0.0..=1.0),
+                "moving" => (&mut manner.moving, 1.0..=10.0),
+                "packing" => (&mut manner.packing, 0.0..=1.0),
+                _ => break,
+            };
+            let fault = || {
+                format!(
+                    "`/{last}`, expected `/{name}=` and a number from {} to {}",
+                    range.start(),
+                    range.end()
+                )
+            };
+            *place = number.filter(|number| range.contains(number)).ok_or_else(fault)?;
+            before = rest;
+        }
+        Ok((before, manner))
+    }
+
+    /// The part of its best speed below which a job waits: none while nothing runs, for then nothing is measured and
+    /// nothing would ever seem faster.
+    pub fn least_speed(&self, cloud: &Cloud) -> f64 {
+        if cloud.world().placed().is_empty() { 0.0 } else { self.patience }
+    }
+}
+
+impl fmt::Display for Manner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { patience, expecting, moving, packing } = *self;
+        match patience {
+            0.0 => {}
+            PATIENCE => write!(f, "/patient")?,
+            other => write!(f, "/patient={other}")?,
+        }
+        for (name, number, usual) in
+            [("expecting", expecting, 0.0), ("moving", moving, WORTH_MOVING), ("packing", packing, 0.0)]
+        {
+            if number.total_cmp(&usual).is_ne() {
+                write!(f, "/{name}={number}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manners_are_read_as_they_are_shown() {
+        for text in [
+            "",
+            "/patient",
+            "/patient=0.5",
+            "/patient=0.5/expecting=0.4/moving=1.02/packing=0.5",
+            "/moving=2",
+        ] {
+            let name = format!("srtf/oracle{text}");
+            let (before, manner) = Manner::split_off(&name).unwrap();
+            assert_eq!((before, manner.to_string().as_str()), ("srtf/oracle", text));
+        }
+        let (_, manner) = Manner::split_off("fifo/patient=1/moving=1.5").unwrap();
+        assert_eq!(manner, Manner { patience: 1.0, moving: 1.5, ..Manner::default() });
+        for wrong in ["a/patient=2", "a/patient=", "a/expecting", "a/moving=0.5", "a/moving=x/patient"] {
+            assert!(Manner::split_off(wrong).is_err(), "{wrong}");
+        }
+        let error = Manner::split_off("a/moving=0.5/patient").unwrap_err();
+        assert_eq!(error, "`/moving=0.5`, expected `/moving=` and a number from 1 to 10");
+    }
+}

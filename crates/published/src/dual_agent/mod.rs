@@ -1,0 +1,52 @@
+//! The dual-agent scheduler's world, a reconstruction: gangs that rent servers of several types in a cloud, where
+//! servers of one type are unequal and drift.
+//!
+//! Of the scheduler (Xing et al., KDD 2023, doi 10.1145/3580305.3599241) only the abstract was at hand: an ordering agent
+//! and a placement agent, trained together, the second aware of servers' uncertain speeds by a Random Walk Gaussian
+//! Process. Everything below is ours, and no number here is a published one.
+//!
+//! | what      | value                                                                                          |
+//! |-----------|------------------------------------------------------------------------------------------------|
+//! | servers   | five types with the counts of Alibaba's PAI, scaled; racks of eight ([`cluster`])              |
+//! | jobs      | 1 to 16 workers, all on one type; Gavel's job types and durations, shortened ([`workload`])    |
+//! | speed     | measured throughput × slowest server × contention × spread ([`tables`], [`drift`])             |
+//! | round     | 300 s                                                                                          |
+//! | lease     | 12 rounds, after which a job waits among the others; where it was it goes on at no cost         |
+//! | restart   | elsewhere, or later, it loses 60 s                                                             |
+//! | known     | step times of the servers in use, each round, which [`performance`] turns into expectations    |
+//! | rules     | an order of the queue, a placement, how to wait ([`rule`], [`placement`], [`manner`])           |
+
+pub mod cloud;
+pub mod cluster;
+pub mod drift;
+pub mod episode;
+pub mod manner;
+pub mod observe;
+pub mod performance;
+pub mod placement;
+pub mod proposals;
+pub mod rule;
+pub mod speeds;
+pub mod summary;
+pub mod tables;
+pub mod workload;
+pub mod network;
+pub mod residual;
+pub mod player;
+pub mod onnx;
+mod environment;
+#[cfg(feature = "train")]
+pub mod training_network;
+
+pub use cloud::{Cloud, CloudOptions, RoundOutcome};
+pub use drift::{Drift, DriftOptions};
+pub use environment::{DualAgentEnvironment, DualAgentWorld, Jobs, SYSTEM};
+pub use episode::{DualAgentEpisode, EpisodeOptions};
+pub use manner::Manner;
+pub use rule::{Rule, RulePlayer};
+pub use summary::DualAgentSummary;
+pub use tables::Tables;
+pub use workload::{WorkloadError, WorkloadOptions, generate};
+
+#[cfg(test)]
+mod tests;

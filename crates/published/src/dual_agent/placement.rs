@@ -1,0 +1,265 @@
+//! Where a job goes, by rules.
+
+use crate::dual_agent::cloud::{Cloud, FORGOTTEN_S};
+use crate::dual_agent::cluster::{N_TYPES, type_of, workers_by_type};
+use crate::dual_agent::manner::Manner;
+use crate::dual_agent::proposals::{Proposal, Proposals};
+use crate::dual_agent::speeds::Newcomer;
+use crate::world::ACCELERATOR;
+use crate::world::{Part, WorldJob};
+use apportion::index::Id;
+use apportion::index::{JobId, ServerId};
+use apportion::workload::random::{SeedStreams, Stream};
+
+/// A rule for servers. All of a job's are of one type; a job that ran until now stays where it was, unless a rule that
+/// knows speeds finds it faster elsewhere by as much as its [`Manner`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// The first servers with room.
+    FirstFit,
+    /// Those where least is left over.
+    BestFit,
+    /// The type that has most of its workers free, and there the emptiest servers.
+    LoadBalancing,
+    /// The type on which it is fastest, as if servers of a type were alike.
+    FastestType,
+    /// Where it is expected to be fastest: by type, contention and the mean of what is known of servers.
+    Posterior,
+    /// The same where stragglers are told apart from what drifts.
+    Switching,
+    /// The same with what was measured last of servers in place of that.
+    LastMeasured,
+    /// Where it is fastest now: by type, contention and what nobody knows of servers.
+    Oracle,
+    /// The same, but without who straggles among servers that nobody used in the last hour: more than step times can tell.
+    MeasuredOracle,
+    /// Anywhere.
+    Random,
+}
+
+impl Placement {
+    /// Whether it tells servers of one type apart.
+    fn knows_servers(self) -> bool {
+        matches!(
+            self,
+            Self::Posterior | Self::Switching | Self::LastMeasured | Self::Oracle | Self::MeasuredOracle
+        )
+    }
+}
+
+/// Servers whose log speeds differ by less are about as fast.
+const ALIKE: f64 = 0.1;
+
+/// Free workers in which [`Manner::packing`] is counted.
+const ROOM: f64 = 16.0;
+
+/// A rule at work.
+#[derive(Clone, Debug)]
+pub struct Placer {
+    rule: Placement,
+    manner: Manner,
+    draws: Stream,
+    /// Servers of a type with free workers: what they are sorted by, how many are free.
+    candidates: Vec<(f64, u16, ServerId)>,
+    trial: Vec<Part>,
+}
+
+impl Placer {
+    /// `seed` is of what it draws.
+    pub fn new(rule: Placement, manner: Manner, seed: u64) -> Self {
+        let draws = SeedStreams::new(seed).stream("dual-agent placement");
+        Self { rule, manner, draws, candidates: Vec::new(), trial: Vec::new() }
+    }
+
+    /// Writes where a job goes, if it fits anywhere. Gives how fast it is there, as a part of its speed on its fastest
+    /// type: on such servers, all alike and empty, or, as far as its [`Manner`] says, as is expected of these.
+    pub fn place(&mut self, cloud: &Cloud, job: JobId, parts: &mut Vec<Part>) -> Option<f64> {
+        let rule = self.rule;
+        parts.clear();
+        let knows = rule == Placement::FastestType || rule.knows_servers();
+        let stays = cloud.may_stay(job);
+        if stays {
+            parts.extend_from_slice(cloud.last_parts(job));
+            if !knows {
+                return Some(relative(Placement::FastestType, cloud, job, parts));
+            }
+        }
+        let mut best = if stays { self.manner.moving * predicted(rule, cloud, job, parts) } else { 0.0 };
+        let free = cloud.free_by_type();
+        let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
+        let all = workers_by_type(cloud.world().servers());
+        for server_type in 0..N_TYPES {
+            let fits = free[server_type] >= u32::from(workers);
+            if !fits || cloud.tables().speed_there(job_type, server_type) <= 0.0 {
+                continue;
+            }
+            for spread in [false, true] {
+                if !self.fill(cloud, job, (server_type, spread)) {
+                    continue;
+                }
+                let merit = match rule {
+                    Placement::FirstFit => 1.0 / (1.0 + self.trial[0].server.index() as f64),
+                    Placement::BestFit => 1.0 / (1.0 + f64::from(left_over(cloud, &self.trial))),
+                    Placement::LoadBalancing => {
+                        f64::from(free[server_type]) / f64::from(all[server_type].max(1))
+                    }
+                    Placement::Random => self.draws.uniform() + f64::MIN_POSITIVE,
+                    _ => self.packed(cloud, predicted(rule, cloud, job, &self.trial)),
+                };
+                if merit > best {
+                    best = merit;
+                    parts.clear();
+                    parts.extend_from_slice(&self.trial);
+                }
+            }
+        }
+        (!parts.is_empty()).then(|| self.worth(cloud, job, parts))
+    }
+
+    /// Writes all that a rule that knows speeds compares, and by what: [`place`](Self::place) takes the best.
+    pub fn propose(&mut self, cloud: &Cloud, job: JobId, proposals: &mut Proposals) {
+        for proposal in &mut proposals.all {
+            proposal.parts.clear();
+            proposal.merit = 0.0;
+        }
+        let best_speed = cloud.tables().best_speed(cloud.world().job(job).job_type);
+        if cloud.may_stay(job) {
+            let Proposal { parts, merit, relative } = &mut proposals.all[0];
+            parts.extend_from_slice(cloud.last_parts(job));
+            let speed = predicted(self.rule, cloud, job, parts);
+            (*merit, *relative) = (self.manner.moving * speed, speed / best_speed);
+        }
+        let free = cloud.free_by_type();
+        let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
+        for (server_type, free) in free.into_iter().enumerate() {
+            let fits = free >= u32::from(workers);
+            if !fits || cloud.tables().speed_there(job_type, server_type) <= 0.0 {
+                continue;
+            }
+            for spread in [false, true] {
+                if self.fill(cloud, job, (server_type, spread)) {
+                    let speed = predicted(self.rule, cloud, job, &self.trial);
+                    let merit = self.packed(cloud, speed);
+                    let proposal = &mut proposals.all[Proposals::place_of(server_type, spread)];
+                    proposal.parts.extend_from_slice(&self.trial);
+                    (proposal.merit, proposal.relative) = (merit, speed / best_speed);
+                }
+            }
+        }
+    }
+
+    /// What a speed on the servers tried is worth, beside the workers that stay free there.
+    fn packed(&self, cloud: &Cloud, speed: f64) -> f64 {
+        match self.manner.packing {
+            0.0 => speed,
+            packing => speed * (1.0 - packing * f64::from(left_over(cloud, &self.trial)) / ROOM).max(0.0),
+        }
+    }
+
+    /// What a patience is compared with.
+    fn worth(&self, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
+        let alike = relative(Placement::FastestType, cloud, job, parts);
+        match self.manner.expecting {
+            0.0 => alike,
+            share => alike * (relative(self.rule, cloud, job, parts) / alike).powf(share),
+        }
+    }
+
+    /// Tries servers of one type: one that holds the whole job, or as many as it takes. Gives whether that works.
+    fn fill(&mut self, cloud: &Cloud, job: JobId, (server_type, spread): (usize, bool)) -> bool {
+        let rule = self.rule;
+        let world = cloud.world();
+        let mut needed = world.job(job).workers;
+        self.candidates.clear();
+        self.trial.clear();
+        for server in world.servers().ids() {
+            let free = world.free(server)[ACCELERATOR];
+            let whole = free >= needed;
+            if free == 0 || type_of(world.servers(), server) != server_type || (!spread && !whole) {
+                continue;
+            }
+            let key = match rule {
+                Placement::FirstFit => 0.0,
+                // One server: the fullest. Several: the emptiest, for fewest are needed then.
+                Placement::BestFit | Placement::FastestType if !spread => f64::from(free),
+                Placement::BestFit | Placement::FastestType | Placement::LoadBalancing => -f64::from(free),
+                Placement::Posterior
+                | Placement::Switching
+                | Placement::LastMeasured
+                | Placement::Oracle
+                | Placement::MeasuredOracle => {
+                    let there = newcomer(cloud, job, spread, free.min(needed));
+                    let retained = there.retention_on(world, cloud.tables(), server);
+                    // Of servers about as fast, the same as above.
+                    let steps = ((log_speed(rule, cloud, job, server) + retained.ln()) / ALIKE).round();
+                    let room = 0.01 * f64::from(free);
+                    -steps + if spread { -room } else { room }
+                }
+                Placement::Random => self.draws.uniform(),
+            };
+            self.candidates.push((key, free, server));
+        }
+        self.candidates.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.2.cmp(&other.2)));
+        for &(_, free, server) in &self.candidates {
+            let count = free.min(needed);
+            self.trial.push(Part::workers(server, count));
+            needed -= count;
+            if needed == 0 {
+                return spread == (self.trial.len() > 1);
+            }
+        }
+        false
+    }
+}
+
+fn newcomer(cloud: &Cloud, job: JobId, spread: bool, workers: u16) -> Newcomer {
+    Newcomer { job, job_type: cloud.world().job(job).job_type, spread, workers }
+}
+
+/// z of a server, as far as a rule knows it.
+fn log_speed(rule: Placement, cloud: &Cloud, job: JobId, server: ServerId) -> f64 {
+    match rule {
+        Placement::Posterior => cloud.filter().mean(server),
+        Placement::Switching => cloud.switching().expected(server),
+        Placement::LastMeasured => cloud.last_measured(server),
+        Placement::Oracle => cloud.drift().log_speed(server, cloud.sensitivity[job.index()]),
+        Placement::MeasuredOracle => {
+            let sensitivity = cloud.sensitivity[job.index()];
+            let seen = cloud.filter().since_s(server) <= FORGOTTEN_S;
+            if seen {
+                cloud.drift().log_speed(server, sensitivity)
+            } else {
+                cloud.drift().steady(server, sensitivity)
+            }
+        }
+        _ => 0.0,
+    }
+}
+
+/// Steps/s of a job on these servers, as far as a rule knows.
+fn predicted(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
+    let Some(first) = parts.first() else { return 0.0 };
+    let server_type = type_of(cloud.world().servers(), first.server);
+    let spread = parts.len() > 1;
+    let job_type = cloud.world().job(job).job_type;
+    let (mut slowest, mut retained) = (0.0, 1.0);
+    if rule.knows_servers() {
+        slowest = f64::INFINITY;
+        for part in parts {
+            let there = newcomer(cloud, job, spread, part.count);
+            slowest = slowest.min(log_speed(rule, cloud, job, part.server));
+            retained = f64::min(retained, there.retention_on(cloud.world(), cloud.tables(), part.server));
+        }
+    }
+    cloud.tables().speed(job_type, server_type, spread) * slowest.exp() * retained
+}
+
+/// The same as a part of its best.
+fn relative(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
+    predicted(rule, cloud, job, parts) / cloud.tables().best_speed(cloud.world().job(job).job_type)
+}
+
+/// Workers left free on these servers.
+fn left_over(cloud: &Cloud, parts: &[Part]) -> u16 {
+    parts.iter().map(|part| cloud.world().free(part.server)[ACCELERATOR] - part.count).sum()
+}

@@ -1,0 +1,118 @@
+//! A rule's scores, to which networks may add theirs in place of deciding from nothing: a training then begins with the
+//! rule itself, and where only one agent is trained the other stays the rule.
+//!
+//! ```text
+//! order of job i  = −ln hours left − service · ln workers              margin of job i = ln(speed where it would go / patience)
+//! logit of job i  = order + 10⁴ min(0, margin)  of stopping = −50
+//! logit of candidate c = ln(expected speed) + 0.3, or as much as is `advised`, where the rule would put the job
+//! ```
+//!
+//! Speeds are parts of the job's best; that of a margin is the type's, or as far as the rule is `expecting` what is
+//! expected of the very servers. While nothing runs the margin does not count. To order and to margin the ordering
+//! agent adds a number each, the placement agent adds one to a candidate's logit; each is the sum of what its network
+//! says and of a linear function of the row itself. A whole placement that the rule proposes has the logarithm of what
+//! it is worth to the rule, and nothing else.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dual_agent::observe::{
+    CANDIDATE_EXPECTED, JOB_EXPECTED, JOB_RELATIVE, JOB_TIME_LEFT, JOB_WORKERS, WHOLE_PLACED,
+};
+
+/// Logit of stopping, below that of any job that is fast enough.
+pub const STOP: f32 = -50.0;
+
+/// How much a job loses for each factor of e by which it is too slow.
+pub const TOO_SLOW: f32 = 1e4;
+
+/// What the rule's own choice of a server gains.
+pub const ADVISED: f64 = 0.3;
+
+/// What the rule's staying where a job was gains: a job moves only for more.
+pub const STAYING: f64 = 0.14;
+
+/// Four times a job's feature is the logarithm of its hours left.
+pub const TIME_LEFT_SCALE: f32 = 4.0;
+
+/// So many times a job's feature is its workers.
+pub const WORKERS_SCALE: f32 = 16.0;
+
+/// Least speed of which a logarithm is taken.
+pub const SPEED_MIN: f32 = 1e-3;
+
+/// The rule: by estimated time left, where a job is expected to be fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Residual {
+    /// Its patience, above 0.
+    pub patience: f64,
+    /// How much of a margin is the speed that is expected on the very servers, from 0 to 1, in logarithms.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub expecting: f64,
+    /// How much a job's workers count beside its time left: 1 = least worker-hours first.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub service: f64,
+    /// What staying where a job was gains.
+    #[serde(default = "staying", skip_serializing_if = "is_staying")]
+    pub staying: f64,
+    /// What the rule's own choice of a server gains: the more, the less it is departed from.
+    #[serde(default = "advised", skip_serializing_if = "is_advised")]
+    pub advised: f64,
+}
+
+fn staying() -> f64 {
+    STAYING
+}
+
+fn advised() -> f64 {
+    ADVISED
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as it is asked")]
+fn is_staying(number: &f64) -> bool {
+    number.total_cmp(&STAYING).is_eq()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as it is asked")]
+fn is_advised(number: &f64) -> bool {
+    number.total_cmp(&ADVISED).is_eq()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as it is asked")]
+fn is_none(expecting: &f64) -> bool {
+    expecting.total_cmp(&0.0).is_eq()
+}
+
+impl Residual {
+    /// A rule of this patience, and of no further options.
+    pub const fn of(patience: f64) -> Self {
+        Self { patience, expecting: 0.0, service: 0.0, staying: STAYING, advised: ADVISED }
+    }
+
+    /// The logarithm of its patience.
+    pub fn log_patience(&self) -> f32 {
+        self.patience.ln() as f32
+    }
+
+    /// The logit of a job of this row, order and margin being changed by so much.
+    pub fn job(&self, whole: &[f32], row: &[f32], [order, margin]: [f32; 2]) -> f32 {
+        let mut order = order - TIME_LEFT_SCALE * row[JOB_TIME_LEFT];
+        if self.service > 0.0 {
+            order -= self.service as f32 * (WORKERS_SCALE * row[JOB_WORKERS]).max(1.0).ln();
+        }
+        let alike = row[JOB_RELATIVE].max(SPEED_MIN).ln();
+        let speed = match self.expecting {
+            0.0 => alike,
+            share => alike + share as f32 * (row[JOB_EXPECTED] - alike),
+        };
+        let margin = margin + speed - self.log_patience();
+        if whole[WHOLE_PLACED] > 0.0 { order + TOO_SLOW * margin.min(0.0) } else { order }
+    }
+
+    /// What a candidate of this row has before its agent says anything.
+    pub fn candidate(&self, stays: bool, row: &[f32], advised: f32) -> f32 {
+        row[CANDIDATE_EXPECTED]
+            + self.advised as f32 * advised
+            + if stays { self.staying as f32 } else { 0.0 }
+    }
+}

@@ -1,0 +1,54 @@
+//! A run in numbers.
+
+use crate::dual_agent::cloud::Cloud;
+use crate::world::{Summary, percentile};
+
+/// What a run came to. Means and percentiles are over jobs that are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DualAgentSummary {
+    /// As of any world.
+    pub run: Summary,
+    /// 95th percentile of the time from arrival to completion, seconds.
+    pub completion_p95_s: f64,
+    /// 99th percentile.
+    pub completion_p99_s: f64,
+    /// Mean of completion time over what the job takes alone on its fastest type.
+    pub slowdown: f64,
+    /// Dollars for all workers held.
+    pub fee: f64,
+}
+
+impl Cloud {
+    /// The run so far in numbers.
+    pub fn summary(&self) -> DualAgentSummary {
+        let world = self.world();
+        let mut completion: Vec<f64> = world.outcomes().map(|outcome| outcome.completion_s).collect();
+        completion.sort_unstable_by(f64::total_cmp);
+        let slowdown = world.outcomes().map(|outcome| {
+            let job = world.job(outcome.job);
+            outcome.completion_s * self.tables().best_speed(job.job_type) / job.work
+        });
+        DualAgentSummary {
+            run: world.summary(),
+            completion_p95_s: percentile(&completion, 0.95),
+            completion_p99_s: percentile(&completion, 0.99),
+            slowdown: slowdown.sum::<f64>() / completion.len().max(1) as f64,
+            fee: self.fee(),
+        }
+    }
+}
+
+impl DualAgentSummary {
+    /// The mean of several runs, number by number.
+    pub fn mean(runs: &[Self]) -> Self {
+        let mean = |of: fn(&Self) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
+        let all: Vec<Summary> = runs.iter().map(|run| run.run).collect();
+        Self {
+            run: Summary::mean(&all),
+            completion_p95_s: mean(|run| run.completion_p95_s),
+            completion_p99_s: mean(|run| run.completion_p99_s),
+            slowdown: mean(|run| run.slowdown),
+            fee: mean(|run| run.fee),
+        }
+    }
+}

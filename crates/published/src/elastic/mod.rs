@@ -1,0 +1,76 @@
+//! Jobs that grow and shrink, at the speeds of a throughput matrix: each slot is decided from nothing, and a job holds
+//! 1, 2, 4 or 8 workers of one worker type. DL2's actions and rewards (Peng et al., arXiv 1909.06040) on Gavel's
+//! measurements (Narayanan et al., OSDI 2020), without parameter servers.
+//!
+//! | what    | value                                                                                              |
+//! |---------|----------------------------------------------------------------------------------------------------|
+//! | workers | 16 of each type of the matrix by default                                                           |
+//! | slot    | 1200 s; growing and restarting cost nothing, unless they are said to                               |
+//! | work    | steps of one worker; rates are steps/s of all workers together, as measured for that many          |
+//! | actions | for each job of a window and each worker type, a climb; and nothing, which ends the slot           |
+//! | climb   | from no worker to one, from one to two, to four, to eight; all of a job's are of one type          |
+//!
+//! Where parameter servers are nearly free, as in [`dl2`](crate::dl2), much of what can be learned is to add them.
+//! Nothing is free here.
+
+mod climb;
+mod episode;
+mod ladders;
+mod rules;
+mod shares;
+mod workload;
+mod environment;
+#[cfg(feature = "train")]
+pub mod exploration;
+
+pub use climb::Climb;
+pub use environment::{ElasticEnvironment, ElasticSlots, ElasticWorld, SYSTEM};
+pub use episode::{ElasticEpisode, ElasticReward, HELD, N_OF_PAIR, SEEN_MAX, Sight, Window};
+pub use ladders::{Ladders, RUNGS};
+pub use rules::{ElasticPolicy, ElasticRule, all, parse_named};
+pub use workload::{WorkloadError, WorkloadOptions, generate};
+
+#[cfg(test)]
+mod tests;
+
+use crate::world::Limits;
+use crate::world::World;
+use crate::world::{ACCELERATOR, Servers};
+use crate::world::{AfterRound, Completions, Retention, Rules};
+use crate::world::{JobKind, Part};
+use apportion::index::{Id, JobId, WorkerTypeId};
+
+/// Length of a slot in seconds.
+pub const SLOT_S: f64 = 1200.0;
+
+/// What a run is given up after.
+pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 100_000 };
+
+/// Workers of each type, unless more or fewer are asked for.
+pub const WORKERS_PER_TYPE: u16 = 16;
+
+/// A world without jobs: `workers_per_type` of every type of the matrix, each type as one server. A job stands still for
+/// `scaling_cost_s` in a slot in which it holds others than in the slot before.
+pub fn world(ladders: &Ladders, workers_per_type: u16, scaling_cost_s: f64) -> World {
+    let mut servers = Servers::new();
+    for worker_type in 0..ladders.n_worker_types() {
+        servers.push([0, workers_per_type], WorkerTypeId::from_index(worker_type), 0);
+    }
+    let rules = Rules {
+        round_s: SLOT_S,
+        parts_max: 1,
+        retention: Retention::EachRound,
+        completions: Completions::Exact,
+        after_round: AfterRound::Rebuild,
+        scaling_cost_s,
+    };
+    World::new(servers, vec![JobKind { task: [[0, 1], [0, 0]] }; ladders.n_job_types()], rules)
+}
+
+/// The largest part of any worker type that a job holds.
+pub fn dominant_share(world: &World, job: JobId) -> f64 {
+    let share = |part: &Part| {
+        f64::from(part.count) / f64::from(world.servers().capacity(part.server)[ACCELERATOR].max(1))
+    };
+    world.parts(job).iter().map(share).fold(0.0, f64::max)
+}

@@ -1,0 +1,151 @@
+//! Every row of the world's table that learns nothing, by name.
+
+use std::cmp::Ordering;
+
+use crate::elastic::climb::Climb;
+use crate::elastic::dominant_share;
+use crate::elastic::ladders::Ladders;
+use crate::elastic::shares::Shares;
+use crate::world::Decision;
+use crate::world::World;
+use crate::world::WorldPolicy;
+use crate::world::shares::Aim;
+use crate::world::{Part, Role};
+use apportion::index::{Id, JobId, WorkerTypeId};
+use apportion::spec::nearest::name_list;
+use apportion::workload::random::{SeedStreams, Stream};
+
+/// A rule of this world. A job that holds nothing gets its first worker of its fastest free type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElasticRule {
+    /// Dominant resource fairness: the job of the least dominant share climbs next, as far as so many workers. It does not
+    /// look at speeds.
+    Drf(u16),
+    /// By arrival: each job climbs as long as that makes it faster.
+    Fifo,
+    /// By the time that remains with one worker: each job climbs as long as that makes it faster.
+    Srtf,
+    /// Optimus: a worker for every job by arrival, then whatever shortens a job's remaining time most for each worker more.
+    /// It knows the true speeds.
+    Optimus,
+    /// The same, but first workers too go by what they bring: jobs with less to do come first.
+    ShortestOptimus,
+    /// Optimal shares of slots, knowing the true speeds: linear programs over the sizes of jobs.
+    Shares(Aim),
+    /// Any climb, or the end of the slot, each as likely.
+    Random,
+}
+
+const ALL: [(&str, ElasticRule); 11] = [
+    ("drf", ElasticRule::Drf(u16::MAX)),
+    ("drf_1", ElasticRule::Drf(1)),
+    ("drf_2", ElasticRule::Drf(2)),
+    ("drf_4", ElasticRule::Drf(4)),
+    ("fifo", ElasticRule::Fifo),
+    ("srtf", ElasticRule::Srtf),
+    ("optimus", ElasticRule::Optimus),
+    ("shortest_optimus", ElasticRule::ShortestOptimus),
+    ("max_min_fairness", ElasticRule::Shares(Aim::LeastSpeed)),
+    ("max_sum_completions", ElasticRule::Shares(Aim::Completions)),
+    ("random", ElasticRule::Random),
+];
+
+/// All rules with their names.
+pub fn all() -> impl Iterator<Item = (&'static str, ElasticRule)> {
+    ALL.into_iter()
+}
+
+/// The rule of this name, and the name.
+///
+/// # Errors
+/// If there is none; says which there are.
+pub fn parse_named(name: &str) -> Result<(&'static str, ElasticRule), String> {
+    let unknown = || {
+        let known = name_list(ALL.iter().map(|(name, _)| *name));
+        format!("unknown policy `{name}`, expected one of {known}")
+    };
+    ALL.into_iter().find(|(other, _)| *other == name).ok_or_else(unknown)
+}
+
+/// A rule at work.
+#[derive(Clone, Debug)]
+pub struct ElasticPolicy {
+    rule: ElasticRule,
+    ladders: Ladders,
+    draws: Stream,
+    shares: Option<Shares>,
+    part: [Part; 1],
+}
+
+impl ElasticPolicy {
+    /// A rule; `seed` is of its random climbs.
+    pub fn new(rule: ElasticRule, ladders: Ladders, seed: u64) -> Self {
+        let draws = SeedStreams::new(seed).stream("elastic climbs");
+        let shares = if let ElasticRule::Shares(aim) = rule { Some(Shares::new(aim)) } else { None };
+        Self { rule, ladders, draws, shares, part: [Part::workers(Id::from_index(0), 1)] }
+    }
+
+    /// The next climb; none ends the slot.
+    pub fn climb(&mut self, world: &World) -> Option<Climb> {
+        let ladders = &self.ladders;
+        let fastest = |job: &JobId| Climb::fastest(world, ladders, *job);
+        let faster = |climb: &Climb| climb.steps_per_s(world, ladders) > ladders.of_job(world, climb.job);
+        let first_by = |key: &dyn Fn(&Climb) -> f64, open: &dyn Fn(&Climb) -> bool| {
+            let climbs = world.active().iter().filter_map(fastest).filter(open);
+            climbs
+                .map(|climb| (key(&climb), climb))
+                .reduce(|best, other| if other.0.total_cmp(&best.0) == Ordering::Less { other } else { best })
+        };
+        let found = match self.rule {
+            ElasticRule::Drf(most) => {
+                first_by(&|climb| dominant_share(world, climb.job), &|climb| climb.workers <= most)
+            }
+            ElasticRule::Fifo => first_by(&|climb| world.job(climb.job).arrival_s, &faster),
+            ElasticRule::Srtf => first_by(&|climb| remaining_alone_s(world, ladders, climb.job), &faster),
+            ElasticRule::Optimus => first_by(&|climb| -gain_s(world, ladders, climb), &faster),
+            ElasticRule::ShortestOptimus => {
+                let first = |climb: &Climb| climb.workers == 1;
+                let soonest = |climb: &Climb| work_left(world, climb.job) / climb.steps_per_s(world, ladders);
+                first_by(&soonest, &first)
+                    .or_else(|| first_by(&|climb| -gain_s(world, ladders, climb), &faster))
+            }
+            ElasticRule::Shares(_) => return self.shares.as_mut()?.climb(world, ladders),
+            ElasticRule::Random => return self.random(world),
+        };
+        found.map(|(_, climb)| climb)
+    }
+
+    fn random(&mut self, world: &World) -> Option<Climb> {
+        let types = || (0..self.ladders.n_worker_types()).map(WorkerTypeId::from_index);
+        let of_job = |job: &JobId| {
+            types().filter_map(|kind| Climb::find(world, &self.ladders, *job, kind)).collect::<Vec<_>>()
+        };
+        let all: Vec<Climb> = world.active().iter().flat_map(of_job).collect();
+        all.get(self.draws.below(all.len() + 1)).copied()
+    }
+}
+
+fn work_left(world: &World, job: JobId) -> f64 {
+    world.job(job).work_estimated - world.progress(job)
+}
+
+/// Seconds that a job needs with one worker of its fastest type.
+pub(super) fn remaining_alone_s(world: &World, ladders: &Ladders, job: JobId) -> f64 {
+    work_left(world, job) / ladders.fastest_alone(world.job(job).job_type)
+}
+
+/// Seconds by which a climb shortens what remains of a job, for each worker more; without end for its first.
+fn gain_s(world: &World, ladders: &Ladders, climb: &Climb) -> f64 {
+    let (left, job) = (work_left(world, climb.job), climb.job);
+    let more = climb.workers - world.tasks(job, Role::Worker);
+    (left / ladders.of_job(world, job) - left / climb.steps_per_s(world, ladders)) / f64::from(more)
+}
+
+impl WorldPolicy for ElasticPolicy {
+    fn next(&mut self, world: &World) -> Decision<'_> {
+        match self.climb(world) {
+            Some(climb) => climb.decision(world, &mut self.part),
+            None => Decision::EndRound,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Shares of slots in this world: a job's sizes are the rungs of its ladders.
+
+use crate::elastic::climb::Climb;
+use crate::elastic::ladders::{Ladders, RUNGS};
+use crate::world::ACCELERATOR;
+use crate::world::Role;
+use crate::world::World;
+use crate::world::shares::{self, Aim, Size, efficient};
+use apportion::index::{Id, JobId, ServerId, WorkerTypeId};
+
+/// So many workers of a type.
+type Rung = (WorkerTypeId, u16);
+
+/// The rule at work.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    rounds: shares::Shares<Rung>,
+    /// Round and time of the slot that this is of: whoever asks for a climb says nothing of where a slot begins.
+    slot: Option<(u64, u64)>,
+    /// Who is to have what in it, the first last; and after them, who a worker of its fastest free type.
+    wanted: Vec<(JobId, Rung)>,
+    unserved: Vec<JobId>,
+}
+
+impl Shares {
+    pub(super) fn new(aim: Aim) -> Self {
+        Self { rounds: shares::Shares::new(aim), slot: None, wanted: Vec::new(), unserved: Vec::new() }
+    }
+
+    /// The next climb: up to what a job is to have, before the next job's.
+    pub(super) fn climb(&mut self, world: &World, ladders: &Ladders) -> Option<Climb> {
+        let slot = (world.round(), world.now_s().to_bits());
+        if self.slot.replace(slot) != Some(slot) {
+            self.begin(world, ladders);
+        }
+        while let Some(&(job, (kind, workers))) = self.wanted.last() {
+            if world.tasks(job, Role::Worker) < workers
+                && let Some(climb) = Climb::find(world, ladders, job, kind)
+            {
+                return Some(climb);
+            }
+            self.wanted.pop();
+        }
+        while let Some(job) = self.unserved.pop() {
+            if let Some(climb) = Climb::fastest(world, ladders, job) {
+                return Some(climb);
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, world: &World, ladders: &Ladders) {
+        let capacity = |server: ServerId| f64::from(world.servers().capacity(server)[ACCELERATOR]);
+        let total: Vec<f64> = world.servers().ids().map(capacity).collect();
+        let sizes_of = |job| efficient(sizes(world, ladders, job));
+        (self.wanted, self.unserved) = self.rounds.hand_out(world, &total, sizes_of);
+        self.wanted.reverse();
+        self.unserved.reverse();
+    }
+}
+
+/// All sizes of a job: of each type as many workers as it can climb to, and as there are.
+fn sizes(world: &World, ladders: &Ladders, job: JobId) -> Vec<Size<Rung>> {
+    let mut sizes = Vec::new();
+    for kind in (0..ladders.n_worker_types()).map(WorkerTypeId::from_index) {
+        for workers in RUNGS {
+            let per_s = ladders.steps_per_s(world.job(job).job_type, kind, workers);
+            let there_are = world.servers().capacity(ServerId::from_index(kind.index()))[ACCELERATOR];
+            if per_s <= 0.0 || workers > there_are {
+                break;
+            }
+            let mut needs = vec![0.0; ladders.n_worker_types()];
+            needs[kind.index()] = f64::from(workers);
+            sizes.push(Size { what: (kind, workers), needs, per_s });
+        }
+    }
+    sizes
+}

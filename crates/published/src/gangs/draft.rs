@@ -1,0 +1,154 @@
+//! A decision in the making: who has been given what, and what is left.
+
+use apportion::index::{Id, IndexVec, JobIndex, WorkerTypeId};
+use apportion::policy::PolicyError;
+use apportion::policy::heuristic::workers::{by_arrival, check_steps};
+use apportion::problem::Problem;
+
+const HOUR_S: f64 = 3600.0;
+
+/// What does not change while a decision is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    /// Steps/s on the fastest type with workers enough.
+    pub(super) fastest: f64,
+    /// Time left there, h.
+    pub(super) hours: f64,
+    /// The part of the other jobs that have less service left, service being time there × workers.
+    pub(super) standing: f64,
+    /// The type that the last decision gave it most of.
+    pub(super) held: Option<WorkerTypeId>,
+}
+
+/// A decision in the making.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    free: IndexVec<WorkerTypeId, u32>,
+    placed: IndexVec<JobIndex, Option<WorkerTypeId>>,
+    by_arrival: Vec<JobIndex>,
+    facts: IndexVec<JobIndex, Facts>,
+    /// Mean over the jobs of ln (speed / fastest speed), of those that run there.
+    mean_ratio: IndexVec<WorkerTypeId, f64>,
+    /// Types with workers, the one on which jobs are relatively fastest first.
+    by_speed: Vec<WorkerTypeId>,
+    /// Workers that the jobs without workers need.
+    wanted: u64,
+}
+
+impl Draft {
+    /// Nothing is given yet; `held` says what the last decision gave each job.
+    ///
+    /// # Errors
+    /// If a job has no steps left.
+    pub fn new(
+        policy: &str,
+        problem: &Problem,
+        held: impl Fn(JobIndex) -> Option<WorkerTypeId>,
+    ) -> Result<Self, PolicyError> {
+        check_steps(policy, problem)?;
+        let types = problem.cluster().types();
+        let free: IndexVec<WorkerTypeId, u32> = types.iter().map(|kind| kind.n_workers).collect();
+        let facts: IndexVec<JobIndex, Facts> = problem
+            .jobs()
+            .enumerate()
+            .map(|(job, active)| {
+                let large_enough =
+                    |(speed, n_workers): (&f64, &u32)| (*n_workers >= active.scale_factor).then_some(*speed);
+                let row = problem.throughput().row(job).iter();
+                let fastest = row.zip(free.iter()).filter_map(large_enough).fold(0.0, f64::max);
+                let hours = active.steps_remaining.get() / fastest / HOUR_S;
+                Facts { fastest, hours, standing: 0.0, held: held(job) }
+            })
+            .collect();
+        let facts = with_standing(problem, facts);
+        let mean_ratio: IndexVec<WorkerTypeId, f64> =
+            types.ids().map(|kind| mean_ratio(problem, &facts, kind)).collect();
+        let mut by_speed: Vec<WorkerTypeId> = types.ids().filter(|kind| free[*kind] > 0).collect();
+        by_speed.sort_by(|one, other| mean_ratio[*other].total_cmp(&mean_ratio[*one]));
+        let wanted = problem.jobs().iter().map(|active| u64::from(active.scale_factor)).sum();
+        let placed = problem.jobs().iter().map(|_| None).collect();
+        Ok(Self { free, placed, by_arrival: by_arrival(problem), facts, mean_ratio, by_speed, wanted })
+    }
+
+    /// Free workers of a type.
+    pub fn free(&self, kind: WorkerTypeId) -> u32 {
+        self.free[kind]
+    }
+
+    /// Free workers of all types.
+    pub fn n_free(&self) -> u64 {
+        self.free.iter().map(|free| u64::from(*free)).sum()
+    }
+
+    /// Workers that jobs still wait for.
+    pub fn n_wanted(&self) -> u64 {
+        self.wanted
+    }
+
+    /// Types with workers, the one on which the jobs are fastest first.
+    pub fn types(&self) -> &[WorkerTypeId] {
+        &self.by_speed
+    }
+
+    /// Can the job have its workers there?
+    pub fn fits(&self, problem: &Problem, job: JobIndex, kind: WorkerTypeId) -> bool {
+        self.placed[job].is_none()
+            && self.free[kind] >= problem.jobs()[job].scale_factor
+            && problem.throughput()[(job, kind)] > 0.0
+    }
+
+    /// Jobs that can still be given workers, by arrival.
+    pub fn open<'a>(&'a self, problem: &'a Problem) -> impl Iterator<Item = JobIndex> + 'a {
+        let fits = |job: &JobIndex| self.by_speed.iter().any(|kind| self.fits(problem, *job, *kind));
+        self.by_arrival.iter().copied().filter(fits)
+    }
+
+    /// Gives a job its workers there.
+    ///
+    /// # Panics
+    /// If it does not [fit](Self::fits).
+    pub fn place(&mut self, problem: &Problem, job: JobIndex, kind: WorkerTypeId) {
+        assert!(self.fits(problem, job, kind), "job {job} does not fit on worker type {kind}");
+        let scale_factor = problem.jobs()[job].scale_factor;
+        self.free[kind] -= scale_factor;
+        self.wanted -= u64::from(scale_factor);
+        self.placed[job] = Some(kind);
+    }
+
+    /// Who has been given what, in order of the jobs.
+    pub fn placed(&self) -> impl Iterator<Item = (JobIndex, WorkerTypeId)> {
+        self.placed.enumerate().filter_map(|(job, kind)| Some((job, (*kind)?)))
+    }
+
+    /// Has any job been given workers?
+    pub fn has_placed(&self) -> bool {
+        self.placed.iter().any(Option::is_some)
+    }
+
+    pub(super) fn facts(&self, job: JobIndex) -> &Facts {
+        &self.facts[job]
+    }
+
+    pub(super) fn mean_ratio(&self, kind: WorkerTypeId) -> f64 {
+        self.mean_ratio[kind]
+    }
+}
+
+/// Fills in where each job stands among the others.
+fn with_standing(problem: &Problem, mut facts: IndexVec<JobIndex, Facts>) -> IndexVec<JobIndex, Facts> {
+    let service = |job: JobIndex| facts[job].hours * f64::from(problem.jobs()[job].scale_factor);
+    let mut order: Vec<(f64, JobIndex)> = problem.jobs().ids().map(|job| (service(job), job)).collect();
+    order.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.index().cmp(&other.1.index())));
+    let others = (order.len().max(2) - 1) as f64;
+    for (place, (_, job)) in order.into_iter().enumerate() {
+        facts[job].standing = place as f64 / others;
+    }
+    facts
+}
+
+fn mean_ratio(problem: &Problem, facts: &IndexVec<JobIndex, Facts>, kind: WorkerTypeId) -> f64 {
+    let speeds = problem.jobs().ids().map(|job| (problem.throughput()[(job, kind)], facts[job].fastest));
+    let ratios: Vec<f64> =
+        speeds.filter(|(speed, _)| *speed > 0.0).map(|(speed, fastest)| (speed / fastest).ln()).collect();
+    ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
+}

@@ -1,0 +1,277 @@
+//! Decisions by gangs as an environment: the simulator, with the policy's place taken by actions.
+//!
+//! An episode goes from one decision to the next, as a policy asked at events makes them; an action gives one gang, or
+//! stops. Between decisions the simulation runs, and what jobs spent there is the reward.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::course::{Course, CourseError, Presence, Reward};
+use super::draft::Draft;
+use super::look::{Look, Sight};
+use super::policy::whole;
+use apportion::index::{Id, JobId, WorkerTypeId};
+use apportion::policy::{Decision, Policy, PolicyError, RoundRules};
+use apportion::problem::Problem;
+use apportion::simulator::{Simulation, SimulationError, Step};
+use apportion::units::Seconds;
+use apportion_learn::environment::{Environment, Refused, Space, Status, Transition};
+
+const NAME: &str = "gangs";
+
+/// What an environment is made of.
+#[derive(Clone, Debug)]
+pub struct GangEnvironmentOptions {
+    /// The workloads.
+    pub course: Course,
+    /// What is seen.
+    pub sight: Sight,
+    /// What a reward is for.
+    pub reward: Reward,
+    /// Steps after which an episode is cut off.
+    pub step_limit: u64,
+}
+
+/// Episodes of decisions by gangs.
+#[derive(Debug)]
+pub struct GangEnvironment {
+    options: GangEnvironmentOptions,
+    spaces: [Space; 1],
+    episode: Option<Episode>,
+    n_steps: u64,
+    status: Option<Status>,
+    mask: Vec<bool>,
+}
+
+/// Gives the simulation the decisions that actions have made.
+#[derive(Debug)]
+struct Relay(Arc<Mutex<Option<Decision>>>);
+
+impl Policy for Relay {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        given.filter(|_| problem.n_jobs() > 0).ok_or_else(|| PolicyError::Infeasible {
+            policy: NAME.to_owned(),
+            reason: "asked where nothing was to be decided".to_owned(),
+        })
+    }
+}
+
+/// One workload on its way.
+#[derive(Debug)]
+struct Episode {
+    simulation: Simulation,
+    presence: Presence,
+    given: Arc<Mutex<Option<Decision>>>,
+    /// The jobs of the last decision, with what each was given.
+    held: Vec<(JobId, Option<WorkerTypeId>)>,
+    turn: Turn,
+    /// What rewards have been paid for.
+    paid: f64,
+    /// The simulation failed, and cannot go on.
+    broken: bool,
+}
+
+/// A decision in the making.
+#[derive(Debug)]
+struct Turn {
+    problem: Problem,
+    draft: Draft,
+    look: Look,
+}
+
+impl Turn {
+    fn new(
+        problem: Problem,
+        held: &[(JobId, Option<WorkerTypeId>)],
+        sight: Sight,
+    ) -> Result<Self, PolicyError> {
+        let of = |id: JobId| held.iter().find(|(other, _)| *other == id).and_then(|(_, kind)| *kind);
+        let draft = Draft::new(NAME, &problem, |job| of(problem.jobs()[job].id))?;
+        let look = sight.look(&problem, &draft);
+        Ok(Self { problem, draft, look })
+    }
+
+    fn given(&self) -> Vec<(JobId, Option<WorkerTypeId>)> {
+        let mut given: Vec<_> = self.problem.jobs().iter().map(|active| (active.id, None)).collect();
+        for (job, kind) in self.draft.placed() {
+            given[job.index()].1 = Some(kind);
+        }
+        given
+    }
+}
+
+impl Episode {
+    fn begin(options: &GangEnvironmentOptions, seed: u64) -> Result<Option<Self>, CourseError> {
+        let given = Arc::new(Mutex::new(None));
+        let mut simulation = options.course.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
+        let (mut presence, mut held) = (Presence::default(), Vec::new());
+        let turn = advance(&mut simulation, &mut presence, &given, &mut held, options.sight)?;
+        Ok(turn.map(|turn| Self { simulation, presence, given, held, turn, paid: 0.0, broken: false }))
+    }
+
+    /// The decision is made: goes on to the next. False if there is none.
+    fn commit(&mut self, sight: Sight) -> Result<bool, CourseError> {
+        self.held = self.turn.given();
+        give(&self.given, decision(&self.turn)?);
+        self.simulation.start_round(&mut self.presence)?;
+        let next = advance(&mut self.simulation, &mut self.presence, &self.given, &mut self.held, sight)?;
+        let goes_on = next.is_some();
+        if let Some(turn) = next {
+            self.turn = turn;
+        }
+        Ok(goes_on)
+    }
+
+    /// What is to be paid since the last time.
+    fn reward(&mut self, options: &GangEnvironmentOptions) -> f64 {
+        let due = match options.reward {
+            Reward::Presence => {
+                let hours = self.presence.until(self.simulation.now()) / 3600.0;
+                -hours / options.course.n_jobs.max(1) as f64
+            }
+            Reward::Progress => self.presence.progress(),
+        };
+        let reward = due - self.paid;
+        self.paid = due;
+        reward
+    }
+}
+
+fn give(given: &Mutex<Option<Decision>>, decision: Decision) {
+    *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(decision);
+}
+
+fn decision(turn: &Turn) -> Result<Decision, CourseError> {
+    let decision = whole(NAME, &turn.problem, &turn.draft).map_err(SimulationError::from)?;
+    let rules = RoundRules {
+        skip_zero_priority: true,
+        recompute_after: Some(Seconds::ZERO),
+        ..RoundRules::default()
+    };
+    Ok(Decision { rules, ..decision })
+}
+
+/// Runs the simulation to the next boundary at which jobs are not those of the last decision; at others the last
+/// decision is given again. None at the end.
+fn advance(
+    simulation: &mut Simulation,
+    presence: &mut Presence,
+    given: &Mutex<Option<Decision>>,
+    held: &mut [(JobId, Option<WorkerTypeId>)],
+    sight: Sight,
+) -> Result<Option<Turn>, CourseError> {
+    let failed = |error: PolicyError| CourseError::from(SimulationError::from(error));
+    while simulation.reach_boundary(presence)? == Step::Advanced {
+        if simulation.n_active() > 0 {
+            let problem = simulation.problem()?;
+            let mut turn = Turn::new(problem, held, sight).map_err(failed)?;
+            let ids = turn.problem.jobs().iter().map(|active| active.id);
+            if !ids.eq(held.iter().map(|(id, _)| *id)) {
+                return Ok(Some(turn));
+            }
+            for (job, (_, kind)) in turn.problem.jobs().ids().zip(held.iter()) {
+                if let Some(kind) = kind {
+                    turn.draft.place(&turn.problem, job, *kind);
+                }
+            }
+            give(given, decision(&turn)?);
+        }
+        simulation.start_round(presence)?;
+    }
+    Ok(None)
+}
+
+impl GangEnvironment {
+    /// Episodes of these options.
+    ///
+    /// # Errors
+    /// If no such episode can be made.
+    pub fn new(options: GangEnvironmentOptions) -> Result<Self, CourseError> {
+        let first = Episode::begin(&options, 0)?;
+        // Of the window, or of the padded rows: always as many numbers.
+        let (length, n_actions) =
+            first.map_or((1, 1), |first| (first.turn.look.observation_length(), first.turn.look.n_actions()));
+        let spaces = [Space::uniform(length, (-Look::bound(), Look::bound()), n_actions)];
+        Ok(Self { options, spaces, episode: None, n_steps: 0, status: None, mask: vec![false; n_actions] })
+    }
+}
+
+impl GangEnvironment {
+    /// The decision that is being made, while an episode is under way.
+    pub(super) fn turn(&self) -> Option<(&Problem, &Draft, &Look)> {
+        let turn = &self.episode.as_ref()?.turn;
+        Some((&turn.problem, &turn.draft, &turn.look))
+    }
+}
+
+impl Environment for GangEnvironment {
+    fn spaces(&self) -> &[Space] {
+        &self.spaces
+    }
+
+    fn reset(&mut self, seed: u64) {
+        // The same options made an episode before.
+        self.episode = Episode::begin(&self.options, seed).ok().flatten();
+        self.n_steps = 0;
+        self.status = Some(Status::Running);
+    }
+
+    fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
+        let Some(Episode { turn: Turn { problem, draft, look }, .. }) = &self.episode else {
+            observation.fill(0.0);
+            mask.fill(true);
+            return;
+        };
+        look.observe(problem, draft, observation);
+        look.mask(problem, draft, mask);
+    }
+
+    fn step(&mut self, action: usize) -> Result<Transition, Refused> {
+        if self.status != Some(Status::Running) {
+            return Err(Refused::Over);
+        }
+        let Some(episode) = &mut self.episode else { return Err(Refused::Over) };
+        episode.turn.look.mask(&episode.turn.problem, &episode.turn.draft, &mut self.mask);
+        match self.mask.get(action) {
+            None => return Err(Refused::Unknown { action, n_actions: self.mask.len() }),
+            Some(false) => return Err(Refused::Masked { action }),
+            Some(true) => {}
+        }
+        self.n_steps += 1;
+        let turn = &mut episode.turn;
+        let mut decided = true;
+        let mut goes_on = true;
+        if let Some((job, kind)) = turn.look.decode(action) {
+            turn.draft.place(&turn.problem, job, kind);
+            let look = self.options.sight.look(&turn.problem, &turn.draft);
+            decided = look.is_empty();
+            if !decided {
+                turn.look = look;
+            }
+        }
+        let mut reward = 0.0;
+        if decided {
+            goes_on = episode.commit(self.options.sight).unwrap_or_else(|_| {
+                episode.broken = true;
+                false
+            });
+            reward = episode.reward(&self.options);
+        }
+        let status = match goes_on {
+            false if episode.broken => Status::Truncated,
+            false => Status::Terminated,
+            true if self.n_steps >= self.options.step_limit => Status::Truncated,
+            true => Status::Running,
+        };
+        self.status = Some(status);
+        Ok(Transition { rounds: u32::from(decided), ..Transition::new(reward as f32, status) })
+    }
+
+    fn step_limit(&self) -> Option<u64> {
+        Some(self.options.step_limit)
+    }
+}

@@ -1,0 +1,184 @@
+//! What is seen of a decision in the making, which actions there are, and what they mean.
+
+use super::draft::Draft;
+use super::features::{MOST, N_FEATURES, of_pair, of_stop};
+use apportion::index::{JobIndex, WorkerTypeId};
+use apportion::problem::Problem;
+
+/// Worker types that a window has actions for.
+pub const N_WINDOW_TYPES: usize = 3;
+
+/// Rows of a window.
+pub const N_WINDOW_ROWS: usize = 9;
+
+/// A way of looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// A matrix [[`N_WINDOW_ROWS`] × slots], row-major, zeros where there is no job. Of a job its speeds on the three
+    /// types over its fastest (DL2: its type), ln of 1 + hours since arrival / 4, ln of the hours left on its fastest
+    /// type / 4, and of the last decision its dominant share and the parts of the first and of the second type that it
+    /// held (DL2: of this decision; but a job that has been given its workers needs no more, and leaves the window), and
+    /// log₂ of its workers / 3. Types are in order of speed.
+    Window {
+        /// Jobs that are seen.
+        n_slots: usize,
+    },
+    /// A row of [`N_FEATURES`] for each job on each type, then one for *stop*.
+    Pairs {
+        /// Jobs that are seen, with rows of zeros where there are fewer; none = all, without such rows.
+        n_slots: Option<usize>,
+    },
+}
+
+/// One look: the jobs and types that are seen, in order of their actions.
+///
+/// Seen are the jobs that can still be given workers, by arrival; where there are more than slots, the first half of the
+/// slots has the earliest and the second half the latest, so that neither those that wait long nor those that have just
+/// come are out of sight. A job that is given its workers makes room, so any number of jobs comes into sight in turn.
+#[derive(Clone, Debug)]
+pub struct Look {
+    sight: Sight,
+    jobs: Vec<JobIndex>,
+    types: Vec<WorkerTypeId>,
+}
+
+impl Sight {
+    /// Looks.
+    pub fn look(self, problem: &Problem, draft: &Draft) -> Look {
+        let mut jobs: Vec<JobIndex> = draft.open(problem).collect();
+        let n_slots = match self {
+            Self::Window { n_slots } | Self::Pairs { n_slots: Some(n_slots) } => n_slots,
+            Self::Pairs { n_slots: None } => jobs.len(),
+        };
+        if jobs.len() > n_slots {
+            let n_late = n_slots / 2;
+            jobs.drain(n_slots - n_late..jobs.len() - n_late);
+        }
+        let types = match self {
+            Self::Window { .. } => draft.types().iter().copied().take(N_WINDOW_TYPES).collect(),
+            Self::Pairs { .. } => problem.cluster().types().ids().collect(),
+        };
+        Look { sight: self, jobs, types }
+    }
+}
+
+impl Look {
+    /// Is there nothing that could be given?
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    fn n_types(&self) -> usize {
+        match self.sight {
+            Sight::Window { .. } => N_WINDOW_TYPES,
+            Sight::Pairs { .. } => self.types.len(),
+        }
+    }
+
+    fn n_slots(&self) -> usize {
+        match self.sight {
+            Sight::Window { n_slots } | Sight::Pairs { n_slots: Some(n_slots) } => n_slots,
+            Sight::Pairs { n_slots: None } => self.jobs.len(),
+        }
+    }
+
+    /// Actions: each job on each type, and *stop*, the last.
+    pub fn n_actions(&self) -> usize {
+        self.n_slots() * self.n_types() + 1
+    }
+
+    /// Numbers in the observation.
+    pub fn observation_length(&self) -> usize {
+        match self.sight {
+            Sight::Window { n_slots } => N_WINDOW_ROWS * n_slots,
+            Sight::Pairs { .. } => self.n_actions() * N_FEATURES,
+        }
+    }
+
+    /// Writes what is seen: every entry, none further from 0 than [`bound`](Self::bound).
+    ///
+    /// # Panics
+    /// If there is not room for just that.
+    pub fn observe(&self, problem: &Problem, draft: &Draft, observation: &mut [f32]) {
+        assert_eq!(observation.len(), self.observation_length(), "room for what is seen");
+        observation.fill(0.0);
+        if let Sight::Window { n_slots } = self.sight {
+            for (slot, job) in self.jobs.iter().enumerate() {
+                for (row, number) in self.column(problem, draft, *job).into_iter().enumerate() {
+                    observation[row * n_slots + slot] = (number as f32).clamp(-MOST, MOST);
+                }
+            }
+            return;
+        }
+        let (pairs, stop) = observation.split_at_mut((self.n_actions() - 1) * N_FEATURES);
+        of_stop(draft, stop);
+        for (action, row) in pairs.chunks_exact_mut(N_FEATURES).enumerate() {
+            if let Some((job, kind)) = self.decode(action)
+                && problem.throughput()[(job, kind)] > 0.0
+            {
+                of_pair(problem, draft, (job, kind), row);
+            }
+        }
+    }
+
+    /// A job's column of a window.
+    fn column(&self, problem: &Problem, draft: &Draft, job: JobIndex) -> [f64; N_WINDOW_ROWS] {
+        let (active, facts) = (&problem.jobs()[job], draft.facts(job));
+        let workers = f64::from(active.scale_factor);
+        let type_at = |rank: usize| self.types.get(rank).copied();
+        let speed =
+            |rank| type_at(rank).map_or(0.0, |kind| problem.throughput()[(job, kind)] / facts.fastest);
+        let part = |kind: WorkerTypeId| workers / f64::from(problem.cluster().types()[kind].n_workers.max(1));
+        let held_at = |rank| {
+            let held = facts.held.filter(|held| type_at(rank) == Some(*held));
+            held.map_or(0.0, part)
+        };
+        [
+            speed(0),
+            speed(1),
+            speed(2),
+            (active.elapsed.get() / 3600.0).ln_1p() / 4.0,
+            facts.hours.ln() / 4.0,
+            facts.held.map_or(0.0, part),
+            held_at(0),
+            held_at(1),
+            workers.log2() / 3.0,
+        ]
+    }
+
+    /// Writes which actions may be taken: those that fit; and *stop*, once a job has been given workers, so that
+    /// nobody waits for ever in an empty cluster.
+    ///
+    /// # Panics
+    /// If there is not room for just that.
+    pub fn mask(&self, problem: &Problem, draft: &Draft, mask: &mut [bool]) {
+        assert_eq!(mask.len(), self.n_actions(), "room for the actions");
+        mask.fill(false);
+        for (action, allowed) in mask.iter_mut().enumerate() {
+            *allowed = self.decode(action).is_some_and(|(job, kind)| draft.fits(problem, job, kind));
+        }
+        if let Some(stop) = mask.last_mut() {
+            *stop = draft.has_placed();
+        }
+    }
+
+    /// The job and type of an action; none of *stop*, and where nobody and nothing is.
+    pub fn decode(&self, action: usize) -> Option<(JobIndex, WorkerTypeId)> {
+        let n_types = self.n_types().max(1);
+        if action + 1 == self.n_actions() {
+            return None;
+        }
+        Some((*self.jobs.get(action / n_types)?, *self.types.get(action % n_types)?))
+    }
+
+    /// The action that is this job on that type, if both are seen.
+    pub fn encode(&self, job: JobIndex, kind: WorkerTypeId) -> Option<usize> {
+        let slot = self.jobs.iter().position(|other| *other == job)?;
+        Some(slot * self.n_types() + self.types.iter().position(|other| *other == kind)?)
+    }
+
+    /// No number of an observation is further from 0.
+    pub fn bound() -> f32 {
+        MOST
+    }
+}

@@ -1,0 +1,232 @@
+//! A policy that decides gang by gang, or by values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::Draft;
+use super::look::Sight;
+use super::rules::Rule;
+use super::values::{ByValues, largest_share, undecided};
+use apportion::Allocation;
+use apportion::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
+use apportion::policy::heuristic::workers::{decide_whole, restored};
+use apportion::policy::{Decision, Policy, PolicyError, RoundRules};
+use apportion::problem::Problem;
+use apportion::units::Seconds;
+use apportion::workload::Combination;
+use apportion::workload::random::{SeedStreams, Stream};
+use apportion_learn::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
+
+/// When a policy decides anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// At the first boundary after a job has come or gone, or a worker has.
+    #[default]
+    Events,
+    /// At every boundary.
+    Rounds,
+}
+
+/// Decides one gang after another by an actor.
+#[derive(Clone, Debug)]
+pub struct Sequential {
+    /// Who gives probabilities.
+    pub actor: Arc<dyn Actor>,
+    /// What it sees.
+    pub sight: Sight,
+    /// How an action is chosen from probabilities.
+    pub choice: Choice,
+}
+
+/// Who decides.
+#[derive(Debug)]
+pub enum Decider {
+    /// One gang after another, by an actor.
+    Sequential(Sequential),
+    /// One gang after another, by a rule.
+    Rule(Rule),
+    /// All at once, by values.
+    Values(Box<ByValues>),
+}
+
+/// A policy by gangs. Its state: what it gave last, to whom, and its draws.
+#[derive(Debug)]
+pub struct GangPolicy {
+    name: String,
+    decider: Decider,
+    asked: Asked,
+    state: State,
+    scratch: Room,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    /// Workers of each type at the last decision; empty before the first.
+    workers: Vec<u32>,
+    /// The jobs of the last decision, with their shares of each type alone.
+    given: Vec<(JobId, Vec<f64>)>,
+    /// Those that shared workers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pairs: Vec<([JobId; 2], Vec<f64>)>,
+    draws: Stream,
+}
+
+/// Arrays kept between decisions.
+#[derive(Clone, Debug, Default)]
+struct Room {
+    scratch: Scratch,
+    observation: Vec<f32>,
+    mask: Vec<bool>,
+    numbers: Vec<f32>,
+}
+
+impl GangPolicy {
+    /// A policy that has decided nothing yet; `seed` is of what it draws.
+    pub fn new(name: impl Into<String>, decider: Decider, asked: Asked, seed: u64) -> Self {
+        let draws = SeedStreams::new(seed).stream("gangs");
+        let state = State { workers: Vec::new(), given: Vec::new(), pairs: Vec::new(), draws };
+        Self { name: name.into(), decider, asked, state, scratch: Room::default() }
+    }
+
+    /// Is everything as it was at the last decision, apart from time and progress?
+    fn is_as_before(&self, problem: &Problem) -> bool {
+        let workers = problem.cluster().types().iter().map(|kind| kind.n_workers);
+        let jobs = problem.jobs().iter().map(|active| active.id);
+        workers.eq(self.state.workers.iter().copied()) && jobs.eq(self.state.given.iter().map(|(id, _)| *id))
+    }
+
+    fn decide_anew(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let held = self.held(problem);
+        let mut draft = Draft::new(&self.name, problem, |job| held[job])?;
+        match &mut self.decider {
+            Decider::Values(values) => return values.decide(&self.name, problem, &draft),
+            Decider::Rule(rule) => {
+                while let Some((job, kind)) = rule.next(problem, &draft, &mut self.state.draws) {
+                    draft.place(problem, job, kind);
+                }
+            }
+            Decider::Sequential(sequential) => {
+                while let Some((job, kind)) = sequential
+                    .next(problem, &draft, &mut self.state.draws, &mut self.scratch)
+                    .map_err(undecided(&self.name))?
+                {
+                    draft.place(problem, job, kind);
+                }
+            }
+        }
+        whole(&self.name, problem, &draft)
+    }
+
+    /// The type that the last decision gave each job most of.
+    pub(super) fn held(&self, problem: &Problem) -> IndexVec<JobIndex, Option<WorkerTypeId>> {
+        let mut given: BTreeMap<JobId, Vec<f64>> = self.state.given.iter().cloned().collect();
+        for (jobs, shares) in &self.state.pairs {
+            for id in jobs {
+                let own = given.get_mut(id).into_iter().flatten();
+                own.zip(shares).for_each(|(own, share)| *own += share);
+            }
+        }
+        problem.jobs().iter().map(|active| largest_share(given.get(&active.id)?)).collect()
+    }
+
+    fn remember(&mut self, problem: &Problem, decision: &Decision) {
+        let id = |job: JobIndex| problem.jobs()[job].id;
+        let nothing = vec![0.0; problem.n_types()];
+        let mut given: BTreeMap<JobId, Vec<f64>> =
+            problem.jobs().iter().map(|active| (active.id, nothing.clone())).collect();
+        self.state.pairs.clear();
+        for (row, jobs) in decision.allocation.combinations().enumerate() {
+            let shares = decision.allocation.shares().row(row).to_vec();
+            match jobs.second() {
+                None => drop(given.insert(id(jobs.first()), shares)),
+                Some(second) => self.state.pairs.push(([id(jobs.first()), id(second)], shares)),
+            }
+        }
+        self.state.given = given.into_iter().collect();
+        self.state.workers = problem.cluster().types().iter().map(|kind| kind.n_workers).collect();
+    }
+
+    /// The last decision once more.
+    fn repeated(&self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let rows = problem.jobs().ids().zip(&self.state.given);
+        let rows = rows.filter(|(_, (_, shares))| shares.iter().any(|share| *share > 0.0));
+        let rows = rows.map(|(job, (_, shares))| (Combination::single(job), shares.clone()));
+        let places: BTreeMap<JobId, JobIndex> =
+            problem.jobs().enumerate().map(|(job, active)| (active.id, job)).collect();
+        let pairs = self.state.pairs.iter().filter_map(|([one, other], shares)| {
+            Some((Combination::pair(*places.get(one)?, *places.get(other)?), shares.clone()))
+        });
+        let rows = rows.chain(pairs);
+        let allocation = Allocation::check(problem, rows)
+            .map_err(|source| PolicyError::Allocation { policy: self.name.clone(), source })?;
+        Ok(Decision::of(allocation))
+    }
+}
+
+/// All of its time for each job that was given workers; those left free stay free.
+pub(super) fn whole(name: &str, problem: &Problem, draft: &Draft) -> Result<Decision, PolicyError> {
+    let placed = draft.placed().map(|(job, kind)| (Combination::single(job), kind));
+    decide_whole(name, problem, placed, RoundRules::default())
+}
+
+impl Sequential {
+    /// The next gang of a decision; none = stop.
+    fn next(
+        &self,
+        problem: &Problem,
+        draft: &Draft,
+        draws: &mut Stream,
+        room: &mut Room,
+    ) -> Result<Option<(JobIndex, WorkerTypeId)>, ActorError> {
+        let look = self.sight.look(problem, draft);
+        if look.is_empty() {
+            return Ok(None);
+        }
+        let Room { scratch, observation, mask, numbers } = room;
+        observation.resize(look.observation_length(), 0.0);
+        mask.resize(look.n_actions(), false);
+        numbers.resize(look.n_actions(), 0.0);
+        look.observe(problem, draft, observation);
+        look.mask(problem, draft, mask);
+        self.actor.logits(0, observation, scratch, numbers)?;
+        masked_softmax(numbers, mask)?;
+        Ok(look.decode(match self.choice {
+            Choice::Sampled => draw(numbers, draws.uniform()),
+            Choice::MostProbable => most_probable(numbers),
+        }))
+    }
+}
+
+impl Policy for GangPolicy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let repeats = self.asked == Asked::Events && self.is_as_before(problem);
+        let decision = if repeats { self.repeated(problem)? } else { self.decide_anew(problem)? };
+        if !repeats {
+            self.remember(problem, &decision);
+        }
+        // What is given is all that runs: a job that fills a gap may fill it where it is slow, and lose its own place.
+        let rules = RoundRules {
+            skip_zero_priority: true,
+            recompute_after: Some(Seconds::ZERO),
+            ..RoundRules::default()
+        };
+        Ok(Decision { rules, ..decision })
+    }
+
+    fn state(&self) -> serde_json::Value {
+        serde_json::json!(self.state)
+    }
+
+    fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
+        self.state = restored(&self.name, state)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! The controls: rules that decide by the same actions, and learn nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::Draft;
+use apportion::index::{Id, JobIndex, WorkerTypeId};
+use apportion::problem::Problem;
+use apportion::workload::random::Stream;
+
+/// A control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Any action that fits, or stopping once a job has been given workers: each as likely.
+    Uniform,
+    /// Any action that fits, each as likely; stops when none is left.
+    UniformBusy,
+    /// The job and type that fit with the least time left × workers, on that type; stops when none is left.
+    LeastService,
+}
+
+impl Rule {
+    /// The next gang of a decision; none = stop. Draws one number, or none.
+    pub(super) fn next(
+        self,
+        problem: &Problem,
+        draft: &Draft,
+        draws: &mut Stream,
+    ) -> Option<(JobIndex, WorkerTypeId)> {
+        let fits = |(job, kind): &(JobIndex, WorkerTypeId)| draft.fits(problem, *job, *kind);
+        let pairs = draft
+            .open(problem)
+            .flat_map(|job| problem.cluster().types().ids().map(move |kind| (job, kind)))
+            .filter(fits);
+        if self == Self::LeastService {
+            let service = |(job, kind): &(JobIndex, WorkerTypeId)| {
+                let active = &problem.jobs()[*job];
+                active.steps_remaining.get() / problem.throughput()[(*job, *kind)]
+                    * f64::from(active.scale_factor)
+            };
+            return pairs.min_by(|one, other| {
+                let ids = |(job, kind): &(JobIndex, WorkerTypeId)| (problem.jobs()[*job].id, kind.index());
+                service(one).total_cmp(&service(other)).then(ids(one).cmp(&ids(other)))
+            });
+        }
+        let pairs: Vec<_> = pairs.collect();
+        let n_actions = pairs.len() + usize::from(self == Self::Uniform && draft.has_placed());
+        if pairs.is_empty() {
+            return None;
+        }
+        pairs.get(draws.below(n_actions)).copied()
+    }
+}

@@ -1,0 +1,188 @@
+//! Learned values, optimal placement: what each job is worth on each worker type is scored by a network, and the shares
+//! of the largest sum of values are found by linear programming.
+//!
+//! | symbol | meaning | unit |
+//! |---|---|---|
+//! | r_m, T`[m,j]` | steps remaining; steps/s on type j | steps, steps/s |
+//! | f`[m,j]` | features of job m on type j | |
+//! | V`[m,j]` | T`[m,j]` / r_m · exp(score(f`[m,j]`)): completions per hour, weighed | 1/h |
+//! | X`[m,j]` | time shares | |
+//!
+//!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
+//!
+//! Where two jobs may share workers, a job has beside another of its value what it keeps of its speed.
+//!
+//! Without a network every score is 0: what completes the most jobs per hour at this moment, which is the rule of
+//! Smith for service that may be interrupted, on workers that are not alike. The score learns what that rule does not see:
+//! what comes after the moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::draft::Draft;
+use super::features::{N_FEATURES, of_pair};
+use apportion::Allocation;
+use apportion::index::{Id, JobIndex, WorkerTypeId};
+use apportion::policy::heuristic::Behaviour;
+use apportion::policy::program::ProgramPolicyError;
+use apportion::policy::{
+    Decision, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine, ThroughputView,
+};
+use apportion::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
+use apportion::program::expression::Vocabulary;
+use apportion::program::{Objective, ObjectiveText, Sense};
+use apportion::workload::Combination;
+use apportion_learn::actor::{Actor, ActorError, Scratch};
+
+/// Values this much smaller than the largest, on a logarithmic scale, count as this much smaller: a solver could not
+/// tell them from 0.
+const SPREAD_MAX: f64 = 12.0;
+
+/// With more jobs than this their pairs, no two of them alike, would take more than four gigabytes.
+const N_PAIRED_MAX: usize = 8_000;
+
+/// Decides by values.
+#[derive(Debug)]
+pub struct ByValues {
+    scorer: Option<Arc<dyn Actor>>,
+    pairs: bool,
+    program: ProgramPolicy,
+    scratch: Scratch,
+}
+
+impl ByValues {
+    /// With these scores; without, all are 0. With `pairs`, two jobs may share workers.
+    ///
+    /// # Errors
+    /// If there is no such backend.
+    pub fn new(
+        name: &str,
+        scorer: Option<Arc<dyn Actor>>,
+        pairs: bool,
+        backend: Option<String>,
+    ) -> Result<Self, ProgramPolicyError> {
+        let text = ObjectiveText {
+            sense: Sense::Maximize,
+            objective: "sum_over_jobs(throughput)".to_owned(),
+            for_each_job: Vec::new(),
+            for_each_worker_type: Vec::new(),
+        };
+        let objective = Objective::check(&text, Vocabulary::default());
+        let program = ProgramPolicy::try_new(ProgramOptions {
+            name: name.to_owned(),
+            objective: objective.unwrap_or_else(|_| unreachable!("an objective of the language")),
+            view: ThroughputView::Measured,
+            pairs,
+            refine: Refine::None,
+            hierarchical: false,
+            discounted: false,
+            behaviour: Behaviour::Corrected,
+            backend,
+        })?;
+        Ok(Self { scorer, pairs, program, scratch: Scratch::default() })
+    }
+
+    /// ln V: [n × K], row after row; −∞ where the job does not run.
+    fn logarithms(&mut self, problem: &Problem, draft: &Draft) -> Result<Vec<f64>, ActorError> {
+        let mut row = [0.0; N_FEATURES];
+        let mut logarithms = Vec::with_capacity(problem.n_jobs() * problem.n_types());
+        for (job, active) in problem.jobs().enumerate() {
+            for (kind, of_type) in problem.cluster().types().enumerate() {
+                let speed = problem.throughput()[(job, kind)];
+                if speed == 0.0 || of_type.n_workers < active.scale_factor {
+                    logarithms.push(f64::NEG_INFINITY);
+                    continue;
+                }
+                let rate = speed / active.steps_remaining.get() * 3600.0;
+                let mut score = [0.0];
+                if let Some(scorer) = &self.scorer {
+                    of_pair(problem, draft, (job, kind), &mut row);
+                    scorer.logits(0, &row, &mut self.scratch, &mut score)?;
+                    if !score[0].is_finite() {
+                        return Err(ActorError::NotANumber { action: logarithms.len(), found: score[0] });
+                    }
+                }
+                logarithms.push(rate.ln() + f64::from(score[0]));
+            }
+        }
+        Ok(logarithms)
+    }
+
+    /// The allocation of the largest sum.
+    pub(super) fn decide(
+        &mut self,
+        name: &str,
+        problem: &Problem,
+        draft: &Draft,
+    ) -> Result<Decision, PolicyError> {
+        if self.pairs && problem.n_jobs() > N_PAIRED_MAX {
+            let reason = format!(
+                "{} jobs are active, and it looks at every pair of at most {N_PAIRED_MAX}; `colocation: none` decides about \
+                 any number of jobs alone, and so does `max_min_fairness_packed` about pairs",
+                problem.n_jobs()
+            );
+            return Err(PolicyError::Undecided { policy: name.to_owned(), reason });
+        }
+        let logarithms = self.logarithms(problem, draft).map_err(undecided(name))?;
+        let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let value = |logarithm: &f64| {
+            if logarithm.is_finite() { (logarithm - largest).max(-SPREAD_MAX).exp() } else { 0.0 }
+        };
+        let values: Vec<f64> = logarithms.iter().map(value).collect();
+        let mut worth = ProblemBuilder::new(Arc::clone(problem.cluster()));
+        worth.reserve(problem.n_jobs());
+        for (active, row) in problem.jobs().iter().zip(values.chunks_exact(problem.n_types())) {
+            let valued = ActiveJob { scale_factor: active.scale_factor, ..ActiveJob::new(active.id) };
+            worth.job(valued, row);
+        }
+        if self.pairs {
+            worth.colocation(Colocation::Pairs(of_pairs(problem, &values)));
+        }
+        let worth = worth.build().map_err(|error| PolicyError::Infeasible {
+            policy: name.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let found = self.program.allocate(&worth)?;
+        let shares = &found.allocation;
+        let rows = shares.combinations().enumerate();
+        let rows = rows.map(|(row, jobs)| (*jobs, shares.shares().row(row).to_vec()));
+        let allocation = Allocation::check(problem, rows)
+            .map_err(|source| PolicyError::Allocation { policy: name.to_owned(), source })?;
+        Ok(Decision { allocation, ..found })
+    }
+}
+
+/// What two jobs are worth beside each other, of those that are worth more so than one after the other: [K] each.
+fn of_pairs(problem: &Problem, values: &[f64]) -> BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>> {
+    let n_types = problem.n_types();
+    let beside = |pair: Combination<JobIndex>| {
+        let jobs = [pair.first(), pair.second()?];
+        let on = |kind: WorkerTypeId| {
+            let together = problem.colocated(pair, kind)?;
+            let alone = jobs.map(|job| problem.throughput()[(job, kind)]);
+            let value = jobs.map(|job| values[job.index() * n_types + kind.index()]);
+            let kept = [together[0] / alone[0], together[1] / alone[1]];
+            let gains = value.iter().all(|value| *value > 0.0) && kept[0] + kept[1] > 1.0;
+            gains.then(|| [value[0] * kept[0], value[1] * kept[1]])
+        };
+        let row: Vec<Option<[f64; 2]>> = problem.cluster().types().ids().map(on).collect();
+        let shared = row.iter().any(Option::is_some);
+        shared.then(|| (pair, row.into_iter().map(Option::unwrap_or_default).collect()))
+    };
+    let jobs = || problem.jobs().ids();
+    let pairs =
+        jobs().flat_map(|one| jobs().skip(one.index() + 1).map(move |other| Combination::pair(one, other)));
+    pairs.filter_map(beside).collect()
+}
+
+/// A policy's complaint about its network.
+pub(super) fn undecided(name: &str) -> impl FnOnce(ActorError) -> PolicyError {
+    |error| PolicyError::Undecided { policy: name.to_owned(), reason: error.to_string() }
+}
+
+/// The type that each job has the largest share of: [n].
+pub(super) fn largest_share(shares: &[f64]) -> Option<WorkerTypeId> {
+    let given = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
+    let (place, _) = given.rev().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    Some(WorkerTypeId::from_index(place))
+}

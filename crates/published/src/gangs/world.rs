@@ -1,0 +1,153 @@
+//! The world of decisions by gangs, as training documents have it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::actors::SCORER;
+use super::course::{Course, Reward};
+use super::environment::{GangEnvironment, GangEnvironmentOptions};
+use super::look::Sight;
+use super::policy::{Asked, Decider, GangPolicy, Sequential};
+use super::teacher::demonstrate;
+use super::values::ByValues;
+use crate::document::ActorName;
+use apportion::spec::policy::Colocation;
+use apportion_learn::actor::{Actor, Choice};
+use apportion_learn::environment::Status;
+use apportion_learn::system::{Registered, System, SystemError, check_seen, options};
+use apportion_learn::vectorized::Finished;
+
+/// What can be learned here.
+pub const SYSTEM: Registered = Registered {
+    name: "gangs",
+    decides: "which job gets all its workers of which type, in the simulator that every policy is compared in",
+    open,
+};
+
+fn open(world: &Value) -> Result<System, SystemError> {
+    let options: GangsWorld = options(world)?;
+    check_seen("slots", options.slots)?;
+    let (make, data) = options.environments()?;
+    let make = move || make().unwrap_or_else(|| unreachable!("the same options made one before"));
+    let shown = make.clone();
+    let network = options.is_scored().then_some(SCORER);
+    Ok(System::new(SYSTEM.name, &data, move || Box::new(make()))
+        .with_network(network)
+        .with_play("less the mean completion time, in hours", move |actor, choice, seed| {
+            options.play(actor, choice, seed)
+        })
+        .with_teachers(move |teacher, seed, show| {
+            let mut policy = (teacher.policy)(teacher.name)?;
+            demonstrate(&mut shown(), &mut *policy, seed, show).map_err(|error| error.to_string())
+        }))
+}
+
+/// Options of the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GangsWorld {
+    /// Who is to decide: `window`, `pairs` or `values`. Values are learned by `evolution` alone.
+    pub actor: ActorName,
+    /// Which jobs may share workers; decisions by values alone let them.
+    pub colocation: Colocation,
+    /// A throughput matrix that ships with the program.
+    pub throughputs: String,
+    /// Workers of each of its types.
+    pub workers: u32,
+    /// Rates of arrival, in jobs per hour; the seed of an episode says which.
+    pub rates: Vec<f64>,
+    /// Jobs of an episode.
+    pub jobs: usize,
+    /// Whether some need several workers.
+    pub multi_worker: bool,
+    /// Jobs that are seen at once: by a window always, by pairs in training by reward only.
+    pub slots: usize,
+    /// What a reward is for.
+    pub reward: Reward,
+    /// Steps after which an episode is cut off.
+    pub step_limit: u64,
+}
+
+impl Default for GangsWorld {
+    fn default() -> Self {
+        Self {
+            actor: ActorName::Pairs,
+            colocation: Colocation::None,
+            throughputs: "osdi20".to_owned(),
+            workers: 4,
+            rates: vec![0.3, 0.45, 0.6],
+            jobs: 40,
+            multi_worker: false,
+            slots: 20,
+            reward: Reward::Presence,
+            step_limit: 100_000,
+        }
+    }
+}
+
+impl GangsWorld {
+    fn course(&self) -> Result<Course, String> {
+        let positive = "expected a whole number above 0";
+        for (field, value) in [
+            ("workers", u64::from(self.workers)),
+            ("jobs", self.jobs as u64),
+            ("slots", self.slots as u64),
+            ("step_limit", self.step_limit),
+        ] {
+            if value == 0 {
+                return Err(format!("`{field}` is 0, {positive}"));
+            }
+        }
+        if self.colocation == Colocation::Pairs && self.actor != ActorName::Values {
+            return Err("`colocation` is pairs, expected none where the actor is not `values`".to_owned());
+        }
+        Course::on(&self.throughputs, (self.workers, 1), &self.rates, (self.jobs, self.multi_worker))
+    }
+
+    fn sight(&self, in_training: bool) -> Result<Sight, String> {
+        match self.actor {
+            ActorName::Window => Ok(Sight::Window { n_slots: self.slots }),
+            ActorName::Pairs | ActorName::Values => {
+                Ok(Sight::Pairs { n_slots: in_training.then_some(self.slots) })
+            }
+            _ => Err("`actor` is a rule, expected `window`, `pairs` or `values`".to_owned()),
+        }
+    }
+
+    /// What makes environments, still to be reset, and the data that they are made of.
+    fn environments(&self) -> Result<(impl Fn() -> Option<GangEnvironment> + Clone + use<>, String), String> {
+        let options = GangEnvironmentOptions {
+            course: self.course()?,
+            sight: self.sight(true)?,
+            reward: self.reward,
+            step_limit: self.step_limit,
+        };
+        GangEnvironment::new(options.clone()).map_err(|error| error.to_string())?;
+        let data = format!("{:?}", options.course.throughputs);
+        Ok((move || GangEnvironment::new(options.clone()).ok(), data))
+    }
+
+    /// Plays the episode of a seed as the policy that these weights are for does: the return is less its mean completion
+    /// time in hours.
+    fn play(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
+        let decider = if self.actor == ActorName::Values {
+            let pairs = self.colocation == Colocation::Pairs;
+            let values =
+                ByValues::new("gangs", Some(actor), pairs, None).map_err(|error| error.to_string())?;
+            Decider::Values(Box::new(values))
+        } else {
+            let sight = self.sight(false)?;
+            Decider::Sequential(Sequential { actor, sight, choice })
+        };
+        let policy = GangPolicy::new("gangs", decider, Asked::Events, seed);
+        let hours = self.course()?.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
+        Ok(Finished { total_reward: -hours, n_steps: self.jobs, status: Status::Terminated })
+    }
+
+    /// Does a scorer decide, or else dense layers over all that is seen?
+    fn is_scored(&self) -> bool {
+        self.actor != ActorName::Window
+    }
+}

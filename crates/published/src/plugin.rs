@@ -1,0 +1,173 @@
+//! The learned schedulers as policies of a catalog.
+//!
+//! ```
+//! use apportion_published::plugin;
+//!
+//! let catalog = plugin::catalog();
+//! assert_eq!(catalog.policy("learned_values")?.name(), "learned_values");
+//! # Ok::<(), apportion::CatalogError>(())
+//! ```
+
+use apportion::catalog::{Catalog, CatalogError, Plugin, PolicyOptions, Ready};
+use apportion::policy::RoundPolicy;
+use apportion::spec::lookup::Embedded;
+use apportion::spec::policy::{Colocation, Plugged};
+use apportion::spec::{PolicyDocument, SpecError};
+use apportion_learn::actor::Choice;
+use apportion_learn::trained::{Trained, TrainedError};
+
+use crate::document::{ActorName, AskedName, ChoiceName, Learned};
+use crate::gangs::{
+    Asked, ByValues, Decider, GangPolicy, Rule as GangRule, Sequential, Sight, read_scorer, read_window,
+};
+use crate::rounds::{LearnedRounds, PlayName, read_decider, uniform};
+use crate::weights::load_weights;
+
+/// The learned policies that ship with the program.
+pub const EMBEDDED: [Embedded; 13] = [
+    ("completion_rate", include_str!("../../../policies/completion_rate.yaml")),
+    ("completion_rate_packed", include_str!("../../../policies/completion_rate_packed.yaml")),
+    ("deepshare", include_str!("../../../policies/deepshare.yaml")),
+    ("dl2", include_str!("../../../policies/dl2.yaml")),
+    ("dual_agent", include_str!("../../../policies/dual_agent.yaml")),
+    ("learned_pairs", include_str!("../../../policies/learned_pairs.yaml")),
+    ("learned_values", include_str!("../../../policies/learned_values.yaml")),
+    ("learned_values_packed", include_str!("../../../policies/learned_values_packed.yaml")),
+    ("least_service_gangs", include_str!("../../../policies/least_service_gangs.yaml")),
+    ("random_agents", include_str!("../../../policies/random_agents.yaml")),
+    ("random_cells", include_str!("../../../policies/random_cells.yaml")),
+    ("random_gangs", include_str!("../../../policies/random_gangs.yaml")),
+    ("random_gangs_busy", include_str!("../../../policies/random_gangs_busy.yaml")),
+];
+
+/// The engine's policies and the learned ones.
+pub fn catalog() -> Catalog {
+    Catalog::embedded().with(LearnedPolicies)
+}
+
+/// Policies of `kind: learned`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LearnedPolicies;
+
+impl Plugin for LearnedPolicies {
+    fn kind(&self) -> &'static str {
+        "learned"
+    }
+
+    fn documents(&self) -> &'static [Embedded] {
+        &EMBEDDED
+    }
+
+    fn read(&self, document: &PolicyDocument) -> Result<Plugged, SpecError> {
+        let learned = Learned::read(document)?;
+        Ok(Plugged {
+            kind: self.kind().to_owned(),
+            inside_rounds: learned.actor.decides_inside_rounds(),
+            pairs: learned.colocation == Colocation::Pairs,
+        })
+    }
+
+    fn data(&self, document: &PolicyDocument) -> Result<Option<Vec<u8>>, SpecError> {
+        Learned::read(document)?.weights.as_deref().map(load_weights).transpose()
+    }
+
+    fn build(
+        &self,
+        _catalog: &Catalog,
+        document: &PolicyDocument,
+        options: &PolicyOptions,
+    ) -> Result<Ready, CatalogError> {
+        let learned = Learned::read(document)?;
+        Ok(match play_of(learned.actor) {
+            Some(play) => Ready::InRounds(round_policy(document, &learned, play, options)?),
+            None => Ready::Allocating(Box::new(gang_policy(document, &learned, options)?)),
+        })
+    }
+}
+
+/// How it plays, if it decides inside rounds.
+fn play_of(actor: ActorName) -> Option<PlayName> {
+    match actor {
+        ActorName::Agents => Some(PlayName::Agents),
+        ActorName::Cells => Some(PlayName::Cells),
+        _ => None,
+    }
+}
+
+/// What a policy's weights are.
+fn trained(document: &PolicyDocument, learned: &Learned) -> Result<Trained, CatalogError> {
+    let weights = learned.weights.clone().unwrap_or_default();
+    let bytes = load_weights(&weights)?;
+    Trained::read(&weights, &bytes).map_err(|error| at_fault(document, learned, &error))
+}
+
+fn at_fault(document: &PolicyDocument, learned: &Learned, error: &TrainedError) -> CatalogError {
+    let weights = learned.weights.as_deref().unwrap_or_default();
+    CatalogError::Plugin { policy: document.name.clone(), reason: format!("weights `{weights}`: {error}") }
+}
+
+fn choice(learned: &Learned) -> Choice {
+    match learned.choice {
+        ChoiceName::MostProbable => Choice::MostProbable,
+        ChoiceName::Sampled => Choice::Sampled,
+    }
+}
+
+/// A learned policy that decides inside rounds; without weights, what it would be by chance.
+fn round_policy(
+    document: &PolicyDocument,
+    learned: &Learned,
+    play: PlayName,
+    options: &PolicyOptions,
+) -> Result<Box<dyn RoundPolicy>, CatalogError> {
+    let ((actor, play), choice) = if learned.weights.is_some() {
+        let found = read_decider(&trained(document, learned)?, play);
+        (found.map_err(|error| at_fault(document, learned, &error))?, choice(learned))
+    } else {
+        (uniform(play), Choice::Sampled)
+    };
+    Ok(Box::new(LearnedRounds::new(&document.name, play, actor, choice, options.seed)))
+}
+
+/// A learned policy with its weights, or a control.
+fn gang_policy(
+    document: &PolicyDocument,
+    learned: &Learned,
+    options: &PolicyOptions,
+) -> Result<GangPolicy, CatalogError> {
+    let policy = || document.name.clone();
+    let at_fault = |error: TrainedError| at_fault(document, learned, &error);
+    let trained = || trained(document, learned);
+    let choice = choice(learned);
+    let decider = match learned.actor {
+        ActorName::Window => {
+            let (actor, sight) = read_window(&trained()?).map_err(at_fault)?;
+            Decider::Sequential(Sequential { actor, sight, choice })
+        }
+        ActorName::Pairs => {
+            let actor = read_scorer(&trained()?).map_err(at_fault)?;
+            Decider::Sequential(Sequential { actor, sight: Sight::Pairs { n_slots: None }, choice })
+        }
+        ActorName::Values => {
+            let scorer = match &learned.weights {
+                Some(_) => Some(read_scorer(&trained()?).map_err(at_fault)?),
+                None => None,
+            };
+            let pairs = learned.colocation == Colocation::Pairs;
+            let values = ByValues::new(&document.name, scorer, pairs, options.backend.clone());
+            let values = values.map_err(|source| CatalogError::Program { policy: policy(), source })?;
+            Decider::Values(Box::new(values))
+        }
+        ActorName::Uniform => Decider::Rule(GangRule::Uniform),
+        ActorName::UniformBusy => Decider::Rule(GangRule::UniformBusy),
+        ActorName::LeastService => Decider::Rule(GangRule::LeastService),
+        ActorName::Agents | ActorName::Cells => {
+            return Err(CatalogError::InRounds { policy: policy() });
+        }
+    };
+    let asked = match learned.asked {
+        AskedName::Events => Asked::Events,
+        AskedName::Rounds => Asked::Rounds,
+    };
+    Ok(GangPolicy::new(&document.name, decider, asked, options.seed))
+}

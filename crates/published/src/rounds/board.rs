@@ -1,0 +1,276 @@
+//! A round being decided: who waits, what is free, and what has been placed.
+
+use std::collections::BTreeMap;
+
+use super::gang::{Offers, sizes};
+use super::memory::{Known, Memory};
+use apportion::cluster::WorkerType;
+use apportion::index::{Id, IndexVec, JobId, JobIndex, ServerId, WorkerId, WorkerTypeId};
+use apportion::policy::{Placed, RoundView};
+use apportion::problem::{ActiveJob, Colocation, Problem};
+use apportion::workload::Combination;
+
+/// A server, or what of it is up.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The type of its workers.
+    pub kind: WorkerTypeId,
+    /// Those that are up.
+    pub n_workers: usize,
+    /// Those that are free, the one that is expected to be fastest first.
+    pub free: Vec<WorkerId>,
+    /// Jobs there that are on other servers too.
+    pub n_spread: usize,
+    /// The servers of a rack, or of a cell, are alike in this.
+    pub group: u32,
+}
+
+/// What is known of a job when a round begins.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Steps/s on the fastest type that has workers enough.
+    pub fastest: f64,
+    /// Time left there, s.
+    pub left_s: f64,
+    /// Time that it ran, s.
+    pub service_s: f64,
+    /// The part of its steps that is left of what was left when it was first seen.
+    pub part_left: f64,
+    /// What it made in the round before, of what was expected of its workers; 1 if it did not run.
+    pub retained: f64,
+    /// The workers that it had in the round before, if they are still up.
+    pub previous: Option<Placed>,
+}
+
+/// Servers of one type that are looked at together, as DeepShare has them.
+pub const SERVERS_PER_CELL: usize = 4;
+
+/// A round being decided.
+#[derive(Clone, Debug)]
+pub struct Board {
+    problem: Problem,
+    servers: IndexVec<ServerId, Server>,
+    server_of: IndexVec<WorkerId, ServerId>,
+    standings: IndexVec<JobIndex, Standing>,
+    known: IndexVec<WorkerId, Known>,
+    waiting: Vec<JobIndex>,
+    placed: Vec<(JobIndex, Placed)>,
+    /// The part of all workers that the jobs there are want, at most 1.
+    pressure: f64,
+    sizes: Vec<usize>,
+    offers: Offers,
+}
+
+impl Board {
+    /// The beginning of a round: nothing is placed. What was remembered is of the rounds before.
+    pub fn new(view: &RoundView<'_>, memory: &Memory) -> Self {
+        let problem = view.problem.clone();
+        let known: IndexVec<WorkerId, Known> =
+            view.locations.ids().map(|worker| memory.known(worker)).collect();
+        let servers = servers_of(view, &known);
+        let up = |placed: &Placed| {
+            placed.workers.iter().all(|worker| view.free[placed.worker_type].binary_search(worker).is_ok())
+        };
+        let alone = view.previous.iter().filter(|placed| !placed.combination.is_pair());
+        let previous: BTreeMap<JobId, &Placed> =
+            alone.map(|placed| (placed.combination.first(), placed)).collect();
+        let standing = |(job, active): (JobIndex, &ActiveJob)| {
+            let types = problem.cluster().types();
+            let large_enough = |(speed, kind): (&f64, &WorkerType)| {
+                if kind.n_workers >= active.scale_factor { *speed } else { 0.0 }
+            };
+            let row = problem.throughput().row(job).iter();
+            let fastest = row.zip(types.iter()).map(large_enough).fold(0.0, f64::max);
+            let left = active.steps_remaining.get();
+            let past = memory.past(active.id);
+            Standing {
+                fastest,
+                left_s: left / fastest.max(f64::MIN_POSITIVE),
+                service_s: past.map_or(0.0, |past| past.service_s),
+                part_left: past.map_or(1.0, |past| left / past.steps_at_first.max(left)),
+                retained: past.map_or(1.0, |past| past.retained),
+                previous: previous.get(&active.id).copied().filter(|placed| up(placed)).cloned(),
+            }
+        };
+        let standings: IndexVec<JobIndex, Standing> = problem.jobs().enumerate().map(standing).collect();
+        let waiting = problem.jobs().ids().filter(|job| standings[*job].fastest > 0.0).collect();
+        let server_of = view.locations.iter().map(|location| location.server).collect();
+        let wanted: f64 = problem.jobs().iter().map(|active| f64::from(active.scale_factor)).sum();
+        let up: usize = view.free.iter().map(Vec::len).sum();
+        let pressure = (wanted / up.max(1) as f64).min(1.0);
+        let sizes = sizes(problem.jobs().iter().map(|active| active.scale_factor));
+        let offers = Offers::default();
+        let placed = Vec::new();
+        let mut board =
+            Self { problem, servers, server_of, standings, known, waiting, placed, pressure, sizes, offers };
+        board.offers = Offers::new(&board);
+        board
+    }
+
+    /// The jobs and their throughputs.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// All servers.
+    pub fn servers(&self) -> &IndexVec<ServerId, Server> {
+        &self.servers
+    }
+
+    /// What is known of a job.
+    pub fn standing(&self, job: JobIndex) -> &Standing {
+        &self.standings[job]
+    }
+
+    /// What is known of a worker.
+    pub fn known(&self, worker: WorkerId) -> Known {
+        self.known[worker]
+    }
+
+    /// The server of a worker.
+    pub fn server_of(&self, worker: WorkerId) -> ServerId {
+        self.server_of[worker]
+    }
+
+    /// Jobs without workers that could have some if others had none, by arrival.
+    pub fn waiting(&self) -> &[JobIndex] {
+        &self.waiting
+    }
+
+    /// What has been placed, in order.
+    pub fn placed(&self) -> &[(JobIndex, Placed)] {
+        &self.placed
+    }
+
+    /// The part of all workers that are up which the jobs there are want, at most 1.
+    pub fn pressure(&self) -> f64 {
+        self.pressure
+    }
+
+    /// Sizes of gangs, ascending.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// Where gangs may go.
+    pub(super) fn offers(&self) -> &Offers {
+        &self.offers
+    }
+
+    /// Free workers of each type.
+    pub fn free_by_type(&self) -> IndexVec<WorkerTypeId, u32> {
+        let mut free: IndexVec<WorkerTypeId, u32> =
+            self.problem.cluster().types().iter().map(|_| 0).collect();
+        for server in &self.servers {
+            free[server.kind] += u32::try_from(server.free.len()).unwrap_or(u32::MAX);
+        }
+        free
+    }
+
+    /// Steps/s of a job on a type; 0 where it cannot run.
+    pub fn speed(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
+        self.problem.throughput()[(job, kind)]
+    }
+
+    /// The same as a part of its speed on the fastest.
+    pub fn relative(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
+        self.speed(job, kind) / self.standings[job].fastest
+    }
+
+    /// What a job keeps of its speed on a type when it is on more servers than it needs; 1 where nothing is known of that.
+    pub fn kept(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
+        let Colocation::Rows { throughputs, columns } = self.problem.colocation() else { return 1.0 };
+        let scattered = self.problem.jobs()[job].row.zip(columns[kind]);
+        let scattered = scattered.and_then(|(row, column)| throughputs.spread(row, column));
+        scattered.filter(|speed| *speed > 0.0).map_or(1.0, |speed| speed / self.speed(job, kind))
+    }
+
+    /// The fewest servers of a type that hold so many workers, if they are empty.
+    pub fn n_servers_least(&self, kind: WorkerTypeId, n_workers: usize) -> usize {
+        let per_server = self.problem.cluster().types()[kind].workers_per_server.max(1);
+        n_workers.div_ceil(per_server as usize)
+    }
+
+    /// Could the job have all its workers somewhere, by what is free of each type?
+    pub fn fits(&self, job: JobIndex, free: &IndexVec<WorkerTypeId, u32>) -> bool {
+        let needed = self.problem.jobs()[job].scale_factor;
+        free.enumerate().any(|(kind, free)| *free >= needed && self.speed(job, kind) > 0.0)
+    }
+
+    /// Are the workers free that the job had in the round before?
+    pub fn may_stay(&self, job: JobIndex) -> bool {
+        self.standings[job].previous.as_ref().is_some_and(|placed| {
+            placed.workers.iter().all(|worker| self.servers[self.server_of[*worker]].free.contains(worker))
+        })
+    }
+
+    /// Gives a waiting job free workers of one type.
+    pub fn place(&mut self, job: JobIndex, mut workers: Vec<WorkerId>) {
+        workers.sort_unstable();
+        let Some(first) = workers.first() else { return };
+        let worker_type = self.servers[self.server_of[*first]].kind;
+        let on: Vec<ServerId> = self.servers_of(&workers);
+        for server in &on {
+            let server = &mut self.servers[*server];
+            server.free.retain(|worker| workers.binary_search(worker).is_err());
+            server.n_spread += usize::from(on.len() > 1);
+        }
+        self.waiting.retain(|other| *other != job);
+        let combination = Combination::single(self.problem.jobs()[job].id);
+        self.placed.push((job, Placed { combination, worker_type, workers }));
+        let mut offers = std::mem::take(&mut self.offers);
+        offers.renew(self, worker_type);
+        self.offers = offers;
+    }
+
+    /// Leaves a job where it was in the round before, if its workers are free.
+    pub fn stay(&mut self, job: JobIndex) -> bool {
+        let stays = self.may_stay(job);
+        if stays && let Some(placed) = self.standings[job].previous.clone() {
+            self.place(job, placed.workers);
+        }
+        stays
+    }
+
+    /// The servers of some workers, each once.
+    pub fn servers_of(&self, workers: &[WorkerId]) -> Vec<ServerId> {
+        let mut on: Vec<ServerId> = workers.iter().map(|worker| self.server_of[*worker]).collect();
+        on.sort_unstable();
+        on.dedup();
+        on
+    }
+
+    /// Puts those that wait in the order in which they came, or were sent back.
+    pub fn sort_by_queue(&mut self, memory: &Memory) {
+        let place = |job: &JobIndex| memory.past(self.problem.jobs()[*job].id).map(|past| past.queued);
+        self.waiting.sort_by_key(place);
+    }
+}
+
+/// Servers with what is free of them, and the group of each: every so many of a type.
+fn servers_of(view: &RoundView<'_>, known: &IndexVec<WorkerId, Known>) -> IndexVec<ServerId, Server> {
+    let n_servers = view.locations.iter().map(|location| location.server.index() + 1).max().unwrap_or(0);
+    let nothing = Server { kind: Id::from_index(0), n_workers: 0, free: Vec::new(), n_spread: 0, group: 0 };
+    let mut servers: IndexVec<ServerId, Server> = (0..n_servers).map(|_| nothing.clone()).collect();
+    for location in view.locations {
+        servers[location.server].kind = location.worker_type;
+    }
+    for worker in view.free.iter().flatten() {
+        let server = &mut servers[view.locations[*worker].server];
+        server.free.push(*worker);
+        server.n_workers += 1;
+    }
+    let (mut group, mut n_in_group, mut last) = (0, 0, None);
+    for id in servers.ids() {
+        let server = &mut servers[id];
+        server.free.sort_by(|one, other| {
+            known[*other].log_speed.total_cmp(&known[*one].log_speed).then(one.cmp(other))
+        });
+        if last.is_some_and(|kind| kind != server.kind) || n_in_group == SERVERS_PER_CELL {
+            group += 1;
+            n_in_group = 0;
+        }
+        (server.group, n_in_group, last) = (group, n_in_group + 1, Some(server.kind));
+    }
+    servers
+}

@@ -1,0 +1,221 @@
+//! DeepShare's decisions (Ryu and Eo, ICPADS 2023) on a [`Board`]: servers are grouped in cells of four of one type, and
+//! an action starts a job on a set of a cell's servers, spread evenly, or nothing more there.
+//!
+//! As in its own world, a job goes on where it is as long as it makes more than 0.6 of what is expected of its workers,
+//! else it goes to the end of the queue; an action starts the first job of 1, 2, 4, 8 workers for which there is room.
+//! What differs: jobs may be on one server; there are several cells, offered one after another, those of the first type
+//! first; and of a job is seen, in place of a serial number, what distinguishes it here.
+
+use super::board::{Board, SERVERS_PER_CELL, Server};
+use super::memory::Memory;
+use super::play::{Keeps, Play};
+use crate::deepshare::PREEMPT_AT;
+use crate::dual_agent::observe::{FEATURE_MAX, put};
+use apportion::index::{Id, JobIndex, ServerId, WorkerId};
+use apportion::policy::RoundView;
+use apportion_learn::environment::Space;
+
+/// Numbers of workers that jobs need.
+const DEMANDS: [u32; 4] = [1, 2, 4, 8];
+
+/// The servers of each action but the last, which starts nothing more in the cell.
+const SERVER_SETS: [&[usize]; 11] =
+    [&[0], &[1], &[2], &[3], &[0, 1], &[0, 2], &[0, 3], &[1, 2], &[1, 3], &[2, 3], &[0, 1, 2, 3]];
+
+/// The action that starts nothing more.
+const NOTHING: usize = SERVER_SETS.len();
+
+/// Numbers about a server: free part; log of its fastest free worker's speed; jobs on other servers too; whether there is
+/// one.
+const OF_SERVER: usize = 4;
+
+/// Numbers about the first job of a demand: whether there is one; its speed here against its best; log hours left; log
+/// hours since it came; what it keeps if it is scattered.
+const OF_JOB: usize = 5;
+
+/// Numbers about the whole: place of the cell's type; jobs waiting; free workers of the types before, of this one and of
+/// those after, as parts.
+const OF_WHOLE: usize = 5;
+
+const LENGTH: usize = SERVERS_PER_CELL * OF_SERVER + DEMANDS.len() * OF_JOB + OF_WHOLE;
+
+/// The agent at work on a round.
+#[derive(Clone, Debug, Default)]
+pub struct Cells {
+    groups: Vec<Vec<ServerId>>,
+    /// The cell that is being offered; none are left when it is their number.
+    offered: usize,
+    queue: Vec<JobIndex>,
+    allowed: [bool; NOTHING + 1],
+}
+
+impl Cells {
+    /// The job that an action starts, with its workers.
+    fn decode(&self, board: &Board, action: usize) -> Option<(JobIndex, Vec<WorkerId>)> {
+        let cell = self.groups.get(self.offered)?;
+        let set: Option<Vec<&Server>> =
+            SERVER_SETS.get(action)?.iter().map(|place| Some(&board.servers()[*cell.get(*place)?])).collect();
+        let set = set?;
+        let kind = set.first()?.kind;
+        let room = set.iter().map(|server| server.free.len()).min()?;
+        let fits = |job: &JobIndex| {
+            let workers = board.problem().jobs()[*job].scale_factor as usize;
+            let even = workers.is_multiple_of(set.len());
+            even && workers / set.len() <= room && board.speed(*job, kind) > 0.0
+        };
+        let job = first_of_demands(board, &self.queue).into_iter().flatten().find(fits)?;
+        let each = board.problem().jobs()[job].scale_factor as usize / set.len();
+        let workers = set.iter().flat_map(|server| server.free[..each].iter().copied()).collect();
+        Some((job, workers))
+    }
+
+    /// Goes on to a cell where something can be started.
+    fn settle(&mut self, board: &Board) {
+        self.queue.clear();
+        self.queue.extend_from_slice(board.waiting());
+        while self.offered < self.groups.len() {
+            for action in 0..NOTHING {
+                self.allowed[action] = self.decode(board, action).is_some();
+            }
+            if self.allowed[..NOTHING].contains(&true) {
+                // While nothing runs, something must.
+                self.allowed[NOTHING] = !board.placed().is_empty();
+                return;
+            }
+            self.offered += 1;
+        }
+    }
+}
+
+/// The servers of each cell.
+fn groups(board: &Board) -> Vec<Vec<ServerId>> {
+    let mut groups: Vec<Vec<ServerId>> = Vec::new();
+    for (id, server) in board.servers().enumerate() {
+        let same = |cell: &Vec<ServerId>| board.servers()[cell[0]].group == server.group;
+        match groups.last_mut() {
+            Some(cell) if same(cell) => cell.push(id),
+            _ => groups.push(vec![id]),
+        }
+    }
+    groups
+}
+
+/// The first job of each demand in a queue; of other numbers of workers, of the demand above.
+fn first_of_demands(board: &Board, queue: &[JobIndex]) -> [Option<JobIndex>; DEMANDS.len()] {
+    let mut found = [None; DEMANDS.len()];
+    for &job in queue {
+        let workers = board.problem().jobs()[job].scale_factor;
+        let demand = DEMANDS.iter().position(|most| workers <= *most).unwrap_or(DEMANDS.len() - 1);
+        found[demand] = found[demand].or(Some(job));
+    }
+    found
+}
+
+/// Does a cell of so many servers hold a gang, as many workers on each of one, two or four of them?
+pub(super) fn cell_holds(n_servers: usize, per_server: usize, n_workers: usize) -> bool {
+    let fits = |n: usize| n <= n_servers && n_workers.is_multiple_of(n) && n_workers / n <= per_server;
+    [1, 2, SERVERS_PER_CELL].into_iter().any(fits)
+}
+
+impl Play for Cells {
+    fn spaces(&self) -> Vec<Space> {
+        vec![Space::uniform(LENGTH, (-FEATURE_MAX, FEATURE_MAX), NOTHING + 1)]
+    }
+
+    fn check(&self, board: &Board) -> Result<(), String> {
+        let groups = groups(board);
+        let types = board.problem().cluster().types();
+        for (job, active) in board.problem().jobs().enumerate() {
+            let n_workers = active.scale_factor as usize;
+            let holds = |cell: &Vec<ServerId>| {
+                let kind = board.servers()[cell[0]].kind;
+                let per_server = types[kind].workers_per_server.max(1) as usize;
+                board.speed(job, kind) > 0.0 && cell_holds(cell.len(), per_server, n_workers)
+            };
+            if !groups.iter().any(holds) {
+                let id = active.id;
+                return Err(format!(
+                    "job {id} needs {n_workers} workers, which no cell of four servers of one type on which it runs \
+                     holds, as many on each of one, two or four of them; `servers` says how many a server has"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, board: &mut Board) {
+        self.groups = groups(board);
+        self.offered = 0;
+        self.settle(board);
+    }
+
+    fn is_over(&self) -> bool {
+        self.offered >= self.groups.len()
+    }
+
+    fn observe(&self, board: &Board, observation: &mut [f32]) {
+        observation.fill(0.0);
+        let Some(cell) = self.groups.get(self.offered) else { return };
+        let (servers, rest) = observation.split_at_mut(SERVERS_PER_CELL * OF_SERVER);
+        for (row, server) in servers.chunks_exact_mut(OF_SERVER).zip(cell) {
+            let server = &board.servers()[*server];
+            let free = server.free.len() as f64 / server.n_workers.max(1) as f64;
+            let fastest = server.free.first().map_or(0.0, |worker| board.known(*worker).log_speed);
+            put(row, &[free, fastest, server.n_spread as f64 / 4.0, 1.0]);
+        }
+        let kind = board.servers()[cell[0]].kind;
+        let (jobs, whole) = rest.split_at_mut(DEMANDS.len() * OF_JOB);
+        for (row, job) in jobs.chunks_exact_mut(OF_JOB).zip(first_of_demands(board, &self.queue)) {
+            let Some(job) = job else { continue };
+            let hours = (board.standing(job).left_s / 3600.0).max(1e-3);
+            let since = board.problem().jobs()[job].elapsed.get() / 3600.0;
+            let kept = board.kept(job, kind);
+            put(row, &[1.0, board.relative(job, kind), hours.ln() / 4.0, since.ln_1p() / 4.0, kept]);
+        }
+        let types = board.problem().cluster().types();
+        let free = board.free_by_type();
+        let part = |keep: &dyn Fn(usize) -> bool| {
+            let chosen = || types.ids().filter(|id| keep(id.index()));
+            let all: f64 = chosen().map(|id| f64::from(types[id].n_workers)).sum();
+            chosen().map(|id| f64::from(free[id])).sum::<f64>() / all.max(1.0)
+        };
+        let place = kind.index();
+        put(
+            whole,
+            &[
+                place as f64 / types.len().max(2) as f64,
+                (self.queue.len() as f64).ln_1p() / 4.0,
+                part(&|other| other < place),
+                part(&|other| other == place),
+                part(&|other| other > place),
+            ],
+        );
+    }
+
+    fn mask(&self, _board: &Board, mask: &mut [bool]) {
+        mask.copy_from_slice(&self.allowed);
+    }
+
+    fn act(&mut self, board: &mut Board, action: usize) {
+        match self.decode(board, action) {
+            Some((job, workers)) => board.place(job, workers),
+            None => self.offered += 1,
+        }
+        self.settle(board);
+    }
+
+    /// The narrowest set, and of equals the fullest servers; wherever anything fits.
+    fn advice(&self, board: &Board) -> Option<usize> {
+        let cell = self.groups.get(self.offered)?;
+        let room = |action: usize| {
+            let free = |place: &usize| board.servers()[cell[*place]].free.len();
+            SERVER_SETS[action].iter().map(free).sum::<usize>()
+        };
+        let allowed = (0..NOTHING).filter(|action| self.allowed[*action]);
+        allowed.min_by_key(|action| (SERVER_SETS[*action].len(), room(*action)))
+    }
+
+    fn keeps(&self, _memory: &mut Memory, _view: &RoundView<'_>) -> Keeps {
+        Keeps::Retaining(PREEMPT_AT)
+    }
+}

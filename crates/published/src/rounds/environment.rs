@@ -1,0 +1,257 @@
+//! Decisions inside rounds as an environment: the simulator, with the policy's place taken by actions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::board::Board;
+use super::course::RoundsCourse;
+use super::memory::Memory;
+use super::play::{Play, close, open};
+use super::world::RoundsWorld;
+use crate::gangs::{CourseError, Presence, Reward};
+use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
+use apportion::simulator::{Simulation, SimulationError, Step};
+use apportion_learn::environment::{Environment, Refused, Show, Space, Status, Transition};
+
+const NAME: &str = "rounds";
+
+fn undecided(reason: String) -> SimulationError {
+    PolicyError::Undecided { policy: NAME.to_owned(), reason }.into()
+}
+
+/// Gives the simulation what actions have placed.
+#[derive(Debug)]
+pub(super) struct Relay(pub(super) Arc<Mutex<Vec<Placed>>>);
+
+impl RoundPolicy for Relay {
+    fn begin(&mut self, _view: &RoundView<'_>) -> Result<(), PolicyError> {
+        Ok(())
+    }
+
+    fn next(&mut self, view: &RoundView<'_>) -> Result<RoundDecision, PolicyError> {
+        if let Some(reason) = view.rejected {
+            return Err(PolicyError::Undecided { policy: NAME.to_owned(), reason: reason.to_owned() });
+        }
+        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Ok(next.map_or(RoundDecision::EndRound, RoundDecision::Place))
+    }
+}
+
+/// One workload on its way.
+#[derive(Debug)]
+struct Episode {
+    simulation: Simulation,
+    presence: Presence,
+    given: Arc<Mutex<Vec<Placed>>>,
+    play: Box<dyn Play>,
+    memory: Memory,
+    board: Board,
+    n_jobs: usize,
+    /// What rewards have been paid for.
+    paid: f64,
+    /// Rounds since the last action.
+    n_rounds: u32,
+    /// The simulation failed, and cannot go on.
+    broken: bool,
+}
+
+impl Episode {
+    /// Runs the simulation to where something is to be decided. False if nothing ever is again.
+    fn advance(&mut self) -> Result<bool, CourseError> {
+        while self.simulation.reach_boundary(&mut self.presence)? == Step::Advanced {
+            let Self { play, memory, .. } = self;
+            let opened = self.simulation.look(|view| open(&mut **play, memory, view))?;
+            let Some((board, decides)) = opened.transpose().map_err(undecided)? else { return Ok(false) };
+            self.board = board;
+            if decides {
+                return Ok(true);
+            }
+            self.end_round()?;
+        }
+        Ok(false)
+    }
+
+    fn end_round(&mut self) -> Result<(), CourseError> {
+        close(&mut self.memory, &self.board);
+        let placed = self.board.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = placed;
+        self.simulation.start_round(&mut self.presence)?;
+        self.n_rounds += 1;
+        Ok(())
+    }
+
+    /// What is to be paid since the last time: less the hours that jobs were there, per job of the episode, or the parts of
+    /// their work that jobs did.
+    fn reward(&mut self, reward: Reward) -> f64 {
+        let due = match reward {
+            Reward::Presence => {
+                -self.presence.until(self.simulation.now()) / 3600.0 / self.n_jobs.max(1) as f64
+            }
+            Reward::Progress => self.presence.progress(),
+        };
+        let gained = due - self.paid;
+        self.paid = due;
+        gained
+    }
+}
+
+/// Episodes of decisions inside rounds.
+#[derive(Debug)]
+pub struct RoundsEnvironment {
+    course: RoundsCourse,
+    world: RoundsWorld,
+    spaces: Vec<Space>,
+    state_length: usize,
+    episode: Option<Episode>,
+    n_steps: u64,
+    status: Option<Status>,
+    mask: Vec<bool>,
+}
+
+impl RoundsEnvironment {
+    /// Episodes of a world.
+    pub(super) fn new(world: RoundsWorld, course: RoundsCourse) -> Self {
+        let play = world.play();
+        let (spaces, state_length) = (play.spaces(), play.state_length());
+        Self {
+            course,
+            world,
+            spaces,
+            state_length,
+            episode: None,
+            n_steps: 0,
+            status: None,
+            mask: Vec::new(),
+        }
+    }
+
+    fn begin(&self, seed: u64) -> Result<Option<Episode>, CourseError> {
+        let given = Arc::new(Mutex::new(Vec::new()));
+        let mut simulation = self.course.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
+        let mut memory = Memory::default();
+        let mut play = self.world.play();
+        let mut presence = Presence::default();
+        if simulation.reach_boundary(&mut presence)? != Step::Advanced {
+            return Ok(None);
+        }
+        let opened = simulation.look(|view| open(&mut *play, &mut memory, view))?;
+        let Some((board, decides)) = opened.transpose().map_err(undecided)? else { return Ok(None) };
+        let mut episode = Episode {
+            simulation,
+            presence,
+            given,
+            play,
+            memory,
+            board,
+            n_jobs: self.course.n_jobs(seed),
+            paid: 0.0,
+            n_rounds: 0,
+            broken: false,
+        };
+        if !decides {
+            episode.end_round()?;
+            if !episode.advance()? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(episode))
+    }
+
+    /// Plays the episode of a seed as the teacher decides, and shows each action.
+    ///
+    /// # Errors
+    /// If an action is refused.
+    pub fn demonstrate(&mut self, seed: u64, show: &mut Show<'_>) -> Result<(), String> {
+        self.reset(seed);
+        let (mut seen, mut mask) = (Vec::new(), Vec::new());
+        while self.status == Some(Status::Running) {
+            let agent = self.agent();
+            let Space { n_actions, .. } = self.spaces[agent];
+            seen.resize(self.spaces[agent].observation_length(), 0.0);
+            mask.resize(n_actions, false);
+            self.observe(&mut seen, &mut mask);
+            let Some(episode) = &self.episode else { return Ok(()) };
+            let advice = episode.play.advice(&episode.board).filter(|action| mask[*action]);
+            let action = advice.or_else(|| mask.iter().position(|allowed| *allowed)).unwrap_or(0);
+            show(agent, &seen, &mask, action);
+            self.step(action).map_err(|refused| refused.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl Environment for RoundsEnvironment {
+    fn spaces(&self) -> &[Space] {
+        &self.spaces
+    }
+
+    fn agent(&self) -> usize {
+        self.episode.as_ref().map_or(0, |episode| episode.play.agent())
+    }
+
+    fn reset(&mut self, seed: u64) {
+        // The same options made an episode before.
+        self.episode = self.begin(seed).ok().flatten();
+        let status = if self.episode.is_some() { Status::Running } else { Status::Terminated };
+        (self.n_steps, self.status) = (0, Some(status));
+    }
+
+    fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
+        let Some(episode) = &self.episode else {
+            observation.fill(0.0);
+            mask.fill(true);
+            return;
+        };
+        episode.play.observe(&episode.board, observation);
+        episode.play.mask(&episode.board, mask);
+    }
+
+    fn step(&mut self, action: usize) -> Result<Transition, Refused> {
+        let n_actions = self.spaces[self.agent()].n_actions;
+        let Some(episode) = self.episode.as_mut().filter(|_| self.status == Some(Status::Running)) else {
+            return Err(Refused::Over);
+        };
+        self.mask.resize(n_actions, false);
+        episode.play.mask(&episode.board, &mut self.mask);
+        match self.mask.get(action) {
+            None => return Err(Refused::Unknown { action, n_actions }),
+            Some(false) => return Err(Refused::Masked { action }),
+            Some(true) => {}
+        }
+        self.n_steps += 1;
+        episode.n_rounds = 0;
+        episode.play.act(&mut episode.board, action);
+        let mut goes_on = true;
+        let mut reward = 0.0;
+        if episode.play.is_over() {
+            let advanced = episode.end_round().and_then(|()| episode.advance());
+            goes_on = advanced.unwrap_or_else(|_| {
+                episode.broken = true;
+                false
+            });
+            reward = episode.reward(self.world.reward);
+        }
+        let status = match goes_on {
+            false if episode.broken => Status::Truncated,
+            false => Status::Terminated,
+            true if self.n_steps >= self.world.step_limit => Status::Truncated,
+            true => Status::Running,
+        };
+        self.status = Some(status);
+        Ok(Transition { rounds: episode.n_rounds, ..Transition::new(reward as f32, status) })
+    }
+
+    fn step_limit(&self) -> Option<u64> {
+        Some(self.world.step_limit)
+    }
+
+    fn state_length(&self) -> usize {
+        self.state_length
+    }
+
+    fn state(&self, state: &mut [f32]) {
+        match &self.episode {
+            Some(episode) => episode.play.state(&episode.board, state),
+            None => state.fill(0.0),
+        }
+    }
+}

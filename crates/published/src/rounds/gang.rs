@@ -1,0 +1,173 @@
+//! Where a gang may go, and how fast it is expected to be there.
+
+use std::collections::BTreeMap;
+
+use super::board::{Board, Server};
+use apportion::index::{IndexVec, JobIndex, ServerId, WorkerId, WorkerTypeId};
+
+/// The part of its speed that a job gives up for servers that it fills, where half of them stayed free otherwise.
+const PACKING: f64 = 0.02;
+
+/// Some workers for a job, and its expected speed there as a part of its speed on its fastest type.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// Whether these are the workers of the round before.
+    pub(super) stays: bool,
+    /// The servers, in the order in which they are taken.
+    pub(super) servers: Vec<ServerId>,
+    /// The workers.
+    pub(super) workers: Vec<WorkerId>,
+    /// Expected speed.
+    pub(super) expected: f64,
+}
+
+/// Free workers for gangs of some size.
+#[derive(Clone, Debug, PartialEq)]
+struct Offer {
+    servers: Vec<ServerId>,
+    workers: Vec<WorkerId>,
+    /// Expected speed of the slowest, against its type.
+    slowest: f64,
+    /// What a rule compares, where all workers being as their type is 1.
+    worth: f64,
+}
+
+/// The best of each type for gangs of each size that waits: on as few servers as hold them, and on more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Offers(IndexVec<WorkerTypeId, BTreeMap<usize, [Option<Offer>; 2]>>);
+
+impl Offers {
+    /// Of all types.
+    pub(super) fn new(board: &Board) -> Self {
+        Self(board.problem().cluster().types().ids().map(|kind| of_type(board, kind)).collect())
+    }
+
+    /// What is free of a type has changed.
+    pub(super) fn renew(&mut self, board: &Board, kind: WorkerTypeId) {
+        self.0[kind] = of_type(board, kind);
+    }
+}
+
+fn of_type(board: &Board, kind: WorkerTypeId) -> BTreeMap<usize, [Option<Offer>; 2]> {
+    let best = |needed: &usize| {
+        let least = board.n_servers_least(kind, *needed);
+        let mut best: [Option<Offer>; 2] = [None, None];
+        for (servers, workers) in proposals(board, kind, *needed) {
+            let offer = offer(board, servers, workers);
+            let place = &mut best[usize::from(offer.servers.len() > least)];
+            if place.as_ref().is_none_or(|before| offer.worth > before.worth) {
+                *place = Some(offer);
+            }
+        }
+        (*needed, best)
+    };
+    board.sizes().iter().map(best).collect()
+}
+
+/// Expected speeds of some workers against their type: of the slowest, and in the mean.
+fn speeds(board: &Board, workers: &[WorkerId]) -> (f64, f64) {
+    let speed = |worker: &WorkerId| board.known(*worker).log_speed.min(1.0).exp();
+    let slowest = workers.iter().map(speed).fold(f64::INFINITY, f64::min);
+    (slowest, workers.iter().map(speed).sum::<f64>() / workers.len().max(1) as f64)
+}
+
+fn offer(board: &Board, servers: Vec<ServerId>, workers: Vec<WorkerId>) -> Offer {
+    let (slowest, worth) = worth(board, &servers, &workers);
+    Offer { servers, workers, slowest, worth }
+}
+
+/// A gang is as fast as its slowest worker, and takes them all from the others: the more of the cluster's workers are
+/// wanted, the more that counts, so that gangs of equals are made and fast workers are not spent on whoever comes first.
+/// Workers that stay free beside the gang, where a larger one might have been, count a little.
+pub(super) fn worth(board: &Board, servers: &[ServerId], workers: &[WorkerId]) -> (f64, f64) {
+    let (slowest, mean) = speeds(board, workers);
+    let pressure = board.pressure();
+    let on = || servers.iter().map(|server| &board.servers()[*server]);
+    let free: usize = on().map(|server| server.free.len()).sum();
+    let all: usize = on().map(|server| server.n_workers).sum();
+    let left = free.saturating_sub(workers.len()) as f64 / all.max(1) as f64;
+    (slowest, (slowest - pressure * (mean - 1.0)).max(0.0) * (1.0 - 2.0 * PACKING * left))
+}
+
+/// The expected speed of a job on these workers, as a part of its speed on its fastest type.
+pub(super) fn expected(board: &Board, job: JobIndex, kind: WorkerTypeId, workers: &[WorkerId]) -> f64 {
+    let scattered = board.servers_of(workers).len() > board.n_servers_least(kind, workers.len());
+    let kept = if scattered { board.kept(job, kind) } else { 1.0 };
+    board.relative(job, kind) * speeds(board, workers).0 * kept
+}
+
+/// Where a rule puts a job: where it is expected to be fastest, less what it takes from others. None if it fits nowhere.
+pub(super) fn plan(board: &Board, job: JobIndex) -> Option<Plan> {
+    let needed = board.problem().jobs()[job].scale_factor as usize;
+    let mut best: Option<(f64, f64, &Offer)> = None;
+    for (kind, offers) in board.offers().0.enumerate() {
+        let relative = board.relative(job, kind);
+        let Some(offers) = offers.get(&needed).filter(|_| relative > 0.0) else { continue };
+        for (offer, scattered) in offers.iter().zip([false, true]) {
+            let Some(offer) = offer else { continue };
+            let speed = relative * if scattered { board.kept(job, kind) } else { 1.0 };
+            if best.is_none_or(|(most, _, _)| speed * offer.worth > most) {
+                best = Some((speed * offer.worth, speed * offer.slowest, offer));
+            }
+        }
+    }
+    if board.may_stay(job)
+        && let Some(placed) = &board.standing(job).previous
+    {
+        let servers = board.servers_of(&placed.workers);
+        let (slowest, worth) = worth(board, &servers, &placed.workers);
+        let expected = expected(board, job, placed.worker_type, &placed.workers);
+        if best.is_none_or(|(most, _, _)| expected / slowest * worth >= most) {
+            return Some(Plan { stays: true, servers, workers: placed.workers.clone(), expected });
+        }
+    }
+    best.map(|(_, expected, offer)| {
+        let (servers, workers) = (offer.servers.clone(), offer.workers.clone());
+        Plan { stays: false, servers, workers, expected }
+    })
+}
+
+/// Free workers of a type for a gang: neighbours in speed on one server; or on several that are equally free, neighbours in
+/// speed; or on those with the most room.
+fn proposals(board: &Board, kind: WorkerTypeId, needed: usize) -> Vec<(Vec<ServerId>, Vec<WorkerId>)> {
+    let all = board.servers().enumerate();
+    let mut of_kind: Vec<(ServerId, &Server)> =
+        all.filter(|(_, server)| server.kind == kind && !server.free.is_empty()).collect();
+    let mut found = Vec::new();
+    for (id, server) in &of_kind {
+        found.extend(server.free.windows(needed).map(|workers| (vec![*id], workers.to_vec())));
+    }
+    let slowest = |server: &Server| server.free.last().map_or(0.0, |worker| board.known(*worker).log_speed);
+    of_kind.sort_by(|(one, a), (other, b)| {
+        let room = b.free.len().cmp(&a.free.len());
+        room.then(slowest(b).total_cmp(&slowest(a))).then(one.cmp(other))
+    });
+    let most = of_kind.first().map_or(0, |(_, server)| server.free.len());
+    if most == 0 || (needed <= most && !found.is_empty()) {
+        return found;
+    }
+    let n_equal = of_kind.iter().take_while(|(_, server)| server.free.len() == most).count();
+    let n_servers = needed.div_ceil(most);
+    for first in 0..=n_equal.saturating_sub(n_servers) {
+        let (mut servers, mut workers) = (Vec::new(), Vec::new());
+        for (id, server) in &of_kind[first..] {
+            if workers.len() == needed {
+                break;
+            }
+            servers.push(*id);
+            workers.extend(server.free.iter().take(needed - workers.len()));
+        }
+        if workers.len() == needed {
+            found.push((servers, workers));
+        }
+    }
+    found
+}
+
+/// Sizes of gangs that may wait, ascending.
+pub(super) fn sizes(workers: impl Iterator<Item = u32>) -> Vec<usize> {
+    let mut sizes: Vec<usize> = workers.map(|workers| workers as usize).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}

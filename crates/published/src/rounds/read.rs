@@ -1,0 +1,95 @@
+//! Networks that decide inside rounds, from their weights.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::play::Play;
+use super::world::{PlayName, RoundsWorld};
+use crate::dual_agent::EpisodeOptions;
+use crate::dual_agent::network::SetActor;
+use crate::dual_agent::observe::Window;
+use crate::dual_agent::player;
+use apportion_learn::actor::{Actor, UniformActor};
+use apportion_learn::checkpoint::CheckpointError;
+use apportion_learn::trained::{Trained, TrainedError};
+
+/// Whoever decides, and with what eyes.
+pub type Decider = (Arc<dyn Actor>, Box<dyn Play>);
+
+/// The same without weights: every allowed action is as likely.
+pub fn uniform(play: PlayName) -> Decider {
+    let world = RoundsWorld { play, ..RoundsWorld::default() };
+    (Arc::new(UniformActor), world.play())
+}
+
+/// The decider in a file of weights. Two agents may also be of their own world, whose rows are the same.
+///
+/// # Errors
+/// If the file holds something else.
+pub fn read_decider(trained: &Trained, play: PlayName) -> Result<Decider, TrainedError> {
+    #[cfg(feature = "onnx")]
+    if let (Trained::Onnx(_), PlayName::Agents, None) = (trained, play, trained.spec().get("world")) {
+        let (actor, ports) = trained.actor()?;
+        let [order, placement] = &ports[..] else {
+            return Err(TrainedError::Agents { found: ports.len(), expected: 2 });
+        };
+        // Of a model that this program did not write the sizes say how much it sees.
+        let window = player::window_of(order, placement)?;
+        let [seen_jobs, seen_servers] = [window.n_jobs, window.n_servers];
+        return Ok((actor, RoundsWorld { seen_jobs, seen_servers, ..RoundsWorld::default() }.play()));
+    }
+    let world = world_of(trained.spec(), play)?;
+    let seen = world.play();
+    let sizes: Vec<(usize, usize)> =
+        seen.spaces().iter().map(|space| (space.observation_length(), space.n_actions)).collect();
+    let actor: Arc<dyn Actor> = if let (Trained::Own(checkpoint), Some(_)) = (trained, play.network()) {
+        Arc::new(SetActor::from_checkpoint(checkpoint)?)
+    } else {
+        trained.actor_of(&sizes)?
+    };
+    Ok((actor, seen))
+}
+
+/// What two agents of a training inside rounds see, as networks over sets are told; none of another training.
+///
+/// # Errors
+/// If its world cannot be read.
+pub fn episode_of(spec: &Value) -> Result<Option<EpisodeOptions>, CheckpointError> {
+    if spec.get("system").and_then(Value::as_str) != Some("rounds") {
+        return Ok(None);
+    }
+    let world = read_world(spec)?.unwrap_or_default();
+    let window = Window { n_jobs: world.seen_jobs, n_servers: world.seen_servers };
+    Ok(Some(EpisodeOptions { window, advised: world.advised, ..EpisodeOptions::default() }))
+}
+
+/// The world that a training inside rounds names.
+fn read_world(spec: &Value) -> Result<Option<RoundsWorld>, CheckpointError> {
+    let fault = |reason: String| CheckpointError::Header { reason };
+    let world = spec.get("world").filter(|world| !world.is_null());
+    let world = world.map(RoundsWorld::deserialize).transpose().map_err(|error| fault(error.to_string()))?;
+    world.as_ref().map_or(Ok(()), RoundsWorld::check).map_err(fault)?;
+    Ok(world)
+}
+
+/// What a training of this specification sees.
+fn world_of(spec: &Value, play: PlayName) -> Result<RoundsWorld, TrainedError> {
+    let system = spec.get("system").and_then(Value::as_str);
+    if system == Some("dual_agent") && play == PlayName::Agents {
+        let options = player::episode_of(spec)?;
+        if options.proposals {
+            return Err(TrainedError::Kind { expected: "network of agents that choose servers" });
+        }
+        let [seen_jobs, seen_servers] = [options.window.n_jobs, options.window.n_servers];
+        let advised = options.advised;
+        return Ok(RoundsWorld { play, seen_jobs, seen_servers, advised, ..RoundsWorld::default() });
+    }
+    let usual = RoundsWorld { play, ..RoundsWorld::default() };
+    let world = if system == Some("rounds") { read_world(spec)?.unwrap_or_default() } else { usual };
+    if world.play != play {
+        return Err(TrainedError::Kind { expected: play.expected() });
+    }
+    Ok(world)
+}

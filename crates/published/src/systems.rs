@@ -1,0 +1,79 @@
+//! The learned schedulers there are, by name.
+
+use serde_json::Value;
+
+use crate::{deepshare, dl2, dual_agent, elastic, gangs, rounds};
+use apportion::spec::nearest::name_list;
+use apportion_learn::system::{Registered, System, SystemError};
+
+/// All of them.
+pub const SYSTEMS: &[Registered] =
+    &[deepshare::SYSTEM, dl2::SYSTEM, elastic::SYSTEM, gangs::SYSTEM, dual_agent::SYSTEM, rounds::SYSTEM];
+
+/// The system of this name in a world of these options; with null, in the published one.
+///
+/// # Errors
+/// If there is none of that name, or its world has no such options.
+pub fn open(name: &str, world: &Value) -> Result<System, SystemError> {
+    match SYSTEMS.iter().find(|system| system.name == name) {
+        Some(system) => (system.open)(world),
+        None => Err(SystemError::Unknown {
+            name: name.to_owned(),
+            known: name_list(SYSTEMS.iter().map(|system| system.name)),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use apportion_learn::checker::{CheckOptions, check};
+
+    #[test]
+    fn every_system_passes_the_check() {
+        for &Registered { name, .. } in SYSTEMS {
+            // Where episodes are long, short ones: the check looks at every action.
+            let long = ["dual_agent", "elastic", "rounds"].contains(&name);
+            let world = if long { json!({ "jobs": 12 }) } else { Value::Null };
+            assert!(open(name, &Value::Null).is_ok());
+            let system = open(name, &world).unwrap();
+            assert_eq!(system.name, name);
+            assert_eq!(system.data_digest.len(), 64);
+            check(|| system.environment(), CheckOptions { n_episodes: 3, ..CheckOptions::default() })
+                .assert_passed();
+        }
+    }
+
+    #[test]
+    fn names_and_options_that_do_not_exist_are_refused() {
+        let error = open("deepshaer", &Value::Null).unwrap_err().to_string();
+        assert!(
+            error.starts_with("unknown system `deepshaer`, expected one of `deepshare`, `dl2`, "),
+            "{error}"
+        );
+        let said = |world: Value| open("deepshare", &world).unwrap_err().to_string();
+        assert!(said(json!({ "jobs": 0 })).contains("`jobs` is 0"));
+        assert!(said(json!({ "mix": "nothing" })).contains("unknown mix `nothing`"));
+        assert!(said(json!({ "job": 3 })).contains("unknown field `job`"));
+        let said = |world: Value| open("gangs", &world).unwrap_err().to_string();
+        assert!(said(json!({ "rates": [] })).contains("`rates` is []"));
+        assert!(said(json!({ "actor": "uniform" })).contains("`actor` is a rule"));
+        assert!(said(json!({ "colocation": "pairs" })).contains("`colocation` is pairs, expected none"));
+        assert!(open("gangs", &json!({ "actor": "values", "colocation": "pairs" })).is_ok());
+        assert!(said(json!({ "throughputs": "osdi21" })).contains("osdi21"));
+        assert!(said(json!({ "multi_worker": true })).contains("`workers` is 4, expected at least 8"));
+        for (name, field) in [
+            ("dl2", "window"),
+            ("elastic", "window"),
+            ("gangs", "slots"),
+            ("dual_agent", "seen_jobs"),
+            ("dual_agent", "seen_servers"),
+        ] {
+            let world: Value = [(field.to_owned(), json!(100_000_000_000_u64))].into_iter().collect();
+            let error = open(name, &world).unwrap_err().to_string();
+            assert_eq!(error, format!("`{field}` is 100000000000, expected at most 1024"));
+        }
+    }
+}

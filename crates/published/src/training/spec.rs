@@ -1,0 +1,396 @@
+//! A training in one document: what is learned, how, from which seeds, and how long.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::beginning::Beginning;
+use crate::dl2::injection::Injection;
+use crate::dual_agent;
+use crate::dual_agent::training_network::{SetModel, SetOptions};
+use crate::elastic::exploration::FewestFirst;
+use crate::gangs::training_scorer::ScorerModel;
+use apportion::workload::random::SeedStreams;
+use apportion_learn::actor::{Actor, Choice};
+use apportion_learn::checkpoint::{NetworkKind, Provenance};
+use apportion_learn::environment::{Environment, Space};
+use apportion_learn::evaluation::evaluate;
+use apportion_learn::system::System;
+use apportion_learn::training::actor_critic::{ActorCritic, ActorCriticOptions, Credit};
+use apportion_learn::training::evolution::{Evolution, EvolutionOptions};
+use apportion_learn::training::exploration::{AsDrawn, EpsilonGreedy, Exploration};
+use apportion_learn::training::learner::AnyLearner;
+use apportion_learn::training::model::{MlpModel, MlpOptions, Model};
+use apportion_learn::training::ppo::{Ppo, PpoOptions};
+use apportion_learn::training::run::Budget;
+use apportion_learn::training::warm_up::WarmUp;
+use apportion_learn::training::{TrainingError, within};
+use apportion_learn::vectorized::{Finished, LaneError, Vectorized};
+
+/// The format of such documents.
+pub const FORMAT: &str = "apportion/training-v1";
+
+/// A training, whole: with the data and the version of the program, the same document gives the same weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingSpec {
+    /// [`FORMAT`].
+    pub format: String,
+    /// What is learned: the name of a [`System`].
+    pub system: String,
+    /// One line about it.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// Options of the system's world; the published one by default.
+    #[serde(default)]
+    pub world: Value,
+    /// Learn by proximal policy optimization. Exactly one algorithm is named.
+    #[serde(default)]
+    pub ppo: Option<PpoOptions>,
+    /// Learn by actor and critic from replay.
+    #[serde(default)]
+    pub actor_critic: Option<ActorCriticOptions>,
+    /// What replaces drawn actions while actor and critic learn.
+    #[serde(default, with = "serde_yaml::with::singleton_map")]
+    pub exploration: ExplorationName,
+    /// Learn by evolution strategies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evolution: Option<EvolutionOptions>,
+    /// Weights to begin with in place of drawn ones: a name of weights that ship with the program, or the path of a file
+    /// that `apportion train` made, from this document's folder. They are of the same networks; a critic that they lack
+    /// is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Where a relative path in `from` starts, which the document does not say of itself: where the command runs, until
+    /// it is set.
+    #[serde(skip)]
+    pub folder: PathBuf,
+    /// Before all that, learn from another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
+    /// The networks.
+    #[serde(default)]
+    pub network: MlpOptions,
+    /// The networks of `dual_agent`, which are over sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sets: Option<SetOptions>,
+    /// Seed of everything random in the training, its episodes included.
+    pub seed: u64,
+    /// How long.
+    pub budget: Budget,
+    /// The episodes that judge on the way, and choose the weights that are kept.
+    pub validation: Episodes,
+    /// The episodes that judge in the end, as validation does: the training never plays them, its best weights do.
+    #[serde(default)]
+    pub test: Option<Episodes>,
+}
+
+/// What replaces drawn actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExplorationName {
+    /// Nothing.
+    #[default]
+    AsDrawn,
+    /// DL2's rules, for its own world.
+    Injection,
+    /// A climb of a job that holds fewest workers, with a chance, where another holds 3 to 5 times as many: for the elastic
+    /// world, seen as pairs.
+    FewestFirst {
+        /// ε.
+        chance: f64,
+    },
+    /// Any allowed action, with a chance.
+    EpsilonGreedy {
+        /// ε.
+        chance: f64,
+    },
+}
+
+/// Episodes of fixed seeds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Episodes {
+    /// Their seeds.
+    pub seeds: Vec<u64>,
+    /// How actions are chosen from probabilities.
+    #[serde(default)]
+    pub choice: Choice,
+    /// What they are judged by.
+    #[serde(default, skip_serializing_if = "Measure::is_reward")]
+    pub measure: Measure,
+}
+
+/// What episodes are judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// What the training climbs by.
+    #[default]
+    Reward,
+    /// The jobs' service times, where results were published so: in DeepShare's world.
+    Service,
+    /// The jobs' mean service and completion times, there.
+    Times,
+}
+
+impl Measure {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as the serializer calls it")]
+    fn is_reward(&self) -> bool {
+        *self == Self::Reward
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Reward => "reward",
+            Self::Service => "service",
+            Self::Times => "times",
+        }
+    }
+}
+
+impl TrainingSpec {
+    /// # Errors
+    /// If the document contradicts itself, or an option is out of its range.
+    pub fn check(&self) -> Result<(), TrainingError> {
+        self.check_algorithm()?;
+        self.warm_up.as_ref().map_or(Ok(()), WarmUp::check)?;
+        self.check_exploration()?;
+        self.budget.check()?;
+        self.check_networks()?;
+        self.check_episodes()
+    }
+
+    /// One algorithm, that can learn what the world asks for.
+    fn check_algorithm(&self) -> Result<(), TrainingError> {
+        let missing = "one algorithm: `ppo: {}`, `actor_critic: {}` or `evolution: {}`";
+        let given = [self.ppo.is_some(), self.actor_critic.is_some(), self.evolution.is_some()];
+        let n_given = given.iter().filter(|given| **given).count();
+        within(n_given > 0, "ppo", "missing", missing)?;
+        let second = if self.evolution.is_some() { "evolution" } else { "actor_critic" };
+        within(n_given == 1, second, "given beside another algorithm", "one algorithm")?;
+        let values = self.system == "gangs" && self.world_says("actor", "values");
+        let named = if self.ppo.is_some() { "ppo" } else { "actor_critic" };
+        let alone = "`evolution: {}`, by which alone values are learned";
+        within(!values || self.evolution.is_some(), named, "given where `world.actor` is `values`", alone)?;
+        self.ppo.as_ref().map_or(Ok(()), PpoOptions::check)?;
+        self.evolution.as_ref().map_or(Ok(()), EvolutionOptions::check)?;
+        let Some(options) = &self.actor_critic else { return Ok(()) };
+        options.check()?;
+        // What the last round may add is no training: it ends with the first update that learns. After a warm-up, or where
+        // weights are given, there is something to keep even so.
+        let begins = self.warm_up.is_some() || self.from.is_some();
+        let (decisions, kept) = (self.budget.decisions, options.replay as u64);
+        let value = format!("{decisions} where `actor_critic.replay` is {kept}");
+        let enough =
+            "at least as many decisions as the replay has places, for nothing is learned before it is full";
+        within(begins || decisions >= kept, "decisions", value, enough)?;
+        let owned = self.system == "elastic" && self.world_says("reward", "own_progress");
+        let whose =
+            "`round` or `decision`: whose a reward is, `elastic` alone says, with `reward: own_progress`";
+        within(options.credit != Credit::Job || owned, "credit", "job", whose)
+    }
+
+    fn check_exploration(&self) -> Result<(), TrainingError> {
+        let injects = self.exploration == ExplorationName::Injection;
+        within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
+        let fewest = matches!(self.exploration, ExplorationName::FewestFirst { .. });
+        let pairs = self.system == "elastic" && self.world_says("sight", "pairs");
+        let elsewhere = "another, outside of `elastic` with `sight: pairs`";
+        within(!fewest || pairs, "exploration", "fewest_first", elsewhere)
+    }
+
+    fn check_networks(&self) -> Result<(), TrainingError> {
+        self.sets.as_ref().map_or(Ok(()), SetOptions::check)?;
+        let over_sets =
+            self.system == "dual_agent" || (self.system == "rounds" && !self.world_says("play", "cells"));
+        let dense = over_sets && self.network != MlpOptions::default();
+        within(!dense, "network", "given", "`sets`, which the networks of two agents are made by")?;
+        let elsewhere = "`network`, outside of `dual_agent` and of `rounds` with `play: agents`";
+        within(self.sets.is_none() || over_sets, "sets", "given", elsewhere)?;
+        let beside = self.sets.as_ref().is_some_and(|sets| sets.residual.is_some());
+        let advised = self.world.get("advised") == Some(&Value::Bool(true));
+        let both = "given where `world.advised` is true, and nowhere else";
+        within(beside == advised, "sets.residual", if beside { "given" } else { "missing" }, both)?;
+        let hidden = &self.network.hidden;
+        let fine = hidden.iter().all(|outputs| *outputs > 0);
+        within(fine, "hidden", format!("{hidden:?}"), "layers of at least one")
+    }
+
+    fn check_episodes(&self) -> Result<(), TrainingError> {
+        let measured = self.validation.measure == Measure::Reward || self.system == "deepshare";
+        let elsewhere = "`reward`, outside of `deepshare`";
+        within(measured, "validation.measure", self.validation.measure.name(), elsewhere)?;
+        within(!self.validation.seeds.is_empty(), "validation.seeds", "empty", "at least one seed")?;
+        let Some(test) = &self.test else { return Ok(()) };
+        let shared = test.seeds.iter().find(|seed| self.validation.seeds.contains(seed));
+        let value = shared.map(ToString::to_string).unwrap_or_default();
+        within(shared.is_none(), "test.seeds", value, "seeds that validation has not seen")?;
+        let alike = test.measure == Measure::Reward || test.measure == self.validation.measure;
+        within(alike, "test.measure", test.measure.name(), "that of `validation`, beside which it is told")
+    }
+
+    /// Is this what the document has for an option of the world?
+    fn world_says(&self, option: &str, value: &str) -> bool {
+        self.world.get(option).and_then(Value::as_str) == Some(value)
+    }
+
+    /// What the budget is counted in, and how many of them a training that goes to its end has.
+    pub fn counted(&self) -> (&'static str, u64) {
+        let Some(EvolutionOptions { pairs, episodes, .. }) = self.evolution else {
+            return ("decisions", self.budget.decisions);
+        };
+        let of_update = (2 * pairs as u64 * episodes as u64).max(1);
+        ("episodes", self.budget.decisions.div_ceil(of_update) * of_update)
+    }
+
+    /// The learner at its beginning.
+    ///
+    /// # Errors
+    /// If the document contradicts itself, an option is out of its range, or it cannot begin with the weights it names.
+    pub fn learner(&self, system: &System) -> Result<AnyLearner, TrainingError> {
+        self.check()?;
+        let beginning = Beginning::load(self, system)?;
+        let learner = self.learner_as_drawn(system)?;
+        if let Some(beginning) = beginning {
+            beginning.give(learner.model())?;
+        }
+        Ok(learner)
+    }
+
+    fn learner_as_drawn(&self, system: &System) -> Result<AnyLearner, TrainingError> {
+        let streams = SeedStreams::new(self.seed);
+        let make = |_| system.environment();
+        let model = |environments: &Vectorized<Box<dyn Environment>>| {
+            self.model(system, environments.spaces(), environments.state_length())
+        };
+        let budget = self.budget.decisions;
+        if let Some(options) = &self.evolution {
+            let environment = system.environment();
+            let model = self.model(system, environment.spaces(), environment.state_length())?;
+            let (system, choice) = (system.clone(), self.validation.choice);
+            let play = move |actor: Arc<dyn Actor>, seeds: &[u64]| {
+                Self::play(&system, &actor, Measure::Reward, (choice, seeds))
+            };
+            return Ok(Box::new(Evolution::new(model, Arc::new(play), options.clone(), budget, streams)?));
+        }
+        if let Some(options) = &self.actor_critic {
+            let n_jobs = system.environment().spaces().first().map_or(0, |space| space.n_actions / 3);
+            let explore = |_| match self.exploration {
+                ExplorationName::AsDrawn => Box::new(AsDrawn) as Box<dyn Exploration>,
+                ExplorationName::Injection => Box::new(Injection::new(n_jobs)),
+                ExplorationName::FewestFirst { chance } => Box::new(FewestFirst { chance }),
+                ExplorationName::EpsilonGreedy { chance } => Box::new(EpsilonGreedy { chance }),
+            };
+            let learner = ActorCritic::new(make, (model, explore), options.clone(), budget, streams)?;
+            return Ok(Box::new(learner));
+        }
+        let options = self.ppo.clone().unwrap_or_default();
+        Ok(Box::new(Ppo::new(make, model, options, budget, streams)?))
+    }
+
+    fn model(
+        &self,
+        system: &System,
+        spaces: &[Space],
+        state_length: usize,
+    ) -> Result<Box<dyn Model>, TrainingError> {
+        let streams = SeedStreams::new(self.seed);
+        Ok(match system.own_network {
+            Some(dual_agent::network::NAME) => {
+                let options = self.sets.clone().unwrap_or_default();
+                let proposals = self.world.get("proposals") == Some(&Value::Bool(true));
+                Box::new(SetModel::new(spaces, state_length, (&options, proposals), streams)?)
+            }
+            Some(_) => Box::new(ScorerModel::new(&self.network, streams)?),
+            None => Box::new(MlpModel::new(spaces, state_length, &self.network, streams)?),
+        })
+    }
+
+    /// Plays episodes with an actor: as the finished policy does, where the system says how.
+    fn play(
+        system: &System,
+        actor: &Arc<dyn Actor>,
+        measure: Measure,
+        (choice, seeds): (Choice, &[u64]),
+    ) -> Result<Vec<Finished>, TrainingError> {
+        let play = match measure {
+            Measure::Reward => &system.play,
+            Measure::Service => &system.service,
+            Measure::Times => &system.times,
+        };
+        match play {
+            None => {
+                let played = evaluate(|| system.environment(), &**actor, choice, seeds);
+                Ok(played.map_err(LaneError::from)?)
+            }
+            Some(play) => {
+                let one = |seed: &u64| {
+                    play(Arc::clone(actor), choice, *seed).map_err(|reason| TrainingError::Play { reason })
+                };
+                seeds.par_iter().map(one).collect()
+            }
+        }
+    }
+
+    /// The return of an actor in each episode of the system, by their measure.
+    ///
+    /// # Errors
+    /// If the environment breaks its contract.
+    pub fn returns(
+        system: &System,
+        actor: &Arc<dyn Actor>,
+        episodes: &Episodes,
+    ) -> Result<Vec<f64>, TrainingError> {
+        let played = Self::play(system, actor, episodes.measure, (episodes.choice, &episodes.seeds))?;
+        Ok(played.iter().map(|episode| episode.total_reward).collect())
+    }
+
+    /// Their mean.
+    ///
+    /// # Errors
+    /// If the environment breaks its contract.
+    pub fn judge(system: &System, actor: &Arc<dyn Actor>, episodes: &Episodes) -> Result<f64, TrainingError> {
+        let returns = Self::returns(system, actor, episodes)?;
+        Ok(returns.iter().sum::<f64>() / returns.len().max(1) as f64)
+    }
+
+    /// What is learned.
+    pub(crate) fn kind(&self, system: &System) -> NetworkKind {
+        match system.own_network {
+            Some(name) => NetworkKind::Own { name: name.to_owned() },
+            None => NetworkKind::Mlp {
+                activation: self.network.activation,
+                n_agents: system.environment().spaces().len(),
+            },
+        }
+    }
+
+    /// What files say of weights that this training has made, which began with those of this digest if it says `from`.
+    ///
+    /// # Errors
+    /// Never, for a document that was read.
+    pub fn provenance(
+        &self,
+        (system, from_digest): (&System, Option<&str>),
+        (n_updates, n_decisions): (u64, u64),
+    ) -> Result<Provenance, TrainingError> {
+        let spec = serde_json::to_value(self);
+        Ok(Provenance {
+            network: self.kind(system),
+            spec: spec.map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })?,
+            data_digest: system.data_digest.clone(),
+            from_digest: from_digest.map(str::to_owned),
+            seed: self.seed,
+            n_updates,
+            n_decisions,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "spec_tests.rs"]
+mod tests;

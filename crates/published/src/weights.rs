@@ -1,0 +1,64 @@
+//! Weights that ship with the program.
+
+use std::path::Path;
+
+use apportion::spec::SpecError;
+use apportion::spec::lookup::read_bytes;
+use apportion::spec::nearest::{name_list, suggestion};
+
+/// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
+pub const WEIGHTS: [(&str, &[u8]); 15] = [
+    ("deepshare_cells", include_bytes!("../../../training/deepshare_cells.safetensors")),
+    ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
+    ("deepshare_hybrid", include_bytes!("../../../training/deepshare_hybrid.safetensors")),
+    ("dl2", include_bytes!("../../../training/dl2.safetensors")),
+    ("dl2_world", include_bytes!("../../../training/dl2_world.safetensors")),
+    ("dual_agent", include_bytes!("../../../training/dual_agent.safetensors")),
+    ("dual_agent_beside", include_bytes!("../../../training/dual_agent_beside.safetensors")),
+    ("dual_agent_joint", include_bytes!("../../../training/dual_agent_joint.safetensors")),
+    ("dual_agent_longer", include_bytes!("../../../training/dual_agent_longer.safetensors")),
+    ("dual_agent_rounds", include_bytes!("../../../training/dual_agent_rounds.safetensors")),
+    ("dual_agent_switching", include_bytes!("../../../training/dual_agent_switching.safetensors")),
+    ("elastic", include_bytes!("../../../training/elastic.safetensors")),
+    ("learned_pairs", include_bytes!("../../../training/learned_pairs.safetensors")),
+    ("learned_values", include_bytes!("../../../training/learned_values.safetensors")),
+    ("learned_values_packed", include_bytes!("../../../training/learned_values_packed.safetensors")),
+];
+
+/// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator, or ends in
+/// `.safetensors` or `.onnx`, is a path; anything else is a name first.
+///
+/// # Errors
+/// If there is neither; says which names there are.
+pub fn load_weights(name_or_path: &str) -> Result<Vec<u8>, SpecError> {
+    load_weights_from(Path::new(""), name_or_path)
+}
+
+/// The same, where a relative path starts in `folder`: that of the document which states it.
+///
+/// # Errors
+/// If there is neither; says which names there are.
+pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, SpecError> {
+    if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok(bytes.to_vec());
+    }
+    let path = folder.join(name_or_path);
+    // (what is there but holds no weights is said to hold none, not to be unknown)
+    if is_path(name_or_path) || path.exists() {
+        return read_bytes(path);
+    }
+    let names = || WEIGHTS.iter().map(|(name, _)| *name);
+    let message =
+        format!("unknown weights `{name_or_path}`, expected a file or one of {}", name_list(names()));
+    Err(SpecError::about("", message, suggestion(name_or_path, names())))
+}
+
+/// Do weights of this name ship with the program?
+pub fn ships(name: &str) -> bool {
+    WEIGHTS.iter().any(|(other, _)| *other == name)
+}
+
+pub(crate) fn is_path(name_or_path: &str) -> bool {
+    let is_file = [".safetensors", ".onnx"].iter().any(|ending| name_or_path.ends_with(ending));
+    is_file || name_or_path.contains(std::path::is_separator)
+}

@@ -1,0 +1,92 @@
+//! Servers: what each holds of two resources, its worker type and its rack.
+
+use apportion::index::{Id, IndexVec, ServerId, WorkerTypeId};
+
+/// Resources of a server: slots of its processor and of its accelerators. What a slot stands for is the world's affair.
+pub const N_RESOURCES: usize = 2;
+
+/// Position of processor slots.
+pub const PROCESSOR: usize = 0;
+
+/// Position of accelerator slots.
+pub const ACCELERATOR: usize = 1;
+
+/// Slots of each resource.
+pub type Slots = [u16; N_RESOURCES];
+
+/// The servers of a world.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Servers {
+    capacity: IndexVec<ServerId, Slots>,
+    worker_type: IndexVec<ServerId, WorkerTypeId>,
+    rack: IndexVec<ServerId, u32>,
+    total: [u32; N_RESOURCES],
+    n_worker_types: usize,
+}
+
+impl Servers {
+    /// No servers yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `n` servers alike, of the first worker type, in one rack.
+    pub fn alike(n: usize, capacity: Slots) -> Self {
+        let mut servers = Self::new();
+        for _ in 0..n {
+            servers.push(capacity, Id::from_index(0), 0);
+        }
+        servers
+    }
+
+    /// Adds a server.
+    pub fn push(&mut self, capacity: Slots, worker_type: WorkerTypeId, rack: u32) -> ServerId {
+        self.worker_type.push(worker_type);
+        self.n_worker_types = self.n_worker_types.max(worker_type.index() + 1);
+        self.rack.push(rack);
+        for (sum, slots) in self.total.iter_mut().zip(capacity) {
+            *sum += u32::from(slots);
+        }
+        self.capacity.push(capacity)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.capacity.len()
+    }
+
+    /// One more than the last worker type that a server is of.
+    pub fn n_worker_types(&self) -> usize {
+        self.n_worker_types
+    }
+
+    /// None?
+    pub fn is_empty(&self) -> bool {
+        self.capacity.is_empty()
+    }
+
+    /// All of them, ascending.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = ServerId> + ExactSizeIterator + use<> {
+        self.capacity.ids()
+    }
+
+    /// What a server holds.
+    pub fn capacity(&self, server: ServerId) -> Slots {
+        self.capacity[server]
+    }
+
+    /// The type of a server's accelerators.
+    pub fn worker_type(&self, server: ServerId) -> WorkerTypeId {
+        self.worker_type[server]
+    }
+
+    /// The rack of a server.
+    pub fn rack(&self, server: ServerId) -> u32 {
+        self.rack[server]
+    }
+
+    /// What all servers hold together.
+    pub const fn total(&self) -> [u32; N_RESOURCES] {
+        self.total
+    }
+}

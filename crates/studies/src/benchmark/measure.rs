@@ -1,0 +1,345 @@
+//! One case, measured.
+
+use thiserror::Error;
+
+use crate::benchmark::changes::{Changes, changes};
+use crate::benchmark::partition::{self, PartitionError};
+use crate::benchmark::results::{Row, Seconds, Status};
+use apportion::allocation::Allocation;
+use apportion::catalog::{Catalog, CatalogError, PolicyOptions};
+use apportion::policy::{ObjectiveReport, Policy, PolicyError, ProgramPolicy, Sense, SolveReport};
+use apportion::problem::Problem;
+use apportion::solver::timing::Stopwatch;
+use apportion::solver::{Limits, SolveError, Termination, registry};
+
+/// The name of the backends that users get where they name none.
+pub const DEFAULT: &str = "default";
+/// The name in place of a backend's for policies that solve nothing.
+pub const RULE: &str = "rule";
+/// A decision is repeated until this much time is spent, in s.
+const REPEAT_S: f64 = 0.15;
+/// And at most so often.
+const REPEATS_MAX: u32 = 25;
+
+/// What to measure, its problem apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case<'a> {
+    /// A policy's name, or a policy file.
+    pub policy: &'a str,
+    /// The only backend to use, or [`DEFAULT`].
+    pub backend: &'a str,
+    /// Parts that are solved apart; 1 = the whole.
+    pub partitions: usize,
+    /// Of the partition.
+    pub seed: u64,
+    /// That a backend may use.
+    pub threads: u32,
+    /// Arrivals and departures to decide on, one by one, besides.
+    pub changes: u32,
+}
+
+/// Why a case gave no decision.
+#[derive(Clone, Debug, PartialEq, Error)]
+enum CaseError {
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+}
+
+impl CaseError {
+    fn status(&self) -> Status {
+        let of_solve = |error: &SolveError| match error {
+            SolveError::Unsupported { .. } | SolveError::Declined { .. } => Status::Declined,
+            SolveError::NotOptimal { termination, .. } => match termination {
+                Termination::TimeLimit | Termination::IterationLimit => Status::Limit,
+                _ => Status::Failed,
+            },
+            _ => Status::Error,
+        };
+        match self {
+            Self::Solve(error)
+            | Self::Policy(PolicyError::Solve(error))
+            | Self::Partition(PartitionError::Policy(PolicyError::Solve(error))) => of_solve(error),
+            Self::Partition(PartitionError::Part { .. } | PartitionError::TooMany { .. }) => Status::Declined,
+            Self::Policy(_) | Self::Partition(PartitionError::Policy(_)) => Status::Failed,
+            Self::Catalog(_) | Self::Partition(_) => Status::Error,
+        }
+    }
+}
+
+/// What one decision gave and took.
+#[derive(Clone, Debug)]
+struct Taken {
+    seconds: Seconds,
+    objective: Option<ObjectiveReport>,
+    /// Of all parts together; none for rules.
+    solve: Option<SolveReport>,
+    allocation: Allocation,
+}
+
+/// Decides on `problem`, several times if that is quick, and says what the fastest took. `processor` tells the
+/// processor time that the thread has had so far, in s, where the system knows, and is not asked of a case of several
+/// threads. Rows say what went wrong; the
+/// instance's name and memory are left to the caller.
+pub fn measure(
+    catalog: &Catalog,
+    problem: &Problem,
+    case: &Case<'_>,
+    processor: &dyn Fn() -> Option<f64>,
+) -> Row {
+    let processor = of_thread(case, processor);
+    let mut row = Row::of(case.policy, "", case.backend, case.partitions);
+    (row.n_jobs, row.n_types, row.seed) = (problem.n_jobs(), problem.n_types(), case.seed);
+    row.threads = case.threads;
+    let measured = repeat(catalog, problem, case, processor, &mut row.repeats).and_then(|mut taken| {
+        if taken.objective.is_none() {
+            taken.objective = value(catalog, problem, case, &taken.allocation)?;
+        }
+        Ok(taken)
+    });
+    match measured {
+        Ok(taken) => fill(&mut row, &taken),
+        Err(error) => {
+            row.status = error.status();
+            row.message = Some(error.to_string());
+        }
+    }
+    row
+}
+
+/// Measures, after a decision that is done, what changes take, if that is asked for, and puts it into the decision's row,
+/// or why there is nothing to put there. Was it asked for?
+pub fn measure_changes(
+    catalog: &Catalog,
+    problem: &Problem,
+    case: &Case<'_>,
+    processor: &dyn Fn() -> Option<f64>,
+    row: &mut Row,
+) -> bool {
+    if case.changes == 0 || row.status != Status::Done {
+        return false;
+    }
+    let processor = of_thread(case, processor);
+    match one_by_one(catalog, problem, case, processor) {
+        Ok(changes) => {
+            row.changes = Some(case.changes);
+            row.change_p50_seconds = changes.quantile(0.5);
+            row.change_p99_seconds = changes.quantile(0.99);
+        }
+        Err(why) => row.message = Some(changes_unmeasured(&why)),
+    }
+    true
+}
+
+/// The processor time of this thread where it does all the work; of several threads the clock tells.
+fn of_thread<'a>(case: &Case<'_>, processor: &'a dyn Fn() -> Option<f64>) -> &'a dyn Fn() -> Option<f64> {
+    if case.threads > 1 { &|| None } else { processor }
+}
+
+/// What is said of a decision that was measured without changes after it.
+pub fn changes_unmeasured(why: &str) -> String {
+    format!("changes were not measured: {why}")
+}
+
+/// What changes take, or why that is not known.
+fn one_by_one(
+    catalog: &Catalog,
+    problem: &Problem,
+    case: &Case<'_>,
+    processor: &dyn Fn() -> Option<f64>,
+) -> Result<Changes, String> {
+    if case.partitions > 1 {
+        return Err("a session decides on the whole problem, not on parts of it".to_owned());
+    }
+    let backend = (case.backend != DEFAULT).then(|| case.backend.to_owned());
+    let options = PolicyOptions { backend, ..PolicyOptions::default() };
+    let policy = catalog.program(case.policy, &options).map_err(|error| error.to_string())?;
+    let policy = policy.ok_or("a rule solves no program, which is what sessions go on from")?;
+    let policy = policy.with_threads(case.threads);
+    let measured = changes(problem, policy, (case.changes, case.seed), processor);
+    let measured = measured.map_err(|error| error.to_string())?;
+    match measured.n_uncertified {
+        0 => Ok(measured),
+        n => Err(format!("{n} of {} decisions were not certified", case.changes)),
+    }
+}
+
+fn repeat(
+    catalog: &Catalog,
+    problem: &Problem,
+    case: &Case<'_>,
+    processor: &dyn Fn() -> Option<f64>,
+    repeats: &mut u32,
+) -> Result<Taken, CaseError> {
+    let mut decide = decider(catalog, case)?;
+    let clock = Stopwatch::start();
+    let mut best: Option<Taken> = None;
+    let mut once = || -> Result<Taken, CaseError> {
+        decide.forget()?;
+        let (clock, before) = (Stopwatch::start(), processor());
+        let mut taken = decide.decide(problem)?;
+        taken.seconds.total = clock.elapsed().as_secs_f64();
+        taken.seconds.processor = before.zip(processor()).map(|(before, after)| after - before);
+        Ok(taken)
+    };
+    let cost = |taken: &Taken| taken.seconds.processor.unwrap_or(taken.seconds.total);
+    while *repeats < REPEATS_MAX && (*repeats == 0 || clock.elapsed().as_secs_f64() < REPEAT_S) {
+        let taken = once()?;
+        *repeats += 1;
+        if best.as_ref().is_none_or(|best| cost(&taken) < cost(best)) {
+            best = Some(taken);
+        }
+    }
+    Ok(best.unwrap_or_else(|| unreachable!("one decision at least")))
+}
+
+/// Who decides: a policy on the whole problem, or a program on each part of it.
+enum Decider<'a> {
+    /// With its state before any decision.
+    Whole(Box<dyn Policy>, serde_json::Value),
+    Parts(&'a Catalog, &'a Case<'a>),
+}
+
+impl Decider<'_> {
+    /// Makes the next decision the first: a policy may repeat its last, or know what it decided.
+    fn forget(&mut self) -> Result<(), CaseError> {
+        match self {
+            Self::Whole(policy, fresh) => Ok(policy.restore(fresh)?),
+            Self::Parts(..) => Ok(()),
+        }
+    }
+
+    fn decide(&mut self, problem: &Problem) -> Result<Taken, CaseError> {
+        match self {
+            Self::Whole(policy, _) => whole(problem, policy.as_mut()),
+            Self::Parts(catalog, case) => in_parts(problem, catalog, case),
+        }
+    }
+}
+
+fn decider<'a>(catalog: &'a Catalog, case: &'a Case<'_>) -> Result<Decider<'a>, CaseError> {
+    let policy: Box<dyn Policy> = match program(catalog, case)? {
+        Some(_) if case.partitions > 1 => return Ok(Decider::Parts(catalog, case)),
+        Some(policy) => Box::new(policy),
+        None => catalog.policy(case.policy)?,
+    };
+    let fresh = policy.state();
+    Ok(Decider::Whole(policy, fresh))
+}
+
+/// The policy, on the case's backend alone; `None` for rules.
+fn program(catalog: &Catalog, case: &Case<'_>) -> Result<Option<ProgramPolicy>, CaseError> {
+    let Some(mut policy) = catalog.program(case.policy, &PolicyOptions::default())? else { return Ok(None) };
+    if case.backend != DEFAULT {
+        let entry = registry::entry(case.backend)?;
+        policy.solve_by(vec![entry.make()], vec![entry.make()], Limits::default());
+    }
+    Ok(Some(policy.with_threads(case.threads)))
+}
+
+fn whole(problem: &Problem, policy: &mut dyn Policy) -> Result<Taken, CaseError> {
+    let decision = policy.allocate(problem)?;
+    let seconds = decision.solve.as_ref().map(seconds).unwrap_or_default();
+    let (objective, solve, allocation) = (decision.objective, decision.solve, decision.allocation);
+    Ok(Taken { seconds, objective, solve, allocation })
+}
+
+fn in_parts(problem: &Problem, catalog: &Catalog, case: &Case<'_>) -> Result<Taken, CaseError> {
+    let clock = Stopwatch::start();
+    let parts = partition::split(problem, case.partitions, case.seed)?;
+    let splitting = clock.elapsed().as_secs_f64();
+    let mut policies = Vec::with_capacity(parts.len());
+    for _ in &parts {
+        policies.extend(program(catalog, case)?);
+    }
+    let partitioned =
+        partition::decide(problem, &parts, || policies.pop().unwrap_or_else(|| unreachable!("one a part")))?;
+    let mut solve = SolveReport::default();
+    for part in partitioned.parts.iter().filter_map(|part| part.solve.as_ref()) {
+        solve = together(&solve, part);
+    }
+    let mut seconds = seconds(&solve);
+    seconds.build += splitting;
+    Ok(Taken { seconds, objective: None, solve: Some(solve), allocation: partitioned.allocation })
+}
+
+/// What the parts' shares are worth to the whole problem's policy; nobody claims that to be optimal.
+fn value(
+    catalog: &Catalog,
+    problem: &Problem,
+    case: &Case<'_>,
+    allocation: &Allocation,
+) -> Result<Option<ObjectiveReport>, CaseError> {
+    let Some(policy) = catalog.program(case.policy, &PolicyOptions::default())? else {
+        return Ok(None);
+    };
+    let (sense, value) = (policy.options().objective.sense(), policy.value_of(problem, allocation)?);
+    let bound = if sense == Sense::Maximize { f64::INFINITY } else { f64::NEG_INFINITY };
+    let (violation_max, gap_relative) = (allocation.violation_max(), f64::INFINITY);
+    Ok(Some(ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal: false }))
+}
+
+fn together(sum: &SolveReport, part: &SolveReport) -> SolveReport {
+    let mut sum = sum.clone();
+    sum.backend.clone_from(&part.backend);
+    sum.route.clone_from(&part.route);
+    sum.seconds.build += part.seconds.build;
+    sum.seconds.solve += part.seconds.solve;
+    sum.seconds.certify += part.seconds.certify;
+    sum.seconds.expand += part.seconds.expand;
+    sum.iterations += part.iterations;
+    sum.solves += part.solves;
+    sum.fallbacks.extend(part.fallbacks.iter().cloned());
+    if part.size.terms >= sum.size.terms {
+        sum.size = part.size;
+    }
+    sum
+}
+
+fn seconds(report: &SolveReport) -> Seconds {
+    let parts = report.seconds;
+    Seconds {
+        build: parts.build,
+        solve: parts.solve,
+        certify: parts.certify,
+        expand: parts.expand,
+        ..Seconds::default()
+    }
+}
+
+/// `maximize` or `minimize`.
+pub(super) fn word(sense: Sense) -> String {
+    if sense == Sense::Maximize { "maximize" } else { "minimize" }.to_owned()
+}
+
+fn fill(row: &mut Row, taken: &Taken) {
+    row.status = Status::Done;
+    row.seconds = Some(taken.seconds);
+    row.violation_max = Some(taken.allocation.violation_max());
+    if let Some(objective) = &taken.objective {
+        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+        row.sense = Some(word(objective.sense));
+        row.objective = finite(objective.value);
+        row.bound = finite(objective.bound);
+        row.gap_relative = finite(objective.gap_relative);
+        row.optimal = Some(objective.optimal);
+    }
+    match &taken.solve {
+        None => RULE.clone_into(&mut row.backend),
+        Some(solve) => {
+            row.iterations = Some(solve.iterations);
+            row.solves = Some(solve.solves);
+            row.fallbacks = Some(solve.fallbacks.len());
+            row.backend_used = Some(solve.backend.clone());
+            row.n_classes = Some(solve.size.classes);
+            row.n_columns = Some(solve.size.columns);
+            row.n_rows = Some(solve.size.rows);
+            row.n_terms = Some(solve.size.terms);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What programs that other solvers read are for, and how a policy's objective follows from their optima.
+//!
+//! Programs are scaled, some raise the inverse of what a policy lowers, and many jobs are one class, so that the optimum of a
+//! file is hardly ever the number that `apportion bench` prints. `programs.json`, beside the files, says how one becomes the
+//! other:
+//!
+//! ```json
+//! {
+//!   "format": "apportion/programs-v1", "version": "0.1.0", "instance": "osdi20", "n_jobs": 24, "seed": 0,
+//!   "policies": [
+//!     {"policy": "min_total_duration_perf", "message": null,
+//!      "sense": "minimize", "objective": 8012.5, "bound": 8012.5,
+//!      "programs": [
+//!        {"files": ["min_total_duration_perf-00.lp", "min_total_duration_perf-00.mps"], "message": null,
+//!         "stage": "optimum", "meaning": "…", "sense": "maximize", "optimum": 0.93,
+//!         "value": {"kind": "inverse", "formula": "objective = 1 / (scale · optimum)", "scale": 1.3e-4, "level": null},
+//!         "grouping": 0}],
+//!      "groupings": [[{"class": "job_class_0", "n_jobs": 2, "first_job": 7, "jobs": [7, 19]}]]}
+//!   ]
+//! }
+//! ```
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `sense`, `objective`, `bound` | of the policy: what its decision reaches, and what no allocation betters |
+//! | `message` | why there are no programs, or no files |
+//! | `stage` | `optimum`, `level`, `next_level`, `tried_level`, `promises`, `choice` or `without_a_class`; `meaning` says it in words |
+//! | `optimum` | of the file, the constant in its objective included, as found here; null if none was certified |
+//! | `value` | how the policy's objective follows from that, null where it does not: `kind` is `scaled`, `inverse`, `constant` (it is `level`, whatever the optimum) or `level` (it is `level` where scale · optimum is 1; below that the level cannot be had by all, above there is a better one) |
+//! | `grouping` | which of `groupings` names the classes of the file's columns and rows: `time_job_class_3_v100` is the time of all jobs of class 3 together on `v100`, `time_job_class_3_7_v100` of pairs of classes 3 and 7 |
+//! | `jobs` | ids in `snapshot.json`, left out where the instance has more than 4,096 jobs |
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::benchmark::measure::word;
+use apportion::index::{Id, JobIndex};
+use apportion::policy::{PolicyError, ProgramPolicy, Purpose, SolvedProgram};
+use apportion::problem::Problem;
+use apportion::program::{Classes, Program, ValueMap};
+use apportion::spec::snapshot::Label;
+
+/// The `format:` of what is said of programs.
+pub const PROGRAMS_FORMAT: &str = "apportion/programs-v1";
+/// The most jobs whose classes list all of theirs.
+const LISTED_MAX: usize = 4_096;
+
+/// All programs of one instance. The fields are described in [the module](self).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+pub struct Programs {
+    pub format: String,
+    pub version: String,
+    pub instance: String,
+    pub n_jobs: usize,
+    pub seed: u64,
+    pub policies: Vec<PolicyPrograms>,
+}
+
+/// Those of one policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+pub struct PolicyPrograms {
+    pub policy: String,
+    pub message: Option<String>,
+    pub sense: Option<String>,
+    pub objective: Option<f64>,
+    pub bound: Option<f64>,
+    pub programs: Vec<ProgramFile>,
+    pub groupings: Vec<Vec<JobClass>>,
+}
+
+/// One program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+pub struct ProgramFile {
+    pub files: Vec<String>,
+    pub message: Option<String>,
+    pub stage: String,
+    pub meaning: String,
+    pub sense: String,
+    pub optimum: Option<f64>,
+    pub value: Option<Value>,
+    pub grouping: usize,
+}
+
+/// How a policy's objective follows from the optimum of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+pub struct Value {
+    pub kind: String,
+    pub formula: String,
+    pub scale: Option<f64>,
+    pub level: Option<f64>,
+}
+
+/// Jobs that programs do not tell apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+pub struct JobClass {
+    pub class: String,
+    pub n_jobs: usize,
+    pub first_job: Option<Label>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Vec<Label>>,
+}
+
+impl PolicyPrograms {
+    /// A policy that there are no programs of, and why.
+    pub fn none(policy: &str, why: String) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            message: Some(why),
+            sense: None,
+            objective: None,
+            bound: None,
+            programs: Vec::new(),
+            groupings: Vec::new(),
+        }
+    }
+
+    /// How many jobs there are, if classes of them are known.
+    pub fn n_jobs(&self) -> Option<usize> {
+        self.groupings.first().map(|classes| classes.iter().map(|class| class.n_jobs).sum())
+    }
+
+    /// What there is to say of the programs that a policy solves on a problem, their files yet to be named, and the
+    /// programs, in the same order.
+    ///
+    /// # Errors
+    /// If there is no decision.
+    pub fn of(
+        name: &str,
+        policy: &mut ProgramPolicy,
+        problem: &Problem,
+    ) -> Result<(Self, Vec<Program>), PolicyError> {
+        let (decision, solved) = policy.solved_programs(problem)?;
+        let mut groupings: Vec<Arc<Classes>> = Vec::new();
+        let (mut programs, mut texts) = (Vec::with_capacity(solved.len()), Vec::with_capacity(solved.len()));
+        for solved in solved {
+            let known = groupings.iter().position(|classes| Arc::ptr_eq(classes, &solved.classes));
+            let grouping = known.unwrap_or(groupings.len());
+            if known.is_none() {
+                groupings.push(Arc::clone(&solved.classes));
+            }
+            programs.push(file(&solved, grouping));
+            texts.push(solved.program);
+        }
+        let objective = decision.objective;
+        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+        let of = Self {
+            policy: name.to_owned(),
+            message: None,
+            sense: objective.as_ref().map(|objective| word(objective.sense)),
+            objective: objective.as_ref().and_then(|objective| finite(objective.value)),
+            bound: objective.as_ref().and_then(|objective| finite(objective.bound)),
+            programs,
+            groupings: groupings.iter().map(|classes| named(classes, problem)).collect(),
+        };
+        Ok((of, texts))
+    }
+}
+
+fn file(solved: &SolvedProgram, grouping: usize) -> ProgramFile {
+    let (stage, meaning) = stage(solved.purpose);
+    ProgramFile {
+        files: Vec::new(),
+        message: None,
+        stage: stage.to_owned(),
+        meaning: meaning.to_owned(),
+        sense: word(solved.program.sense),
+        optimum: solved.optimum,
+        value: value(solved),
+        grouping,
+    }
+}
+
+fn stage(purpose: Purpose) -> (&'static str, &'static str) {
+    match purpose {
+        Purpose::Optimum => ("optimum", "finds the policy's optimum"),
+        Purpose::FirstLevel { .. } => {
+            ("level", "raises the level that all reach together, which is the policy's objective")
+        }
+        Purpose::NextLevel => (
+            "next_level",
+            "raises those that no level before has fixed further, all others held where they are: by its optimum less \
+             its objective's constant more, which is no objective of the policy",
+        ),
+        Purpose::Tried { .. } => {
+            ("tried_level", "finds the part that all can have at once of what one level asks for them")
+        }
+        Purpose::Promises => {
+            ("promises", "finds who can be kept the promises of the policy, before its optimum is looked for")
+        }
+        Purpose::Without => {
+            ("without_a_class", "finds the optimum without some jobs, which says what they cost the others")
+        }
+        _ => (
+            "choice",
+            "chooses among the optima that the stages before found, and holds those up to one part in a billion: what \
+             it optimizes is no objective of the policy",
+        ),
+    }
+}
+
+fn value(solved: &SolvedProgram) -> Option<Value> {
+    let (kind, formula, scale, level) = match (solved.purpose, solved.value_map, solved.objective_map()) {
+        (Purpose::Tried { level }, Some(ValueMap::Scaled(scale)), _) => {
+            ("level", "objective = level where scale · optimum = 1", Some(scale), Some(level))
+        }
+        (_, _, Some(ValueMap::Scaled(scale))) => ("scaled", "objective = scale · optimum", Some(scale), None),
+        (_, _, Some(ValueMap::Inverse(scale))) => {
+            ("inverse", "objective = 1 / (scale · optimum)", Some(scale), None)
+        }
+        (_, _, Some(ValueMap::Level(level))) => ("constant", "objective = level", None, Some(level)),
+        (_, _, None) => return None,
+    };
+    Some(Value { kind: kind.to_owned(), formula: formula.to_owned(), scale, level })
+}
+
+fn named(classes: &Classes, problem: &Problem) -> Vec<JobClass> {
+    let label = |job: &u32| Label::from(problem.jobs()[JobIndex::from_index(*job as usize)].id);
+    let class = |class: usize| {
+        let members = classes.members(class);
+        JobClass {
+            class: format!("job_class_{class}"),
+            n_jobs: members.len(),
+            first_job: members.first().map(label),
+            jobs: (classes.n_jobs() <= LISTED_MAX).then(|| members.iter().map(label).collect()),
+        }
+    };
+    (0..classes.len()).map(class).collect()
+}

@@ -1,0 +1,11 @@
+//! Studies with the engine: many simulations, their results, and pages about them.
+//!
+//! - [`sweep`]: a grid of runs on all cores, with results that survive a kill.
+//! - [`benchmark`]: what decisions cost, by policy, backend and size.
+//! - [`report`]: tables, JSON, CSV, SVG and HTML pages; it formats and never computes.
+
+// Modules are declared in import order: each may mention only those above it.
+
+pub mod report;
+pub mod benchmark;
+pub mod sweep;

@@ -1,0 +1,103 @@
+//! Tables that hold the compared values of a study against one of them.
+
+use apportion::metrics::statistics::{Estimate, LEVEL, Paired};
+
+use super::label::{self, Label};
+use super::number::brief;
+use super::page::NamedTable;
+use super::study::{Panel, Point, Study, file_name, why_absent};
+use super::table::{Cell, Table};
+
+/// Metrics that have a table against the baseline.
+pub const COMPARED: [&str; 6] = ["average_jct", "p99_jct", "average_rho", "worst_rho", "makespan", "cost"];
+
+/// How the tables against the baseline are made.
+pub(super) fn method(study: &Study) -> String {
+    let baseline = study.series.get(study.baseline).map_or("the baseline", String::as_str);
+    let repeated = if study.seeds.len() > 1 {
+        let percent = 100.0 * LEVEL;
+        format!(
+            "the geometric mean over the n seeds that both have finished, each seed drawing the same jobs for both, \
+             with the {percent} % interval and p of Student’s t on the paired logarithms. The difference is the mean \
+             of the paired differences, the row’s less {baseline}’s"
+        )
+    } else {
+        "of one seed, so without an interval".to_owned()
+    };
+    format!("Improvement: how many times smaller than with {baseline} ({baseline} ÷ the row’s); {repeated}.")
+}
+
+/// A table against the baseline for each metric that has values.
+pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable> {
+    let Some(baseline) = study.series.get(study.baseline) else { return Vec::new() };
+    let mut tables = Vec::new();
+    let mut metrics = COMPARED;
+    if study.is_static() {
+        // What such a study is about comes first.
+        metrics.sort_by_key(|metric| *metric != "makespan");
+    }
+    for metric in metrics {
+        let Some(label) = Label::of(metric) else { continue };
+        let place = study.x_axis.as_deref().map(label::axis);
+        let heads = [study.series_axis.clone()].into_iter().chain(place);
+        let numbers = [
+            label.with_unit(),
+            "improvement (×)".to_owned(),
+            "from".to_owned(),
+            "to".to_owned(),
+            label::with_unit("difference", label.unit),
+            "p".to_owned(),
+            "n".to_owned(),
+            "not done".to_owned(),
+        ];
+        let mut table = Table::new(heads.chain(numbers));
+        let mut any = false;
+        for point in panel.points.iter().filter(|point| point.series != study.baseline) {
+            let against = point.against_baseline.get(metric);
+            any |= against.is_some();
+            table.push(comparison_row(study, point, (metric, label), against));
+        }
+        if any {
+            tables.push(NamedTable {
+                name: format!("{stem}against-baseline-{}", file_name(metric)),
+                title: format!("{} against {baseline}", label.name),
+                table,
+                folded: !tables.is_empty(),
+            });
+        }
+    }
+    tables
+}
+
+fn comparison_row(
+    study: &Study,
+    point: &Point,
+    (metric, label): (&str, Label),
+    against: Option<&Paired>,
+) -> Vec<Cell> {
+    let number =
+        |value: Option<f64>, n_decimals| value.map_or(Cell::Empty, |value| Cell::Number(value, n_decimals));
+    let ratio: Option<Estimate> = against.and_then(|paired| paired.ratio);
+    let interval = ratio.and_then(|ratio| ratio.interval);
+    let mut cells = vec![study.series[point.series].as_str().into()];
+    if study.x_axis.is_some() {
+        cells.push(point.x.map_or(Cell::Empty, |x| Cell::from(brief(x))));
+    }
+    cells.extend([
+        number(point.metrics.get(metric).map(|spread| spread.mean / label.scale), 2),
+        number(ratio.map(|ratio| ratio.mean).or(against.map(|paired| paired.ratio_of_means)), 3),
+        number(interval.map(|interval| interval.lower), 3),
+        number(interval.map(|interval| interval.upper), 3),
+        number(against.map(|paired| -paired.difference.mean / label.scale), 2),
+        ratio.and_then(|ratio| ratio.p).map_or(Cell::Empty, p_cell),
+        against.map_or(Cell::Empty, |paired| Cell::Count(paired.difference.n as u64)),
+        why_absent(point).map_or(Cell::Empty, Cell::from),
+    ]);
+    cells
+}
+
+/// Four decimals, and more where they would all be zero.
+fn p_cell(p: f64) -> Cell {
+    let n_decimals = (4..=12).find(|n| p * 10_f64.powi(*n) >= 1.0).unwrap_or(4);
+    Cell::Number(p, usize::try_from(n_decimals).unwrap_or(4))
+}

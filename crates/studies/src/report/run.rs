@@ -1,0 +1,259 @@
+//! The page about one simulation.
+
+use apportion::cluster::Cluster;
+use apportion::index::Id;
+use apportion::metrics::cdf::Cdf;
+use apportion::metrics::timeline::Timeline;
+use apportion::metrics::{JobRecord, Summary};
+use apportion::units::Seconds;
+
+use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
+use super::gantt::Gantt;
+use super::number::six_digits;
+use super::page::{Item, NamedTable, Page, Section};
+use super::table::{Cell, Table};
+
+const HOUR_S: f64 = 3600.0;
+
+/// One simulation in numbers: what the page needs of it, and all it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The policy.
+    pub policy: String,
+    /// The cluster in words.
+    pub cluster: String,
+    /// What it amounted to.
+    pub summary: Summary,
+    /// How it went, where its events were kept.
+    pub course: Option<(Cluster, Timeline)>,
+    /// Where it comes from: version, seed, spec, digests.
+    pub facts: Vec<(String, String)>,
+}
+
+/// The page about a simulation.
+pub fn page(run: &Run) -> Page {
+    let summary = &run.summary;
+    let mut sections = vec![numbers(summary)];
+    match &run.course {
+        Some((cluster, timeline)) => sections.push(over_time(cluster, timeline)),
+        None => sections.push(Section {
+            title: "Over time".to_owned(),
+            text: vec![
+                "Not known: this page was made from the result alone. `apportion simulate … --events FILE` keeps what \
+                 happened, and `apportion report FILE` shows it."
+                    .to_owned(),
+            ],
+            items: Vec::new(),
+        }),
+    }
+    sections.push(jobs_and_workers(summary));
+    sections.push(Section {
+        title: "Jobs".to_owned(),
+        text: Vec::new(),
+        items: vec![Item::Table(NamedTable {
+            name: "jobs".to_owned(),
+            title: "Every measured job".to_owned(),
+            table: jobs(&summary.jobs),
+            folded: true,
+        })],
+    });
+    let n_jobs = summary.jobs.len();
+    let makespan = summary.makespan.map(|makespan| format!("; makespan {:.1} h", makespan.hours()));
+    Page {
+        title: format!("One simulation: {} on {}", run.policy, run.cluster),
+        subtitle: format!(
+            "{n_jobs} measured jobs{}; {} rounds",
+            makespan.unwrap_or_default(),
+            summary.rounds
+        ),
+        facts: run.facts.clone(),
+        sections,
+    }
+}
+
+fn numbers(summary: &Summary) -> Section {
+    let mut table = Table::new(["number", "value", "unit"]);
+    let mut push = |name: &str, value: Option<f64>, n_decimals: usize, unit: &str| {
+        if let Some(value) = value {
+            table.push(vec![name.into(), Cell::Number(value, n_decimals), unit.into()]);
+        }
+    };
+    let (jct, rho) = (summary.jct.as_ref(), summary.rho.as_ref());
+    push("average job completion time", jct.map(|jct| jct.average / HOUR_S), 3, "h");
+    push("median job completion time", jct.map(|jct| jct.median / HOUR_S), 3, "h");
+    push("95th percentile of job completion time", jct.map(|jct| jct.p95 / HOUR_S), 3, "h");
+    push("99th percentile of job completion time", jct.map(|jct| jct.p99 / HOUR_S), 3, "h");
+    push("average finish-time fairness ρ", rho.map(|rho| rho.distribution.average), 3, "");
+    push("worst finish-time fairness ρ", rho.map(|rho| rho.distribution.max), 3, "");
+    push("jobs with ρ ≤ 1", rho.map(|rho| 100.0 * rho.fraction_fair), 1, "%");
+    push("makespan", summary.makespan.map(Seconds::hours), 3, "h");
+    push("cost", summary.cost.map(apportion::units::Dollars::get), 2, "$");
+    push("jobs that missed their deadline", summary.slo_violations.map(|n| n as f64), 0, "jobs");
+    push("leases", Some(summary.leases as f64), 0, "");
+    push("lease extensions", Some(summary.lease_extensions as f64), 0, "");
+    push("preemptions", Some(summary.preemptions as f64), 0, "");
+    push("allocations computed", Some(summary.solves as f64), 0, "");
+    push("jobs given up", Some(summary.jobs_dropped as f64).filter(|n| *n > 0.0), 0, "jobs");
+    let (name, title) = ("numbers".to_owned(), "The simulation in numbers".to_owned());
+    let items = vec![Item::Table(NamedTable { name, title, table, folded: false })];
+    Section { title: "Result".to_owned(), text: Vec::new(), items }
+}
+
+fn over_time(cluster: &Cluster, timeline: &Timeline) -> Section {
+    let mut items = Vec::new();
+    match Gantt::of(cluster, timeline) {
+        Some(gantt) => items.push(Item::Gantt(gantt)),
+        None => items.push(Item::Note(
+            "No leases: this simulation ran its allocations exactly, without rounds.".to_owned(),
+        )),
+    }
+    let averages = timeline.averages();
+    let width = averages.interval.get();
+    let until = timeline.until().get();
+    let marks = |values: &[f64], scale: f64| -> Vec<Option<Mark>> {
+        let mark = |(at, value): (usize, &f64)| {
+            let middle = (at as f64 + 0.5) * width;
+            let x = six_digits(middle.min(until) / HOUR_S);
+            Some(Mark { x, y: six_digits(value * scale), low: None, high: None, n: 0 })
+        };
+        values.iter().enumerate().map(mark).collect()
+    };
+    let waiting: Vec<f64> = averages
+        .active
+        .iter()
+        .zip(&averages.running)
+        .map(|(active, running)| (active - running).max(0.0))
+        .collect();
+    let line = |(style, (name, values)): (usize, (String, &Vec<f64>)), scale: f64| Series {
+        name,
+        style,
+        marks: marks(values, scale),
+    };
+    let jobs = [("active", &averages.active), ("running", &averages.running), ("waiting", &waiting)];
+    let jobs = jobs.map(|(name, values)| (name.to_owned(), values)).into_iter().enumerate();
+    let types = cluster.types().iter().map(|kind| kind.name.clone()).zip(&averages.utilization).enumerate();
+    let subtitle = format!("averages over {} min", super::number::brief(width / 60.0));
+    let chart = |name: &str, title: &str, y: &str, series: Vec<Series>| Chart {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        subtitle: subtitle.clone(),
+        kind: Kind::Lines,
+        x: Axis::new("time (h)").of_time(),
+        y: Axis::new(y).from_zero(),
+        rows: Vec::new(),
+        series,
+        absent: Vec::new(),
+    };
+    let jobs = jobs.map(|each| line(each, 1.0)).collect();
+    let types = types.map(|each| line(each, 100.0)).collect();
+    let charts = [
+        chart("jobs-over-time", "Jobs in the cluster, and jobs that wait", "jobs", jobs),
+        chart("utilization-over-time", "Utilization by worker type over time", "busy worker time (%)", types),
+    ];
+    items.extend(charts.map(alone).map(Item::Figure));
+    Section { title: "Over time".to_owned(), text: Vec::new(), items }
+}
+
+fn alone(chart: Chart) -> Figure {
+    Figure { choice: String::new(), variants: vec![(String::new(), chart)], first: 0, note: String::new() }
+}
+
+fn jobs_and_workers(summary: &Summary) -> Section {
+    let values = |of: fn(&JobRecord) -> Option<f64>| summary.jobs.iter().filter_map(of).collect::<Vec<_>>();
+    let jct = Cdf::of(values(|job| job.jct.map(Seconds::hours)));
+    let rho = Cdf::of(values(|job| job.rho));
+    let steps = |cdf: Option<Cdf>, name: &str, title: &str, x_title: &str| {
+        let cdf = cdf?;
+        let mark = |(x, y): &(f64, f64)| {
+            Some(Mark { x: six_digits(*x), y: six_digits(*y), low: None, high: None, n: cdf.n })
+        };
+        let marks: Vec<Option<Mark>> = cdf.points.iter().map(mark).collect();
+        let xs = cdf.points.iter().map(|(x, _)| *x);
+        Some(alone(Chart {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            subtitle: format!("{} measured jobs", cdf.n),
+            kind: Kind::Steps,
+            x: Axis::new(x_title).fitted(xs),
+            y: Axis::new("fraction of jobs").from_zero(),
+            rows: Vec::new(),
+            series: vec![Series { name: "jobs".to_owned(), style: 0, marks }],
+            absent: Vec::new(),
+        }))
+    };
+    let types: Vec<(&String, &f64)> = summary.utilization.iter().filter(|(name, _)| *name != "all").collect();
+    let busy = |(_, value): &(&String, &f64)| {
+        Some(Mark { x: 0.0, y: six_digits(**value * 100.0), low: None, high: None, n: 0 })
+    };
+    let utilization = alone(Chart {
+        name: "utilization".to_owned(),
+        title: "Utilization by worker type".to_owned(),
+        subtitle: "of the whole time".to_owned(),
+        kind: Kind::Bars,
+        x: Axis::new("busy worker time (%)").from_zero(),
+        y: Axis::new("worker type"),
+        rows: types.iter().enumerate().map(|(style, (name, _))| ((*name).clone(), style)).collect(),
+        series: vec![Series { name: "busy".to_owned(), style: 0, marks: types.iter().map(busy).collect() }],
+        absent: Vec::new(),
+    });
+    let figures = [
+        steps(jct, "jct-cdf", "Distribution of job completion time", "job completion time (h)"),
+        steps(
+            rho,
+            "rho-cdf",
+            "Distribution of finish-time fairness ρ",
+            "finish-time fairness ρ (1: as with an equal share to oneself)",
+        ),
+        Some(utilization),
+    ];
+    let items = figures.into_iter().flatten().map(Item::Figure).collect();
+    Section { title: "How jobs and workers fare".to_owned(), text: Vec::new(), items }
+}
+
+fn jobs(jobs: &[JobRecord]) -> Table {
+    let heads = [
+        "id",
+        "job type",
+        "scale factor",
+        "weight",
+        "arrival (h)",
+        "completion (h)",
+        "completion time (h)",
+        "ρ",
+    ];
+    let mut table = Table::new(heads);
+    let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
+    for job in jobs {
+        table.push(vec![
+            Cell::Count(job.id.index() as u64),
+            job.job_type.as_str().into(),
+            Cell::Count(u64::from(job.scale_factor)),
+            Cell::Number(job.weight, 1),
+            number(Some(job.arrival.hours())),
+            number(job.completion.map(Seconds::hours)),
+            number(job.jct.map(Seconds::hours)),
+            number(job.rho),
+        ]);
+    }
+    table
+}
+
+/// The measured jobs for programs, in seconds.
+pub fn jobs_in_seconds(jobs: &[JobRecord]) -> Table {
+    let head = ["id", "job_type", "scale_factor", "weight", "arrival", "completion", "jct", "rho"];
+    let mut table = Table::new(head);
+    let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
+    for job in jobs {
+        table.push(vec![
+            Cell::Count(job.id.index() as u64),
+            job.job_type.clone().into(),
+            Cell::Count(u64::from(job.scale_factor)),
+            Cell::Number(job.weight, 1),
+            Cell::Number(job.arrival.get(), 3),
+            number(job.completion.map(Seconds::get)),
+            number(job.jct.map(Seconds::get)),
+            number(job.rho),
+        ]);
+    }
+    table
+}

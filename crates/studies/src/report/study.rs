@@ -1,0 +1,379 @@
+//! The page about a study: many runs of several policies, put together over seeds.
+
+use std::collections::BTreeMap;
+
+use apportion::metrics::cdf::Cdf;
+use apportion::metrics::statistics::{Paired, Spread};
+
+use super::baseline;
+use super::chart::{Chart, Figure, Kind, Mark, Series};
+use super::label;
+use super::number::six_digits;
+use super::page::{Item, NamedTable, Page, Section};
+use super::table::Table;
+
+mod distributions;
+mod values;
+
+use distributions::{distribution, utilization};
+use values::{makespans, metrics};
+
+/// A study in numbers: what the page needs of it, and all it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// Its name.
+    pub name: String,
+    /// What is compared: `policy`.
+    pub series_axis: String,
+    /// The values compared; their position is their colour.
+    pub series: Vec<String>,
+    /// Which of them the others are held against.
+    pub baseline: usize,
+    /// What they are drawn against, if anything: `rate`.
+    pub x_axis: Option<String>,
+    /// The axis over which runs are repeated, and its values.
+    pub seeds: Vec<String>,
+    /// One for each combination of the other axes' values.
+    pub panels: Vec<Panel>,
+    /// What all runs share, for the page's head: cluster, workload.
+    pub setting: String,
+    /// Where the results come from: versions, digests, counts.
+    pub facts: Vec<(String, String)>,
+    /// Runs that ended in each way.
+    pub counts: Vec<(String, usize)>,
+    /// Every run.
+    pub runs: Table,
+}
+
+impl Study {
+    /// Are all jobs there at the start, so that it matters when the last is done?
+    pub(super) fn is_static(&self) -> bool {
+        self.x_axis.as_deref().is_some_and(|axis| axis.rsplit('.').next() == Some("static"))
+    }
+}
+
+/// Points that agree in all axes but the compared, the drawn and the repeated one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// `cluster: a=1,b=2`; nothing if there is one panel.
+    pub label: String,
+    /// In the order of the grid.
+    pub points: Vec<Point>,
+}
+
+/// Runs that differ in their seed alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Which of [`Study::series`].
+    pub series: usize,
+    /// Where on the drawn axis.
+    pub x: Option<f64>,
+    /// Runs.
+    pub n_runs: usize,
+    /// Runs that are not done, by how they ended.
+    pub unfinished: Vec<(String, usize)>,
+    /// Metrics of the runs that are done, by column.
+    pub metrics: BTreeMap<&'static str, Spread>,
+    /// Utilization by worker type.
+    pub utilization: Vec<(String, Spread)>,
+    /// Completion times in s of the jobs of all seeds, where they were kept.
+    pub jct: Option<Cdf>,
+    /// Their finish-time fairness.
+    pub rho: Option<Cdf>,
+    /// This point (first) and the baseline (second) over the seeds that both have, by metric.
+    pub against_baseline: BTreeMap<&'static str, Paired>,
+}
+
+/// The page about a study.
+pub fn page(study: &Study) -> Page {
+    let counts: Vec<String> = study.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    let n_seeds = study.seeds.len();
+    let seeds = if n_seeds > 1 { format!("{n_seeds} seeds") } else { "one seed".to_owned() };
+    let mut sections = Vec::new();
+    if study.panels.iter().all(|panel| panel.points.is_empty()) {
+        let text = vec!["There are no runs in these results yet.".to_owned()];
+        sections.push(Section { title: "Results".to_owned(), text, items: Vec::new() });
+    }
+    for (position, panel) in study.panels.iter().enumerate() {
+        sections.extend(panel_sections(study, panel, &stem(study, position)));
+    }
+    let runs = NamedTable {
+        name: "runs".into(),
+        title: "Every run".into(),
+        table: study.runs.clone(),
+        folded: true,
+    };
+    sections.push(Section { title: "Runs".into(), text: Vec::new(), items: vec![Item::Table(runs)] });
+    Page {
+        title: heading(study),
+        subtitle: format!("{}; {seeds}; runs: {}", study.setting, counts.join(", ")),
+        facts: study.facts.clone(),
+        sections,
+    }
+}
+
+/// `quick: 6 policies against arrival rate`.
+fn heading(study: &Study) -> String {
+    let n = study.series.len();
+    let what = match (study.series_axis.as_str(), n) {
+        (_, 0) => return study.name.clone(),
+        (axis, 1) => format!("{axis} {}", study.series[0]),
+        ("policy", n) => format!("{n} policies"),
+        (axis, n) => format!("{n} values of {axis}"),
+    };
+    let axis = study.x_axis.as_deref().map(label::axis);
+    let against = axis.and_then(|axis| Some(format!(" against {}", axis.split(" (").next()?)));
+    format!("{}: {what}{}", study.name, against.unwrap_or_default())
+}
+
+/// What files of a panel are called.
+fn stem(study: &Study, panel: usize) -> String {
+    if study.panels.len() == 1 { String::new() } else { format!("panel-{}-", panel + 1) }
+}
+
+fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
+    let of_panel = |title: &str| match panel.label.as_str() {
+        "" => title.to_owned(),
+        label => format!("{title}: {label}"),
+    };
+    let against: Vec<Item> = baseline::tables(study, panel, stem).into_iter().map(Item::Table).collect();
+    let charts = [metrics(study, panel, stem), makespans(study, panel, stem)];
+    let distributions = [
+        distribution(study, panel, (stem, "jct"), |point| point.jct.as_ref()),
+        distribution(study, panel, (stem, "rho"), |point| point.rho.as_ref()),
+        utilization(study, panel, stem),
+    ];
+    let figures = |figures: Vec<Option<Figure>>| figures.into_iter().flatten().map(Item::Figure).collect();
+    let mut items: Vec<Item> = figures(charts.into());
+    if !against.is_empty() {
+        items.push(Item::Note(baseline::method(study)));
+    }
+    items.extend(against);
+    let mut more: Vec<Item> = figures(distributions.into());
+    if panel.points.iter().all(|point| point.jct.is_none()) && !panel.points.is_empty() {
+        more.push(Item::Note(
+            "Distributions over jobs are not shown: these results hold no jobs. \
+             `apportion sweep … --keep-jobs` keeps them."
+                .to_owned(),
+        ));
+    }
+    vec![
+        Section { title: of_panel("How long jobs take"), text: Vec::new(), items },
+        Section { title: of_panel("How jobs and workers fare"), text: Vec::new(), items: more },
+    ]
+}
+
+/// What the ranges are.
+fn spread_text(study: &Study, panel: &Panel) -> String {
+    let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
+    match study.seeds.len() {
+        0 | 1 => format!("{label}one seed, so no spread"),
+        n => format!("{label}mean over {n} seeds, and the smallest to the largest"),
+    }
+}
+
+/// Values on the drawn axis, ascending.
+fn xs(panel: &Panel) -> Vec<f64> {
+    let mut xs: Vec<f64> = panel.points.iter().filter_map(|point| point.x).collect();
+    xs.sort_unstable_by(f64::total_cmp);
+    xs.dedup();
+    xs
+}
+
+fn same(x: Option<f64>, other: Option<f64>) -> bool {
+    match (x, other) {
+        (Some(x), Some(other)) => x.total_cmp(&other).is_eq(),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn at(panel: &Panel, series: usize, x: Option<f64>) -> Option<&Point> {
+    panel.points.iter().find(|point| point.series == series && same(point.x, x))
+}
+
+/// Places on the drawn axis; one without a name if nothing is drawn against.
+fn places(panel: &Panel) -> Vec<Option<f64>> {
+    let xs = xs(panel);
+    if xs.is_empty() { vec![None] } else { xs.into_iter().map(Some).collect() }
+}
+
+fn mark(spread: &Spread, x: f64, scale: f64) -> Mark {
+    let ends = (spread.n > 1).then_some((spread.min / scale, spread.max / scale));
+    let (low, high) = (ends.map(|ends| six_digits(ends.0)), ends.map(|ends| six_digits(ends.1)));
+    Mark { x, y: six_digits(spread.mean / scale), low, high, n: spread.n }
+}
+
+/// `saturated`, or `2 of 3 failed`.
+pub(super) fn why_absent(point: &Point) -> Option<String> {
+    if point.unfinished.is_empty() {
+        return None;
+    }
+    let pieces: Vec<String> =
+        point
+            .unfinished
+            .iter()
+            .map(|(status, n)| {
+                if *n == point.n_runs { status.clone() } else { format!("{n} of {} {status}", point.n_runs) }
+            })
+            .collect();
+    Some(pieces.join(", "))
+}
+
+/// A row for each compared value; one whose runs are not all done says so.
+fn rows(study: &Study, panel: &Panel, x: Option<f64>) -> Vec<(String, usize)> {
+    let row = |(style, name): (usize, &String)| match at(panel, style, x).and_then(why_absent) {
+        Some(why) => (format!("{name} ({why})"), style),
+        None => (name.clone(), style),
+    };
+    study.series.iter().enumerate().map(row).collect()
+}
+
+/// `arrival rate 0.4 jobs/h`.
+fn place_text(study: &Study, x: Option<f64>) -> Option<String> {
+    let axis = label::axis(study.x_axis.as_deref()?);
+    let (name, unit) = axis.split_once(" (").unwrap_or((&axis, ""));
+    Some(format!("{name} {} {}", x?, unit.trim_end_matches(')')).trim_end().to_owned())
+}
+
+/// Charts at each place of the drawn axis; the first shown is the last at which most series have something to show.
+fn by_place(
+    study: &Study,
+    panel: &Panel,
+    name: &str,
+    chart: impl Fn(Option<f64>) -> Chart,
+) -> Option<Figure> {
+    let places = places(panel);
+    let label = |x: Option<f64>| x.map(|x| x.to_string()).unwrap_or_default();
+    let with_name = |x: Option<f64>| {
+        let name =
+            if places.len() > 1 { format!("{name}-at-{}", file_name(&label(x))) } else { name.to_owned() };
+        (label(x), Chart { name, ..chart(x) })
+    };
+    let mut variants: Vec<(String, Chart)> = places.iter().map(|x| with_name(*x)).collect();
+    variants.retain(|(_, chart)| !chart.is_empty());
+    let n_shown = |chart: &Chart| -> usize {
+        let shown = |series: &Series| series.marks.iter().flatten().count();
+        let is_bars = chart.kind == Kind::Bars;
+        chart.series.iter().map(shown).map(|n| if is_bars { n } else { n.min(1) }).sum()
+    };
+    let first = (0..variants.len()).max_by_key(|at| n_shown(&variants[*at].1)).unwrap_or(0);
+    let choice = study.x_axis.as_deref().map(label::axis).unwrap_or_default();
+    (!variants.is_empty()).then(|| Figure { choice, variants, first, note: String::new() })
+}
+
+/// Letters, digits, dots and dashes.
+pub(super) fn file_name(text: &str) -> String {
+    let allowed = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+    text.chars().map(allowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(series: usize, x: f64, jct_s: Option<f64>, unfinished: &[(&str, usize)]) -> Point {
+        let spread = jct_s.and_then(|jct| Spread::of(&[jct, 3.0 * jct]));
+        Point {
+            series,
+            x: Some(x),
+            n_runs: 3,
+            unfinished: unfinished.iter().map(|(status, n)| ((*status).to_owned(), *n)).collect(),
+            metrics: spread.into_iter().flat_map(|s| [("average_jct", s), ("makespan", s)]).collect(),
+            utilization: spread.map(|spread| ("a".to_owned(), spread)).into_iter().collect(),
+            jct: jct_s.and_then(|jct| Cdf::of(vec![jct])),
+            rho: None,
+            against_baseline: BTreeMap::new(),
+        }
+    }
+
+    fn study(names: [&str; 2], points: Vec<Point>) -> Study {
+        Study {
+            name: "s".to_owned(),
+            series_axis: "policy".to_owned(),
+            series: names.map(str::to_owned).to_vec(),
+            baseline: 0,
+            x_axis: Some("rate".to_owned()),
+            seeds: vec!["0".to_owned(), "1".to_owned()],
+            panels: vec![Panel { label: String::new(), points }],
+            setting: "a cluster".to_owned(),
+            facts: Vec::new(),
+            counts: Vec::new(),
+            runs: Table::new(["run"]),
+        }
+    }
+
+    fn charts(page: &Page) -> Vec<&Chart> {
+        let items = page.sections.iter().flat_map(|section| &section.items);
+        let figures =
+            items.filter_map(|item| if let Item::Figure(figure) = item { Some(figure) } else { None });
+        figures.flat_map(|figure| &figure.variants).map(|(_, chart)| chart).collect()
+    }
+
+    #[test]
+    fn runs_without_a_number_are_shown_as_such() {
+        let points = vec![
+            point(0, 1.0, Some(3600.0), &[]),
+            point(0, 2.0, Some(7200.0), &[("failed", 1)]),
+            point(1, 1.0, Some(3600.0), &[]),
+            point(1, 2.0, None, &[("saturated", 3)]),
+        ];
+        let page = page(&study(["p", "q"], points));
+        let charts = charts(&page);
+        let chart = |name: &str| charts.iter().find(|chart| chart.name == name).copied().unwrap();
+        let jct = chart("average-jct");
+        let absent: Vec<_> = jct.absent.iter().map(|a| (a.series, a.x, a.why.as_str())).collect();
+        assert_eq!(absent, [(0, 2.0, "1 of 3 failed"), (1, 2.0, "saturated")]);
+        assert!(jct.subtitle.ends_with("; ×: failed, saturated"), "{}", jct.subtitle);
+        assert_eq!(jct.series[1].marks.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
+        let mark = jct.series[0].marks[1].unwrap();
+        assert_eq!((mark.y, mark.low, mark.high, mark.n), (4.0, Some(2.0), Some(6.0), 2));
+        let bars: Vec<_> = chart("makespan-bars-at-2").rows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(bars, ["p (1 of 3 failed)", "q (saturated)"]);
+        assert!(chart("jct-cdf-at-2").subtitle.contains("; p: 1 of 3 failed; q: saturated"));
+        assert!(page.assets().unwrap().iter().any(|asset| asset.name == "average-jct.svg"));
+    }
+
+    #[test]
+    fn jobs_that_are_all_there_are_about_the_makespan() {
+        let points = || {
+            let mut points = vec![point(0, 100.0, Some(7200.0), &[]), point(1, 100.0, Some(3600.0), &[])];
+            let paired = Paired::of(&[(7200.0, 3600.0)]).unwrap();
+            points[1].against_baseline = [("average_jct", paired), ("makespan", paired)].into();
+            points
+        };
+        let mut of_static = study(["p", "q"], points());
+        of_static.x_axis = Some("workload.static".to_owned());
+        for (study, first) in [(study(["p", "q"], points()), "average-jct"), (of_static, "makespan")] {
+            let page = page(&study);
+            let items = page.sections.iter().flat_map(|section| &section.items);
+            let tables: Vec<&NamedTable> = items
+                .filter_map(|item| if let Item::Table(table) = item { Some(table) } else { None })
+                .collect();
+            assert_eq!(tables[0].name, format!("against-baseline-{first}"));
+            let open: Vec<bool> = tables.iter().map(|table| !table.folded).collect();
+            assert_eq!(open, [true, false, false], "the first alone is open");
+        }
+    }
+
+    #[test]
+    fn a_study_without_runs_says_so() {
+        let mut empty = study(["p", "q"], Vec::new());
+        assert!(page(&empty).html().contains("There are no runs in these results yet."));
+        empty.panels.clear();
+        empty.series.clear();
+        assert!(page(&empty).html().contains("There are no runs in these results yet."));
+        assert!(page(&empty).assets().unwrap().iter().all(|asset| asset.name == "runs.csv"));
+    }
+
+    #[test]
+    fn names_stay_text_in_files_too() {
+        let nasty = "</script><b>&\"";
+        let page = page(&study([nasty, "q"], vec![point(0, 1.0, Some(3600.0), &[])]));
+        for asset in page.assets().unwrap().iter().filter(|asset| asset.text.starts_with("<svg")) {
+            assert!(!asset.text.contains("<b>") && !asset.text.contains("</script"), "{}", asset.name);
+        }
+        let html = page.html();
+        assert_eq!(html.matches("</script").count(), html.matches("<script").count());
+    }
+}

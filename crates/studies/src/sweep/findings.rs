@@ -1,0 +1,304 @@
+//! A study's rows in the numbers that its page shows: points over seeds, distributions over jobs, the baseline.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::report::baseline::COMPARED;
+use crate::report::study::{Panel, Point, Study as Findings};
+use crate::report::{Cell, Table};
+use crate::sweep::outcome::{METRICS, Status, metric};
+use crate::sweep::spec::value_text;
+use crate::sweep::store::{Row, Store, StoreError, Study};
+use apportion::metrics::cdf::Cdf;
+use apportion::metrics::statistics::{Paired, Spread};
+use apportion::spec::run::sha256;
+
+/// What each axis of a study is to its page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Roles {
+    /// The compared axis: the policy, or else the first whose values are words.
+    pub series: Option<usize>,
+    /// The axis drawn against: the arrival rate, or else the first whose values are numbers.
+    pub x: Option<usize>,
+    /// The axis over which runs are repeated.
+    pub seed: Option<usize>,
+    /// All others.
+    pub others: Vec<usize>,
+}
+
+/// The last part of an axis's name.
+fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+impl Roles {
+    /// Of the axes of these rows.
+    pub fn of(study: &Study, rows: &[Row]) -> Self {
+        let named = |wanted: &str| study.axes.iter().position(|(name, _)| last_part(name) == wanted);
+        let seed = named("seed");
+        let free = |axis: &usize| Some(*axis) != seed;
+        let all_numbers = |axis: &usize| rows.iter().all(|row| row.values[*axis].is_number());
+        let mut axes = (0..study.axes.len()).filter(free);
+        let series = named("policy").or_else(|| axes.clone().find(|axis| !all_numbers(axis)));
+        let rate = named("rate").filter(all_numbers);
+        let x = rate.or_else(|| axes.find(|axis| Some(*axis) != series && all_numbers(axis)));
+        let others =
+            (0..study.axes.len()).filter(free).filter(|axis| Some(*axis) != series && Some(*axis) != x);
+        Self { series, x, seed, others: others.collect() }
+    }
+}
+
+/// The numbers of a page about these results. `baseline` is the compared value that the others are held against; the
+/// first if not given.
+///
+/// # Errors
+/// `Ok(Err(names))` if no run has this baseline, with the names there are; an error if jobs cannot be read.
+pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<String>>, StoreError> {
+    let (study, rows) = (store.study(), store.rows()?);
+    let roles = Roles::of(study, &rows);
+    let name_of = |row: &Row| series_name(study, &roles, row);
+    let mut series: Vec<String> = Vec::new();
+    for row in &rows {
+        let name = name_of(row);
+        if !series.contains(&name) {
+            series.push(name);
+        }
+    }
+    let found = baseline.map_or(Some(0), |wanted| series.iter().position(|name| name == wanted));
+    let Some(baseline) = found else { return Ok(Err(series)) };
+    let mut panels: Vec<(String, Vec<&Row>)> = Vec::new();
+    for row in &rows {
+        let label = panel_label(study, &roles, row);
+        match panels.iter_mut().find(|(other, _)| *other == label) {
+            Some((_, members)) => members.push(row),
+            None => panels.push((label, vec![row])),
+        }
+    }
+    let mut finished = Vec::new();
+    for (label, members) in panels {
+        let mut points = Vec::new();
+        for group in grouped(&members, |row| (name_of(row), place(&roles, row))) {
+            points.push(point(store, &roles, &series, &group, &name_of)?);
+        }
+        hold_against(
+            &mut points,
+            baseline,
+            |series_of| members.iter().copied().filter(|row| name_of(row) == series[series_of]).collect(),
+            &roles,
+        );
+        finished.push(Panel { label, points });
+    }
+    let seeds = roles.seed.map(|axis| texts(&rows, axis)).unwrap_or_default();
+    let axis_name = |axis: Option<usize>| axis.map(|axis| study.axes[axis].0.clone());
+    Ok(Ok(Findings {
+        name: study.name.clone(),
+        series_axis: axis_name(roles.series)
+            .map_or_else(|| "result".to_owned(), |n| last_part(&n).to_owned()),
+        series,
+        baseline,
+        x_axis: axis_name(roles.x),
+        panels: finished,
+        setting: setting(study),
+        facts: facts(study, &rows, &seeds),
+        counts: counts(&rows),
+        seeds,
+        runs: all_runs(study, &rows),
+    }))
+}
+
+fn series_name(study: &Study, roles: &Roles, row: &Row) -> String {
+    match roles.series {
+        Some(axis) => value_text(&row.values[axis]),
+        None => fixed(study)["policy"].as_str().unwrap_or("all runs").to_owned(),
+    }
+}
+
+fn fixed(study: &Study) -> Value {
+    serde_json::from_str(&study.fixed).unwrap_or_default()
+}
+
+fn panel_label(study: &Study, roles: &Roles, row: &Row) -> String {
+    let piece =
+        |axis: &usize| format!("{} {}", last_part(&study.axes[*axis].0), value_text(&row.values[*axis]));
+    roles.others.iter().map(piece).collect::<Vec<_>>().join("; ")
+}
+
+fn place(roles: &Roles, row: &Row) -> Option<f64> {
+    roles.x.and_then(|axis| row.values[axis].as_f64())
+}
+
+fn texts(rows: &[Row], axis: usize) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for text in rows.iter().map(|row| value_text(&row.values[axis])) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+/// Rows with equal keys together, in the order in which each key first comes.
+fn grouped<'r, K: PartialEq>(rows: &[&'r Row], key: impl Fn(&Row) -> K) -> Vec<Vec<&'r Row>> {
+    let mut groups: Vec<(K, Vec<&'r Row>)> = Vec::new();
+    for row in rows {
+        let own = key(row);
+        match groups.iter_mut().find(|(other, _)| *other == own) {
+            Some((_, members)) => members.push(row),
+            None => groups.push((own, vec![row])),
+        }
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+fn is_done(row: &Row) -> bool {
+    row.outcome.status == Status::Done
+}
+
+fn point(
+    store: &Store,
+    roles: &Roles,
+    series: &[String],
+    group: &[&Row],
+    name_of: &impl Fn(&Row) -> String,
+) -> Result<Point, StoreError> {
+    let done: Vec<&Row> = group.iter().copied().filter(|row| is_done(row)).collect();
+    let mut metrics = BTreeMap::new();
+    for (position, name) in METRICS.into_iter().enumerate() {
+        let values: Vec<f64> = done.iter().filter_map(|row| row.outcome.metrics[position]).collect();
+        metrics.extend(Spread::of(&values).map(|spread| (name, spread)));
+    }
+    let mut by_type: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (name, value) in done.iter().flat_map(|row| &row.outcome.utilization) {
+        by_type.entry(name).or_default().push(*value);
+    }
+    let spread = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), Spread::of(&values)?));
+    let (mut jcts, mut rhos) = (Vec::new(), Vec::new());
+    for row in &done {
+        for job in store.jobs(&row.digest)? {
+            jcts.extend(job.jct);
+            rhos.extend(job.rho);
+        }
+    }
+    let ended = |status: Status| group.iter().filter(|row| row.outcome.status == status).count();
+    let unfinished = Status::ALL.into_iter().filter(|status| *status != Status::Done);
+    let unfinished = unfinished.map(|status| (status.to_string(), ended(status))).filter(|(_, n)| *n > 0);
+    let first = group.first();
+    let name = first.map(|row| name_of(row)).unwrap_or_default();
+    Ok(Point {
+        series: series.iter().position(|other| *other == name).unwrap_or_default(),
+        x: first.and_then(|row| place(roles, row)),
+        n_runs: group.len(),
+        unfinished: unfinished.collect(),
+        metrics,
+        utilization: by_type.into_iter().filter_map(spread).collect(),
+        jct: Cdf::of(jcts),
+        rho: Cdf::of(rhos),
+        against_baseline: BTreeMap::new(),
+    })
+}
+
+/// Pairs each point with the baseline's at the same place, run by run of the same seed.
+fn hold_against<'r>(
+    points: &mut [Point],
+    baseline: usize,
+    rows_of: impl Fn(usize) -> Vec<&'r Row>,
+    roles: &Roles,
+) {
+    let base = rows_of(baseline);
+    for point in points.iter_mut().filter(|point| point.series != baseline) {
+        let own = rows_of(point.series);
+        for name in COMPARED {
+            let Some(column) = metric(name) else { continue };
+            let at_place = |row: &&&'r Row| place(roles, row) == point.x;
+            let value = |row: &Row| row.outcome.metrics[column].filter(|_| is_done(row));
+            let seed = |row: &'r Row| roles.seed.map(|axis| &row.values[axis]);
+            let pairs: Vec<(f64, f64)> = own
+                .iter()
+                .filter(at_place)
+                .filter_map(|row| {
+                    let other = base.iter().filter(at_place).find(|other| seed(other) == seed(row))?;
+                    Some((value(row)?, value(other)?))
+                })
+                .collect();
+            point.against_baseline.extend(Paired::of(&pairs).map(|paired| (name, paired)));
+        }
+    }
+}
+
+fn setting(study: &Study) -> String {
+    let fixed = fixed(study);
+    let cluster = match &fixed["cluster"] {
+        Value::Null => None,
+        cluster => Some(format!("cluster {}", value_text(cluster))),
+    };
+    let semantics = fixed["semantics"].as_str().map(|name| format!("semantics {name}"));
+    let measured = match &fixed["measure"] {
+        Value::Array(window) if window.len() == 2 => {
+            Some(format!("jobs {} to {} measured", value_text(&window[0]), value_text(&window[1])))
+        }
+        _ => None,
+    };
+    let pieces: Vec<String> = [cluster, measured, semantics].into_iter().flatten().collect();
+    if pieces.is_empty() { "a sweep".to_owned() } else { pieces.join("; ") }
+}
+
+fn counts(rows: &[Row]) -> Vec<(String, usize)> {
+    let of = |status: Status| rows.iter().filter(|row| row.outcome.status == status).count();
+    let all = Status::ALL.into_iter().map(|status| (status.to_string(), of(status)));
+    all.filter(|(status, n)| *n > 0 || status == "done").collect()
+}
+
+fn facts(study: &Study, rows: &[Row], seeds: &[String]) -> Vec<(String, String)> {
+    let unique = |texts: Vec<String>| {
+        let unique: std::collections::BTreeSet<String> = texts.into_iter().collect();
+        unique.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let mut facts = vec![
+        ("study".to_owned(), study.name.clone()),
+        ("made by".to_owned(), unique(rows.iter().map(|row| format!("apportion {}", row.version)).collect())),
+        ("seeds".to_owned(), seeds.join(", ")),
+    ];
+    for (name, _) in &study.axes {
+        let axis = study.axes.iter().position(|(other, _)| other == name).unwrap_or_default();
+        if last_part(name) != "seed" {
+            facts.push((name.clone(), texts(rows, axis).join(", ")));
+        }
+    }
+    facts.push(("fixed".to_owned(), study.fixed.clone()));
+    facts.push(("digest of what is fixed".to_owned(), sha256(study.fixed.as_bytes())));
+    let mut data: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
+    for row in rows {
+        let named: BTreeMap<String, String> = serde_json::from_str(&row.data).unwrap_or_default();
+        for (name, digest) in named {
+            data.entry(name).or_default().insert(digest);
+        }
+    }
+    for (name, digests) in data {
+        let brief: Vec<&str> = digests.iter().map(|digest| digest.get(..16).unwrap_or(digest)).collect();
+        facts.push((format!("digests of the {name}"), brief.join(", ")));
+    }
+    let mut all: Vec<&str> = rows.iter().map(|row| row.digest.as_str()).collect();
+    all.sort_unstable();
+    facts.push(("digest of all runs' digests".to_owned(), sha256(all.join("\n").as_bytes())));
+    facts
+}
+
+/// One line a run: axes, status, metrics, reason, digest; no wall times, so that the same results give the same page.
+fn all_runs(study: &Study, rows: &[Row]) -> Table {
+    let axes = study.axes.iter().map(|(name, _)| name.as_str());
+    let mut table = Table::new(axes.chain(["status", "capacity"]).chain(METRICS).chain(["reason", "digest"]));
+    let number = |value: Option<f64>| {
+        value.map_or(Cell::Empty, |value| Cell::Number(value, if value.fract() == 0.0 { 0 } else { 3 }))
+    };
+    for row in rows {
+        let mut cells: Vec<Cell> = row.values.iter().map(|value| value_text(value).into()).collect();
+        cells.push(row.outcome.status.name().into());
+        cells.push(number(row.outcome.capacity));
+        cells.extend(row.outcome.metrics.map(number));
+        cells.push(row.outcome.reason.clone().map_or(Cell::Empty, Cell::from));
+        cells.push(row.digest.get(..16).unwrap_or(&row.digest).into());
+        table.push(cells);
+    }
+    table
+}

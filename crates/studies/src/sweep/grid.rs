@@ -1,0 +1,312 @@
+//! The points of a sweep: every combination of its axes' values, in one order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::sweep::spec::{SweepSpec, value_text};
+use apportion::spec::nearest::name_list;
+use apportion::spec::run::RunSpec;
+use apportion::units::JobsPerHour;
+
+/// One run of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Its position in the whole grid, from 0; the same whatever part of the grid is run.
+    pub index: usize,
+    /// The position of its value on each axis: `[axes]`.
+    pub positions: Vec<usize>,
+    /// Its value on each axis: `[axes]`.
+    pub values: Vec<Value>,
+    /// The run.
+    pub spec: RunSpec,
+}
+
+impl Point {
+    /// The same point at another value of the axis that finds its own: with the same index, because all rungs of a
+    /// ladder are made where the first is.
+    #[must_use]
+    pub fn at_rate(&self, sweep: &SweepSpec, rate: f64) -> Self {
+        let mut point = self.clone();
+        if let Some((axis, _)) = sweep.auto_axis() {
+            point.values[axis] = rate.into();
+            point.spec.workload.rate = Some(JobsPerHour::new(rate));
+        }
+        point
+    }
+}
+
+/// All points that are not left out, the last axis varying fastest; of a ladder, its foot.
+pub fn points(sweep: &SweepSpec) -> Vec<Point> {
+    let mut positions = vec![0; sweep.axes.len()];
+    (0..sweep.n_points())
+        .map(|index| {
+            let mut rest = index;
+            for (axis, position) in sweep.axes.iter().zip(&mut positions).rev() {
+                *position = rest % axis.values.len();
+                rest /= axis.values.len();
+            }
+            let values: Vec<Value> =
+                sweep.axes.iter().zip(&positions).map(|(axis, at)| axis.values[*at].clone()).collect();
+            (index, positions.clone(), values)
+        })
+        .filter(|(_, _, values)| !sweep.is_skipped(values))
+        .map(|(index, positions, values)| Point { index, spec: sweep.run(&positions), positions, values })
+        .collect()
+}
+
+/// Some values of some axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// Axis → the positions of the values that are wanted.
+    wanted: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+/// Why a selection selects nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SelectionError {
+    /// Not `AXIS=VALUE`.
+    #[error("`{text}` is not AXIS=VALUE")]
+    Syntax {
+        /// What was given.
+        text: String,
+    },
+    /// No such axis.
+    #[error("the sweep has no axis `{name}`, expected one of {expected}")]
+    UnknownAxis {
+        /// What was given.
+        name: String,
+        /// The axes there are.
+        expected: String,
+    },
+    /// An axis without values of its own.
+    #[error("axis `{axis}` finds its values while the sweep runs: they cannot be selected")]
+    Automatic {
+        /// The axis.
+        axis: String,
+    },
+    /// No such value on the axis.
+    #[error("axis `{axis}` has no value `{value}`, expected one of {expected}")]
+    UnknownValue {
+        /// The axis.
+        axis: String,
+        /// What was given.
+        value: String,
+        /// The values there are.
+        expected: String,
+    },
+}
+
+impl Selection {
+    /// What pieces `AXIS=VALUE` select: values of one axis add to each other, axes restrict each other.
+    ///
+    /// # Errors
+    /// If a piece names no axis of the sweep, or no value of it.
+    pub fn parse<S: AsRef<str>>(sweep: &SweepSpec, pieces: &[S]) -> Result<Self, SelectionError> {
+        let mut selection = Self::default();
+        for piece in pieces {
+            let text = piece.as_ref();
+            let syntax = || SelectionError::Syntax { text: text.to_owned() };
+            let (name, value) = text.split_once('=').ok_or_else(syntax)?;
+            let (name, value) = (name.trim(), value.trim());
+            let found = sweep.axes.iter().position(|axis| axis.name == name || axis.field == name);
+            let axis = found.ok_or_else(|| SelectionError::UnknownAxis {
+                name: name.to_owned(),
+                expected: name_list(sweep.axes.iter().map(|axis| axis.name.as_str())),
+            })?;
+            if sweep.axes[axis].auto.is_some() {
+                return Err(SelectionError::Automatic { axis: name.to_owned() });
+            }
+            let number: Option<f64> = value.parse().ok();
+            let same = |other: &Value| {
+                value_text(other) == value
+                    || (number.is_some() && other.is_number() && other.as_f64() == number)
+            };
+            let values = &sweep.axes[axis].values;
+            let position = values.iter().position(same).ok_or_else(|| {
+                let texts: Vec<String> = values.iter().map(value_text).collect();
+                SelectionError::UnknownValue {
+                    axis: name.to_owned(),
+                    value: value.to_owned(),
+                    expected: name_list(texts.iter().map(String::as_str)),
+                }
+            })?;
+            selection.wanted.entry(axis).or_default().insert(position);
+        }
+        Ok(selection)
+    }
+
+    /// Is this point selected?
+    pub fn contains(&self, point: &Point) -> bool {
+        self.wanted.iter().all(|(axis, positions)| positions.contains(&point.positions[*axis]))
+    }
+}
+
+/// A part of a list of points: number `index` of `count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    index: usize,
+    count: usize,
+}
+
+impl Shard {
+    /// The whole.
+    pub const ALL: Self = Self { index: 1, count: 1 };
+
+    /// The shard, from 1, that each of `n` points belongs to, the same every time: parts differ by one point at most,
+    /// and no value of an axis, a high rate say, falls to one of them alone, as it would if points were dealt out in
+    /// the order of the grid.
+    pub fn deal(n: usize, count: usize) -> Vec<usize> {
+        let mut shuffled: Vec<usize> = (0..n).collect();
+        shuffled.sort_by_key(|position| scattered(*position as u64));
+        let mut shards = vec![1; n];
+        for (turn, position) in shuffled.into_iter().enumerate() {
+            shards[position] = turn % count + 1;
+        }
+        shards
+    }
+
+    /// Those of these points that are in it.
+    pub fn of(self, points: Vec<Point>) -> Vec<Point> {
+        let shards = Self::deal(points.len(), self.count);
+        points
+            .into_iter()
+            .zip(shards)
+            .filter(|(_, shard)| *shard == self.index)
+            .map(|(point, _)| point)
+            .collect()
+    }
+}
+
+/// A number that says nothing of the other: the finalizer of splitmix64.
+fn scattered(number: u64) -> u64 {
+    let mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    /// Reads `I/N` with 1 ≤ I ≤ N.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('/').and_then(|(index, count)| {
+            Some((index.trim().parse::<usize>().ok()?, count.trim().parse::<usize>().ok()?))
+        });
+        match parsed {
+            Some((index, count)) if (1..=count).contains(&index) => Ok(Self { index, count }),
+            _ => Err(format!("`{text}` is no shard, expected I/N with I from 1 to N, such as 2/8")),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion::spec::Source;
+
+    fn sweep() -> SweepSpec {
+        let text = "format: apportion/sweep-v1\nname: t\nrun: {cluster: {a: 1}, jobs: 5}\n\
+                    axes: {policy: [x, y], rate: [1, 2, 3], seed: [0, 1]}\n";
+        SweepSpec::parse(&Source::new("t.yaml", text), false).unwrap()
+    }
+
+    #[test]
+    fn the_last_axis_varies_fastest() {
+        let points = points(&sweep());
+        assert_eq!(points.len(), 12);
+        let brief: Vec<String> = points
+            .iter()
+            .take(4)
+            .map(|p| format!("{} {} {}", p.spec.policy, p.spec.workload.rate.unwrap().get(), p.spec.seed))
+            .collect();
+        assert_eq!(brief, ["x 1 0", "x 1 1", "x 2 0", "x 2 1"]);
+        assert!(points.iter().enumerate().all(|(index, point)| point.index == index));
+    }
+
+    #[test]
+    fn a_selection_joins_values_and_crosses_axes() {
+        let sweep = sweep();
+        let points = points(&sweep);
+        let selected = |pieces: &[&str]| {
+            let selection = Selection::parse(&sweep, pieces).unwrap();
+            points
+                .iter()
+                .filter(|point| selection.contains(point))
+                .map(|point| point.index)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(selected(&[]).len(), 12);
+        assert_eq!(selected(&["policy=y", "rate=2.0"]), [8, 9]);
+        assert_eq!(selected(&["workload.rate=1", "rate=3", "seed=0"]), [0, 4, 6, 10]);
+        for (piece, expected) in [
+            ("policy", "`policy` is not AXIS=VALUE"),
+            ("polic=x", "the sweep has no axis `polic`, expected one of `policy`, `rate`, `seed`"),
+            ("rate=4", "axis `rate` has no value `4`, expected one of `1`, `2`, `3`"),
+        ] {
+            assert_eq!(Selection::parse(&sweep, &[piece]).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn points_are_left_out_and_the_others_keep_their_index() {
+        let text = "format: apportion/sweep-v1\nname: t\nrun: {cluster: {a: 1}, jobs: 5}\n\
+                    axes: {policy: [x, y], rate: [1, 2, 3], seed: [0, 1]}\n\
+                    skip: [{policy: y, rate: {from: 2}}, {seed: 1, rate: [1, 3]}]\n";
+        let sweep = SweepSpec::parse(&Source::new("t.yaml", text), false).unwrap();
+        let left: Vec<usize> = points(&sweep).iter().map(|point| point.index).collect();
+        assert_eq!(left, [0, 2, 3, 4, 6]);
+    }
+
+    #[test]
+    fn a_ladder_is_one_point_until_it_is_climbed() {
+        let text = "format: apportion/sweep-v1\nname: t\nrun: {cluster: {a: 1}, jobs: 5}\n\
+                    axes: {policy: [x, y], rate: auto, seed: [0, 1]}\n";
+        let sweep = SweepSpec::parse(&Source::new("t.yaml", text), false).unwrap();
+        let feet = points(&sweep);
+        assert_eq!(feet.len(), 4);
+        let higher = feet[2].at_rate(&sweep, 1.5);
+        assert_eq!((higher.index, &higher.values[1]), (2, &serde_json::json!(1.5)));
+        assert_eq!(higher.spec.workload.rate.map(JobsPerHour::get), Some(1.5));
+        let refused = Selection::parse(&sweep, &["rate=0.1"]).unwrap_err();
+        assert!(matches!(refused, SelectionError::Automatic { .. }));
+    }
+
+    #[test]
+    fn shards_part_the_grid() {
+        let points = points(&sweep());
+        for count in 1..=13 {
+            let mut taken = vec![0; points.len()];
+            let mut sizes = Vec::new();
+            for index in 1..=count {
+                let shard: Shard = format!("{index}/{count}").parse().unwrap();
+                assert_eq!(shard.to_string(), format!("{index}/{count}"));
+                let part = shard.of(points.clone());
+                sizes.push(part.len());
+                for point in part {
+                    taken[point.index] += 1;
+                }
+            }
+            assert!(taken.iter().all(|n| *n == 1), "{count} shards");
+            assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
+        }
+        let of_a_seed = |shard: &str| {
+            let part = shard.parse::<Shard>().unwrap().of(points.clone());
+            part.iter().filter(|point| point.spec.seed == 0).count()
+        };
+        assert!((2..=4).contains(&of_a_seed("1/2")), "an axis of two values is not split by its values");
+        for text in ["", "1", "0/3", "4/3", "a/b", "1/0", "-1/2"] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! From a spec to a run that can start: the data it names, read once and shared, and checked against each other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+
+use crate::sweep::options;
+use crate::sweep::saturation::{self, Capacity};
+use apportion::catalog::Catalog;
+use apportion::cluster::Cluster;
+use apportion::policy::PolicyError;
+use apportion::problem::{Entity, matrix_columns};
+use apportion::simulator::{Options, PriceChange, SimulationError};
+use apportion::spec::lookup::Embedded;
+use apportion::spec::nearest;
+use apportion::spec::price_series::{PriceSeries, read_prices};
+use apportion::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
+use apportion::spec::throughputs::load_throughputs;
+use apportion::spec::trace::{TraceOrder, read_trace};
+use apportion::spec::{Source, SpecError};
+use apportion::throughput::{Estimator, Throughputs};
+use apportion::workload::{
+    Arrivals, Gavel, GeneratorError, Job, JobTable, Listed, MixShare, Native, WorkloadOptions,
+};
+
+/// Why a run cannot start, or go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Values of fields that cannot be, alone or with others; at least one.
+    #[error("{}", .0.first().map_or(String::new(), |c| format!("{}: {}", c.field, c.message)))]
+    Fields(Vec<FieldComplaint>),
+    /// A document that the run names is at fault.
+    #[error(transparent)]
+    Document(#[from] SpecError),
+    /// The policy cannot be made.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The simulation stopped.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+}
+
+impl RunError {
+    pub(super) fn field(field: &str, message: impl Into<String>) -> Self {
+        Self::Fields(vec![FieldComplaint { field: field.to_owned(), message: message.into(), help: None }])
+    }
+
+    /// A document's error as one of the field that names it, if it has no place in a document of its own.
+    pub(super) fn naming(field: &str, error: SpecError) -> Self {
+        match error.diagnostics.as_slice() {
+            [only] if only.line == 0 => {
+                let message = match only.source.as_str() {
+                    "" => only.message.clone(),
+                    source => format!("{source}: {}", only.message),
+                };
+                Self::Fields(vec![FieldComplaint {
+                    field: field.to_owned(),
+                    message,
+                    help: only.help.clone(),
+                }])
+            }
+            _ => Self::Document(error),
+        }
+    }
+}
+
+/// A run with everything it reads.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What was asked for.
+    pub spec: RunSpec,
+    /// Its identity.
+    pub digest: String,
+    /// Digests of what it reads: `policy`, `throughputs`, `trace`, `prices`.
+    pub data: BTreeMap<String, String>,
+    /// Worker types in the order of the throughputs.
+    pub cluster: Cluster,
+    /// The matrix.
+    pub throughputs: Arc<Throughputs>,
+    /// What the simulator is told.
+    pub options: Options,
+    /// Can the policy let jobs share workers?
+    pub pairs: bool,
+    /// Where the policy is from.
+    pub(super) catalog: Arc<Catalog>,
+    /// The jobs of a trace.
+    trace: Option<Arc<[Job]>>,
+    /// What a generator draws in the long run; empty for a trace.
+    mix: Vec<MixShare>,
+}
+
+impl Run {
+    /// The jobs, from the first.
+    ///
+    /// # Errors
+    /// Never, for a run that was loaded; the generator checks again.
+    pub fn arrivals(&self) -> Result<Box<dyn Arrivals>, RunError> {
+        if let Some(trace) = &self.trace {
+            return Ok(Box::new(Listed::new(trace.to_vec())));
+        }
+        generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
+    }
+
+    /// How many jobs are measured, where it is known beforehand.
+    pub fn n_measured(&self) -> Option<u64> {
+        let workload = &self.spec.workload;
+        let all = self.trace.as_ref().map(|jobs| jobs.len() as u64).or(workload.n_static).or(workload.jobs);
+        match self.spec.measure {
+            Some([start, end]) => Some(all.map_or(end, |all| all.min(end)).saturating_sub(start)),
+            None => all,
+        }
+    }
+
+    /// The owners of jobs that the run declares.
+    pub fn entities(&self) -> Vec<Entity> {
+        Entity::all_of(&self.spec.workload.entities)
+    }
+
+    /// The largest arrival rate that any policy sustains, for runs that have a rate.
+    ///
+    /// # Errors
+    /// If it was not computed.
+    pub fn capacity(&self) -> Result<Option<Capacity>, saturation::CapacityError> {
+        if self.spec.workload.rate.is_none() {
+            return Ok(None);
+        }
+        saturation::capacity(&self.cluster, &self.throughputs, &self.mix, self.pairs).map(Some)
+    }
+
+    /// What the capacity depends on, as text.
+    pub fn capacity_key(&self) -> String {
+        let workload = &self.spec.workload;
+        let mix = (workload.generator, workload.multi_worker, workload.duration);
+        format!("{} {} {mix:?} {}", self.cluster, self.data["throughputs"], self.pairs)
+    }
+}
+
+/// What was read from a document, and the document's digest.
+type Read<T> = (Arc<T>, String);
+
+/// What has been read so far, by name.
+#[derive(Debug)]
+pub struct Inputs {
+    catalog: Arc<Catalog>,
+    throughputs: Mutex<BTreeMap<String, Read<Throughputs>>>,
+    /// By trace and throughputs, a line each.
+    traces: Mutex<BTreeMap<String, Read<[Job]>>>,
+    /// Texts of prices, by path.
+    prices: Mutex<BTreeMap<String, Source>>,
+}
+
+impl Inputs {
+    /// Nothing read yet; policies are those of this catalog.
+    pub fn new(catalog: Catalog) -> Self {
+        Self {
+            catalog: Arc::new(catalog),
+            throughputs: Mutex::default(),
+            traces: Mutex::default(),
+            prices: Mutex::default(),
+        }
+    }
+
+    /// Reads what a run names and checks that it fits together.
+    ///
+    /// # Errors
+    /// With the field at fault: unknown names, missing files, worker types or job types that the throughputs lack,
+    /// jobs that can run nowhere.
+    pub fn load(&self, spec: &RunSpec) -> Result<Run, RunError> {
+        let complaints = spec.complaints();
+        if !complaints.is_empty() {
+            return Err(RunError::Fields(complaints));
+        }
+        let (throughputs, throughputs_digest) = self.throughputs(&spec.throughputs.0)?;
+        let cluster = spec.cluster().map_err(|error| RunError::field("cluster", error.to_string()))?;
+        let cluster = cluster.ordered_as(throughputs.worker_types().as_slice());
+        matrix_columns(&cluster, &throughputs)
+            .map_err(|error| RunError::field("cluster", error.to_string()))?;
+        let naming = |error| RunError::naming("policy", error);
+        let digest = self.catalog.digest(&spec.policy).map_err(naming)?;
+        let pairs = self.catalog.document(&spec.policy).map_err(naming)?.pairs();
+        let mut data =
+            BTreeMap::from([("throughputs".to_owned(), throughputs_digest), ("policy".to_owned(), digest)]);
+        let mut trace = None;
+        let mut mix = Vec::new();
+        if let Some(path) = &spec.workload.trace {
+            let (jobs, digest) = self.trace(path, &spec.throughputs.0, &throughputs)?;
+            data.insert("trace".to_owned(), digest);
+            check_jobs(
+                &cluster,
+                &throughputs,
+                jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor)),
+                "workload.trace",
+            )?;
+            check_owners(spec, &jobs)?;
+            trace = Some(jobs);
+        } else {
+            mix = generator(spec, &throughputs)?.mix();
+            check_jobs(
+                &cluster,
+                &throughputs,
+                mix.iter().map(|s| (s.job_type.as_str(), s.scale_factor)),
+                "cluster",
+            )?;
+        }
+        let mut options = options::of(spec);
+        let mut cluster = cluster;
+        if let PricesSpec::File(path) = &spec.prices {
+            let (series, digest) = self.prices(path, &cluster, &throughputs)?;
+            data.insert("prices".to_owned(), digest);
+            (cluster, options.prices) = priced(cluster, series);
+        }
+        if let Some(profiling) = options.profiling {
+            Estimator::try_new(Arc::clone(&throughputs), profiling, spec.seed)
+                .map_err(|error| RunError::field("profiling", error.to_string()))?;
+        }
+        let digest = spec.digest(&data);
+        let catalog = Arc::clone(&self.catalog);
+        let run = Run {
+            spec: spec.clone(),
+            digest,
+            data,
+            cluster,
+            throughputs,
+            options,
+            pairs,
+            catalog,
+            trace,
+            mix,
+        };
+        options::make_policy(&run.catalog, &run.spec)?;
+        Ok(run)
+    }
+
+    fn throughputs(&self, name: &str) -> Result<Read<Throughputs>, RunError> {
+        let mut read = self.throughputs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.get(name) {
+            return Ok(known.clone());
+        }
+        let throughputs = load_throughputs(name).map_err(|error| RunError::naming("throughputs", error))?;
+        let text = match Throughputs::embedded_text(name) {
+            Some(text) => text.into(),
+            None => {
+                Source::find("throughputs", name, &NOT_EMBEDDED)
+                    .map_err(|error| RunError::naming("throughputs", error))?
+                    .text
+            }
+        };
+        let known = (throughputs, sha256(text.as_bytes()));
+        read.insert(name.to_owned(), known.clone());
+        Ok(known)
+    }
+
+    fn trace(&self, path: &str, matrix: &str, throughputs: &Throughputs) -> Result<Read<[Job]>, RunError> {
+        let mut read = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = format!("{path}\n{matrix}");
+        if let Some(known) = read.get(&key) {
+            return Ok(known.clone());
+        }
+        let source = match TRACES.iter().find(|(name, _)| *name == path) {
+            Some((name, text)) => Source::embedded(name, text),
+            None => Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?,
+        };
+        let jobs = read_trace(&source, Some(throughputs), TraceOrder::Refuse)?.into_jobs();
+        let known: Read<[Job]> = (jobs.into(), sha256(source.text.as_bytes()));
+        read.insert(key, known.clone());
+        Ok(known)
+    }
+
+    /// Prices, and the digest of their text; of worker types of the cluster, or at least of the throughputs.
+    fn prices(
+        &self,
+        path: &str,
+        cluster: &Cluster,
+        throughputs: &Throughputs,
+    ) -> Result<(PriceSeries, String), RunError> {
+        let mut read = self.prices.lock().unwrap_or_else(PoisonError::into_inner);
+        if !read.contains_key(path) {
+            let source = Source::load(path).map_err(|error| RunError::naming("prices", error))?;
+            read.insert(path.to_owned(), source);
+        }
+        let source = &read[path];
+        let mut known: Vec<&str> = cluster.types().iter().map(|kind| kind.name.as_str()).collect();
+        for name in throughputs.worker_types() {
+            if !known.contains(&name.as_str()) {
+                known.push(name);
+            }
+        }
+        let series = read_prices(source, &known).map_err(|error| RunError::naming("prices", error))?;
+        Ok((series, sha256(source.text.as_bytes())))
+    }
+}
+
+/// The cluster at the prices of time 0, and how they change; of its own worker types alone.
+fn priced(mut cluster: Cluster, series: PriceSeries) -> (Cluster, Vec<PriceChange>) {
+    for (name, price) in series.initial {
+        if let Some(worker_type) = cluster.find(&name) {
+            cluster.set_price(worker_type, price);
+        }
+    }
+    let own = series.changes.into_iter().filter(|(_, name, _)| cluster.find(name).is_some());
+    let changes = own.map(|(at, worker_type, price)| PriceChange { at, worker_type, price }).collect();
+    (cluster, changes)
+}
+
+/// The traces that are part of the binary.
+const TRACES: [Embedded; 1] = [("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.csv"))];
+
+/// Files only.
+const NOT_EMBEDDED: [Embedded; 0] = [];
+
+/// Refuses owners that jobs name and the run does not declare, if it declares any.
+fn check_owners(spec: &RunSpec, jobs: &[Job]) -> Result<(), RunError> {
+    let declared = || spec.workload.entities.iter().map(|entity| entity.id.as_str());
+    if declared().next().is_none() {
+        return Ok(());
+    }
+    let named = jobs.iter().filter_map(|job| job.entity.as_deref());
+    match named.into_iter().find(|name| !declared().any(|other| other == *name)) {
+        None => Ok(()),
+        Some(name) => {
+            let known = nearest::name_list(declared());
+            let message = format!("a job of the trace belongs to `{name}`, expected one of {known}");
+            let help = nearest::suggestion(name, declared());
+            let field = "workload.entities".to_owned();
+            Err(RunError::Fields(vec![FieldComplaint { field, message, help }]))
+        }
+    }
+}
+
+/// Refuses kinds of job that no worker type of the cluster can run.
+fn check_jobs<'a>(
+    cluster: &Cluster,
+    throughputs: &Throughputs,
+    kinds: impl Iterator<Item = (&'a str, u32)>,
+    field: &str,
+) -> Result<(), RunError> {
+    let mut checked: Vec<(&str, u32)> = Vec::new();
+    for (job_type, scale_factor) in kinds {
+        if checked.contains(&(job_type, scale_factor)) {
+            continue;
+        }
+        checked.push((job_type, scale_factor));
+        let Some(row) = throughputs.find(job_type, scale_factor) else {
+            let message = format!("no throughputs for `{job_type}` at scale factor {scale_factor}");
+            return Err(RunError::field(field, message));
+        };
+        let runs = cluster.types().iter().any(|kind| {
+            let column = throughputs.find_worker_type(&kind.name);
+            kind.n_workers >= scale_factor
+                && column.is_some_and(|column| throughputs.alone(row, column) > 0.0)
+        });
+        if !runs {
+            let message =
+                format!("`{job_type}` at scale factor {scale_factor} can run on no worker type of {cluster}");
+            return Err(RunError::field(field, message));
+        }
+    }
+    Ok(())
+}
+
+enum Generator {
+    Gavel(Box<Gavel>),
+    Native(Box<Native>),
+}
+
+impl Generator {
+    fn mix(&self) -> Vec<MixShare> {
+        match self {
+            Self::Gavel(generator) => generator.mix(),
+            Self::Native(generator) => generator.mix(),
+        }
+    }
+
+    fn into_arrivals(self) -> Box<dyn Arrivals> {
+        match self {
+            Self::Gavel(generator) => generator,
+            Self::Native(generator) => generator,
+        }
+    }
+}
+
+fn generator(spec: &RunSpec, throughputs: &Arc<Throughputs>) -> Result<Generator, RunError> {
+    let workload = &spec.workload;
+    let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let options = match (workload.rate, workload.n_static) {
+        (Some(rate), _) => {
+            let options = WorkloadOptions::continuous(rate.mean_gap());
+            workload.jobs.map_or(options, |n| options.jobs(count(n)))
+        }
+        (None, n_static) => WorkloadOptions::at_once(count(n_static.unwrap_or(0))),
+    };
+    let options = options
+        .multi_worker(workload.multi_worker)
+        .multi_priority(workload.multi_priority)
+        .slos(workload.slos)
+        .duration(workload.duration);
+    let refused = |error: GeneratorError| RunError::field("workload", error.to_string());
+    // In alphabetical order of the types, as the published simulator fills them.
+    let mut counts: Vec<(&str, u32)> = spec.cluster.0.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    counts.sort_unstable();
+    let backlog: Vec<u32> = counts.into_iter().filter(|_| workload.steady_state).map(|(_, n)| n).collect();
+    Ok(match workload.generator {
+        GeneratorName::Gavel | GeneratorName::GavelOsdi20 => {
+            let older = workload.generator == GeneratorName::GavelOsdi20;
+            let table = if older { JobTable::Osdi20 } else { JobTable::Released };
+            let jobs = Gavel::try_new(options, Arc::clone(throughputs), spec.seed).map_err(refused)?;
+            Generator::Gavel(Box::new(jobs.with_job_table(table).with_backlog(backlog)))
+        }
+        GeneratorName::Native => {
+            let jobs = Native::try_new(options, throughputs, spec.seed).map_err(refused)?;
+            Generator::Native(Box::new(jobs.with_backlog(backlog)))
+        }
+    })
+}

@@ -1,0 +1,50 @@
+//! Many runs: which there are, what becomes of each, and where the results are kept.
+//!
+//! In: a [`SweepSpec`](crate::sweep::spec::SweepSpec). Out: a results file with one row per finished run.
+//!
+//! ```text
+//! spec ──▶ grid ─points─▶ runner ─point─▶ (simulation) ─outcome─▶ store ─rows─▶ report
+//! ```
+
+pub mod comparison;
+pub mod findings;
+pub mod course;
+pub mod grid;
+pub mod inputs;
+pub mod differences;
+mod options;
+pub mod outcome;
+pub mod runner;
+pub mod saturation;
+pub mod simulation;
+pub mod spec;
+pub mod store;
+pub mod summary;
+
+pub use course::{Climbed, Course, Plan, Task};
+pub use differences::{DIFFERENCES, Difference};
+pub use grid::{Point, Selection, Shard};
+pub use inputs::{Inputs, Run, RunError};
+pub use outcome::{JobRow, METRICS, Outcome, Status};
+pub use runner::{Progress, Summary};
+pub use simulation::{Bounds, Executor, Standing};
+pub use store::{Row, Store, StoreError, Study};
+
+/// The studies that are part of the binary.
+pub const EMBEDDED: [apportion::spec::lookup::Embedded; 15] = [
+    ("common-ground", include_str!("../../../../sweeps/common-ground.yaml")),
+    ("common-ground-shifted", include_str!("../../../../sweeps/common-ground-shifted.yaml")),
+    ("knee", include_str!("../../../../sweeps/knee.yaml")),
+    ("learned-gangs", include_str!("../../../../sweeps/learned-gangs.yaml")),
+    ("learned-vs-optimized", include_str!("../../../../sweeps/learned-vs-optimized.yaml")),
+    ("osdi20-estimation", include_str!("../../../../sweeps/osdi20-estimation.yaml")),
+    ("osdi20-figure-10", include_str!("../../../../sweeps/osdi20-figure-10.yaml")),
+    ("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.yaml")),
+    ("osdi20-figure-13", include_str!("../../../../sweeps/osdi20-figure-13.yaml")),
+    ("osdi20-figure-8", include_str!("../../../../sweeps/osdi20-figure-8.yaml")),
+    ("osdi20-figure-9", include_str!("../../../../sweeps/osdi20-figure-9.yaml")),
+    ("osdi20-makespan", include_str!("../../../../sweeps/osdi20-makespan.yaml")),
+    ("quick", include_str!("../../../../sweeps/quick.yaml")),
+    ("refinements", include_str!("../../../../sweeps/refinements.yaml")),
+    ("semantics", include_str!("../../../../sweeps/semantics.yaml")),
+];

@@ -1,0 +1,98 @@
+//! What simulator and policy are told by a spec.
+
+use crate::sweep::differences::{self, Kept};
+use crate::sweep::inputs::RunError;
+use apportion::catalog::{self, Catalog, CatalogError, PolicyOptions, Ready};
+use apportion::policy::Refine;
+use apportion::policy::heuristic::Behaviour;
+use apportion::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};
+use apportion::solver::registry;
+use apportion::spec::policy as file;
+use apportion::spec::run::RunSpec;
+use apportion::throughput::Profiling;
+use apportion::throughput::estimator::ProfileColumns;
+use apportion::units::Seconds;
+
+/// The simulator's options.
+pub(super) fn of(spec: &RunSpec) -> Options {
+    let mut options = Options::new(Kept::of(spec).semantics())
+        .with_round_length(spec.mechanism.round_length)
+        .with_reset_interval(spec.mechanism.reset_interval)
+        .with_seed(spec.seed);
+    if let Some([start, end]) = spec.measure {
+        let bound = |id: u64| u32::try_from(id).unwrap_or(u32::MAX);
+        options = options.with_measure(bound(start)..bound(end));
+    }
+    options.ideal = spec.mechanism.ideal;
+    if spec.mechanism.preemption_cost.get() > 0.0 {
+        let restore = spec.mechanism.preemption_cost;
+        options.preemption_cost =
+            Some(PreemptionCost { checkpoint: Seconds::ZERO, restore, job_types: Vec::new() });
+    }
+    let faults = &spec.faults;
+    if let (Some(mtbf), Some(mttr)) = (faults.worker_mtbf, faults.worker_mttr) {
+        options.faults.workers =
+            Some(WorkerFaults { mean_time_between_failures: mtbf, mean_time_to_repair: mttr });
+    }
+    options.faults.jobs.probability = faults.job_failure;
+    options.faults.jobs.attempts_max = faults.job_attempts;
+    if faults.straggling > 0.0 {
+        let (spread, redraw_rounds) = (faults.straggling, faults.straggling_rounds);
+        options.faults.stragglers = Some(Stragglers { spread, redraw_rounds });
+    }
+    options.faults.throughput_noise = faults.noise;
+    if faults.contention > 0.0 {
+        options.contention = Some(Contention { slowdown: faults.contention });
+    }
+    options.profiling = profiling(spec);
+    options
+}
+
+/// The estimator's knobs, where both are given.
+fn profiling(spec: &RunSpec) -> Option<Profiling> {
+    let (fraction, reference_models) = (spec.profiling.fraction?, spec.profiling.reference_models?);
+    let knobs = Profiling::new(fraction, usize::try_from(reference_models).unwrap_or(usize::MAX));
+    // The published simulator takes a measurement for the truth.
+    let (smoothing, columns) = if Kept::of(spec).profiling() {
+        (1.0, ProfileColumns::Published)
+    } else {
+        (knobs.smoothing, ProfileColumns::Corrected)
+    };
+    Some(Profiling { smoothing: spec.profiling.smoothing.unwrap_or(smoothing), columns, ..knobs })
+}
+
+/// The policy a spec names.
+///
+/// # Errors
+/// If there is none of this name, its file is wrong, or the refinement or backend does not fit it.
+pub(super) fn make_policy(catalog: &Catalog, spec: &RunSpec) -> Result<Ready, RunError> {
+    differences::check(spec)?;
+    let kept = Kept::of(spec);
+    let behaviour = if kept.rules() { Behaviour::Published } else { Behaviour::Corrected };
+    if let Some(backend) = &spec.solver.backend {
+        registry::entry(backend).map_err(|error| RunError::field("solver.backend", error.to_string()))?;
+    }
+    let refine = match &spec.solver.refine {
+        Some(name) => Some(refinement(name)?),
+        None => kept.optimum().then_some(Refine::Interior),
+    };
+    let backend = spec.solver.backend.clone();
+    let options = PolicyOptions { behaviour, seed: spec.seed, refine, backend };
+    catalog.ready(&spec.policy, &options).map_err(refused)
+}
+
+/// The refinement of this name.
+fn refinement(name: &str) -> Result<Refine, RunError> {
+    let written: Result<file::Refine, serde_json::Error> = serde_json::from_value(name.into());
+    written.map(catalog::refine).map_err(|_| {
+        let expected = "expected one of `utilization`, `water_filling`, `interior`, `none`";
+        RunError::field("solver.refine", format!("unknown refinement `{name}`, {expected}"))
+    })
+}
+
+fn refused(error: CatalogError) -> RunError {
+    match error {
+        CatalogError::Spec(error) => RunError::naming("policy", error),
+        other => RunError::field("policy", other.to_string()),
+    }
+}

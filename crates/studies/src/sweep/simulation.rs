@@ -1,0 +1,292 @@
+//! One run, from its start to its outcome.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::sweep::inputs::{Run, RunError};
+use crate::sweep::options;
+use crate::sweep::outcome::{JobRow, METRICS, Outcome, Status};
+use crate::sweep::saturation::Capacity;
+use apportion::catalog::Ready;
+use apportion::index::Id;
+use apportion::metrics::{JobRecord, Recorder, Summary};
+use apportion::simulator::{Checkpoint, Limits, Outcome as Ending, Simulation};
+use apportion::solver::timing::Stopwatch;
+use apportion::units::{Dollars, Seconds};
+
+/// Rounds between two looks at the clock, to begin with; then so many that a look comes a few times a second.
+const ROUNDS_AT_ONCE: u64 = 16;
+/// The most rounds between two looks.
+const ROUNDS_AT_ONCE_MAX: u64 = 1 << 16;
+/// Wall time between two looks, in s.
+const LOOK_EVERY_S: f64 = 0.2;
+/// Wall time between two reports, in s.
+const REPORT_EVERY_S: f64 = 0.5;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// Measured jobs that are done.
+    pub n_done: u64,
+    /// Jobs that are measured, where it is known.
+    pub n_measured: Option<u64>,
+    /// Jobs that are in the cluster, or wait for it.
+    pub n_active: usize,
+    /// The mean completion time of the measured jobs that are done.
+    pub average_jct: Option<Seconds>,
+    /// Simulated time.
+    pub now: Seconds,
+    /// Rounds simulated.
+    pub rounds: u64,
+}
+
+impl Standing {
+    fn of(run: &Run, simulation: &Simulation, recorder: &Recorder) -> Self {
+        Self {
+            n_done: u64::from(simulation.n_measured_done()),
+            n_measured: run.n_measured(),
+            n_active: simulation.n_active(),
+            average_jct: recorder.summary().average_jct.map(Seconds::new),
+            now: simulation.now(),
+            rounds: simulation.round(),
+        }
+    }
+}
+
+/// How far a run may go.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// Becomes true when somebody wants an end.
+    pub interrupt: Arc<AtomicBool>,
+    /// Wall time.
+    pub wall: Option<Duration>,
+    /// Keep the measured jobs.
+    pub keep_jobs: bool,
+}
+
+/// A simulation of this run at its start, or where a checkpoint of it was taken.
+///
+/// # Errors
+/// If policy and workload do not fit, or the checkpoint is of another run.
+pub fn begin(run: &Run, checkpoint: Option<&Checkpoint>) -> Result<Simulation, RunError> {
+    let parts = (&run.cluster, Arc::clone(&run.throughputs));
+    let arrivals = run.arrivals()?;
+    Ok(match (options::make_policy(&run.catalog, &run.spec)?, checkpoint) {
+        (Ready::Allocating(policy), None) => Simulation::new(parts, arrivals, policy, run.options.clone())?,
+        (Ready::Allocating(policy), Some(taken)) => Simulation::resume(parts, arrivals, policy, taken)?,
+        (Ready::InRounds(policy), None) => {
+            Simulation::with_round_policy(parts, arrivals, policy, run.options.clone())?
+        }
+        (Ready::InRounds(policy), Some(taken)) => {
+            Simulation::resume_with_round_policy(parts, arrivals, policy, taken)?
+        }
+    }
+    .with_entities(run.entities()))
+}
+
+/// Runs the points of a sweep.
+#[derive(Debug, Default)]
+pub struct Executor {
+    /// How far each run may go.
+    pub bounds: Bounds,
+    /// Leave out runs that are provably saturated.
+    pub stop_saturated: bool,
+    /// Capacities that have been computed, or why they are not known; none for runs without a rate.
+    capacities: Mutex<BTreeMap<String, Result<Option<Capacity>, String>>>,
+}
+
+impl Executor {
+    /// With no capacities computed yet.
+    pub fn new(bounds: Bounds, stop_saturated: bool) -> Self {
+        Self { bounds, stop_saturated, capacities: Mutex::default() }
+    }
+
+    /// Runs one: an outcome, or `None` if interrupted; `report` is told now and then how far it is. A capacity that
+    /// could not be computed is the reason that the outcome gives, because a saturated run may pass for another.
+    pub fn execute(&self, run: &Run, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
+        let rate = run.spec.workload.rate.filter(|_| self.stop_saturated);
+        let (capacity, unknown) = match rate.map(|_| self.capacity(run)) {
+            None => (None, None),
+            Some(Ok(capacity)) => (capacity, None),
+            Some(Err(message)) => (None, Some(format!("not known to be below saturation: {message}"))),
+        };
+        if let (Some(rate), Some(capacity)) = (rate, capacity)
+            && capacity.is_exceeded_by(rate)
+        {
+            let bound = capacity.bound.get();
+            let reason = format!("no policy of its kind sustains more than {bound:.4} jobs/h");
+            let outcome = Outcome::without_metrics(Status::Saturated, reason);
+            return Some(Outcome { capacity: Some(bound), ..outcome });
+        }
+        let outcome = execute(run, &self.bounds, report)?;
+        let capacity = capacity.map(|capacity| capacity.bound.get());
+        Some(Outcome { capacity, reason: outcome.reason.or(unknown), ..outcome })
+    }
+
+    fn capacity(&self, run: &Run) -> Result<Option<Capacity>, String> {
+        let key = run.capacity_key();
+        let known = |all: &BTreeMap<String, Result<Option<Capacity>, String>>| all.get(&key).cloned();
+        if let Some(known) = known(&self.capacities.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return known;
+        }
+        let computed = run.capacity().map_err(|error| error.to_string());
+        self.capacities.lock().unwrap_or_else(PoisonError::into_inner).insert(key, computed.clone());
+        computed
+    }
+}
+
+/// Runs to the end: an outcome, or `None` if interrupted. What goes wrong is an outcome, too.
+pub fn execute(run: &Run, bounds: &Bounds, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
+    match try_execute(run, bounds, report) {
+        Ok(outcome) => outcome,
+        Err(error) => Some(Outcome::without_metrics(Status::Failed, error.to_string())),
+    }
+}
+
+fn try_execute(
+    run: &Run,
+    bounds: &Bounds,
+    report: &mut dyn FnMut(&Standing),
+) -> Result<Option<Outcome>, RunError> {
+    let stopwatch = Stopwatch::start();
+    let mut simulation = begin(run, None)?;
+    let mut recorder = Recorder::new(simulation.cluster());
+    let interrupt = Some(Arc::clone(&bounds.interrupt));
+    let mut limits = Limits { rounds: Some(ROUNDS_AT_ONCE), interrupt, ..Limits::default() };
+    let (mut looked, mut reported) = (0.0, 0.0);
+    loop {
+        match simulation.run(&mut recorder, &limits)? {
+            Ending::Finished => break,
+            Ending::Interrupted => return Ok(None),
+            Ending::Stalled => {
+                let n_active = simulation.n_active();
+                let reason = format!("{n_active} jobs wait for workers that none of them can ever have");
+                return Ok(Some(Outcome::without_metrics(Status::Failed, reason)));
+            }
+            Ending::RoundLimit | Ending::TimeLimit | Ending::ActiveLimit => {
+                let elapsed = stopwatch.elapsed();
+                if bounds.wall.is_some_and(|wall| elapsed > wall) {
+                    return Ok(Some(timed_out(&simulation, &recorder)));
+                }
+                let elapsed = elapsed.as_secs_f64();
+                limits.rounds = limits.rounds.map(|rounds| match elapsed - looked {
+                    quick if quick < LOOK_EVERY_S / 2.0 => (2 * rounds).min(ROUNDS_AT_ONCE_MAX),
+                    slow if slow > 2.0 * LOOK_EVERY_S => (rounds / 2).max(1),
+                    _ => rounds,
+                });
+                looked = elapsed;
+                if elapsed - reported > REPORT_EVERY_S {
+                    report(&Standing::of(run, &simulation, &recorder));
+                    reported = elapsed;
+                }
+            }
+        }
+    }
+    let summary = recorder.summary();
+    let jobs = if bounds.keep_jobs { job_rows(&summary) } else { Vec::new() };
+    let metrics = metrics(&summary);
+    let by_type = summary.utilization.iter().filter(|(name, _)| *name != "all");
+    let utilization = by_type.map(|(name, value)| (name.clone(), *value)).collect();
+    Ok(Some(Outcome { status: Status::Done, reason: None, capacity: None, metrics, utilization, jobs }))
+}
+
+/// No metrics: what had been measured when time ran out depends on the machine.
+fn timed_out(simulation: &Simulation, recorder: &Recorder) -> Outcome {
+    let n_done = recorder.summary().jobs.len();
+    let (n_active, hours) = (simulation.n_active(), simulation.now().hours());
+    let reason =
+        format!("{n_done} measured jobs done and {n_active} active after {hours:.0} simulated hours");
+    Outcome::without_metrics(Status::Timeout, reason)
+}
+
+/// [`METRICS`] of a summary.
+pub fn metrics(summary: &Summary) -> [Option<f64>; METRICS.len()] {
+    named(summary).map(|(_, value)| value)
+}
+
+fn named(summary: &Summary) -> [(&'static str, Option<f64>); METRICS.len()] {
+    let (jct, rho) = (summary.jct.as_ref(), summary.rho.as_ref());
+    [
+        ("n_jobs", Some(jct.map_or(0.0, |jct| jct.count as f64))),
+        ("average_jct", summary.average_jct),
+        ("median_jct", jct.map(|jct| jct.median)),
+        ("p95_jct", jct.map(|jct| jct.p95)),
+        ("p99_jct", jct.map(|jct| jct.p99)),
+        ("average_rho", rho.map(|rho| rho.distribution.average)),
+        ("worst_rho", rho.map(|rho| rho.distribution.max)),
+        ("makespan", summary.makespan.map(Seconds::get)),
+        ("utilization", summary.utilization.get("all").copied()),
+        ("rounds", Some(summary.rounds as f64)),
+        ("solves", Some(summary.solves as f64)),
+        ("preemptions", Some(summary.preemptions as f64)),
+        ("cost", summary.cost.map(Dollars::get)),
+        ("slo_violations", summary.slo_violations.map(|n| n as f64)),
+    ]
+}
+
+fn job_rows(summary: &Summary) -> Vec<JobRow> {
+    let row = |job: &JobRecord| JobRow {
+        id: job.id.index() as u64,
+        job_type: job.job_type.clone(),
+        scale_factor: job.scale_factor,
+        weight: job.weight,
+        arrival: job.arrival.get(),
+        completion: job.completion.map(Seconds::get),
+        jct: job.jct.map(Seconds::get),
+        rho: job.rho,
+    };
+    summary.jobs.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::Inputs;
+    use apportion::spec::run::RunSpec;
+    use apportion::{Catalog, Cluster};
+
+    #[test]
+    fn a_capacity_that_is_not_known_is_said() {
+        let mut spec = RunSpec { policy: "fifo".to_owned(), ..RunSpec::default() };
+        spec.cluster = "v100=2".parse().unwrap();
+        (spec.workload.rate, spec.workload.jobs) = (Some(apportion::JobsPerHour::new(0.05)), Some(2));
+        let run = Inputs::new(Catalog::embedded()).load(&spec).unwrap();
+        let executor = Executor::new(Bounds::default(), true);
+        let known = executor.execute(&run, &mut |_| {}).unwrap();
+        assert_eq!((known.status, known.reason.as_deref()), (Status::Done, None));
+        assert!(known.capacity.is_some());
+        let key = run.capacity_key();
+        executor.capacities.lock().unwrap().insert(key, Err("the solver gave up".to_owned()));
+        let unknown = executor.execute(&run, &mut |_| {}).unwrap();
+        let reason = "not known to be below saturation: the solver gave up";
+        assert_eq!((unknown.status, unknown.reason.as_deref()), (Status::Done, Some(reason)));
+        assert_eq!((unknown.capacity, unknown.metrics), (None, known.metrics));
+    }
+
+    #[test]
+    fn who_lets_jobs_share_workers_is_known() {
+        let pairing = ["gandiva", "fifo_packed", "max_min_fairness_packed"];
+        let apart = ["allox", "fifo", "srtf", "isolated", "max_min_fairness_perf"];
+        for (policies, pairs) in [(&pairing[..], true), (&apart[..], false)] {
+            for policy in policies {
+                assert_eq!(Catalog::embedded().document(policy).unwrap().pairs(), pairs, "{policy}");
+            }
+        }
+        // Shortest first, the longest of the measured jobs would wait for ever.
+        let mut spec = RunSpec { policy: "allox".to_owned(), ..RunSpec::default() };
+        spec.cluster = "v100=1,p100=1,k80=1".parse().unwrap();
+        (spec.workload.rate, spec.workload.jobs) = (Some(apportion::JobsPerHour::new(0.17)), Some(2));
+        let run = Inputs::new(Catalog::embedded()).load(&spec).unwrap();
+        let outcome = Executor::new(Bounds::default(), true).execute(&run, &mut |_| {}).unwrap();
+        assert_eq!(outcome.status, Status::Saturated);
+    }
+
+    #[test]
+    fn metrics_stand_in_the_order_of_their_columns() {
+        let cluster: Cluster = "a=1".parse().unwrap();
+        let names = named(&Recorder::new(&cluster).summary()).map(|(name, _)| name);
+        assert_eq!(names, METRICS);
+    }
+}

@@ -1,0 +1,141 @@
+//! The values of an axis: listed, spread over a range, or found while the sweep runs.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::auto::AutoSpec;
+use super::reader::Reader;
+use super::{Axis, AxisPlace, POINTS_MAX, value_text};
+use apportion::spec::complaint::in_plain_words;
+
+/// The one field whose values may be found automatically.
+const AUTO_FIELD: &str = "workload.rate";
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RangeDocument {
+    from: f64,
+    to: f64,
+    points: u64,
+    #[serde(default)]
+    scale: Scale,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Scale {
+    #[default]
+    Linear,
+    Log,
+}
+
+impl Reader<'_> {
+    /// An axis with its values, and where it is written.
+    pub(super) fn axis(
+        &mut self,
+        (name, field): (&str, &str),
+        values: &serde_yaml::Value,
+        path: &str,
+    ) -> Option<(Axis, AxisPlace)> {
+        let auto = match values {
+            serde_yaml::Value::String(text) if text == "auto" => Some(AutoSpec::default()),
+            serde_yaml::Value::Mapping(map) if map.len() == 1 && map.contains_key("auto") => {
+                Some(self.auto(&map["auto"], &format!("{path}.auto"))?)
+            }
+            _ => None,
+        };
+        if auto.is_some() && field != AUTO_FIELD {
+            let message = "`auto` raises the arrival rate, expected a list of values, or a range";
+            self.complain(path, message, None);
+            return None;
+        }
+        let (listed, is_listed) = match (values, auto) {
+            (_, Some(auto)) => (vec![whole_or_float(auto.from)], false),
+            (serde_yaml::Value::Sequence(items), None) => (items.clone(), true),
+            (serde_yaml::Value::Mapping(_), None) => (self.range(values, path)?, false),
+            _ => {
+                let message = "expected a list of values, or a range {from, to, points, scale}";
+                self.complain(path, message, None);
+                return None;
+            }
+        };
+        if listed.is_empty() {
+            self.complain(path, "an axis without values", Some("give at least one".to_owned()));
+            return None;
+        }
+        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+        let mut canonical = Vec::with_capacity(listed.len());
+        for (position, value) in listed.iter().enumerate() {
+            let place = if is_listed { format!("{path}[{position}]") } else { path.to_owned() };
+            let Some(value) = self.value(field, value, &place) else { continue };
+            if let Some(before) = taken.insert(value.to_string(), position) {
+                let message =
+                    format!("`{}` comes twice, first at position {}", value_text(&value), before + 1);
+                self.complain(&place, message, None);
+            }
+            canonical.push(value);
+        }
+        let axis = Axis { name: name.to_owned(), field: field.to_owned(), values: canonical, auto };
+        Some((axis, AxisPlace { path: path.to_owned(), is_listed }))
+    }
+
+    fn auto(&mut self, values: &serde_yaml::Value, path: &str) -> Option<AutoSpec> {
+        let auto: AutoSpec = match serde_yaml::from_value(values.clone()) {
+            Ok(auto) => auto,
+            Err(error) => {
+                let help = "such as {auto: {from: 0.5, utilization: 0.98, precision: 0.05}}";
+                self.complain(path, in_plain_words(&error.to_string(), path).message, Some(help.to_owned()));
+                return None;
+            }
+        };
+        let wrong = auto.complaints();
+        for (field, message) in &wrong {
+            self.complain(&format!("{path}.{field}"), message, None);
+        }
+        wrong.is_empty().then_some(auto)
+    }
+
+    /// The values of a range.
+    fn range(&mut self, values: &serde_yaml::Value, path: &str) -> Option<Vec<serde_yaml::Value>> {
+        let range: RangeDocument = match serde_yaml::from_value(values.clone()) {
+            Ok(range) => range,
+            Err(error) => {
+                let help = "a range is {from: 0.4, to: 6.0, points: 15}, or with `scale: log`";
+                self.complain(path, in_plain_words(&error.to_string(), path).message, Some(help.to_owned()));
+                return None;
+            }
+        };
+        let RangeDocument { from, to, points, scale } = range;
+        let wrong = if !(from.is_finite() && to.is_finite() && from < to) {
+            Some(format!("from {from} to {to} is no range, expected two finite numbers, `from` below `to`"))
+        } else if !(2..=POINTS_MAX as u64).contains(&points) {
+            Some(format!("{points} points, expected 2 to {POINTS_MAX}"))
+        } else if matches!(scale, Scale::Log) && from <= 0.0 {
+            Some(format!("a logarithmic range starts above 0, not at {from}"))
+        } else {
+            None
+        };
+        if let Some(message) = wrong {
+            self.complain(path, message, None);
+            return None;
+        }
+        let last = (points - 1) as f64;
+        let at = |position: u64| match scale {
+            Scale::Linear => from + (to - from) * position as f64 / last,
+            Scale::Log => from * (to / from).powf(position as f64 / last),
+        };
+        Some((0..points).map(|position| whole_or_float(rounded(at(position)))).collect())
+    }
+}
+
+/// The number without the noise of its computation: 12 significant digits.
+pub(super) fn rounded(value: f64) -> f64 {
+    format!("{value:.11e}").parse().unwrap_or(value)
+}
+
+/// A whole number stays one, so that fields that count take ranges too.
+fn whole_or_float(value: f64) -> serde_yaml::Value {
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
+    if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
+}

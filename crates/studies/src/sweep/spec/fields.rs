@@ -1,0 +1,77 @@
+//! Names of a run's fields, and trees of their values.
+
+use serde_json::{Map, Value};
+
+use apportion::spec::run::RunSpec;
+
+/// The groups of fields inside a run.
+pub(super) const GROUPS: [&str; 5] = ["workload", "mechanism", "solver", "faults", "profiling"];
+
+/// The names of all fields of a run, dotted.
+pub fn field_names() -> Vec<String> {
+    let Ok(Value::Object(fields)) = serde_json::to_value(RunSpec::default()) else { return Vec::new() };
+    let mut names = Vec::new();
+    for (name, value) in &fields {
+        match value {
+            Value::Object(inner) if GROUPS.contains(&name.as_str()) => {
+                names.extend(inner.keys().map(|leaf| format!("{name}.{leaf}")));
+            }
+            _ => names.push(name.clone()),
+        }
+    }
+    names
+}
+
+/// The field meant by `name`: dotted, a group, or its last part alone.
+pub(super) fn resolve(name: &str, fields: &[String]) -> Option<String> {
+    if GROUPS.contains(&name) || fields.iter().any(|field| field == name) {
+        return Some(name.to_owned());
+    }
+    fields.iter().find(|field| field.rsplit('.').next() == Some(name)).cloned()
+}
+
+/// Puts a value into a tree at a dotted field.
+pub(super) fn set(tree: &mut Value, field: &str, value: Value) {
+    let mut here = tree;
+    for part in field.split('.') {
+        if !here.is_object() {
+            *here = Value::Object(Map::new());
+        }
+        here = &mut here[part];
+    }
+    *here = value;
+}
+
+/// Is one of the two the other, or a group that holds it?
+pub(super) fn overlap(one: &str, other: &str) -> bool {
+    let holds = |outer: &str, inner: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    holds(one, other) || holds(other, one)
+}
+/// A value of the document as one of a run's tree.
+pub(super) fn json(value: &serde_yaml::Value) -> Result<Value, String> {
+    use serde_yaml::Value as Yaml;
+    Ok(match value {
+        Yaml::Null => Value::Null,
+        Yaml::Bool(flag) => Value::Bool(*flag),
+        Yaml::Number(number) => {
+            let whole = number.as_u64().map(Value::from).or_else(|| number.as_i64().map(Value::from));
+            match whole.or_else(|| number.as_f64().filter(|x| x.is_finite()).map(Value::from)) {
+                Some(value) => value,
+                None => return Err(format!("{number}, expected a finite number")),
+            }
+        }
+        Yaml::String(text) => Value::String(text.clone()),
+        Yaml::Sequence(items) => Value::Array(items.iter().map(json).collect::<Result<_, _>>()?),
+        Yaml::Mapping(entries) => {
+            let mut map = Map::new();
+            for (key, value) in entries {
+                let key = key.as_str().ok_or("expected text as keys")?;
+                map.insert(key.to_owned(), json(value)?);
+            }
+            Value::Object(map)
+        }
+        Yaml::Tagged(tagged) => return Err(format!("{} is not known here", tagged.tag)),
+    })
+}

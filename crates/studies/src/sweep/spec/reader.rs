@@ -1,0 +1,272 @@
+//! Reads and checks a study's document, and collects what is wrong with it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::document::{QuickDocument, SweepDocument};
+use super::fields::{GROUPS, field_names, json, overlap, resolve, set};
+use super::{Axis, AxisPlace, POINTS_MAX, SweepSpec};
+use apportion::spec::complaint::in_plain_words;
+use apportion::spec::document::{Source, SpecError};
+use apportion::spec::nearest;
+use apportion::spec::run::{FieldComplaint, RunSpec};
+
+/// One reading of one document; collects complaints.
+pub(super) struct Reader<'a> {
+    source: &'a Source,
+    fields: Vec<String>,
+    errors: Option<SpecError>,
+    /// Fixed field → where it is written.
+    fixed_at: BTreeMap<String, String>,
+    fixed: Value,
+    axes: Vec<(Axis, AxisPlace)>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(source: &'a Source) -> Self {
+        Self {
+            source,
+            fields: field_names(),
+            errors: None,
+            fixed_at: BTreeMap::new(),
+            fixed: Value::Object(Map::new()),
+            axes: Vec::new(),
+        }
+    }
+
+    /// Takes a complaint about the value at a path.
+    pub(super) fn complain(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
+        self.complain_of(self.source.error_at(path, message, help));
+    }
+
+    fn complain_of(&mut self, error: SpecError) {
+        match &mut self.errors {
+            None => self.errors = Some(error),
+            Some(errors) => errors.diagnostics.extend(error.diagnostics),
+        }
+    }
+
+    /// The study, in the form that `quick` makes of it if given, together with the axes of the whole form.
+    pub(super) fn read(
+        mut self,
+        document: &SweepDocument,
+        quick: Option<(&QuickDocument, &[Axis])>,
+    ) -> Result<SweepSpec, SpecError> {
+        self.check_head(document);
+        self.read_fixed(&document.run, "run", "");
+        self.read_axes(&document.axes, "axes");
+        if let Some((quick, _)) = quick {
+            self.read_fixed(&quick.run, "quick.run", "");
+            self.replace_axes(&quick.axes);
+        }
+        self.check_overlaps();
+        let axes: Vec<Axis> = self.axes.iter().map(|(axis, _)| axis.clone()).collect();
+        let skip = self.skip_rules(&document.skip, quick.map_or(&axes[..], |(_, whole)| whole));
+        if let Some(errors) = self.errors.take() {
+            return Err(errors);
+        }
+        let sweep = SweepSpec {
+            name: document.name.clone(),
+            description: document.description.clone(),
+            source: document.source.clone(),
+            axes,
+            stop: document.stop,
+            keep_jobs: document.keep_jobs,
+            skip,
+            fixed: self.fixed.clone(),
+            fixed_at: self.fixed_at.clone(),
+            places: self.axes.iter().map(|(_, place)| place.clone()).collect(),
+        };
+        self.check_points(&sweep);
+        self.errors.map_or(Ok(sweep), Err)
+    }
+
+    fn check_head(&mut self, document: &SweepDocument) {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        let name = &document.name;
+        if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.chars().all(plain) {
+            let expected =
+                "expected up to 100 letters, digits, `-`, `_` and `.`: results go to a folder of it";
+            self.complain("name", format!("`{name}`, {expected}"), None);
+        }
+        if document.stop.wall.is_some_and(|wall| wall.get() <= 0.0) {
+            self.complain("stop.wall", "expected a time above 0", None);
+        }
+    }
+
+    /// Takes the fields of a `run` section, or of a group inside it.
+    fn read_fixed(&mut self, fields: &serde_yaml::Mapping, at: &str, group: &str) {
+        for (key, value) in fields {
+            let Some(name) = key.as_str() else {
+                self.complain(at, "expected names of fields as keys", None);
+                continue;
+            };
+            let path = format!("{at}.{name}");
+            let dotted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
+            let field = if group.is_empty() {
+                resolve(name, &self.fields)
+            } else {
+                self.fields.contains(&dotted).then_some(dotted)
+            };
+            match (field, value) {
+                (None, _) => self.unknown_field(&path, name, group),
+                (Some(field), serde_yaml::Value::Mapping(inner)) if GROUPS.contains(&field.as_str()) => {
+                    self.read_fixed(inner, &path, &field);
+                }
+                (Some(field), _) if GROUPS.contains(&field.as_str()) => {
+                    self.complain(&path, "expected a mapping of fields", None);
+                }
+                (Some(field), value) => {
+                    let Some(value) = self.value(&field, value, &path) else { continue };
+                    let again = self.fixed_at.get(&field).filter(|before| before.starts_with(at_root(at)));
+                    if let Some(before) = again.cloned() {
+                        self.complain(&path, format!("given before, as `{before}`"), None);
+                    }
+                    self.fixed_at.insert(field.clone(), path);
+                    set(&mut self.fixed, &field, value);
+                }
+            }
+        }
+    }
+
+    fn unknown_field(&mut self, path: &str, name: &str, group: &str) {
+        let inside = format!("{group}.");
+        let names: Vec<&str> = match group {
+            "" => {
+                let leaves = self.fields.iter().filter_map(|field| field.rsplit('.').next());
+                leaves.chain(GROUPS).collect()
+            }
+            _ => self.fields.iter().filter_map(|field| field.strip_prefix(&inside)).collect(),
+        };
+        let help = nearest::suggestion(name, names.iter().copied());
+        let message = format!("unknown field `{name}`, expected one of {}", nearest::name_list(names));
+        self.complain_of(self.source.error_at_key(path, message, help));
+    }
+
+    /// A value of a field in canonical form; complains if it is not one.
+    pub(super) fn value(&mut self, field: &str, value: &serde_yaml::Value, path: &str) -> Option<Value> {
+        let value = match json(value) {
+            Ok(value) => value,
+            Err(message) => {
+                self.complain(path, message, None);
+                return None;
+            }
+        };
+        let mut probe = Value::Object(Map::new());
+        set(&mut probe, field, value);
+        match serde_json::from_value::<RunSpec>(probe) {
+            Ok(spec) => {
+                let tree = serde_json::to_value(spec).ok()?;
+                field.split('.').try_fold(&tree, |here, part| here.get(part)).cloned()
+            }
+            Err(error) => {
+                let complaint = in_plain_words(&error.to_string(), path);
+                self.complain(path, complaint.message, complaint.help);
+                None
+            }
+        }
+    }
+
+    fn read_axes(&mut self, axes: &serde_yaml::Mapping, at: &str) {
+        if axes.is_empty() {
+            let help = "a single run is `apportion simulate`";
+            self.complain(at, "nothing is varied", Some(help.to_owned()));
+        }
+        for (key, values) in axes {
+            let Some(name) = key.as_str() else {
+                self.complain(at, "expected names of fields as keys", None);
+                continue;
+            };
+            let path = format!("{at}.{name}");
+            match resolve(name, &self.fields) {
+                None => self.unknown_field(&path, name, ""),
+                Some(field) => {
+                    let read = self.axis((name, &field), values, &path);
+                    self.axes.extend(read);
+                }
+            }
+        }
+    }
+
+    fn replace_axes(&mut self, axes: &serde_yaml::Mapping) {
+        for (key, values) in axes {
+            let name = key.as_str().unwrap_or_default();
+            let path = format!("quick.axes.{name}");
+            let field = resolve(name, &self.fields);
+            let Some(position) = self.axes.iter().position(|(axis, _)| Some(&axis.field) == field.as_ref())
+            else {
+                let axes: Vec<Axis> = self.axes.iter().map(|(axis, _)| axis.clone()).collect();
+                self.unknown_axis(name, &axes, &path);
+                continue;
+            };
+            let Axis { name, field, .. } = self.axes[position].0.clone();
+            if let Some(read) = self.axis((&name, &field), values, &path) {
+                self.axes[position] = read;
+            }
+        }
+    }
+
+    /// Complains of a name that is none of the axes.
+    pub(super) fn unknown_axis(&mut self, name: &str, axes: &[Axis], path: &str) {
+        let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
+        let help = nearest::suggestion(name, names.iter().copied());
+        let message = format!("no axis `{name}`, expected one of {}", nearest::name_list(names));
+        self.complain_of(self.source.error_at_key(path, message, help));
+    }
+
+    fn check_overlaps(&mut self) {
+        let axes: Vec<(String, String)> =
+            self.axes.iter().map(|(axis, place)| (axis.field.clone(), place.path.clone())).collect();
+        for (position, (field, path)) in axes.iter().enumerate() {
+            let fixed = self.fixed_at.iter().find(|(other, _)| overlap(field, other));
+            if let Some(place) = fixed.map(|(_, place)| place.clone()) {
+                let message = format!("both varied, here, and fixed, as `{place}`");
+                self.complain(path, message, Some("remove one of the two".to_owned()));
+            }
+            if let Some((_, other)) = axes[..position].iter().find(|(other, _)| overlap(field, other)) {
+                self.complain(path, format!("varied twice, first as `{other}`"), None);
+            }
+        }
+    }
+
+    /// Checks that every point is a sound run; stops at the first that is not.
+    fn check_points(&mut self, sweep: &SweepSpec) {
+        let product = sweep.axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.values.len()));
+        if product.is_none_or(|n| n > POINTS_MAX) {
+            self.complain("axes", format!("more than {POINTS_MAX} runs"), None);
+            return;
+        }
+        let mut positions = vec![0; sweep.axes.len()];
+        let mut is_anything_left = false;
+        loop {
+            let value = |(axis, position): (&Axis, &usize)| axis.values[*position].clone();
+            let values: Vec<Value> = sweep.axes.iter().zip(&positions).map(value).collect();
+            let is_skipped = sweep.is_skipped(&values);
+            is_anything_left |= !is_skipped;
+            let complaints = if is_skipped { Vec::new() } else { sweep.run(&positions).complaints() };
+            if !complaints.is_empty() {
+                for complaint in complaints {
+                    let FieldComplaint { field, message, help } = complaint;
+                    self.complain(&sweep.path_of(&field, &positions), message, help);
+                }
+                return;
+            }
+            let Some(axis) =
+                (0..positions.len()).rev().find(|axis| positions[*axis] + 1 < sweep.axes[*axis].values.len())
+            else {
+                break;
+            };
+            positions[axis] += 1;
+            positions[axis + 1..].fill(0);
+        }
+        if !is_anything_left {
+            self.complain("skip", "every run is left out", None);
+        }
+    }
+}
+
+/// The section a path lies in: `run`, or `quick.run`.
+fn at_root(path: &str) -> &str {
+    if path.starts_with("quick.") { "quick." } else { "run" }
+}

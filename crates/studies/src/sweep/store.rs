@@ -1,0 +1,500 @@
+//! The results file: one row per finished run, keyed by the digest of its whole spec.
+//!
+//! A SQLite database `results.sqlite` with a rollback journal: one file when at rest, one transaction a run, so a
+//! process killed at any point leaves every row that was written and nothing else; it also works on network file
+//! systems, where a write-ahead log does not. `results.lock` beside it keeps a second writer out.
+//!
+//! | table  | columns                                                                                      |
+//! |--------|----------------------------------------------------------------------------------------------|
+//! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order            |
+//! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time) |
+//! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
+//! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::sweep::outcome::{JobRow, Outcome, Status};
+use crate::sweep::spec::{SweepSpec, value_text};
+
+mod csv;
+mod merge;
+mod schema;
+
+pub use merge::Merged;
+
+/// The file's name inside a results folder.
+pub const FILE: &str = "results.sqlite";
+/// The table of the same rows as text, rewritten at the end of every sweep.
+pub const CSV_FILE: &str = "results.csv";
+const LOCK_FILE: &str = "results.lock";
+
+/// Which study a results file belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// The sweep's name.
+    pub name: String,
+    /// The fields that all its runs share, canonical.
+    pub fixed: String,
+    /// Axes: column and values in order.
+    pub axes: Vec<(String, Vec<Value>)>,
+}
+
+impl Study {
+    /// The study of a sweep; take it before values are left out with `--only`.
+    pub fn of(sweep: &SweepSpec) -> Self {
+        let axes = sweep.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect();
+        Self { name: sweep.name.clone(), fixed: sweep.fixed_text(), axes }
+    }
+}
+
+/// A finished run as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its identity.
+    pub digest: String,
+    /// Its value on each axis.
+    pub values: Vec<Value>,
+    /// Its result; `jobs` is empty unless asked for.
+    pub outcome: Outcome,
+    /// The crate's version.
+    pub version: String,
+    /// Its whole spec, canonical.
+    pub spec: String,
+    /// Digests of the data it read, as JSON.
+    pub data: String,
+    /// Wall time, in s; not part of the result.
+    pub seconds: f64,
+}
+
+/// Why results cannot be read or kept.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file or folder cannot be read or written.
+    #[error("cannot {action} {path}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The database library failed.
+    #[error("cannot {action} {path}")]
+    Database {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: String,
+        /// Why not.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// There is no results file.
+    #[error("{path} holds no results: no {FILE}")]
+    Missing {
+        /// The folder.
+        path: String,
+    },
+    /// A file that this program did not write.
+    #[error("{path} is not a results file of apportion: {what}")]
+    Foreign {
+        /// The file.
+        path: String,
+        /// What it is.
+        what: String,
+    },
+    /// A results file whose content is broken.
+    #[error("{path} is damaged: {what}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A results file in another format or by another version.
+    #[error("{path} was written by {found}, this is {expected}")]
+    Version {
+        /// The file.
+        path: String,
+        /// Who wrote it.
+        found: String,
+        /// Who reads it.
+        expected: String,
+    },
+    /// Results of another study.
+    #[error("{path} holds results of another study: {what}")]
+    OtherStudy {
+        /// The file.
+        path: String,
+        /// What differs.
+        what: String,
+    },
+    /// Another process is writing.
+    #[error("another sweep is writing to {path}")]
+    Locked {
+        /// The folder.
+        path: String,
+    },
+    /// No worker threads.
+    #[error("cannot start worker threads: {message}")]
+    Threads {
+        /// Why not.
+        message: String,
+    },
+}
+
+impl StoreError {
+    /// What to do about it.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::Foreign { .. } | Self::Damaged { .. } => {
+                Some("nothing was changed; write elsewhere with `--out DIR`, or move the file away")
+            }
+            Self::Version { .. } => {
+                Some("results of two versions are not mixed; write elsewhere with `--out DIR`")
+            }
+            Self::OtherStudy { .. } => {
+                Some("write elsewhere with `--out DIR`, or give the sweep another name")
+            }
+            Self::Locked { .. } => Some("wait for it, or write elsewhere with `--out DIR`"),
+            Self::Missing { .. } => Some("`apportion sweep` writes them"),
+            Self::Io { .. } | Self::Database { .. } | Self::Threads { .. } => None,
+        }
+    }
+
+    /// Is it the input's fault, not the machine's?
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Foreign { .. }
+            | Self::Damaged { .. }
+            | Self::Version { .. }
+            | Self::OtherStudy { .. }
+            | Self::Missing { .. } => true,
+            Self::Io { .. } | Self::Database { .. } | Self::Locked { .. } | Self::Threads { .. } => false,
+        }
+    }
+}
+
+/// An open results file.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    folder: PathBuf,
+    study: Study,
+    version: String,
+    /// Held as long as the store may write.
+    _lock: Option<File>,
+}
+
+impl Store {
+    /// Opens the results of a study for writing, and makes them if there are none.
+    ///
+    /// # Errors
+    /// If the folder holds something else, which is left as it is, or cannot be written.
+    pub fn open(folder: &Path, study: &Study) -> Result<Self, StoreError> {
+        let io = |action, path: &Path| {
+            let path = path.display().to_string();
+            move |source| StoreError::Io { action, path, source }
+        };
+        fs::create_dir_all(folder).map_err(io("make the folder", folder))?;
+        let lock = take_lock(folder)?;
+        let path = folder.join(FILE);
+        let is_new = check_header(&path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = if is_new { flags | OpenFlags::SQLITE_OPEN_CREATE } else { flags };
+        let mut connection = Connection::open_with_flags(&path, flags).map_err(database("open", &path))?;
+        if is_new || schema::is_void(&connection).map_err(database("read", &path))? {
+            schema::create(&mut connection, study).map_err(database("write", &path))?;
+        }
+        let (kept, version) = schema::check(&connection, &path)?;
+        let (folder, study) = (folder.to_owned(), study.clone());
+        let mut store = Self { connection, folder, study, version, _lock: lock };
+        store.of_this_version()?;
+        schema::complete(&store.connection).map_err(database("write", &path))?;
+        store.adopt(&kept)?;
+        Ok(store)
+    }
+
+    /// Opens results to go on from: those of this version.
+    ///
+    /// # Errors
+    /// If there are none, or what is there is not a results file of this version.
+    pub fn open_to_resume(folder: &Path) -> Result<Self, StoreError> {
+        let store = Self::open_to_read(folder)?;
+        store.of_this_version()?;
+        Ok(store)
+    }
+
+    /// Opens results to look at, whichever version of this crate wrote them.
+    ///
+    /// # Errors
+    /// If there are none, or what is there is not a results file, or one of another format.
+    pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
+        let given_file = folder.is_file();
+        let path = if given_file { folder.to_owned() } else { folder.join(FILE) };
+        if !path.exists() {
+            return Err(StoreError::Missing { path: folder.display().to_string() });
+        }
+        let missing = || StoreError::Missing { path: folder.display().to_string() };
+        if check_header(&path)? {
+            return Err(missing());
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(database("open", &path))?;
+        if schema::is_void(&connection).map_err(database("read", &path))? {
+            return Err(missing());
+        }
+        let (study, version) = schema::check(&connection, &path)?;
+        let folder =
+            if given_file { path.parent().unwrap_or(Path::new(".")).to_owned() } else { folder.to_owned() };
+        Ok(Self { connection, folder, study, version, _lock: None })
+    }
+
+    /// Results of two versions are not mixed: the same digest may stand for different numbers.
+    fn of_this_version(&self) -> Result<(), StoreError> {
+        let own = env!("CARGO_PKG_VERSION");
+        if self.version == own {
+            return Ok(());
+        }
+        let (found, expected) = (format!("apportion {}", self.version), format!("apportion {own}"));
+        Err(StoreError::Version { path: self.path().display().to_string(), found, expected })
+    }
+
+    /// Takes the study found in the file for that of the store, its axes' values joined with the new ones.
+    fn adopt(&mut self, kept: &Study) -> Result<(), StoreError> {
+        let wanted = &self.study;
+        let columns = |study: &Study| study.axes.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let what = if kept.name != wanted.name {
+            Some(format!("`{}`, not `{}`", kept.name, wanted.name))
+        } else if columns(kept) != columns(wanted) {
+            let (old, new) = (columns(kept).join(", "), columns(wanted).join(", "));
+            Some(format!("`{}` varied {old}, now {new}", kept.name))
+        } else if kept.fixed != wanted.fixed {
+            Some(format!("`{}` with other fixed fields", kept.name))
+        } else {
+            None
+        };
+        if let Some(what) = what {
+            return Err(StoreError::OtherStudy { path: self.path().display().to_string(), what });
+        }
+        self.study = joined(wanted, kept);
+        if self.study != *kept {
+            let path = self.path();
+            schema::write_axes(&self.connection, &self.study).map_err(database("write", &path))?;
+        }
+        Ok(())
+    }
+
+    /// The results file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(FILE)
+    }
+
+    /// The study the results belong to.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// The version of this crate that made the file.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn database(&self, action: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError + use<> {
+        database(action, &self.path())
+    }
+
+    /// Digests of all runs that are there.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn digests(&self) -> Result<std::collections::BTreeSet<String>, StoreError> {
+        let read = || -> rusqlite::Result<_> {
+            let mut query = self.connection.prepare("SELECT digest FROM runs")?;
+            query.query_map([], |row| row.get(0))?.collect()
+        };
+        read().map_err(self.database("read"))
+    }
+
+    /// Digest → outcome of all runs that are there, without their jobs.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn outcomes(&self) -> Result<std::collections::BTreeMap<String, Outcome>, StoreError> {
+        Ok(self.all_rows()?.into_iter().map(|row| (row.digest, row.outcome)).collect())
+    }
+
+    /// Forgets runs that failed or ran out of time, so that they are tried again; returns how many.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn forget_unfinished(&mut self) -> Result<usize, StoreError> {
+        let worth = |row: &Row| matches!(row.outcome.status, Status::Failed | Status::Timeout);
+        let digests: Vec<String> = self.all_rows()?.into_iter().filter(worth).map(|row| row.digest).collect();
+        digests.iter().try_for_each(|digest| self.forget(digest))?;
+        Ok(digests.len())
+    }
+
+    fn forget(&mut self, digest: &str) -> Result<(), StoreError> {
+        let failed = self.database("write");
+        schema::delete(&mut self.connection, digest).map_err(failed)
+    }
+
+    /// Keeps a finished run, with its jobs if it has any; one that is there already stays as it is.
+    ///
+    /// # Errors
+    /// If the file cannot be written; then nothing of the run is kept.
+    pub fn keep(&mut self, row: &Row) -> Result<(), StoreError> {
+        let path = self.path();
+        let mut keep = || {
+            let transaction =
+                self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            schema::insert(&transaction, &self.study, row)?;
+            transaction.commit()
+        };
+        keep().map_err(database("write", &path))
+    }
+
+    /// All runs in the order of the grid; of several with equal values on all axes (data that a run read has
+    /// changed in between) the last one written.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn rows(&self) -> Result<Vec<Row>, StoreError> {
+        let rows = self.all_rows()?;
+        let key = |row: &Row| -> Vec<Rank> {
+            let axes = row.values.iter().zip(&self.study.axes);
+            axes.map(|(value, (_, values))| Rank::of(value, values)).collect()
+        };
+        let latest: std::collections::BTreeMap<Vec<Rank>, Row> =
+            rows.into_iter().map(|row| (key(&row), row)).collect();
+        Ok(latest.into_values().collect())
+    }
+
+    /// All runs in the order in which they were written.
+    fn all_rows(&self) -> Result<Vec<Row>, StoreError> {
+        schema::read_rows(&self.connection, &self.study).map_err(self.database("read"))
+    }
+
+    /// The jobs of one run, in order of arrival.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn jobs(&self, digest: &str) -> Result<Vec<JobRow>, StoreError> {
+        schema::read_jobs(&self.connection, digest).map_err(self.database("read"))
+    }
+
+    /// Writes `results.csv`: the same rows give the same bytes. Returns its path.
+    ///
+    /// # Errors
+    /// If it cannot be written; an older one then stays whole.
+    pub fn write_csv(&self) -> Result<PathBuf, StoreError> {
+        let text = csv::render(&self.study, &self.rows()?);
+        let path = self.folder.join(CSV_FILE);
+        let io = |action| {
+            let path = path.display().to_string();
+            move |source| StoreError::Io { action, path, source }
+        };
+        let fresh = self.folder.join(format!("{CSV_FILE}.new"));
+        fs::write(&fresh, text).map_err(io("write"))?;
+        fs::rename(&fresh, &path).map_err(io("write"))?;
+        Ok(path)
+    }
+}
+
+/// Where a row stands on an axis: in the order of the values that the study lists, then of numbers, then of texts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(usize, u64, String);
+
+impl Rank {
+    fn of(value: &Value, listed: &[Value]) -> Self {
+        let text = value_text(value);
+        if let Some(position) = listed.iter().position(|other| value_text(other) == text) {
+            return Self(position, 0, String::new());
+        }
+        // The bits of a float in an order of their own: that of `total_cmp`.
+        let bits = value.as_f64().map_or(0, f64::to_bits);
+        let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+        Self(listed.len(), ordered, text)
+    }
+}
+
+/// The first study, with values that only the second has behind its own.
+fn joined(first: &Study, second: &Study) -> Study {
+    let mut study = first.clone();
+    for ((_, values), (_, others)) in study.axes.iter_mut().zip(&second.axes) {
+        for other in others {
+            if !values.contains(other) {
+                values.push(other.clone());
+            }
+        }
+    }
+    study
+}
+
+fn database(action: &'static str, path: &Path) -> impl FnOnce(rusqlite::Error) -> StoreError + use<> {
+    let path = path.display().to_string();
+    move |source| match source.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+            StoreError::Damaged { path, what: source.to_string() }
+        }
+        _ => StoreError::Database { action, path, source },
+    }
+}
+
+/// Keeps other writers out; on file systems without locks, nobody.
+fn take_lock(folder: &Path) -> Result<Option<File>, StoreError> {
+    let path = folder.join(LOCK_FILE);
+    let file = File::options().create(true).append(true).open(&path).map_err(|source| StoreError::Io {
+        action: "write",
+        path: path.display().to_string(),
+        source,
+    })?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::Locked { path: folder.display().to_string() }),
+        Err(fs::TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Looks at a file's first bytes without opening it as a database; true if there is nothing yet.
+fn check_header(path: &Path) -> Result<bool, StoreError> {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        opened => opened.map_err(|source| StoreError::Io {
+            action: "read",
+            path: path.display().to_string(),
+            source,
+        })?,
+    };
+    let mut head = Vec::new();
+    (&mut file).take(100).read_to_end(&mut head).map_err(|source| StoreError::Io {
+        action: "read",
+        path: path.display().to_string(),
+        source,
+    })?;
+    let name = path.display().to_string();
+    if head.is_empty() {
+        return Ok(true);
+    }
+    if !head.starts_with(&MAGIC[..head.len().min(MAGIC.len())]) {
+        return Err(StoreError::Foreign { path: name, what: "it is not a database".to_owned() });
+    }
+    if head.len() < 100 {
+        return Err(StoreError::Damaged { path: name, what: "it ends inside its header".to_owned() });
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! The same rows as text.
+
+use super::{Row, Study};
+use crate::sweep::outcome::METRICS;
+use crate::sweep::spec::value_text;
+
+/// One line a run: axes, status, capacity, metrics, reason, version, digest. No wall times, so the same results
+/// give the same bytes.
+pub(super) fn render(study: &Study, rows: &[Row]) -> Vec<u8> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let axes = study.axes.iter().map(|(name, _)| name.as_str());
+    let head = axes.chain(["status", "capacity"]).chain(METRICS).chain(["reason", "version", "digest"]);
+    let mut records: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
+    for row in rows {
+        let mut record: Vec<String> = row.values.iter().map(value_text).collect();
+        record.push(row.outcome.status.to_string());
+        record.push(number(row.outcome.capacity));
+        record.extend(row.outcome.metrics.iter().map(|value| number(*value)));
+        record.push(row.outcome.reason.clone().unwrap_or_default());
+        record.push(row.version.clone());
+        record.push(row.digest.clone());
+        records.push(record);
+    }
+    for record in records {
+        writer.write_record(record).expect("every record has one field per column, and memory takes all");
+    }
+    writer.into_inner().expect("memory takes all")
+}
+
+/// The shortest text that reads back as the same number; nothing for none.
+fn number(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,288 @@
+//! The tables of a results file: making, checking, writing and reading them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rusqlite::types::ToSqlOutput;
+use rusqlite::types::{Value as Cell, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transaction, params};
+use serde_json::Value;
+
+use super::{Row, StoreError, Study, database};
+use crate::sweep::outcome::{JobRow, METRICS, Outcome};
+use crate::sweep::spec::value_text;
+
+/// "APPT": tells our files from other databases.
+const APPLICATION_ID: i32 = 0x4150_5054;
+/// Grows when tables change.
+const SCHEMA_VERSION: i32 = 1;
+
+/// A name as SQL takes it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Columns of `runs`, in order.
+fn run_columns(study: &Study) -> Vec<String> {
+    let axes = study.axes.iter().map(|(name, _)| name.as_str());
+    let before = std::iter::once("digest");
+    let after = ["status", "reason", "capacity"].into_iter().chain(METRICS);
+    let last = ["version", "spec", "data", "seconds"];
+    before.chain(axes).chain(after).chain(last).map(quoted).collect()
+}
+
+/// Is there nothing in it? So it is where a writer was killed in the very transaction that made the tables: what was
+/// written of them has been taken back.
+pub(super) fn is_void(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.pragma_query_value(None, "page_count", |row| row.get(0)).map(|n_pages: i64| n_pages == 0)
+}
+
+/// Makes the tables, all or none.
+pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)?;
+    complete(&transaction)?;
+    let columns = run_columns(study);
+    let (digest, others) = columns.split_first().expect("there are columns");
+    transaction.execute_batch(&format!(
+        "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+         CREATE TABLE runs ({digest} TEXT PRIMARY KEY NOT NULL, {});
+         CREATE TABLE jobs (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
+             job_type TEXT NOT NULL, scale_factor INTEGER NOT NULL, weight REAL NOT NULL, arrival REAL NOT NULL,
+             completion REAL, jct REAL, rho REAL, PRIMARY KEY (digest, id)) WITHOUT ROWID;
+         PRAGMA application_id = {APPLICATION_ID};
+         PRAGMA user_version = {SCHEMA_VERSION};",
+        others.join(", ")
+    ))?;
+    for (key, value) in
+        [("version", env!("CARGO_PKG_VERSION")), ("name", &study.name), ("fixed", &study.fixed)]
+    {
+        transaction.execute("INSERT INTO meta VALUES (?1, ?2)", params![key, value])?;
+    }
+    write_axes(&transaction, study)?;
+    transaction.commit()
+}
+
+/// Makes the table that results of older programs lack.
+pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS utilization (digest TEXT NOT NULL REFERENCES runs (digest),
+             worker_type TEXT NOT NULL, utilization REAL NOT NULL, PRIMARY KEY (digest, worker_type)) WITHOUT ROWID",
+    )
+}
+
+/// Writes the axes and their values.
+pub(super) fn write_axes(connection: &Connection, study: &Study) -> rusqlite::Result<()> {
+    let axes = serde_json::to_string(&study.axes)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('axes', ?1)", params![axes])?;
+    Ok(())
+}
+
+/// Checks that this is a whole results file, and says of which study, and which version of this crate made it.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(Study, String), StoreError> {
+    let name = path.display().to_string();
+    let pragma = |what: &str| -> Result<i32, StoreError> {
+        connection.pragma_query_value(None, what, |row| row.get(0)).map_err(database("read", path))
+    };
+    if pragma("application_id")? != APPLICATION_ID {
+        let what = "it is a database of another program".to_owned();
+        return Err(StoreError::Foreign { path: name, what });
+    }
+    let found = pragma("user_version")?;
+    if found != SCHEMA_VERSION {
+        let (found, expected) = (format!("format {found}"), format!("format {SCHEMA_VERSION}"));
+        return Err(StoreError::Version { path: name, found, expected });
+    }
+    let said: String = connection
+        .pragma_query_value(None, "quick_check", |row| row.get(0))
+        .map_err(database("read", path))?;
+    if said != "ok" {
+        return Err(StoreError::Damaged {
+            path: name,
+            what: said.lines().next().unwrap_or_default().to_owned(),
+        });
+    }
+    read_study(connection, path)
+}
+
+fn read_study(connection: &Connection, path: &Path) -> Result<(Study, String), StoreError> {
+    let name = path.display().to_string();
+    let read = |key: &str| -> Result<String, StoreError> {
+        let value: Option<String> = connection
+            .query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
+            .optional()
+            .map_err(database("read", path))?;
+        value.ok_or_else(|| StoreError::Damaged { path: name.clone(), what: format!("no `{key}` in `meta`") })
+    };
+    let axes = serde_json::from_str(&read("axes")?).map_err(|error| StoreError::Damaged {
+        path: name.clone(),
+        what: format!("`axes` in `meta`: {error}"),
+    })?;
+    Ok((Study { name: read("name")?, fixed: read("fixed")?, axes }, read("version")?))
+}
+
+/// A value of an axis in a table.
+struct AxisCell<'a>(&'a Value);
+
+impl ToSql for AxisCell<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Owned(match self.0 {
+            Value::Null => Cell::Null,
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(whole), _) => Cell::Integer(whole),
+                (None, Some(float)) => Cell::Real(float),
+                (None, None) => Cell::Text(number.to_string()),
+            },
+            other => Cell::Text(value_text(other)),
+        }))
+    }
+}
+
+/// Adds a run and its jobs; nothing if the run is there already.
+pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) -> rusqlite::Result<()> {
+    let columns = run_columns(study);
+    let marks = vec!["?"; columns.len()].join(", ");
+    let sql = format!("INSERT INTO runs ({}) VALUES ({marks}) ON CONFLICT DO NOTHING", columns.join(", "));
+    let cells: Vec<AxisCell<'_>> = row.values.iter().map(AxisCell).collect();
+    let status = row.outcome.status.name();
+    let mut values: Vec<&dyn ToSql> = vec![&row.digest];
+    values.extend(cells.iter().map(|cell| cell as &dyn ToSql));
+    values.extend([&status as &dyn ToSql, &row.outcome.reason, &row.outcome.capacity]);
+    values.extend(row.outcome.metrics.iter().map(|value| value as &dyn ToSql));
+    values.extend([&row.version as &dyn ToSql, &row.spec, &row.data, &row.seconds]);
+    if transaction.prepare_cached(&sql)?.execute(values.as_slice())? == 0 {
+        return Ok(());
+    }
+    let mut query = transaction.prepare_cached("INSERT INTO utilization VALUES (?1, ?2, ?3)")?;
+    for (worker_type, utilization) in &row.outcome.utilization {
+        query.execute(params![row.digest, worker_type, utilization])?;
+    }
+    let mut query =
+        transaction.prepare_cached("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    for job in &row.outcome.jobs {
+        let JobRow { id, job_type, scale_factor, weight, arrival, completion, jct, rho } = job;
+        let id = i64::try_from(*id).unwrap_or(i64::MAX);
+        query.execute(params![
+            row.digest,
+            id,
+            job_type,
+            scale_factor,
+            weight,
+            arrival,
+            completion,
+            jct,
+            rho
+        ])?;
+    }
+    Ok(())
+}
+
+/// Removes a run and its jobs.
+pub(super) fn delete(connection: &mut Connection, digest: &str) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    transaction.execute("DELETE FROM jobs WHERE digest = ?1", [digest])?;
+    transaction.execute("DELETE FROM utilization WHERE digest = ?1", [digest])?;
+    transaction.execute("DELETE FROM runs WHERE digest = ?1", [digest])?;
+    transaction.commit()
+}
+
+/// Runs in the order in which they were written, without their jobs.
+pub(super) fn read_rows(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<Row>> {
+    let columns = readable_columns(connection, study)?;
+    let sql = format!("SELECT {} FROM runs ORDER BY rowid", columns.join(", "));
+    let mut query = connection.prepare(&sql)?;
+    let rows = query.query_map([], |record| read_row(record, study))?;
+    let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut by_type = read_utilization(connection)?;
+    for row in &mut rows {
+        row.outcome.utilization = by_type.remove(&row.digest).unwrap_or_default();
+    }
+    Ok(rows)
+}
+
+/// [`run_columns`], with nothing for metrics that another version did not have.
+fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
+    let mut query = connection.prepare("SELECT name FROM pragma_table_info('runs')")?;
+    let there: BTreeSet<String> = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let lacking: Vec<String> =
+        METRICS.iter().filter(|name| !there.contains(**name)).map(|m| quoted(m)).collect();
+    let readable = |column: String| if lacking.contains(&column) { "NULL".to_owned() } else { column };
+    Ok(run_columns(study).into_iter().map(readable).collect())
+}
+
+/// Digest → utilization by worker type; of older results nothing.
+fn read_utilization(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<(String, f64)>>> {
+    let mut all: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
+    if !connection.table_exists(None, "utilization")? {
+        return Ok(all);
+    }
+    let mut query = connection
+        .prepare("SELECT digest, worker_type, utilization FROM utilization ORDER BY digest, worker_type")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        all.entry(row.get(0)?).or_default().push((row.get(1)?, row.get(2)?));
+    }
+    Ok(all)
+}
+
+fn read_row(record: &Record<'_>, study: &Study) -> rusqlite::Result<Row> {
+    let mut values = Vec::with_capacity(study.axes.len());
+    for (position, (_, known)) in study.axes.iter().enumerate() {
+        let value = match record.get_ref(1 + position)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(whole) => whole.into(),
+            ValueRef::Real(float) => float.into(),
+            ValueRef::Text(text) | ValueRef::Blob(text) => String::from_utf8_lossy(text).into_owned().into(),
+        };
+        let text = value_text(&value);
+        values.push(known.iter().find(|other| value_text(other) == text).cloned().unwrap_or(value));
+    }
+    let first = 1 + study.axes.len();
+    let status: String = record.get(first)?;
+    let status = status.parse().map_err(|message: String| {
+        rusqlite::Error::FromSqlConversionFailure(first, rusqlite::types::Type::Text, message.into())
+    })?;
+    let mut metrics = [None; METRICS.len()];
+    for (position, metric) in metrics.iter_mut().enumerate() {
+        *metric = record.get(first + 3 + position)?;
+    }
+    let last = first + 3 + METRICS.len();
+    Ok(Row {
+        digest: record.get(0)?,
+        values,
+        outcome: Outcome {
+            status,
+            reason: record.get(first + 1)?,
+            capacity: record.get(first + 2)?,
+            metrics,
+            utilization: Vec::new(),
+            jobs: Vec::new(),
+        },
+        version: record.get(last)?,
+        spec: record.get(last + 1)?,
+        data: record.get(last + 2)?,
+        seconds: record.get(last + 3)?,
+    })
+}
+
+/// The jobs of one run.
+pub(super) fn read_jobs(connection: &Connection, digest: &str) -> rusqlite::Result<Vec<JobRow>> {
+    let mut query = connection.prepare(
+        "SELECT id, job_type, scale_factor, weight, arrival, completion, jct, rho FROM jobs
+         WHERE digest = ?1 ORDER BY id",
+    )?;
+    let rows = query.query_map([digest], |record| {
+        let id: i64 = record.get(0)?;
+        Ok(JobRow {
+            id: u64::try_from(id).unwrap_or_default(),
+            job_type: record.get(1)?,
+            scale_factor: record.get(2)?,
+            weight: record.get(3)?,
+            arrival: record.get(4)?,
+            completion: record.get(5)?,
+            jct: record.get(6)?,
+            rho: record.get(7)?,
+        })
+    })?;
+    rows.collect()
+}

@@ -1,7 +1,0 @@
-//! The `apportion` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    apportion::cli::main()
-}
