@@ -31,9 +31,36 @@ pub struct Received {
     pub steps: [Steps; 2],
 }
 
-/// Decides, round by round, which jobs run on which workers.
+/// Decides, round by round, which jobs run on which workers. The [module](super) says what it takes and gives.
 ///
-/// See the [module](super) for what it takes and gives.
+/// ```
+/// use std::time::Duration;
+/// use apportion::index::{Id, WorkerId};
+/// use apportion::scheduler::{Decided, Options, Scheduler, SubmitError};
+/// use apportion::{Catalog, Cluster, Job, Seconds, Throughputs};
+///
+/// let cluster: Cluster = "v100=2,k80=2".parse()?;
+/// let policy = Catalog::embedded().policy("max_min_fairness_perf")?;
+/// let mut scheduler =
+///     Scheduler::new(&cluster, Throughputs::embedded("osdi20")?, policy, Options::default())?;
+/// let gang = Job::new("ResNet-50 (batch size 64)").scale_factor(2).steps(120_000);
+/// let mine = scheduler.submit_as("mine", gang)?;
+/// let refused = scheduler.submit_as("vast", Job::new("A3C").scale_factor(4).steps(1_000));
+/// assert!(matches!(refused, Err(SubmitError::NoThroughput { .. } | SubmitError::FitsNowhere { .. })));
+///
+/// let round = scheduler.tick(Seconds::ZERO, Some(Duration::from_secs(30)));
+/// if let Decided::Late { since } | Decided::Fresh { asked: since } = &round.decided {
+///     println!("asked at {since}");
+/// }
+/// let lease = &round.leases[0];
+/// assert_eq!((lease.names[0].as_str(), lease.type_name.as_str(), lease.workers.len()), ("mine", "v100", 2));
+///
+/// // One of its workers fails: from the next round on it runs elsewhere.
+/// scheduler.set_up(WorkerId::from_index(0), false)?;
+/// let round = scheduler.tick(Seconds::new(360.0), None);
+/// assert!(round.leases[0].jobs.contains(mine) && round.leases[0].type_name == "k80");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Scheduler {
     options: Options,
