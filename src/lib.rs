@@ -17,6 +17,7 @@ pub mod allocation;
 pub mod policy;
 // rounds over time
 pub mod mechanism;
+pub mod scheduler;
 pub mod simulator;
 // after the run
 pub mod metrics;

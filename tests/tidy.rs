@@ -58,6 +58,10 @@ const NOT_OUR_WORDS: [(&str, &str); 14] = [
     ("utils", "the subject"),
 ];
 
+/// Names that say such a word all the same, with the file that may: `Scheduler::tick` starts a round, and is called as
+/// schedulers that are driven from outside call it. `round` is taken by what it answers.
+const THEIR_WORDS: [(&str, &str); 1] = [("src/scheduler/face.rs", "tick")];
+
 struct File {
     path: String,
     text: String,
@@ -251,7 +255,8 @@ fn names_are_the_fields_own() {
                 }
                 let name = words.clone().find(|word| !word.is_empty() && *word != "mut").unwrap_or_default();
                 for (not_ours, ours) in NOT_OUR_WORDS {
-                    if parts(name).iter().any(|part| part == not_ours) {
+                    let excused = THEIR_WORDS.contains(&(file.path.as_str(), name));
+                    if !excused && parts(name).iter().any(|part| part == not_ours) {
                         complaints
                             .push(format!("{}:{number}: `{name}` says `{not_ours}`; say {ours}", file.path));
                     }

@@ -305,6 +305,14 @@ impl Ledger {
         self.accounts[slot as usize].adopted = self.adoption;
     }
 
+    /// Every job alone counts as having one.
+    pub(super) fn allocate_jobs(&mut self) {
+        for index in 0..self.jobs.len() {
+            let (_, place) = self.jobs[index];
+            self.allocate(self.members[place as usize].alone);
+        }
+    }
+
     /// Every combination counts as having one.
     pub(super) fn allocate_all(&mut self) {
         self.allocated_until = self.generation;

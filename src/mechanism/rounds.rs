@@ -51,6 +51,8 @@ pub struct Mechanism {
     pub(super) selection: Selection,
     free: Free,
     runs: Vec<bool>,
+    /// Changes noted so far.
+    n_changes: u64,
 }
 
 impl Mechanism {
@@ -69,6 +71,7 @@ impl Mechanism {
             selection: Selection::new(n_types),
             free: Free::default(),
             runs: vec![false; n_types],
+            n_changes: 0,
         }
     }
 
@@ -86,7 +89,7 @@ impl Mechanism {
     pub fn set_up(&mut self, worker: WorkerId, up: bool) {
         if self.workers.is_up(worker) != up {
             self.workers.set_up(worker, up);
-            self.resets.changed = true;
+            self.note_change();
         }
     }
 
@@ -103,6 +106,12 @@ impl Mechanism {
     /// Something that an allocation depends on has changed.
     pub fn note_change(&mut self) {
         self.resets.changed = true;
+        self.n_changes += 1;
+    }
+
+    /// Changes noted so far: an allocation decided when there were fewer leaves some out.
+    pub fn n_changes(&self) -> u64 {
+        self.n_changes
     }
 
     /// Has something changed since the last re-computation?
@@ -120,7 +129,7 @@ impl Mechanism {
         scale_factor: u32,
         runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
     ) {
-        self.resets.changed = true;
+        self.note_change();
         self.selection.stale = true;
         let credit = self.options.initial_credit.get();
         self.fill_runs(Combination::single(job), runs);
@@ -136,7 +145,7 @@ impl Mechanism {
 
     /// A job leaves: a change.
     pub fn remove_job(&mut self, job: JobId) {
-        self.resets.changed = true;
+        self.note_change();
         self.selection.stale = true;
         self.ledger.remove_job(job);
     }
@@ -249,6 +258,12 @@ impl Mechanism {
         if rules.pair_fillers {
             self.ledger.allocate_all();
         }
+    }
+
+    /// Every job counts as having a row in the allocation, until the next is adopted: jobs that came after the last
+    /// may fill workers left free, where the [rules](Rules) have fillers at all.
+    pub fn admit_all(&mut self) {
+        self.ledger.allocate_jobs();
     }
 
     fn fill_runs(

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::active::Table;
-use super::adapter::{MechanizedState, Situation};
 use super::event::{Event, Observer};
 use super::moment::Moment;
 use super::options::Options;
@@ -12,6 +10,8 @@ use super::simulation::{Driver, Simulation};
 use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};
 use crate::policy::{Location, Placed, Ran, RoundDecision, RoundPolicy, RoundView};
+use crate::scheduler::active::Table;
+use crate::scheduler::{RoundsState, Situation};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
@@ -35,7 +35,7 @@ pub(super) struct Direct {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DriverState {
-    Mechanized(Box<MechanizedState>),
+    Mechanized(Box<RoundsState>),
     Direct { policy: serde_json::Value, placed: Vec<PlacedState>, down: Vec<WorkerId> },
 }
 
@@ -220,51 +220,51 @@ impl Simulation {
 impl Driver {
     pub(super) fn workers(&self) -> &Workers {
         match self {
-            Self::Mechanized(mechanized) => mechanized.mechanism.workers(),
+            Self::Mechanized(rounds) => rounds.mechanism().workers(),
             Self::Direct(direct) => &direct.workers,
         }
     }
 
     pub(super) fn set_up(&mut self, worker: WorkerId, up: bool) {
         match self {
-            Self::Mechanized(mechanized) => mechanized.mechanism.set_up(worker, up),
+            Self::Mechanized(rounds) => rounds.mechanism_mut().set_up(worker, up),
             Self::Direct(direct) => direct.workers.set_up(worker, up),
         }
     }
 
     /// Something that an allocation depends on has changed; a round policy looks for itself.
     pub(super) fn note_change(&mut self) {
-        if let Self::Mechanized(mechanized) = self {
-            mechanized.mechanism.note_change();
+        if let Self::Mechanized(rounds) = self {
+            rounds.mechanism_mut().note_change();
         }
     }
 
     /// When the policy wants to be asked again, whatever happens until then.
     pub(super) fn asks_again_at(&self) -> Option<Seconds> {
         match self {
-            Self::Mechanized(mechanized) => mechanized.mechanism.asks_again_at(),
+            Self::Mechanized(rounds) => rounds.mechanism().asks_again_at(),
             Self::Direct(_) => None,
         }
     }
 
     pub(super) fn n_leases(&self) -> usize {
         match self {
-            Self::Mechanized(mechanized) => mechanized.mechanism.leases().len(),
+            Self::Mechanized(rounds) => rounds.mechanism().leases().len(),
             Self::Direct(direct) => direct.placed.len(),
         }
     }
 
     pub(super) fn lease(&self, index: usize) -> GrantedLease<'_> {
         match self {
-            Self::Mechanized(mechanized) => mechanized.mechanism.lease(index),
+            Self::Mechanized(rounds) => rounds.mechanism().lease(index),
             Self::Direct(direct) => direct.lease(index),
         }
     }
 
     pub(super) fn tell_preempted(&self, now: Seconds, table: &Table, observer: &mut dyn Observer) {
         match self {
-            Self::Mechanized(mechanized) => {
-                for lease in mechanized.mechanism.preempted() {
+            Self::Mechanized(rounds) => {
+                for lease in rounds.mechanism().preempted() {
                     let (jobs, worker_type) = (lease.combination, lease.worker_type);
                     observer.observe(&Event::Preempted { now, jobs, worker_type });
                 }
@@ -283,7 +283,7 @@ impl Driver {
 
     pub(super) fn state(&self) -> DriverState {
         match self {
-            Self::Mechanized(mechanized) => DriverState::Mechanized(Box::new(mechanized.state())),
+            Self::Mechanized(rounds) => DriverState::Mechanized(Box::new(rounds.state())),
             Self::Direct(direct) => DriverState::Direct {
                 policy: direct.policy.state(),
                 placed: direct.placed.iter().map(|placed| placed.clone().into()).collect(),
@@ -301,9 +301,7 @@ impl Driver {
         state: &DriverState,
     ) -> Result<(), SimulationError> {
         match (self, state) {
-            (Self::Mechanized(mechanized), DriverState::Mechanized(state)) => {
-                mechanized.restore(cluster, state)
-            }
+            (Self::Mechanized(rounds), DriverState::Mechanized(state)) => Ok(rounds.restore(cluster, state)?),
             (Self::Direct(direct), DriverState::Direct { policy, placed, down }) => {
                 direct.policy.restore(policy)?;
                 direct.placed = placed.iter().map(|placed| placed.clone().into()).collect();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::active::Progress;
 use super::apply::DriverState;
 use super::faults::FaultState;
 use super::feed::Feed;
@@ -16,6 +15,7 @@ use super::simulation::{Clock, Simulation};
 use crate::cluster::Cluster;
 use crate::policy::{Policy, RoundPolicy};
 use crate::problem::{Entity, InnerRule};
+use crate::scheduler::active::Progress;
 use crate::throughput::Throughputs;
 use crate::throughput::estimator::EstimatorState;
 use crate::workload::Arrivals;
@@ -151,15 +151,7 @@ pub(super) fn check_options(options: &Options, cluster: &Cluster) -> Result<(), 
     };
     let positive = |value: f64| value.is_finite() && value > 0.0;
     let not_negative = |value: f64| value.is_finite() && value >= 0.0;
-    let round = options.round_length.get();
-    fine(positive(round), "round_length", round.to_string(), "a finite number of seconds above 0")?;
-    let mechanism = &options.semantics.mechanism;
-    for (field, value) in
-        [("initial_credit", mechanism.initial_credit), ("reset_interval", mechanism.reset_interval)]
-    {
-        let expected = "a finite number of seconds, at least 0";
-        fine(not_negative(value.get()), field, value.get().to_string(), expected)?;
-    }
+    options.scheduler().check()?;
     if let Some(window) = &options.measure {
         fine(!window.is_empty(), "measure", format!("{window:?}"), "a range that holds at least one job")?;
     }

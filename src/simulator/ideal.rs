@@ -76,18 +76,18 @@ impl Simulation {
 
     /// Asks the policy, if it is time to.
     fn share(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
-        let Driver::Mechanized(mechanized) = &self.driver else { return Ok(()) };
+        let Driver::Mechanized(rounds) = &self.driver else { return Ok(()) };
         let now = self.now();
-        let mechanism = &mechanized.mechanism;
+        let mechanism = rounds.mechanism();
         // The same sum as the horizon's: `now − last` could round to just under the interval for ever.
         let rested = self.next_reset().is_some_and(|at| now.get() >= at);
         let due = rested || mechanism.due(now);
         if !(due || mechanism.has_changed() && self.waits_beside_unshared()) {
             return Ok(());
         }
-        let Driver::Mechanized(mechanized) = &mut self.driver else { return Ok(()) };
+        let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(()) };
         let mut moment = Moment { now, table: &mut self.table, cluster: &self.cluster, observer };
-        let (decision, ids) = mechanized.recompute(&mut moment)?;
+        let (decision, ids) = rounds.recompute(&mut moment)?;
         let allocation = &decision.allocation;
         let row = |(id, jobs): (_, &Combination<_>)| {
             (jobs.map(|index| ids[index]), allocation.shares().row(id).to_vec())
@@ -98,8 +98,8 @@ impl Simulation {
 
     /// When a change that is held back will count.
     fn next_reset(&self) -> Option<f64> {
-        let Driver::Mechanized(mechanized) = &self.driver else { return None };
-        let mechanism = &mechanized.mechanism;
+        let Driver::Mechanized(rounds) = &self.driver else { return None };
+        let mechanism = rounds.mechanism();
         let last = mechanism.last_reset().filter(|_| mechanism.has_changed())?;
         Some(last.get() + mechanism.options().reset_interval.get())
     }

@@ -7,11 +7,10 @@
 //! advance the clock → end slices → completions → arrivals, faults, prices → policy, mechanism → start slices
 //! ```
 //!
+//! Policies behind the mechanism run through [`scheduler::Rounds`](crate::scheduler::Rounds), as they do live.
 //! One step of [`Simulation`] is one round. [`Semantics`] names each point at which the published system's
 //! simulator differs from what it set out to do.
 
-mod active;
-mod adapter;
 mod apply;
 mod changes;
 mod checkpoint;
@@ -26,12 +25,11 @@ mod progress;
 mod round;
 mod simulation;
 
-pub use adapter::Mechanized;
 pub use checkpoint::Checkpoint;
 pub use event::{Event, Observer, Slice, Unobserved};
 pub use options::{
-    Consolidation, Contention, EmptyCluster, ExecutionTime, Faults, JobFaults, Options, PairEnd,
-    PreemptionCost, PriceChange, Semantics, ShortSlice, Stragglers, TypeDraws, WorkerFaults,
+    Consolidation, Contention, ExecutionTime, Faults, JobFaults, Options, PairEnd, PreemptionCost,
+    PriceChange, Semantics, ShortSlice, Stragglers, WorkerFaults,
 };
 pub use outcome::{Limits, Outcome, SimulationError, Step};
 pub use simulation::Simulation;

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::active::Table;
-use super::adapter::Situation;
 use super::event::{Event, Observer};
 use crate::cluster::Cluster;
 use crate::index::{JobId, WorkerTypeId};
 use crate::policy::Decision;
 use crate::problem::{Problem, ProblemError};
+use crate::scheduler::Situation;
+use crate::scheduler::active::Table;
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// A boundary as the adapter sees it.
+/// A boundary as whoever decides sees it.
 #[derive(Debug)]
 pub(super) struct Moment<'a> {
     pub(super) now: Seconds,
@@ -39,7 +39,7 @@ impl Situation for Moment<'_> {
         self.table.runs(jobs, worker_type)
     }
 
-    fn decided(&mut self, problem: &Problem, decision: &Decision) -> bool {
+    fn decided(&mut self, _asked: Seconds, problem: &Problem, decision: &Decision) -> bool {
         self.observer.decided(self.now, problem, decision);
         let solve = decision.solve.as_ref();
         self.observer.observe(&Event::Allocated {

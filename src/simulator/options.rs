@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanism::MechanismOptions;
+use crate::scheduler::{self, EmptyCluster, TypeDraws};
 use crate::throughput::Profiling;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
@@ -46,26 +47,6 @@ pub enum Consolidation {
     Modelled,
     /// Placement does not change speed.
     Ignored,
-}
-
-/// The random numbers behind the order of worker types, for policies that do not look at speed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TypeDraws {
-    /// The stream `worker_types` of the seed.
-    Stream,
-    /// CPython's, seeded with the seed + 5.
-    Python,
-}
-
-/// What happens to the policy when no job is active at a boundary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EmptyCluster {
-    /// It is asked when there is a job again.
-    Waits,
-    /// It is asked all the same, so that the reset interval starts.
-    Resets,
 }
 
 /// The simulator's differences, one field each, and the mechanism's.
@@ -285,6 +266,17 @@ impl Options {
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
+    }
+
+    /// What of it the scheduler is told.
+    pub fn scheduler(&self) -> scheduler::Options {
+        scheduler::Options {
+            round_length: self.round_length,
+            seed: self.seed,
+            mechanism: self.semantics.mechanism,
+            type_draws: self.semantics.type_draws,
+            empty_cluster: self.semantics.empty_cluster,
+        }
     }
 
     /// Measures these jobs only.

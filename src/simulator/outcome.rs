@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::index::JobId;
 use crate::policy::PolicyError;
 use crate::problem::ProblemError;
+use crate::scheduler::{DecisionError, OptionError, RestoreError};
 use crate::throughput::estimator::EstimatorError;
 use crate::units::Seconds;
 
@@ -57,6 +58,30 @@ pub enum SimulationError {
         /// In which respect.
         reason: String,
     },
+}
+
+impl From<DecisionError> for SimulationError {
+    fn from(error: DecisionError) -> Self {
+        match error {
+            DecisionError::Problem(error) => Self::Problem(error),
+            DecisionError::Policy(error) => Self::Policy(error),
+        }
+    }
+}
+
+impl From<RestoreError> for SimulationError {
+    fn from(error: RestoreError) -> Self {
+        match error {
+            RestoreError::Policy(error) => Self::Policy(error),
+            RestoreError::Mechanism { reason } => Self::Checkpoint { reason },
+        }
+    }
+}
+
+impl From<OptionError> for SimulationError {
+    fn from(OptionError { field, value, expected }: OptionError) -> Self {
+        Self::Option { field, value, expected }
+    }
 }
 
 /// When to stop before the end; nothing by default.

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::active::{Active, Table};
 use super::faults::FaultState;
 use super::options::{Consolidation, Options, PairEnd, ShortSlice};
 use crate::index::{Id, JobId, ServerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};
+use crate::scheduler::active::{Active, Table};
 use crate::units::Seconds;
 use crate::workload::Combination;
 

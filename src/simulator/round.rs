@@ -1,6 +1,5 @@
 //! One round: the slices that run end, jobs arrive, and the slices of the next round start.
 
-use super::active::Progress;
 use super::event::{Event, Observer, Slice};
 use super::moment::Moment;
 use super::options::ExecutionTime;
@@ -9,6 +8,8 @@ use super::progress::{Conditions, Fate, Running};
 use super::simulation::{Driver, Simulation};
 use crate::index::{Id, JobId};
 use crate::policy::Ran;
+use crate::scheduler::Decided;
+use crate::scheduler::active::Progress;
 use crate::units::{Seconds, Steps};
 use crate::workload::Combination;
 
@@ -27,11 +28,11 @@ impl Simulation {
             self.clock.now = before.max(next.get());
         } else {
             // Nothing will happen by itself. A change that the reset interval holds back counts now.
-            let Driver::Mechanized(mechanized) = &mut self.driver else { return false };
-            if !mechanized.mechanism.has_changed() || self.table.jobs.is_empty() {
+            let Driver::Mechanized(rounds) = &mut self.driver else { return false };
+            if !rounds.mechanism().has_changed() || self.table.jobs.is_empty() {
                 return false;
             }
-            mechanized.mechanism.forget_reset();
+            rounds.mechanism_mut().forget_reset();
         }
         if self.clock.now > before {
             let (from, until) = (Seconds::new(before), Seconds::new(self.clock.now));
@@ -93,8 +94,8 @@ impl Simulation {
             let throughput = slice.parts.map(|part| if succeeded { part.throughput } else { 0.0 });
             let (combination, worker_type) = (slice.jobs, slice.worker_type);
             self.ran.push(Ran { combination, worker_type, time, throughput });
-            if let Driver::Mechanized(mechanized) = &mut self.driver {
-                mechanized.mechanism.record_lease(slice.lease as usize, time);
+            if let Driver::Mechanized(rounds) = &mut self.driver {
+                rounds.mechanism_mut().record_lease(slice.lease as usize, time);
             }
         }
         match slice.fate {
@@ -156,8 +157,8 @@ impl Simulation {
     fn remove(&mut self, position: usize) {
         let gone = self.table.remove(position);
         self.clock.n_measured_done += u32::from(gone.progress.measured);
-        if let Driver::Mechanized(mechanized) = &mut self.driver {
-            mechanized.mechanism.remove_job(gone.progress.id);
+        if let Driver::Mechanized(rounds) = &mut self.driver {
+            rounds.mechanism_mut().remove_job(gone.progress.id);
         }
     }
 
@@ -177,10 +178,10 @@ impl Simulation {
             progress.noise = self.faults.noise(&self.setting.options.faults, id, self.cluster.n_types());
             let scale_factor = progress.job.scale_factor;
             self.table.add(progress, &self.setting.cluster)?;
-            if let Driver::Mechanized(mechanized) = &mut self.driver {
+            if let Driver::Mechanized(rounds) = &mut self.driver {
                 let table = &self.table;
                 let runs = |jobs: Combination<JobId>, worker_type| table.runs(jobs, worker_type);
-                mechanized.mechanism.add_job(id, scale_factor, &runs);
+                rounds.mechanism_mut().add_job(id, scale_factor, &runs);
             }
         }
         Ok(())
@@ -195,7 +196,11 @@ impl Simulation {
         self.faults.start_round(&self.setting.options.faults, self.clock.round);
         let mut moment = Moment { now, table: &mut self.table, cluster: &self.cluster, observer };
         match &mut self.driver {
-            Driver::Mechanized(mechanized) => mechanized.decide(&mut moment)?,
+            Driver::Mechanized(rounds) => {
+                if let Decided::Failed { error } = rounds.decide(&mut moment, None) {
+                    return Err(error.into());
+                }
+            }
             Driver::Direct(direct) => {
                 direct.decide(&mut moment, (self.clock.round, &self.setting.options), &self.ran)?;
             }

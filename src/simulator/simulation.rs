@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::active::Table;
-use super::adapter::Mechanized;
 use super::apply::Direct;
 use super::event::Observer;
 use super::faults::FaultState;
@@ -16,10 +14,12 @@ use super::options::Options;
 use super::outcome::{Limits, Outcome, SimulationError, Step};
 use super::progress::{Links, Running};
 use crate::cluster::Cluster;
-use crate::index::{Id, WorkerTypeId};
-use crate::mechanism::{LastServer, Workers};
+use crate::index::Id;
+use crate::mechanism::Workers;
 use crate::policy::{Policy, Ran, RoundPolicy};
 use crate::problem::{Entity, Problem};
+use crate::scheduler::Rounds;
+use crate::scheduler::active::Table;
 use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Arrivals;
@@ -43,7 +43,7 @@ pub(super) struct Clock {
 /// Who decides.
 #[derive(Debug)]
 pub(super) enum Driver {
-    Mechanized(Box<Mechanized>),
+    Mechanized(Box<Rounds>),
     Direct(Box<Direct>),
 }
 
@@ -116,9 +116,9 @@ impl Simulation {
         policy: Box<dyn Policy>,
         options: Options,
     ) -> Result<Self, SimulationError> {
-        let cluster = usable(cluster, &throughputs, &options);
-        let mechanized = Mechanized::new(policy, &cluster, &options.semantics, options.seed);
-        let driver = Driver::Mechanized(Box::new(mechanized));
+        let told = options.scheduler();
+        let cluster = told.usable(cluster, &throughputs);
+        let driver = Driver::Mechanized(Box::new(Rounds::new(policy, &cluster, &told)));
         Self::with_driver((cluster, throughputs), arrivals, driver, options)
     }
 
@@ -132,7 +132,7 @@ impl Simulation {
         policy: Box<dyn RoundPolicy>,
         options: Options,
     ) -> Result<Self, SimulationError> {
-        let cluster = usable(cluster, &throughputs, &options);
+        let cluster = options.scheduler().usable(cluster, &throughputs);
         let workers = Workers::new(&cluster, options.semantics.mechanism.last_server);
         let driver = Driver::Direct(Box::new(Direct::new(policy, workers)));
         if options.ideal {
@@ -150,7 +150,7 @@ impl Simulation {
     ) -> Result<Self, SimulationError> {
         super::checkpoint::check_options(&options, &cluster)?;
         let cluster = Arc::new(cluster);
-        let table = Table::new(&cluster, throughputs)?.estimating(&options)?;
+        let table = Table::new(&cluster, throughputs)?.estimating(options.profiling, options.seed)?;
         let faults = FaultState::new(&options.faults, driver.workers(), options.seed);
         let fluid = options.ideal.then(Fluid::default);
         Ok(Self {
@@ -291,17 +291,5 @@ impl Simulation {
         let drained = self.feed.next_arrival().is_none() && self.table.jobs.is_empty();
         let measure = self.setting.options.measure.as_ref();
         drained || measure.is_some_and(|ids| self.clock.n_measured_done as usize >= ids.len())
-    }
-}
-
-/// The cluster as a simulation uses it: types in order of speed, without workers that fill no server.
-fn usable(cluster: &Cluster, throughputs: &Throughputs, options: &Options) -> Cluster {
-    let cluster = cluster.ordered_as(throughputs.worker_types().as_slice());
-    match options.semantics.mechanism.last_server {
-        LastServer::Smaller => cluster,
-        LastServer::Dropped => cluster.with_counts(|id: WorkerTypeId| {
-            let kind = &cluster.types()[id];
-            kind.n_workers / kind.workers_per_server * kind.workers_per_server
-        }),
     }
 }

@@ -10,8 +10,9 @@ use apportion::mechanism::Workers;
 use apportion::metrics::Recorder;
 use apportion::policy::Policy;
 use apportion::policy::heuristic::{Behaviour, Fifo, FifoPerf, Isolated};
+use apportion::scheduler::Rounds;
 use apportion::simulator::{
-    Checkpoint, Contention, Event, JobFaults, Limits, Mechanized, Observer, Options, Outcome, PreemptionCost,
+    Checkpoint, Contention, Event, JobFaults, Limits, Observer, Options, Outcome, PreemptionCost,
     PriceChange, Simulation, Stragglers, WorkerFaults,
 };
 use apportion::workload::random::SeedStreams;
@@ -253,10 +254,10 @@ proptest! {
         let mut direct = simulation(seed, options.clone());
         let mut expected = Recorder::new(direct.cluster());
         direct.run(&mut expected, &limits()).unwrap();
-        let mechanized = Mechanized::new(policy(seed, seed), direct.cluster(), &options.semantics, seed);
+        let rounds = Rounds::new(policy(seed, seed), direct.cluster(), &options.scheduler());
         let system = (&cluster(), throughputs());
         let mut seam =
-            Simulation::with_round_policy(system, arrivals(seed), Box::new(mechanized), options).unwrap();
+            Simulation::with_round_policy(system, arrivals(seed), Box::new(rounds), options).unwrap();
         let mut found = Recorder::new(seam.cluster());
         seam.run(&mut found, &limits()).unwrap();
         let jct = |recorder: &Recorder| {

@@ -1,55 +1,57 @@
-//! The jobs that have arrived and are not done.
+//! The jobs that have arrived and are not done, what they have run, and the problem that they make.
+//!
+//! One table serves [`Scheduler`](super::Scheduler) and the simulator. A few columns are the simulator's alone (the
+//! measurement window, failed attempts, noise); they are part of its checkpoints.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::options::Options;
 use crate::cluster::Cluster;
 use crate::index::{EntityId, Id, IndexVec, JobId, RowId, WorkerTypeId};
 use crate::policy::Decision;
 use crate::problem::{ActiveJob, Colocation, Entity, Problem, ProblemBuilder, ProblemError, matrix_columns};
 use crate::throughput::estimator::EstimatorError;
-use crate::throughput::{Estimator, Throughputs};
+use crate::throughput::{Estimator, Profiling, Throughputs};
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
 
 /// An active job and what it has run.
 #[derive(Clone, Debug)]
-pub(super) struct Active {
-    pub(super) progress: Progress,
-    pub(super) row: Option<RowId>,
-    pub(super) entity: Option<EntityId>,
+pub(crate) struct Active {
+    pub(crate) progress: Progress,
+    pub(crate) row: Option<RowId>,
+    pub(crate) entity: Option<EntityId>,
     /// Steps/s alone on the fewest servers: [type].
-    pub(super) alone: Vec<f64>,
+    pub(crate) alone: Vec<f64>,
     /// Steps/s alone over several servers, where known: [type].
-    pub(super) spread: Vec<Option<f64>>,
+    pub(crate) spread: Vec<Option<f64>>,
 }
 
 /// What of an active job must survive a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Progress {
-    pub(super) id: JobId,
-    pub(super) job: Job,
-    pub(super) measured: bool,
-    pub(super) steps_run: f64,
+pub(crate) struct Progress {
+    pub(crate) id: JobId,
+    pub(crate) job: Job,
+    pub(crate) measured: bool,
+    pub(crate) steps_run: f64,
     /// Failures in a row.
-    pub(super) attempts: u32,
+    pub(crate) attempts: u32,
     /// It has held workers before; kept only where preemption costs.
-    pub(super) has_run: bool,
+    pub(crate) has_run: bool,
     /// Σ steps / isolated throughput, up to the last change of the latter, s.
-    pub(super) isolated_s: f64,
+    pub(crate) isolated_s: f64,
     /// Throughput on an isolated 1/n share, steps/s; 0 before the first decision.
-    pub(super) isolated_rate: f64,
+    pub(crate) isolated_rate: f64,
     /// Steps already in `isolated_s`.
-    pub(super) isolated_steps: f64,
+    pub(crate) isolated_steps: f64,
     /// Factors on the throughputs that the policy is shown: [type]; empty if they are exact.
-    pub(super) noise: Vec<f64>,
+    pub(crate) noise: Vec<f64>,
 }
 
 impl Progress {
-    pub(super) fn new(id: JobId, job: Job, measured: bool) -> Self {
+    pub(crate) fn new(id: JobId, job: Job, measured: bool) -> Self {
         Self {
             id,
             job,
@@ -64,34 +66,51 @@ impl Progress {
         }
     }
 
-    pub(super) fn steps_remaining(&self) -> f64 {
+    pub(crate) fn steps_remaining(&self) -> f64 {
         self.job.total_steps.get() - self.steps_run
     }
 
+    /// What a policy is told of them: a job that has done all of its steps and is still here has one to go.
+    fn steps_to_show(&self) -> f64 {
+        let remaining = self.steps_remaining();
+        if remaining > 0.0 { remaining } else { self.job.total_steps.get().min(1.0) }
+    }
+
     /// Isolated time including what has been run since the last change of the isolated throughput.
-    pub(super) fn isolated(&self) -> Seconds {
+    pub(crate) fn isolated(&self) -> Seconds {
         let since = self.steps_run - self.isolated_steps;
         let more = if since > 0.0 && self.isolated_rate > 0.0 { since / self.isolated_rate } else { 0.0 };
         Seconds::new(self.isolated_s + more)
     }
 }
 
+/// What the matrix, or a job itself, says of its throughputs.
+#[derive(Clone, Debug)]
+pub(crate) struct LookedUp {
+    /// Its row of the matrix, if it has one.
+    row: Option<RowId>,
+    /// Steps/s alone on the fewest servers: [type].
+    pub(crate) alone: Vec<f64>,
+    /// Steps/s alone over several servers, where known: [type].
+    spread: Vec<Option<f64>>,
+}
+
 /// All active jobs, by id, and where their throughputs come from.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
-    pub(super) jobs: Vec<Active>,
+pub(crate) struct Table {
+    pub(crate) jobs: Vec<Active>,
     /// Their ids, close together for those who search.
     ids: Vec<JobId>,
-    pub(super) throughputs: Arc<Throughputs>,
+    pub(crate) throughputs: Arc<Throughputs>,
     /// What policies believe of co-located throughputs; none = they know.
-    pub(super) estimator: Option<Estimator>,
+    pub(crate) estimator: Option<Estimator>,
     columns: IndexVec<WorkerTypeId, Option<WorkerTypeId>>,
     /// Every owner seen or declared.
-    pub(super) entities: IndexVec<EntityId, Entity>,
+    pub(crate) entities: IndexVec<EntityId, Entity>,
 }
 
 impl Table {
-    pub(super) fn new(cluster: &Cluster, throughputs: Arc<Throughputs>) -> Result<Self, ProblemError> {
+    pub(crate) fn new(cluster: &Cluster, throughputs: Arc<Throughputs>) -> Result<Self, ProblemError> {
         let columns = matrix_columns(cluster, &throughputs)?;
         Ok(Self {
             jobs: Vec::new(),
@@ -103,37 +122,45 @@ impl Table {
         })
     }
 
-    /// Policies see estimates, if the options say so.
-    pub(super) fn estimating(mut self, options: &Options) -> Result<Self, EstimatorError> {
-        if let Some(profiling) = options.profiling {
+    /// Policies see estimates of co-located throughputs, if there is a profiling.
+    pub(crate) fn estimating(
+        mut self,
+        profiling: Option<Profiling>,
+        seed: u64,
+    ) -> Result<Self, EstimatorError> {
+        if let Some(profiling) = profiling {
             let truth = Arc::clone(&self.throughputs);
-            self.estimator = Some(Estimator::try_new(truth, profiling, options.seed)?);
+            self.estimator = Some(Estimator::try_new(truth, profiling, seed)?);
         }
         Ok(self)
     }
 
     /// Position of an active job.
-    pub(super) fn find(&self, id: JobId) -> Option<usize> {
+    pub(crate) fn find(&self, id: JobId) -> Option<usize> {
         self.ids.binary_search(&id).ok()
     }
 
     /// Position of an active job that was at another, `before`, some time ago.
-    pub(super) fn find_again(&self, id: JobId, before: u32) -> Option<usize> {
+    pub(crate) fn find_again(&self, id: JobId, before: u32) -> Option<usize> {
         let before = before as usize;
         if self.ids.get(before) == Some(&id) { Some(before) } else { self.find(id) }
     }
 
-    pub(super) fn get(&self, id: JobId) -> Option<&Active> {
+    pub(crate) fn get(&self, id: JobId) -> Option<&Active> {
         self.find(id).map(|position| &self.jobs[position])
     }
 
-    /// Adds a job whose id is above all others.
+    /// Where the throughputs of a job come from, and what they are.
     ///
     /// # Errors
-    /// If the matrix does not have it, or no worker type of the cluster can run it.
-    pub(super) fn add(&mut self, progress: Progress, cluster: &Cluster) -> Result<(), ProblemError> {
-        let position = progress.id.index();
-        let Job { job_type, scale_factor, entity, throughput, .. } = &progress.job;
+    /// If the matrix does not have it, or no worker type of the cluster can run it: of the job at this position.
+    pub(crate) fn look_up(
+        &self,
+        position: usize,
+        job: &Job,
+        cluster: &Cluster,
+    ) -> Result<LookedUp, ProblemError> {
+        let Job { job_type, scale_factor, throughput, .. } = job;
         let row = self.throughputs.find(job_type, *scale_factor);
         let (alone, spread) = match (throughput, row) {
             (Some(own), _) => {
@@ -151,7 +178,16 @@ impl Table {
         if !fits(cluster, &alone, *scale_factor) {
             return Err(ProblemError::RunsNowhere { job: position, scale_factor: *scale_factor });
         }
-        let entity = entity.as_ref().map(|name| self.entity(name));
+        Ok(LookedUp { row, alone, spread })
+    }
+
+    /// Adds a job whose id is above all others.
+    ///
+    /// # Errors
+    /// As [`look_up`](Self::look_up), the position being the id.
+    pub(crate) fn add(&mut self, progress: Progress, cluster: &Cluster) -> Result<(), ProblemError> {
+        let LookedUp { row, alone, spread } = self.look_up(progress.id.index(), &progress.job, cluster)?;
+        let entity = progress.job.entity.as_ref().map(|name| self.entity(name));
         if let (Some(estimator), Some(row)) = (&mut self.estimator, row) {
             estimator.arrive(progress.id, row);
         }
@@ -161,7 +197,7 @@ impl Table {
     }
 
     /// Takes a job out.
-    pub(super) fn remove(&mut self, position: usize) -> Active {
+    pub(crate) fn remove(&mut self, position: usize) -> Active {
         let gone = self.jobs.remove(position);
         self.ids.remove(position);
         if let Some(estimator) = &mut self.estimator {
@@ -171,7 +207,7 @@ impl Table {
     }
 
     /// A pair ran at so many steps/s. Does that change what is believed of it?
-    pub(super) fn observe(
+    pub(crate) fn observe(
         &mut self,
         jobs: Combination<JobId>,
         worker_type: WorkerTypeId,
@@ -187,7 +223,7 @@ impl Table {
     }
 
     /// A pair that cannot share workers stands still there. Was it believed to run?
-    pub(super) fn refute(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
+    pub(crate) fn refute(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
         self.estimator.is_some()
             && jobs.is_pair()
             && !self.runs(jobs, worker_type)
@@ -195,7 +231,7 @@ impl Table {
     }
 
     /// Tries out every pair that a decision counts on. Is any found unable to run?
-    pub(super) fn try_out(&mut self, problem: &Problem, decision: &Decision) -> bool {
+    pub(crate) fn try_out(&mut self, problem: &Problem, decision: &Decision) -> bool {
         if self.estimator.is_none() {
             return false;
         }
@@ -227,7 +263,7 @@ impl Table {
     }
 
     /// Changes the scale factor of an elastic job, if the matrix has it at that.
-    pub(super) fn resize(&mut self, position: usize, scale_factor: u32) -> bool {
+    pub(crate) fn resize(&mut self, position: usize, scale_factor: u32) -> bool {
         let job_type = &self.jobs[position].progress.job.job_type;
         let Some(row) = self.throughputs.find(job_type, scale_factor) else { return false };
         let (alone, spread) = self.speeds(row);
@@ -241,7 +277,7 @@ impl Table {
     }
 
     /// Steps/s of the members of a pair on one worker type, if they can share it.
-    pub(super) fn colocated(
+    pub(crate) fn colocated(
         &self,
         one: &Active,
         other: &Active,
@@ -254,7 +290,7 @@ impl Table {
     }
 
     /// Does every member have a throughput there?
-    pub(super) fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
+    pub(crate) fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
         let Some(first) = self.get(jobs.first()) else { return false };
         match jobs.second() {
             None => first.alone[worker_type.index()] > 0.0,
@@ -266,7 +302,7 @@ impl Table {
     }
 
     /// The isolated throughput changes, because the active jobs or the workers did.
-    pub(super) fn share_equally(&mut self, cluster: &Cluster) {
+    pub(crate) fn share_equally(&mut self, cluster: &Cluster) {
         let n = self.jobs.len() as f64;
         for active in &mut self.jobs {
             let scale_factor = f64::from(active.progress.job.scale_factor);
@@ -281,7 +317,7 @@ impl Table {
     }
 
     /// The policy's problem at an instant. Jobs that fit nowhere while workers are down are left out.
-    pub(super) fn problem(&self, now: Seconds, cluster: &Arc<Cluster>) -> Result<Problem, ProblemError> {
+    pub(crate) fn problem(&self, now: Seconds, cluster: &Arc<Cluster>) -> Result<Problem, ProblemError> {
         let mut builder = ProblemBuilder::new(Arc::clone(cluster));
         let mut shown = Vec::with_capacity(cluster.n_types());
         let (throughputs, mut rows) = self.colocation(cluster);
@@ -298,8 +334,8 @@ impl Table {
             let seen = ActiveJob {
                 scale_factor: job.scale_factor,
                 weight: job.weight,
-                steps_remaining: Steps::new(active.progress.steps_remaining()),
-                elapsed: now - job.arrival,
+                steps_remaining: Steps::new(active.progress.steps_to_show()),
+                elapsed: (now - job.arrival).max(Seconds::ZERO),
                 isolated_elapsed: active.progress.isolated(),
                 slo_remaining: job.slo.map(|slo| job.arrival + slo - now),
                 entity: active.entity,

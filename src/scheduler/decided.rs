@@ -1,0 +1,59 @@
+//! What became of the policy at a round, and why it gave no decision.
+
+use thiserror::Error;
+
+use crate::policy::PolicyError;
+use crate::problem::ProblemError;
+use crate::units::Seconds;
+
+/// What became of the policy at the start of a round. In every case the round has leases, by the last allocation that
+/// was adopted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decided {
+    /// The policy was not asked: no change, or the last reset was too short a time ago.
+    Unchanged,
+    /// A decision was adopted.
+    Fresh {
+        /// Start of the round at which the policy was asked: this one, or an earlier one if the answer came late.
+        asked: Seconds,
+    },
+    /// The policy has been asked and has not answered within its time. The last allocation stays in force without the jobs
+    /// that are gone; jobs that came after it get workers that would idle. The answer is adopted at a later round.
+    Late {
+        /// Start of the round at which the policy was asked.
+        since: Seconds,
+    },
+    /// The policy gave no decision. The last allocation stays in force, as if it were late, and the policy is asked again
+    /// at the next round.
+    Failed {
+        /// Why.
+        error: DecisionError,
+    },
+}
+
+/// Why there is no decision.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum DecisionError {
+    /// The problem could not be stated.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The policy failed.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+/// Why a saved state was not taken back.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The policy's part.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The mechanism's part.
+    #[error("the saved rounds do not fit: {reason}")]
+    Mechanism {
+        /// In which respect.
+        reason: String,
+    },
+}

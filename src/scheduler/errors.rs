@@ -1,0 +1,102 @@
+//! Why a scheduler is not made, or refuses a job or a report.
+
+use thiserror::Error;
+
+use super::options::OptionError;
+use crate::index::{EntityId, JobId, WorkerId, WorkerTypeId};
+use crate::problem::ProblemError;
+
+/// Why a scheduler is not made.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// An option out of its range.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// A cluster that does not fit the throughputs.
+    #[error(transparent)]
+    Cluster(#[from] ProblemError),
+}
+
+/// Why a job is refused; those that are here go on.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// A job type that the throughputs do not have at this scale factor, of a job that brings none of its own.
+    #[error("no throughputs for `{job_type}` at scale factor {scale_factor} in `{throughputs}`")]
+    NoThroughput {
+        /// The job type.
+        job_type: String,
+        /// The scale factor.
+        scale_factor: u32,
+        /// The name of the throughputs.
+        throughputs: String,
+    },
+    /// No worker type on which it has a throughput has so many workers, up or down.
+    #[error("the job can run on no worker type of the cluster `{cluster}` at scale factor {scale_factor}")]
+    FitsNowhere {
+        /// The scale factor.
+        scale_factor: u32,
+        /// The cluster, as it is written on command lines.
+        cluster: String,
+    },
+    /// A number out of its range.
+    #[error("{field} is {value}, expected {expected}")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it ought to be.
+        expected: &'static str,
+    },
+    /// A job of this name is here.
+    #[error("job {id} is called `{name}` already")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The job that has it.
+        id: JobId,
+    },
+    /// Something else that no problem takes.
+    #[error(transparent)]
+    Other(ProblemError),
+}
+
+/// Why a report is refused: nothing has changed.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// A job that was never submitted.
+    #[error("there never was a job {id}")]
+    UnknownJob {
+        /// The job.
+        id: JobId,
+    },
+    /// A worker type that the cluster does not have.
+    #[error("the cluster has no worker type {worker_type}")]
+    UnknownType {
+        /// The worker type.
+        worker_type: WorkerTypeId,
+    },
+    /// A worker that the cluster does not have.
+    #[error("the cluster has no worker {worker}")]
+    UnknownWorker {
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// An owner's owner that does not exist, or that it owns itself.
+    #[error("entity {parent} cannot be above it")]
+    UnknownEntity {
+        /// The owner's owner.
+        parent: EntityId,
+    },
+    /// A number out of its range.
+    #[error("{field} is {value}, expected a finite number, at least 0 (a weight: above 0)")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// What it is.
+        value: f64,
+    },
+}

@@ -1,0 +1,285 @@
+//! Rounds: a policy and the mechanism, without a table of jobs.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::decided::{Decided, DecisionError, RestoreError};
+use super::options::{EmptyCluster, Options, TypeDraws};
+use super::seat::{Answered, Question, Seat};
+use crate::cluster::Cluster;
+use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
+use crate::mechanism::{IdleWorkers, Mechanism, MechanismState, Rules};
+use crate::policy::{Decision, Policy, TypeOrder};
+use crate::problem::{Problem, ProblemError};
+use crate::units::Seconds;
+use crate::workload::Combination;
+use crate::workload::python_random::PythonRandom;
+use crate::workload::random::{SeedStreams, Stream};
+
+/// The start of a round, as the owner of the jobs sees it: what [`Rounds`] asks of whoever keeps the job table.
+pub trait Situation {
+    /// Start of the round.
+    fn now(&self) -> Seconds;
+    /// Active jobs.
+    fn n_jobs(&self) -> usize;
+    /// The policy's problem.
+    ///
+    /// # Errors
+    /// If it cannot be stated.
+    fn problem(&mut self) -> Result<Problem, ProblemError>;
+    /// Does every member have a throughput there?
+    fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool;
+    /// A decision is adopted, on a problem of the round at which the policy was `asked`. Is any pair it counts on found
+    /// unable to run?
+    fn decided(&mut self, asked: Seconds, problem: &Problem, decision: &Decision) -> bool;
+}
+
+/// Where the orders of worker types are drawn from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Draws {
+    Stream(Stream),
+    Python(Box<PythonRandom>),
+}
+
+/// What of [`Rounds`] must survive a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoundsState {
+    mechanism: MechanismState,
+    policy: serde_json::Value,
+    type_order: TypeOrder,
+    draws: Draws,
+}
+
+/// A decision, and the jobs of its problem by position.
+pub type Answer = (Decision, IndexVec<JobIndex, JobId>);
+
+/// A [`Policy`] and the [`Mechanism`]: when to ask the one, what to tell the other. Allocation → priorities → greedy
+/// selection → placement.
+///
+/// It keeps no table of jobs: their owner tells the [mechanism](Self::mechanism_mut) of jobs that come and go, of what
+/// they have received and of workers, and calls [`decide`](Self::decide) at the start of each round.
+/// [`Scheduler`](super::Scheduler) is such an owner; the simulator is another.
+#[derive(Debug)]
+pub struct Rounds {
+    seat: Seat,
+    mechanism: Mechanism,
+    empty_cluster: EmptyCluster,
+    /// Types with workers, fastest first.
+    types: Vec<WorkerTypeId>,
+    type_order: TypeOrder,
+    draws: Draws,
+    /// This round's order.
+    order: Vec<WorkerTypeId>,
+    /// A question has gone without a decision: the policy is asked again at the next round, due or not.
+    unanswered: bool,
+    /// The next lease to be placed through the seam of rounds.
+    pub(super) next: usize,
+}
+
+impl Rounds {
+    /// A policy behind the mechanism, for a cluster whose types are in order of speed
+    /// (see [`Options::usable`]).
+    pub fn new(policy: Box<dyn Policy>, cluster: &Cluster, options: &Options) -> Self {
+        let mechanism = Mechanism::new(cluster, options.mechanism);
+        let draws = match options.type_draws {
+            TypeDraws::Stream => Draws::Stream(SeedStreams::new(options.seed).stream("worker_types")),
+            TypeDraws::Python => Draws::Python(Box::new(PythonRandom::new(i128::from(options.seed) + 5))),
+        };
+        let has_workers = |id: &WorkerTypeId| mechanism.workers().n_up(*id) > 0;
+        let types: Vec<_> = cluster.types().ids().filter(has_workers).collect();
+        Self {
+            seat: Seat::new(policy),
+            mechanism,
+            empty_cluster: options.empty_cluster,
+            order: types.clone(),
+            types,
+            type_order: TypeOrder::Speed,
+            draws,
+            unanswered: false,
+            next: 0,
+        }
+    }
+
+    /// The policy's name.
+    pub fn policy_name(&self) -> &str {
+        self.seat.name()
+    }
+
+    /// The mechanism: after [`decide`](Self::decide), its [leases](Mechanism::leases) are the round's.
+    #[inline]
+    pub fn mechanism(&self) -> &Mechanism {
+        &self.mechanism
+    }
+
+    /// The mechanism, to tell it of jobs, workers and what was received.
+    #[inline]
+    pub fn mechanism_mut(&mut self) -> &mut Mechanism {
+        &mut self.mechanism
+    }
+
+    /// Decides a round: [`Mechanism::leases`] has the result, whatever became of the policy.
+    ///
+    /// Without a deadline the policy decides on the caller's thread, and a late answer is waited for. With one it decides
+    /// on a thread of its own, and is waited for so long at most, all in all; with a deadline of zero, not at all.
+    pub fn decide(&mut self, situation: &mut dyn Situation, mut deadline: Option<Duration>) -> Decided {
+        let mut decided = self.adopt_late(situation, &mut deadline);
+        let ask_empty = self.empty_cluster == EmptyCluster::Resets;
+        if self.may_ask(&decided)
+            && (self.mechanism.due(situation.now()) || self.unanswered)
+            && (situation.n_jobs() > 0 || ask_empty)
+        {
+            decided = self.ask(situation, &mut deadline);
+        }
+        if self.type_order == TypeOrder::Shuffled {
+            self.order.copy_from_slice(&self.types);
+            match &mut self.draws {
+                Draws::Stream(stream) => stream.shuffle(&mut self.order),
+                Draws::Python(python) => python.shuffle(&mut self.order),
+            }
+        }
+        self.go_without(&decided);
+        self.mechanism.assign(&self.order);
+        let at_once = self.mechanism.options().idle_workers == IdleWorkers::Recompute;
+        if at_once
+            && self.mechanism.has_changed()
+            && self.may_ask(&decided)
+            && self.mechanism.waits_beside_idle()
+        {
+            decided = self.ask(situation, &mut deadline);
+            self.go_without(&decided);
+            self.mechanism.assign_again(&self.order);
+        }
+        decided
+    }
+
+    /// Is the policy here, and has it not failed at this round?
+    fn may_ask(&self, decided: &Decided) -> bool {
+        self.seat.question().is_none() && !matches!(decided, Decided::Failed { .. })
+    }
+
+    /// Without a new decision, jobs that came after the last one may have workers that would idle.
+    fn go_without(&mut self, decided: &Decided) {
+        if matches!(decided, Decided::Late { .. } | Decided::Failed { .. }) {
+            self.mechanism.admit_all();
+        }
+        self.unanswered |= matches!(decided, Decided::Failed { .. });
+    }
+
+    /// Asks the policy: here if there is no deadline, else on its thread.
+    fn ask(&mut self, situation: &mut dyn Situation, deadline: &mut Option<Duration>) -> Decided {
+        let asked = situation.now();
+        if deadline.is_none() {
+            return match self.recompute(situation) {
+                Ok(_) => Decided::Fresh { asked },
+                Err(error) => Decided::Failed { error },
+            };
+        }
+        let question = Question { asked, n_changes: self.mechanism.n_changes() };
+        let sent = situation
+            .problem()
+            .map_err(DecisionError::from)
+            .and_then(|problem| Ok(self.seat.send(problem, question)?));
+        match sent {
+            Ok(()) => self.adopt_late(situation, deadline),
+            Err(error) => Decided::Failed { error },
+        }
+    }
+
+    /// Waits for the policy, if it has been asked, and adopts what it answers. An answer on jobs that are all gone is
+    /// dropped.
+    fn adopt_late(&mut self, situation: &mut dyn Situation, deadline: &mut Option<Duration>) -> Decided {
+        let Some(Question { asked, n_changes }) = self.seat.question() else { return Decided::Unchanged };
+        let mut answered = self.seat.wait(Some(Duration::ZERO));
+        if answered.is_none() {
+            answered = self.seat.wait(*deadline);
+            *deadline = deadline.map(|_| Duration::ZERO);
+        }
+        let (problem, decision) = match answered {
+            None => return Decided::Late { since: asked },
+            Some(Ok(Answered { problem, answer: Ok(decision) })) => (problem, decision),
+            Some(Ok(Answered { answer: Err(error), .. }) | Err(error)) => {
+                return Decided::Failed { error: error.into() };
+            }
+        };
+        let is_here = |id| self.mechanism.has_job(id);
+        if problem.n_jobs() > 0 && !problem.jobs().iter().any(|job| is_here(job.id)) {
+            self.unanswered = true;
+            return Decided::Unchanged;
+        }
+        let has_changed = self.mechanism.n_changes() > n_changes;
+        self.adopt(situation, asked, &problem, &decision);
+        if has_changed {
+            self.mechanism.note_change();
+        }
+        Decided::Fresh { asked }
+    }
+
+    /// Asks the policy on this thread, settles accounts and adopts the decision. It does not assign.
+    ///
+    /// # Errors
+    /// If the problem cannot be stated, or the policy fails: then nothing has changed.
+    pub fn recompute(&mut self, situation: &mut dyn Situation) -> Result<Answer, DecisionError> {
+        let problem = situation.problem()?;
+        let decision = self.seat.decide(&problem)?;
+        let asked = situation.now();
+        let ids = self.adopt(situation, asked, &problem, &decision);
+        Ok((decision, ids))
+    }
+
+    /// Settles accounts and adopts a decision.
+    fn adopt(
+        &mut self,
+        situation: &mut dyn Situation,
+        asked: Seconds,
+        problem: &Problem,
+        decision: &Decision,
+    ) -> IndexVec<JobIndex, JobId> {
+        let now = situation.now();
+        self.unanswered = false;
+        self.mechanism.settle(now);
+        let ids: IndexVec<JobIndex, JobId> = problem.jobs().iter().map(|job| job.id).collect();
+        let rules = Rules {
+            skip_zero_priority: decision.rules.skip_zero_priority,
+            pair_fillers: decision.rules.pair_fillers,
+        };
+        let runs = |jobs: Combination<JobId>, worker_type| situation.runs(jobs, worker_type);
+        self.mechanism.adopt(&decision.allocation, &ids, rules, &runs);
+        self.mechanism.ask_again_at(decision.rules.recompute_after.map(|after| now + after));
+        if self.type_order != decision.rules.type_order {
+            self.type_order = decision.rules.type_order;
+            self.order.copy_from_slice(&self.types);
+        }
+        if situation.decided(asked, problem, decision) {
+            self.mechanism.note_change();
+        }
+        ids
+    }
+
+    /// What [`restore`](Self::restore) takes back. A policy that is deciding is saved as it was when it was asked, to be
+    /// asked again.
+    pub fn state(&self) -> RoundsState {
+        RoundsState {
+            mechanism: self.mechanism.state(),
+            policy: self.seat.state(),
+            type_order: self.type_order,
+            draws: self.draws.clone(),
+        }
+    }
+
+    /// Takes back what [`state`](Self::state) gave, for the same cluster, policy and options.
+    ///
+    /// # Errors
+    /// If the state is of others, or the policy is deciding.
+    pub fn restore(&mut self, cluster: &Cluster, state: &RoundsState) -> Result<(), RestoreError> {
+        let options = *self.mechanism.options();
+        self.mechanism = Mechanism::restore(cluster, options, &state.mechanism)
+            .map_err(|reason| RestoreError::Mechanism { reason })?;
+        self.seat.restore(&state.policy)?;
+        self.type_order = state.type_order;
+        self.draws = state.draws.clone();
+        Ok(())
+    }
+}
