@@ -23,7 +23,7 @@ pub mod registry;
 pub mod conformance;
 
 pub use backend::{
-    Backend, Basis, BasisStatus, Feature, Limits, Pair, Solution, SolveError, Termination, WarmStart,
+    Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
 };
 pub use certificate::Certificate;
 pub use chain::{Certified, solve_certified};

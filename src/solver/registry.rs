@@ -61,8 +61,8 @@ pub const BACKENDS: &[Entry] = &[
     Entry {
         name: "structured",
         aliases: &[],
-        summary: "prices, sifting and interior point over blocks, pure Rust: programs coupled by few rows and columns",
-        make: || Box::new(Structured::default()),
+        summary: "interior point over blocks, pure Rust: programs whose blocks few rows and columns couple",
+        make: || Box::new(Structured),
     },
     Entry {
         name: "separable",

@@ -10,7 +10,7 @@ use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
-use crate::solver::{Pair, SolveError};
+use crate::solver::SolveError;
 
 /// Parts of an optimum, and of promises, that are given up, in turn, where they cannot be held while it is refined.
 const EASED: [f64; 3] = [0.0, 1e-8, 1e-7];
@@ -247,11 +247,6 @@ impl Task<'_, '_> {
         if let Some(solved) = self.shared(solving) {
             return Ok(solved);
         }
-        // A level's column holds the optimum, so that the second program has the rows of the first.
-        let same_rows = self.master.objective().inversion().is_some() && !self.master.is_priced();
-        if same_rows && matches!(self.refine, Refine::Utilization) {
-            solving.pair(Pair::First);
-        }
         if self.master.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
             solving.hold_next();
         }
@@ -266,8 +261,8 @@ impl Task<'_, '_> {
             solving.among_optima(|solving| self.refined(solving, formulated, optimum, &first))?
         } else {
             // the program is what it was
-            let refined = solving
-                .among_optima(|solving| self.refined_in_place(solving, formulation, optimum, same_rows))?;
+            let refined =
+                solving.among_optima(|solving| self.refined_in_place(solving, formulation, optimum))?;
             formulation = refined.1;
             refined.0.unwrap_or(first)
         };
@@ -303,23 +298,19 @@ impl Task<'_, '_> {
     }
 
     /// Refines an optimum as [`refined`](Self::refined) does, of a program over all columns there are, which is given back:
-    /// the class time, if the optimum could be held. `same_rows`: a column holds it.
+    /// the class time, if the optimum could be held.
     fn refined_in_place(
         &self,
         solving: &mut Solving,
         formulation: Formulation,
         optimum: f64,
-        same_rows: bool,
     ) -> Result<(Option<Vec<f64>>, Formulation), SolvingError> {
         let (bound, reduced) = (self.master.bound(), self.master.reduced());
-        let (n_rows, held) = (formulation.program.n_rows(), formulation.program_objective(optimum));
+        let held = formulation.program_objective(optimum);
         let worse = if formulation.program.sense == Sense::Maximize { -held.abs() } else { held.abs() };
         let (mut first, mut attempts) = (formulation, String::new());
-        for (tried, eased) in EASED.into_iter().enumerate() {
+        for eased in EASED {
             let next = bound.refine_utilization(first, held + eased * worse, &reduced.equal_share);
-            if same_rows && tried == 0 && next.program.n_rows() == n_rows {
-                solving.pair(Pair::Second);
-            }
             if !reduced.pairs.is_empty() && next.auxiliaries.is_empty() {
                 // (a sum's vertex is one of the program that holds it)
                 solving.hold_basis(next.program.n_rows());

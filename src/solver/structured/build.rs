@@ -141,13 +141,6 @@ impl Interior {
         Self { tiles, dense, linking, shares, parallel, has_logarithms, unit, offset, iterations }
     }
 
-    /// Blocks that stand at an optimum.
-    pub(super) fn ended(tiles: Vec<Tile>, linking: Linking, iterations: u32) -> Self {
-        let (parallel, has_logarithms) = (false, false);
-        let (shares, unit, offset, dense) = (1.0, OBJECTIVE_MIN, 0.0, Vec::new());
-        Self { tiles, dense, linking, shares, parallel, has_logarithms, unit, offset, iterations }
-    }
-
     /// Starts well inside: shares that use part of their rows, a level that leaves slack, duals that make every
     /// product the same.
     pub(super) fn start(&mut self) {

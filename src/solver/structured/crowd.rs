@@ -24,10 +24,9 @@ use crate::solver::certificate::Shares;
 use crate::solver::structured::lane::{LANES, Lane};
 use crate::solver::structured::market::buy;
 use crate::solver::structured::padded::{Padded, suits_buying};
-use crate::solver::structured::prices::{Found, Near, Stage, Start, groups, sample_gap};
+use crate::solver::structured::prices::{Found, Near, Place, Stage, Start, groups, sample_gap};
 use crate::solver::structured::reply::Replies;
 use crate::solver::structured::types::of_types;
-use crate::solver::structured::vertex::Place;
 use crate::solver::timing::Stopwatch;
 
 /// Prices of a sample of no more members than this are looked for anywhere.

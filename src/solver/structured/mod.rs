@@ -31,17 +31,10 @@
 //!
 //! # Prices
 //!
-//! Where only a few linking rows are left between blocks, their prices are all there is to find (`prices`): blocks
-//! are asked what they do at prices until a mixture of what they replied fits, and no path is followed. Members that
-//! are known from their own numbers need no program for that, whether a level is wanted (`crowd`), one above what they
-//! have (`crowd::climb`), or the largest sum of logarithms, whose prices Newton's method finds (`market`). Where that does
-//! not settle, or the program is of another kind:
-//!
-//! # Few of many
-//!
-//! Of many blocks all but a few are at a vertex that the prices of the linking rows alone tell. Linear programs of
-//! many blocks are sifted (`sift`): the path is followed for the few only. Where that does not settle, it is
-//! followed for all.
+//! Members that are known from their own numbers need no program: where a few linking rows are all that is left between
+//! them, the prices of those rows are all there is to find (`prices`). Members are asked what they do at prices until a
+//! mixture of what they replied fits, whether a level is wanted (`crowd`), one above what they have (`crowd::climb`), or
+//! the largest sum of logarithms, whose prices Newton's method finds (`market`).
 //!
 //! # Why the bound holds
 //!
@@ -62,13 +55,9 @@ mod kernel;
 mod tally;
 #[macro_use]
 mod passes;
-mod vertex;
-mod survey;
 mod dense;
 mod interior;
 mod build;
-mod restricted;
-mod sift;
 mod reply;
 mod master;
 mod prices;
@@ -82,18 +71,15 @@ mod crowd;
 mod recover;
 
 use crate::program::{Program, Range};
-use crate::solver::backend::{Backend, Feature, Limits, Pair, Solution, SolveError, Termination, WarmStart};
+use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::certificate::dual_bound;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::timing::Stopwatch;
 pub use crowd::{Climbed, PromisesKept, SCARCE_MIN, climb, keep_promises, share};
 use interior::{End, Interior};
-use linking::Linking;
 pub use prices::Near;
 use scale::{Frame, Scaled};
-use sift::{Sizes, sift};
 use structure::Structure;
-use tile::Tile;
 
 const NAME: &str = "structured";
 
@@ -107,18 +93,8 @@ const RAY_SIZE: f64 = 1e8;
 const RAY_SLACK: f64 = 1e-6;
 
 /// The structured backend.
-#[derive(Debug, Default)]
-pub struct Structured {
-    /// What the first program of a pair came to.
-    kept: Option<Box<Kept>>,
-}
-
-/// What follows from the rows of a program, blocks laid out.
-#[derive(Debug)]
-struct Kept {
-    frame: Frame,
-    tiles: Vec<Tile>,
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Structured;
 
 impl Backend for Structured {
     fn name(&self) -> &'static str {
@@ -128,7 +104,6 @@ impl Backend for Structured {
     fn supports(&self, feature: Feature) -> bool {
         match feature {
             Feature::ExponentialCones | Feature::Duals => true,
-            // where it sifts, most blocks are at vertices and a few are not
             Feature::SecondOrderCones
             | Feature::InteriorSolutions
             | Feature::VertexSolutions
@@ -141,54 +116,10 @@ impl Backend for Structured {
         &mut self,
         program: &Program,
         limits: &Limits,
-        warm: Option<&WarmStart>,
+        _warm: Option<&WarmStart>,
     ) -> Result<Solution, SolveError> {
-        let pair = warm.map_or(Pair::No, |warm| warm.pair);
-        self.solve_sifting(program, limits, Sizes::USUAL, pair).map(|(answer, _)| answer)
-    }
-}
-
-/// The optimum by prices or by sifting, if either settles.
-fn few(
-    tiles: &mut [Tile],
-    linking: &Linking,
-    unit: f64,
-    limits: &Limits,
-    sizes: Sizes,
-) -> Option<(Linking, u32)> {
-    let found = prices::search(tiles, linking, unit, limits, sizes);
-    found.or_else(|| sift(tiles, linking, unit, limits, sizes))
-}
-
-impl Kept {
-    /// Solves another program of these rows, if prices or sifting are enough.
-    fn solve(mut self, program: &Program, limits: &Limits, sizes: Sizes) -> Option<Solution> {
-        let of_these = self.frame.structure.origin.len() == program.n_columns() && program.is_linear();
-        let scaled = of_these.then(|| Scaled::of(program, &self.frame))?;
-        let linking = scaled.linking_system()?;
-        self.tiles.iter_mut().for_each(|tile| tile.set_costs(&scaled));
-        let (linking, iterations) = few(&mut self.tiles, &linking, build::unit(&scaled), limits, sizes)?;
-        let interior = Interior::ended(self.tiles, linking, iterations);
-        Some(recover::solution(&scaled, &interior, Termination::Optimal))
-    }
-}
-
-impl Structured {
-    /// Solves a program; says too whether prices or sifting were enough.
-    fn solve_sifting(
-        &mut self,
-        program: &Program,
-        limits: &Limits,
-        sizes: Sizes,
-        pair: Pair,
-    ) -> Result<(Solution, bool), SolveError> {
-        let whole = |answer| Ok((answer, false));
-        let kept = self.kept.take().filter(|_| pair == Pair::Second);
         if let Some(answer) = admit(self, program)? {
-            return whole(answer);
-        }
-        if let Some(answer) = kept.and_then(|kept| kept.solve(program, limits, sizes)) {
-            return Ok((answer, true));
+            return Ok(answer);
         }
         let declined = |reason| SolveError::Declined { backend: NAME, reason };
         let structure = Structure::of(program).map_err(declined)?;
@@ -199,27 +130,18 @@ impl Structured {
             let (n_rows, n_blocks) = (structure.linking_rows.len(), structure.n_blocks());
             return Err(declined(format!("{n_rows} rows link no more than {n_blocks} blocks")));
         }
+        let threads = if structure.n_blocks() >= PARALLEL_BLOCKS_MIN { limits.threads as usize } else { 1 };
         let frame = Frame::of(program, structure);
-        let (structure, scaled) = (&frame.structure, Scaled::of(program, &frame));
+        let scaled = Scaled::of(program, &frame);
         let Some(linking) = scaled.linking_system() else {
-            return whole(without_columns(Termination::Infeasible));
+            return Ok(without_columns(Termination::Infeasible));
         };
         let clock = Stopwatch::start();
-        let (mut tiles, dense) = build::blocks(&scaled);
-        let unit = build::unit(&scaled);
-        if dense.is_empty()
-            && let Some((linking, iterations)) = few(&mut tiles, &linking, unit, limits, sizes)
-        {
-            let interior = Interior::ended(tiles, linking, iterations);
-            let answer = recover::solution(&scaled, &interior, Termination::Optimal);
-            self.kept = (pair == Pair::First).then(|| Box::new(Kept { frame, tiles: interior.tiles }));
-            return Ok((answer, true));
-        }
-        let threads = if structure.n_blocks() >= PARALLEL_BLOCKS_MIN { limits.threads as usize } else { 1 };
+        let (tiles, dense) = build::blocks(&scaled);
         let pool = (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build());
         // without a pool the same sums are taken one after another
         let pool = pool.and_then(Result::ok);
-        let mut interior = Interior::of(tiles, dense, linking, unit, pool.is_some());
+        let mut interior = Interior::of(tiles, dense, linking, build::unit(&scaled), pool.is_some());
         interior.start();
         let limits =
             &Limits { time: limits.time.map(|time| time.saturating_sub(clock.elapsed())), ..*limits };
@@ -236,15 +158,15 @@ impl Structured {
         };
         let answer = recover::solution(&scaled, &interior, termination);
         if termination == Termination::Optimal {
-            return whole(answer);
+            return Ok(answer);
         }
         if proves_infeasible(program, &answer) {
-            return whole(without_columns(Termination::Infeasible));
+            return Ok(without_columns(Termination::Infeasible));
         }
         if is_ray(program, &answer.columns) {
-            return whole(without_columns(Termination::InfeasibleOrUnbounded));
+            return Ok(without_columns(Termination::InfeasibleOrUnbounded));
         }
-        whole(answer)
+        Ok(answer)
     }
 }
 
@@ -286,7 +208,7 @@ fn is_ray(program: &Program, columns: &[f64]) -> bool {
 #[cfg(test)]
 mod draws;
 #[cfg(test)]
-mod sift_tests;
+mod block_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -15,18 +15,10 @@
 //! they are scaled down, and so is the mixture. By how much what is asked for costs too much at the prices, and by
 //! how much less it would for less, bounds every level: the next one to ask for (Newton's step).
 
-use crate::solver::backend::Limits;
-use crate::solver::structured::lane::Lane;
-use crate::solver::structured::linking::Linking;
 use crate::solver::structured::master::Master;
 use crate::solver::structured::reply::Replies;
-use crate::solver::structured::side::Kind;
-use crate::solver::structured::sift::{Sizes, count, samples};
-use crate::solver::structured::tile::Tile;
-use crate::solver::structured::vertex::Place;
-use crate::solver::timing::Stopwatch;
 
-/// Shared rows; with more of them prices take too long to find.
+/// Shared rows up to which the prices of the master program are asked for as they are.
 const ROWS_MAX: usize = 8;
 /// Groups of blocks, whose replies are mixed apart, and the fewest chunks of a group.
 const GROUPS: usize = 48;
@@ -58,20 +50,14 @@ const WIDER: f64 = 0.5;
 const WIDER_STILL: f64 = 1.5;
 /// The gap of a sample, by its size.
 const SAMPLE_GAP: f64 = 0.05;
-/// The gap at the end, in tolerances.
-const GAP: f64 = 0.1;
-/// A block's answer is its best one if no reduced cost or dual has the wrong sign by more than this, relative.
-const SIGN: f64 = 1e-9;
 /// How far below the highest level that any block can reach it is asked for, relative.
 pub(super) const BELOW: f64 = 1e-12;
 
-/// What is asked of the one level, if there is one.
+/// Prices of the shared rows, and the level, at which blocks are asked.
 #[derive(Clone, Debug)]
-enum Level {
-    /// To be held at this.
-    Held(Vec<f64>),
-    /// To be raised, to this at most.
-    Raised(f64),
+pub(super) struct Place {
+    pub(super) price: Vec<f64>,
+    pub(super) level: Vec<f64>,
 }
 
 /// Where prices are looked for.
@@ -191,70 +177,6 @@ impl Calm {
     }
 }
 
-/// What is common to all stages.
-struct Search<'a> {
-    linking: &'a Linking,
-    level: Level,
-    unit: f64,
-    limits: &'a Limits,
-    clock: Stopwatch,
-}
-
-/// The optimum: prices and levels, with the tiles' blocks at it, and how often everyone was asked. None if the program
-/// is not of this kind, or the prices do not settle.
-pub(super) fn search(
-    tiles: &mut [Tile],
-    linking: &Linking,
-    unit: f64,
-    limits: &Limits,
-    sizes: Sizes,
-) -> Option<(Linking, u32)> {
-    let n_blocks = count(tiles);
-    if n_blocks < sizes.priced_min || limits.iterations.is_some() {
-        return None;
-    }
-    let level = level(tiles, linking)?;
-    let search = Search { linking, level, unit, limits, clock: Stopwatch::start() };
-    let mut start = Start::anywhere(&linking.bounds);
-    for sample in samples(tiles, n_blocks, sizes.sample_max).iter().rev() {
-        let size = count(sample) as f64;
-        let found = search.stage(sample, size / n_blocks as f64, &start, sample_gap(count(sample)));
-        // a sample in which shared rows are not scarce says nothing of prices
-        if let Some(found) = found.filter(Found::has_prices) {
-            start = Start::near(&found, count(sample));
-        }
-    }
-    let found = search.stage(tiles, 1.0, &start, limits.tolerance * GAP)?;
-    search.settle(tiles, found)
-}
-
-/// What is asked of the level; none if the program is of another kind.
-fn level(tiles: &[Tile], linking: &Linking) -> Option<Level> {
-    let rows = linking.kinds.len();
-    let shared = linking.kinds.iter().zip(&linking.bounds);
-    let mut fits = (1..=ROWS_MAX).contains(&rows)
-        && shared.clone().all(|(kind, bound)| *kind == Kind::AtMost && *bound > 0.0)
-        && linking.coefficients.iter().all(|value| *value == 0.0);
-    fits &= tiles.iter().all(|tile| !tile.kinds.contains(&Kind::Logarithm));
-    let worth = match linking.cost[..] {
-        _ if !fits => return None,
-        [] => return Some(Level::Held(Vec::new())),
-        [worth] => worth,
-        _ => return None,
-    };
-    let tightens = |tile: &Tile| tile.level_values.iter().flat_map(|lane| lane.0).all(|value| value >= 0.0);
-    if !tiles.iter().all(tightens) {
-        return None;
-    }
-    if worth >= 0.0 {
-        return linking.lower[0].is_finite().then(|| Level::Held(linking.lower.clone()));
-    }
-    let limit = tiles.iter().map(Tile::level_limit).fold(linking.upper[0], f64::min);
-    let raised =
-        tiles.iter().all(Tile::scales) && linking.lower[0] <= 0.0 && limit > 0.0 && limit.is_finite();
-    raised.then_some(Level::Raised(limit))
-}
-
 impl Start {
     /// Where to look if nothing is known of prices.
     pub(super) fn anywhere(room: &[f64]) -> Self {
@@ -286,56 +208,6 @@ impl Start {
     }
 }
 
-impl Search<'_> {
-    /// The best prices and mixture of some blocks, a `part` of all.
-    fn stage(&self, tiles: &[Tile], part: f64, start: &Start, gap: f64) -> Option<Found> {
-        let room = self.linking.bounds.iter().map(|bound| part * bound).collect();
-        let groups = groups(tiles.iter().map(|tile| tile.n_chunks).sum());
-        let mut before = Vec::new();
-        let mut ask = |place: &Place| Replies::of(tiles, place, groups, &mut before);
-        let late = || self.limits.time.is_some_and(|time| self.clock.elapsed() > time);
-        let mut stage = Stage { ask: &mut ask, given: None, room, groups, start, gap, late: &late };
-        match &self.level {
-            Level::Held(level) => stage.hold(level, self.unit * part),
-            Level::Raised(most) => stage.raise(*most),
-        }
-    }
-
-    /// Puts all blocks where the mixture has them.
-    fn settle(&self, tiles: &mut [Tile], found: Found) -> Option<(Linking, u32)> {
-        let mut linking = self.linking.clone();
-        // prices in units in which the level is worth what it is
-        let unit = match (&self.level, found.slope) {
-            (Level::Held(_), _) => 1.0,
-            (Level::Raised(_), Some(slope)) => -linking.cost[0] / slope,
-            (Level::Raised(_), None) => 0.0,
-        };
-        let at = Place::exactly(found.at.price.iter().map(|price| price * unit).collect(), found.at.level);
-        let mut first = 0;
-        for tile in tiles.iter_mut() {
-            tile.open();
-            tile.primal.fill(Lane::ZERO);
-            for (place, weights) in &found.mixture {
-                tile.mix(place, first, weights);
-            }
-            if tile.set_duals(&at) > SIGN {
-                return None;
-            }
-            first += tile.n_chunks;
-        }
-        if let (Level::Raised(limit), None) = (&self.level, found.slope) {
-            let holder = tiles.iter_mut().find(|tile| tile.level_limit() <= *limit)?;
-            holder.hold_level(-linking.cost[0]);
-        }
-        linking.price = at.price;
-        linking.level = found.level;
-        for dual in linking.lower_dual.iter_mut().chain(&mut linking.upper_dual) {
-            *dual = 0.0;
-        }
-        unit.is_finite().then_some((linking, found.asked))
-    }
-}
-
 impl Stage<'_> {
     /// The least cost at a level that stays what it is; costs below `unit` are judged absolutely.
     pub(super) fn hold(&mut self, level: &[f64], unit: f64) -> Option<Found> {
@@ -344,7 +216,7 @@ impl Stage<'_> {
         if let Some(given) = given {
             master.add(given);
         }
-        let mut asked = vec![Place::exactly(start.price.clone(), level.to_vec())];
+        let mut asked = vec![Place { price: start.price.clone(), level: level.to_vec() }];
         let mut bound = (f64::NEG_INFINITY, 0);
         let mut wider = WIDER;
         let mut calm = Calm::of(room.len(), *groups);
@@ -360,7 +232,7 @@ impl Stage<'_> {
             }
             master.add(&replies);
             if let Some(known) = start.known.get(round) {
-                asked.push(Place::exactly(known.clone(), level.to_vec()));
+                asked.push(Place { price: known.clone(), level: level.to_vec() });
                 continue;
             }
             let mixture = master.solve()?;
@@ -373,7 +245,7 @@ impl Stage<'_> {
                 return Some(found(&master, (asked, given), at, (level.to_vec(), Some(0.0))));
             }
             let price = calm.price(&asked[bound.1].price, mixture.price);
-            asked.push(Place::exactly(price, level.to_vec()));
+            asked.push(Place { price, level: level.to_vec() });
         }
         None
     }
@@ -385,7 +257,7 @@ impl Stage<'_> {
         let scaled = |prices: &[f64]| -> Vec<f64> { prices.iter().map(|price| price * unit).collect() };
         let mut master = Master::new(room.clone(), *groups, true, scaled(&start.low), scaled(&start.high));
         let mut ask = |price: Vec<f64>, level: f64| {
-            let place = Place::exactly(price, vec![level]);
+            let place = Place { price, level: vec![level] };
             ask(&place).map(|replies| (place, replies))
         };
         // what no level exceeds, going by what is asked for costs and how much more it would for more

@@ -37,7 +37,7 @@ fn jobs(n: usize, k: usize, logarithms: bool) -> Program {
 }
 
 fn solve(program: &Program, threads: u32) -> Solution {
-    Structured::default().solve(program, &Limits { threads, ..Limits::default() }, None).unwrap()
+    Structured.solve(program, &Limits { threads, ..Limits::default() }, None).unwrap()
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn what_pairs_couple_is_declined_or_solved_but_never_guessed() {
     for terms in time {
         program.push_row(Range::at_most(1.0), terms);
     }
-    match Structured::default().solve(&program, &Limits::default(), None) {
+    match Structured.solve(&program, &Limits::default(), None) {
         Err(SolveError::Declined { .. }) => {}
         Ok(answer) => assert!(Certificate::of(&program, &answer).optimal),
         Err(error) => panic!("{error}"),
@@ -105,7 +105,7 @@ fn on_three_of(n: usize, k: usize, logarithms: bool) -> Program {
 fn few_blocks_for_many_rows_that_link_are_declined_before_any_work() {
     for (n, logarithms, declined) in [(300, false, true), (300, true, false), (600, false, false)] {
         let program = on_three_of(n, 100, logarithms);
-        match Structured::default().solve(&program, &Limits::default(), None) {
+        match Structured.solve(&program, &Limits::default(), None) {
             Err(SolveError::Declined { reason, .. }) => {
                 assert!(declined && reason.contains("rows link no more than"), "{n} jobs: {reason}");
             }
@@ -133,7 +133,7 @@ fn answers_are_the_same_bytes_on_any_number_of_threads() {
 #[test]
 fn most_cases_of_the_conformance_suite_are_taken() {
     let declined = |case: &&crate::solver::conformance::Case| {
-        let answer = Structured::default().solve(&(case.program)(), &Limits::default(), None);
+        let answer = Structured.solve(&(case.program)(), &Limits::default(), None);
         matches!(answer, Err(SolveError::Declined { .. }))
     };
     let names: Vec<&str> = CASES.iter().filter(declined).map(|case| case.name).collect();

@@ -255,74 +255,18 @@ impl Tile {
         }
     }
 
-    /// Room for where the blocks stand.
-    pub(super) fn open(&mut self) {
-        let pairs = self.n_chunks * (self.shape.k + 2);
-        self.primal.resize(pairs, Lane::ONE);
-        self.dual.resize(pairs, Lane::ONE);
-    }
-
-    /// Room for steps too. `small`: the cost of what only fills a chunk.
+    /// Room for where the blocks stand and for steps. `small`: the cost of what only fills a chunk.
     pub(super) fn open_steps(&mut self, small: f64) {
-        self.open();
         for lane in self.blocks.len()..self.n_chunks * LANES {
             let (chunk, lane, k) = (lane / LANES, lane % LANES, self.shape.k);
             self.cost[chunk * k..(chunk + 1) * k].iter_mut().for_each(|cost| cost.0[lane] = small);
             self.weights[chunk * 2..chunk * 2 + 2].iter_mut().for_each(|weight| weight.0[lane] = small);
         }
         let pairs = self.n_chunks * (self.shape.k + 2);
+        self.primal.resize(pairs, Lane::ONE);
+        self.dual.resize(pairs, Lane::ONE);
         self.shares.resize(self.n_chunks, Lane::ONE);
         self.primal_step.resize(pairs, Lane::ZERO);
         self.dual_step.resize(pairs, Lane::ZERO);
-    }
-
-    /// Forgets where the blocks stand, and what they cost for what they cost in another program of the same rows.
-    pub(super) fn set_costs(&mut self, scaled: &Scaled<'_>) {
-        self.primal.clear();
-        self.dual.clear();
-        let k = self.shape.k;
-        for (position, block) in self.blocks.iter().enumerate() {
-            let (chunk, lane) = (position / LANES, position % LANES);
-            let columns = scaled.structure.columns_of(*block as usize);
-            for (cost, column) in self.cost[chunk * k..].iter_mut().zip(columns) {
-                cost.0[lane] = scaled.cost(*column as usize);
-            }
-        }
-    }
-
-    /// A tile for blocks like those of `other`.
-    pub(super) fn like(other: &Self) -> Self {
-        Self::new(other.shape.clone(), other.uniform.clone())
-    }
-
-    /// Adds a block of a tile of the same shape and linking rows; what it costs and takes of linking rows is
-    /// multiplied by `factor`.
-    pub(super) fn push_from(&mut self, other: &Self, position: usize, factor: f64) {
-        let (chunk, lane) = (position / LANES, position % LANES);
-        let to = self.blocks.len() % LANES;
-        if to == 0 {
-            self.push_chunk();
-        }
-        self.blocks.push(other.blocks[position]);
-        let new = self.n_chunks - 1;
-        let (k, entries, levels) = (self.shape.k, self.shape.entries.len(), self.shape.levels.len());
-        let copy = |list: &mut [Lane], from: &[Lane], stride: usize, factor: f64| {
-            let from = &from[chunk * stride..(chunk + 1) * stride];
-            for (place, value) in list[new * stride..].iter_mut().zip(from) {
-                place.0[to] = value.0[lane] * factor;
-            }
-        };
-        copy(&mut self.cost, &other.cost, k, factor);
-        copy(&mut self.coefficients, &other.coefficients, 2 * k, 1.0);
-        copy(&mut self.link_values, &other.link_values, entries, factor);
-        copy(&mut self.level_values, &other.level_values, levels, 1.0);
-        copy(&mut self.bounds, &other.bounds, 2, 1.0);
-        copy(&mut self.weights, &other.weights, 2, factor);
-        if self.uniform.is_none() {
-            let from = &other.links[chunk * entries..(chunk + 1) * entries];
-            for (place, row) in self.links[new * entries..].iter_mut().zip(from) {
-                place[to] = row[lane];
-            }
-        }
     }
 }

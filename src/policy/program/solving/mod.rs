@@ -12,7 +12,7 @@ use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
-    Backend, Basis, BasisStatus, Feature, Limits, Pair, Solution, SolveError, Termination, WarmStart,
+    Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
     solve_certified,
 };
 
@@ -69,8 +69,6 @@ pub(super) struct Solving {
     basis: Option<Basis>,
     /// Is that basis feasible for the next program, but far from optimal?
     grown: bool,
-    /// Is the next program one of a pair?
-    pair: Pair,
     /// Will a row hold the next program's optimum?
     to_be_held: bool,
     report: SolveReport,
@@ -94,7 +92,6 @@ impl Solving {
             limits: Limits::default(),
             basis: None,
             grown: false,
-            pair: Pair::No,
             to_be_held: false,
             report: SolveReport::default(),
             purpose: Purpose::Optimum,
@@ -301,11 +298,6 @@ impl Solving {
         self.written = written;
     }
 
-    /// Says that the next program is one of a pair.
-    pub(super) fn pair(&mut self, pair: Pair) {
-        self.pair = pair;
-    }
-
     /// Says that a row will hold the next program's optimum: that is chosen among at vertices, from the basis of this one.
     pub(super) fn hold_next(&mut self) {
         self.to_be_held = true;
@@ -394,9 +386,8 @@ impl Solving {
         }
         let grown = std::mem::take(&mut self.grown);
         self.to_be_held = false;
-        let (basis, pair) =
-            (self.basis.take().filter(|basis| fits(basis, program)), std::mem::take(&mut self.pair));
-        let warm = WarmStart { basis, feasible: grown, columns: None, pair };
+        let basis = self.basis.take().filter(|basis| fits(basis, program));
+        let warm = WarmStart { basis, feasible: grown, columns: None };
         let own = if program.is_linear() { &mut self.linear } else { &mut self.conic };
         let chain = chain.unwrap_or(own);
         let clock = Stopwatch::start();

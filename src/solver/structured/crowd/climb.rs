@@ -11,11 +11,10 @@ use crate::solver::certificate::Shares;
 use crate::solver::structured::master::Master;
 use crate::solver::structured::padded::Padded;
 use crate::solver::structured::prices::{
-    BELOW, Calm, Found, Stage, Start, asked_max, groups, sample_gap, worth,
+    BELOW, Calm, Found, Place, Stage, Start, asked_max, groups, sample_gap, worth,
 };
 use crate::solver::structured::reply::Replies;
 use crate::solver::structured::types::of_types;
-use crate::solver::structured::vertex::Place;
 use crate::solver::timing::Stopwatch;
 
 /// The gap at the end, in tolerances. What is left of a level is divided by prices, small ones too.
@@ -167,7 +166,7 @@ impl Stage<'_> {
         let mut price = queue.next()?;
         let mut calm = Calm::of(room.len(), *groups);
         while asked.len() < asked_max(room.len()) {
-            let place = Place::exactly(price, vec![level]);
+            let place = Place { price, level: vec![level] };
             let replies = ask(&place)?;
             calm.note(&replies, room);
             let proven = bound(&place, &replies, room);

@@ -1,18 +1,9 @@
-//! Answers from prices and sifted ones against certificates, against the path followed for all, and against another
-//! solver.
+//! Programs of blocks against certificates and against another solver.
 
 use super::draws::Draws;
 use super::*;
 use crate::program::Sense;
 use crate::solver::{Certificate, registry};
-
-/// Small samples, so that small programs are sifted.
-const SMALL: Sizes = Sizes { priced_min: usize::MAX, blocks_min: 100, scarce_min: 100, sample_max: 50 };
-/// Prices are searched for, in small programs too.
-const PRICED: Sizes = Sizes { priced_min: 100, ..NEVER };
-/// Nothing is sifted.
-const NEVER: Sizes =
-    Sizes { priced_min: usize::MAX, blocks_min: usize::MAX, scarce_min: usize::MAX, sample_max: 50 };
 
 /// What makes a program hard, or not one that has an optimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,97 +98,53 @@ fn program(kind: Kind, seed: u64, levelled: bool, held: Option<f64>) -> Program 
     program
 }
 
-/// The answer and whether it was sifted, checked: an answer that claims to be optimal is.
-fn checked(program: &Program, sizes: Sizes) -> (Solution, bool) {
-    let (answer, sifted) =
-        Structured::default().solve_sifting(program, &Limits::default(), sizes, Pair::No).unwrap();
-    if answer.termination == Termination::Optimal {
-        let certificate = Certificate::of(program, &answer);
-        assert!(certificate.optimal && certificate.gap_relative < 1e-8, "{certificate:?}");
-        assert!(certificate.violation_max < 1e-8, "{certificate:?}");
+/// The answer: one that claims to be optimal is, and is the optimum of another solver.
+fn compared(program: &Program, what: &str) -> Solution {
+    let answer = Structured.solve(program, &Limits::default(), None).unwrap();
+    if answer.termination != Termination::Optimal {
+        return answer;
     }
-    assert!(!sifted || answer.termination == Termination::Optimal);
-    (answer, sifted)
-}
-
-/// Compares one program's answers, relatively `apart` at most from simplex; true if no path was followed for all.
-fn compared(program: &Program, what: &str, (sizes, apart): (Sizes, f64)) -> bool {
-    let (answer, few) = checked(program, sizes);
-    let (whole, _) = checked(program, NEVER);
-    if !few {
-        assert_eq!(answer.termination, whole.termination, "{what}");
-    }
-    // a level that is held leaves the path for all no room: it may end short of an optimum
-    if answer.termination != Termination::Optimal || whole.termination != Termination::Optimal {
-        let none = [whole.termination, answer.termination].contains(&Termination::Infeasible);
-        assert!(!(few && none), "{what}");
-        return few;
-    }
-    let near = |other: f64, apart: f64| (answer.objective - other).abs() <= apart * other.abs().max(1e-3);
-    assert!(near(whole.objective, 1e-7), "{what}: {} and {}", answer.objective, whole.objective);
-    if let Ok(mut simplex) = registry::backend("highs-simplex") {
-        let other = simplex.solve(program, &Limits::default(), None).unwrap();
-        assert!(near(other.objective, apart), "{what}: {} and {}", answer.objective, other.objective);
-    }
-    few
-}
-
-/// Compares answers to levels, to sums at a level held and to sums; how many had no path followed for all, of how many.
-fn counted(kind: Kind, seeds: u64, how: (Sizes, f64)) -> (u32, u32) {
-    let (mut few, mut all) = (0, 0);
-    for seed in 0..seeds {
-        let levels = program(kind, seed, true, None);
-        few += u32::from(compared(&levels, &format!("{kind:?} {seed} level"), how));
-        let (first, _) = checked(&levels, NEVER);
-        all += 1;
-        if first.termination == Termination::Optimal {
-            let second = program(kind, seed, true, Some(first.objective * (1.0 - 1e-9)));
-            few += u32::from(compared(&second, &format!("{kind:?} {seed} held"), how));
-            all += 1;
-        }
-        let sum = program(kind, seed, false, None);
-        few += u32::from(compared(&sum, &format!("{kind:?} {seed} sum"), how));
-        all += 1;
-    }
-    (few, all)
+    let certificate = Certificate::of(program, &answer);
+    assert!(certificate.optimal && certificate.gap_relative < 1e-8, "{what}: {certificate:?}");
+    assert!(certificate.violation_max < 1e-8, "{what}: {certificate:?}");
+    let name = if cfg!(feature = "highs") { "highs-simplex" } else { "clarabel" };
+    let other = registry::backend(name).unwrap().solve(program, &Limits::default(), None).unwrap();
+    let off = (answer.objective - other.objective).abs();
+    assert!(
+        off <= 1e-7 * other.objective.abs().max(1e-3),
+        "{what}: {} and {}",
+        answer.objective,
+        other.objective
+    );
+    answer
 }
 
 #[test]
-fn sifted_optima_are_those_of_other_solvers() {
+fn optima_of_blocks_are_those_of_another_solver() {
     for kind in KINDS {
-        let (sifted, all) = counted(kind, 5, (SMALL, 1e-7));
-        eprintln!("{kind:?}: {sifted} of {all} sifted");
-        if matches!(kind, Kind::Distinct | Kind::Zeros) {
-            assert!(sifted * 2 > all, "{kind:?}: {sifted} of {all}");
-        }
-    }
-}
-
-#[test]
-fn optima_from_prices_are_those_of_other_solvers() {
-    for kind in KINDS {
-        let (priced, all) = counted(kind, 3, (PRICED, 1e-9));
-        eprintln!("{kind:?}: {priced} of {all} from prices");
-        match kind {
-            Kind::Infeasible => assert_eq!(priced, 3, "only the sums, which have no level"),
-            Kind::Unbounded | Kind::NoWorkers => {}
-            // prices of a level held among ties have no end
-            _ => assert!(priced * 10 >= all * 8, "{kind:?}: {priced} of {all}"),
+        for seed in 0..5 {
+            let levels = program(kind, seed, true, None);
+            let first = compared(&levels, &format!("{kind:?} {seed} level"));
+            let sum = compared(&program(kind, seed, false, None), &format!("{kind:?} {seed} sum"));
+            match kind {
+                Kind::Infeasible => assert_eq!(first.termination, Termination::Infeasible, "{seed}"),
+                Kind::Unbounded => assert_ne!(first.termination, Termination::Infeasible, "{seed}"),
+                _ => assert_eq!([first.termination, sum.termination], [Termination::Optimal; 2], "{seed}"),
+            }
+            // a level that is held leaves the path no room: it may end short of an optimum, and says so
+            if first.termination == Termination::Optimal {
+                let held = program(kind, seed, true, Some(first.objective * (1.0 - 1e-9)));
+                let held = compared(&held, &format!("{kind:?} {seed} held"));
+                assert_ne!(held.termination, Termination::Infeasible, "{kind:?} {seed}");
+            }
         }
     }
 }
 
 #[test]
 fn answers_do_not_depend_on_the_order_of_blocks() {
-    for sizes in [SMALL, PRICED] {
-        turned_around(sizes);
-    }
-}
-
-fn turned_around(sizes: Sizes) {
-    let drawn = (0..9).map(|seed| program(Kind::Distinct, seed, true, None));
-    let few = drawn.map(|program| (checked(&program, sizes), program)).find(|((_, few), _)| *few);
-    let ((answer, _), program) = few.expect("one for which no path is followed for all");
+    let program = program(Kind::Distinct, 0, true, None);
+    let answer = compared(&program, "as it is");
     // jobs are turned around: their columns, their rows and their levels' rows; the level is the last column
     let (n, k) = (program.n_columns() - 1, program.row(0).len());
     let place = |column: usize| if column == n { n } else { n - k - column / k * k + column % k };
@@ -210,8 +157,7 @@ fn turned_around(sizes: Sizes) {
     for row in (0..jobs).rev().chain(jobs..jobs + k).chain((jobs + k..program.n_rows()).rev()) {
         turned.push_row(program.rows[row], program.row(row).map(|(column, value)| (place(column), value)));
     }
-    let (other, few) = checked(&turned, sizes);
-    assert!(few);
+    let other = compared(&turned, "turned around");
     for (column, one) in answer.columns.iter().enumerate() {
         let other = other.columns[place(column)];
         assert!((one - other).abs() < 1e-6, "{one} and {other}");
