@@ -3,7 +3,7 @@
 use crate::program::Program;
 use crate::solver::backend::{Backend, SolveError};
 use crate::solver::clarabel::Clarabel;
-use crate::solver::good_lp::{GoodLp, Inner};
+use crate::solver::good_lp::MicroLp;
 #[cfg(feature = "highs")]
 use crate::solver::highs::{Highs, Method};
 use crate::solver::separable::Separable;
@@ -80,14 +80,7 @@ pub const BACKENDS: &[Entry] = &[
         name: "good_lp-microlp",
         aliases: &["microlp"],
         summary: "microlp simplex through good_lp, pure Rust: small linear programs, no duals",
-        make: || Box::new(GoodLp::new(Inner::MicroLp)),
-    },
-    #[cfg(feature = "highs")]
-    Entry {
-        name: "good_lp-highs",
-        aliases: &[],
-        summary: "HiGHS through good_lp: linear programs, vertex solutions",
-        make: || Box::new(GoodLp::new(Inner::Highs)),
+        make: || Box::new(MicroLp),
     },
 ];
 
