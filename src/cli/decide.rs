@@ -27,7 +27,7 @@ pub struct DecisionArguments {
     /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
-    /// Threads that a solver may use, 1 to 512: large programs are solved sooner by `structured`; the answer is the same
+    /// Threads that a solver may use, 1 to 512: large programs are solved sooner by `block-interior-point`; the answer is the same
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub threads: Option<u32>,

@@ -47,7 +47,8 @@ impl Backend for MicroLp {
         }
         let scaled = Scaled::of(program);
         let model = Modelled::of(&scaled.program);
-        let mut answer = microlp(model, limits).map_err(|message| SolveError::Backend { backend: NAME, message })?;
+        let mut answer =
+            microlp(model, limits).map_err(|message| SolveError::Backend { backend: NAME, message })?;
         if !answer.columns.is_empty() {
             answer.objective = scaled.program.objective(&answer.columns);
         }

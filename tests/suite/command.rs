@@ -125,7 +125,7 @@ fn an_allocation_is_the_same_on_any_number_of_threads() {
         let ran = apportion(&[&["allocate", "--format", "json"], &asked[..], &["-"]].concat(), &snapshot);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let mut answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-        assert_eq!(answer["solve"]["backend"], "structured");
+        assert_eq!(answer["solve"]["backend"], "block-interior-point");
         answer["solve"]["seconds"].take();
         answer.to_string()
     };

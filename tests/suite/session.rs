@@ -140,7 +140,7 @@ fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
         play(name, &instance, 700, 1, &changes);
         let asked = |session: &mut Session| {
             let solve = &session.decide().unwrap().solve;
-            assert!(solve.fallbacks.is_empty() && solve.backend == "structured", "{name}: {solve:?}");
+            assert!(solve.fallbacks.is_empty() && solve.backend == "decomposition", "{name}: {solve:?}");
             solve.iterations
         };
         let mut session = Session::new(policy(name), drawn(&instance, 2000, 0)).unwrap();

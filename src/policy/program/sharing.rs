@@ -1,6 +1,7 @@
 //! Members alone: levels raised and held, and logarithms added up, without a program being written (see
 //! [`sharing`](crate::program::sharing)).
 
+use crate::decomposition::PrimalDual;
 use crate::policy::decision::{Decision, Policy, PolicyError};
 use crate::policy::program::levels::{self, Rest};
 use crate::policy::program::master::Master;
@@ -13,7 +14,7 @@ use crate::problem::Problem;
 use crate::program::{
     BoundObjective, Demand, HOLD_SLACK, Inversion, LevelForm, Route, Sense, Sharing, Wanted,
 };
-use crate::solver::certificate::{Certificate, Shares};
+use crate::solver::certificate::Certificate;
 
 /// Worker types above which an optimum is rather left as it was found than refined by a program that would be written:
 /// that takes a hundred times as long as all else.
@@ -31,11 +32,11 @@ pub(super) struct Reached {
     /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
     /// The other prices that prove it, without times, where no program was written.
-    pub(super) prices: Option<Shares>,
+    pub(super) prices: Option<PrimalDual>,
 }
 
 /// Class time of the columns: [columns].
-pub(super) fn class_time(bound: &BoundObjective<'_>, shares: &Shares) -> Vec<f64> {
+pub(super) fn class_time(bound: &BoundObjective<'_>, shares: &PrimalDual) -> Vec<f64> {
     let k = bound.instance().n_types();
     bound.columns().iter().map(|column| shares.time[column.combination * k + column.worker_type]).collect()
 }
@@ -45,7 +46,7 @@ fn solve(
     master: &Master<'_>,
     demand: Vec<f64>,
     wanted: Wanted<'_>,
-) -> Option<(Shares, Certificate)> {
+) -> Option<(PrimalDual, Certificate)> {
     if master.is_priced() {
         return None;
     }
@@ -80,7 +81,7 @@ pub(super) fn refine(
     master: &Master<'_>,
     (demand, level): (Vec<f64>, f64),
     class_time: &[f64],
-    prices: Option<&Shares>,
+    prices: Option<&PrimalDual>,
 ) -> Option<Vec<f64>> {
     let instance = &master.reduced().instance;
     let n_columns = master.bound().columns().len();
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn decisions_without_a_program_are_as_good_as_those_of_one() {
         let few = [2, 5, 12, 30, 60, 61].map(|n_jobs| (n_jobs, "simplex"));
-        for (n_jobs, other) in few.into_iter().chain([(900, "structured")]) {
+        for (n_jobs, other) in few.into_iter().chain([(900, "block-interior-point")]) {
             as_good_as_a_program(&problem(n_jobs), other);
         }
     }
@@ -271,7 +272,7 @@ mod tests {
                 explained.decision.allocation, decision.allocation,
                 "an explanation is of the decision"
             );
-            assert_eq!(decision.solve.as_ref().unwrap().backend, "structured");
+            assert_eq!(decision.solve.as_ref().unwrap().backend, "decomposition");
             let other = || registry::backend(other).unwrap();
             policy.solve_by(vec![other()], vec![other()], Limits::default());
             let written = policy.allocate(problem).unwrap();
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(explained.decision.allocation, decision.allocation, "an explanation is of the decision");
         let solve = decision.solve.as_ref().unwrap();
         assert!(solve.fallbacks.is_empty() && solve.size.rows == 903, "{solve:?}");
-        let other = || registry::backend("structured").unwrap();
+        let other = || registry::backend("block-interior-point").unwrap();
         policy.solve_by(vec![other()], vec![other()], Limits::default());
         let written = policy.allocate(&problem).unwrap();
         let values = [&decision, &written].map(|of| of.objective.clone().unwrap());

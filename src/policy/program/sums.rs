@@ -4,6 +4,7 @@
 //! At the prices that prove an optimum, hardly any of many members, no two of them alike, may do one thing as well as
 //! another. Only those have a choice among optima: one small program makes it, with all others where they are.
 
+use crate::decomposition::PrimalDual;
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::pools::Sum;
@@ -12,7 +13,7 @@ use crate::policy::program::sharing::{class_time, unwritten};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
 use crate::program::{Instance, Program, Range, Sense, Sharing, Wanted, Worths};
-use crate::solver::certificate::{Certificate, Shares};
+use crate::solver::certificate::Certificate;
 use crate::solver::{Basis, BasisStatus};
 
 /// What a member may lose by a choice, of what its time is worth, for it to be one.
@@ -27,7 +28,7 @@ fn largest(
     solving: &mut Solving,
     (sharing, worths): (&Sharing<'_>, &Worths),
     n_columns: usize,
-) -> Option<(Shares, Certificate)> {
+) -> Option<(PrimalDual, Certificate)> {
     let asked = sharing.demand.iter().any(|least| *least > 0.0);
     let Worths { worth, by_type } = worths;
     let wanted = Wanted::Worth { level: f64::from(u8::from(asked)), worth, by_type, given: &[] };
@@ -83,7 +84,7 @@ struct Tied {
 }
 
 /// Who may do another thing as well.
-fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &Shares) -> Vec<Tied> {
+fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &PrimalDual) -> Vec<Tied> {
     let instance = sharing.instance();
     let of = |member: usize| {
         let (time, leaf) = (shares.time_price[member], shares.leaf_price[member]);
@@ -108,7 +109,7 @@ fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &Shares) -> Vec<Tied> {
 }
 
 /// Workers of each type that nobody has; none where rounding gave more than there are.
-fn idle(instance: &Instance, shares: &Shares) -> Vec<f64> {
+fn idle(instance: &Instance, shares: &PrimalDual) -> Vec<f64> {
     let mut left = instance.capacity.clone();
     for (size, times) in instance.scale_factor.iter().zip(shares.time.chunks(left.len())) {
         for (left, time) in left.iter_mut().zip(times) {
@@ -123,7 +124,7 @@ fn refine(
     solving: &mut Solving,
     reduced: &Reduced,
     (sharing, worths): (&Sharing<'_>, &Worths),
-    shares: &mut Shares,
+    shares: &mut PrimalDual,
 ) -> Option<()> {
     let tied = tied(sharing, worths, shares);
     if tied.is_empty() {
@@ -287,7 +288,10 @@ mod tests {
                 let decision = policy.allocate(&problem).unwrap();
                 let solve = decision.solve.clone().unwrap();
                 assert!(solve.fallbacks.is_empty(), "{text}: {:?}", solve.fallbacks);
-                assert_eq!(solve.backend, "structured", "who found the optimum, not who chose among optima");
+                assert_eq!(
+                    solve.backend, "decomposition",
+                    "who found the optimum, not who chose among optima"
+                );
                 let other = || registry::backend("simplex").unwrap();
                 policy.solve_by(vec![other()], vec![other()], Limits::default());
                 let written = policy.allocate(&problem).unwrap();

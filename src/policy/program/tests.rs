@@ -391,7 +391,7 @@ fn large_programs_have_the_value_that_the_chain_finds() {
         let (report, objective) = (ours.solve.unwrap(), ours.objective.unwrap());
         assert_eq!(
             (report.backend.as_str(), report.fallbacks.len()),
-            ("structured", 0),
+            ("block-interior-point", 0),
             "{text}: {report:?}"
         );
         assert!(objective.optimal, "{text}: {objective:?}");
@@ -429,7 +429,7 @@ fn cones_go_to_the_backend_that_was_asked_for() {
         (decision.solve.unwrap(), decision.objective.unwrap().value)
     };
     let (_, expected) = decide(None);
-    for (asked, answering) in [("clarabel", "clarabel"), ("good_lp-microlp", "structured")] {
+    for (asked, answering) in [("clarabel", "clarabel"), ("good_lp-microlp", "block-interior-point")] {
         let (report, value) = decide(Some(asked));
         assert_eq!(report.backend, answering);
         assert!((value - expected).abs() < 1e-6, "{asked}: {value} {expected}");

@@ -2,11 +2,11 @@
 
 use super::leaves;
 use super::rest::{Held, Rest};
+use crate::decomposition::RaisedLevel;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
 use crate::program::{Instance, Sharing, Wanted};
-use crate::solver::structured::Climbed;
 
 /// A member that lacks less than this part of the most it can have is at it.
 pub(super) const LACK_MAX: f64 = 1e-11;
@@ -48,7 +48,7 @@ pub(super) struct Standing<'a> {
 #[derive(Debug)]
 pub(super) struct Raised {
     /// Of the members and types that are left.
-    pub(super) climbed: Climbed,
+    pub(super) climbed: RaisedLevel,
     /// What no allocation can exceed of it.
     pub(super) bound: f64,
 }
@@ -174,7 +174,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Leaves what prices settle as it is from now on. Are more types scarce then?
-    fn settle(&mut self, climbed: &Climbed) -> bool {
+    fn settle(&mut self, climbed: &RaisedLevel) -> bool {
         let k = self.instance.n_types();
         let held = Held {
             instance: &self.rest.instance,

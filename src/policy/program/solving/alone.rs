@@ -1,9 +1,9 @@
 //! What members alone on worker types get without a program being written.
 
 use super::{COLUMNS_LARGE, Solving};
+use crate::decomposition::{self, PrimalDual, RaisedLevel, SoftConstraintsKept};
 use crate::program::{Sharing, Wanted};
-use crate::solver::certificate::{Certificate, Shares, TOLERANCE};
-use crate::solver::structured::{self, Climbed, PromisesKept};
+use crate::solver::certificate::{Certificate, TOLERANCE};
 use crate::solver::timing::Stopwatch;
 
 impl Solving {
@@ -21,10 +21,10 @@ impl Solving {
         sharing: &Sharing<'_>,
         wanted: Wanted<'_>,
         n_columns: usize,
-    ) -> Option<(Shares, Certificate)> {
+    ) -> Option<(PrimalDual, Certificate)> {
         let clock = Stopwatch::start();
         let near = self.bases().map(|bases| bases.take_near(wanted)).unwrap_or_default();
-        let shared = structured::share(sharing, wanted, &near, &self.limits);
+        let shared = decomposition::solve(sharing, wanted, &near, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let (shares, near) = shared?;
         let certificate = self.judged(sharing, wanted, &shares, n_columns)?;
@@ -42,9 +42,9 @@ impl Solving {
         wanted: Wanted<'_>,
         near: Vec<Vec<f64>>,
         n_columns: usize,
-    ) -> Option<(Climbed, Certificate)> {
+    ) -> Option<(RaisedLevel, Certificate)> {
         let clock = Stopwatch::start();
-        let climbed = structured::climb(sharing, wanted, near, &self.limits);
+        let climbed = decomposition::raise_above(sharing, wanted, near, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let climbed = climbed?;
         let certificate = self.judged(sharing, wanted, &climbed.shares, n_columns)?;
@@ -56,11 +56,11 @@ impl Solving {
         &mut self,
         sharing: &Sharing<'_>,
         wanted: Wanted<'_>,
-        shares: &Shares,
+        shares: &PrimalDual,
         n_columns: usize,
     ) -> Option<Certificate> {
         let clock = Stopwatch::start();
-        let certificate = Certificate::of_shares(sharing, wanted, shares);
+        let certificate = Certificate::of_jobs(sharing, wanted, shares);
         self.report.seconds.certify += clock.elapsed().as_secs_f64();
         if !certificate.optimal || !self.is_close(wanted, &certificate) {
             return None;
@@ -86,7 +86,7 @@ impl Solving {
         }
         self.report.solves += 1;
         self.report.iterations += u64::from(asked);
-        "structured".clone_into(&mut self.report.backend);
+        "decomposition".clone_into(&mut self.report.backend);
     }
 
     /// Is a sum of logarithms as good as programs are solved? An error of a part of all weights is one of that part of
@@ -104,9 +104,9 @@ impl Solving {
         sharing: &Sharing<'_>,
         due: &[bool],
         n_columns: usize,
-    ) -> Option<PromisesKept> {
+    ) -> Option<SoftConstraintsKept> {
         let clock = Stopwatch::start();
-        let kept = structured::keep_promises(sharing, due, &self.limits);
+        let kept = decomposition::keep_soft_constraints(sharing, due, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let kept = kept?;
         let counted = kept.part.iter().zip(&sharing.instance().multiplicity);

@@ -45,7 +45,7 @@ pub(super) struct Answer {
     pub(super) bound: f64,
 }
 
-/// Columns from which a linear program that had to be written is first tried by the structured backend. By simplex a
+/// Columns from which a linear program that had to be written is first tried by the block interior-point backend. By simplex a
 /// decision takes seven times as long at 6,000 columns, no two jobs alike; below, its vertices are the answers.
 pub(super) const COLUMNS_LARGE: usize = 2_000;
 
