@@ -24,6 +24,7 @@ use crate::policy::program::pools::Pools;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::strategy::{GaveUp, Strategy};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
 
 /// Share of the level's price above which a demand counts as binding; the prices sum to 1.
@@ -418,8 +419,12 @@ fn tried_at(
         let (class_time, bound, demand_price) = (Vec::new(), raised.bound, raised.demand_price);
         return Ok((Reached { class_time, leaves, bound, demand_price, prices: None }, None));
     }
+    // (another level may be raised by prices though this one is not)
     if let Some(reached) = sharing::raise(solving, master, demands) {
         return Ok((reached, None));
+    }
+    if solving.strategy() == Strategy::Singles {
+        solving.give_up(GaveUp::Unproven, Strategy::Written)?;
     }
     let Raised { class_time, leaves, bound, demand_price, answer, formulation, .. } =
         raise(solving, master, demands, old.take())?;

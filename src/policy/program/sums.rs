@@ -12,6 +12,7 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::sharing::{class_time, unwritten};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
+use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Instance, Program, Range, Sense, Sharing, Wanted, Worths};
 use crate::solver::certificate::Certificate;
 use crate::solver::{Basis, BasisStatus};
@@ -52,28 +53,28 @@ pub(super) fn keeps_all(solving: &mut Solving, master: &Master<'_>) -> bool {
 }
 
 impl Task<'_, '_> {
-    /// The optimum of a sum, refined; nothing where a program must be written.
-    pub(super) fn summed(&mut self, solving: &mut Solving) -> Option<Solved> {
-        if !matches!(self.refine, Refine::Utilization | Refine::None) {
-            return None;
-        }
-        if let Some(sum) = Sum::of(self.master, solving) {
-            let refined = self.refine == Refine::Utilization;
-            let (class_time, bound) = sum.largest(solving, self.master, refined)?;
-            return Some(unwritten(class_time, bound));
-        }
-        if !fits(solving, self.master) {
-            return None;
-        }
+    /// The optimum of a sum over jobs alone, refined.
+    pub(super) fn summed(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
         let bound = self.master.bound();
-        let (sharing, worths) = bound.worths()?;
-        let (mut shares, certificate) = largest(solving, (&sharing, &worths), bound.columns().len())?;
+        let (sharing, worths) = bound.worths().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let found = largest(solving, (&sharing, &worths), bound.columns().len());
+        let (mut shares, certificate) = found.ok_or(GaveUp::Unproven)?;
         if self.refine == Refine::Utilization {
-            solving.among_optima(|solving| {
+            let refined = solving.among_optima(|solving| {
                 refine(solving, self.master.reduced(), (&sharing, &worths), &mut shares)
-            })?;
+            });
+            refined.ok_or(GaveUp::Unrefined)?;
         }
-        Some(unwritten(class_time(&bound, &shares), certificate.bound))
+        Ok(unwritten(class_time(&bound, &shares), certificate.bound))
+    }
+
+    /// The optimum of a sum over pairs, refined, by the time of kinds.
+    pub(super) fn summed_by_kinds(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+        let sum = Sum::of(self.master, solving).map_err(GaveUp::Unfit)?;
+        let refined = self.refine == Refine::Utilization;
+        let found = sum.largest(solving, self.master, refined);
+        let (class_time, bound) = found.ok_or(GaveUp::Unproven)?;
+        Ok(unwritten(class_time, bound))
     }
 }
 
@@ -200,6 +201,7 @@ mod tests {
     use crate::index::{Id, JobId};
     use crate::policy::Policy;
     use crate::policy::program::ProgramPolicy;
+    use crate::policy::program::Strategy;
     use crate::policy::program::tests::{options_of, worth};
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
     use crate::program::{ConstraintText, ObjectiveText, Sense};
@@ -288,10 +290,7 @@ mod tests {
                 let decision = policy.allocate(&problem).unwrap();
                 let solve = decision.solve.clone().unwrap();
                 assert!(solve.fallbacks.is_empty(), "{text}: {:?}", solve.fallbacks);
-                assert_eq!(
-                    solve.backend, "decomposition",
-                    "who found the optimum, not who chose among optima"
-                );
+                assert_eq!(solve.strategy, Strategy::Singles, "{text}: {solve:?}");
                 let other = || registry::backend("simplex").unwrap();
                 policy.solve_by(vec![other()], vec![other()], Limits::default());
                 let written = policy.allocate(&problem).unwrap();

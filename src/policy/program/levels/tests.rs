@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy;
 
 use super::*;
 use crate::program::{Instance, InstancePair, Objective, ObjectiveText, Part, Program};
@@ -232,7 +233,7 @@ fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
         let filled = fill(&mut written, &mut master, slopes, &vec![0.0; n]).unwrap();
         let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
         let shared = fill_shared(&mut quick, &master, &rates).unwrap();
-        let solves = [quick.report().solves, written.report().solves];
+        let solves = [quick.report().searches, written.report().solves];
         assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
         for (member, (one, other)) in shared.leaves.iter().zip(&filled.leaves).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{name}, {member}: {one} {other}");

@@ -28,7 +28,7 @@ proptest! {
         let master = Master::new(&objective, reduced, layout, Some(pairing), limits);
         let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
         let mut solving = Solving::new(linear, Vec::new()).with_large(registry::backend("block-interior-point").ok());
-        let Some(mut pools) = Pools::of(&master, &solving, Told::Cut) else { return Ok(()) };
+        let Ok(mut pools) = Pools::of(&master, &solving, Told::Cut) else { return Ok(()) };
         let levels = master.bound().levels_kept().unwrap();
         let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };
         let demands: Vec<Demand> = (0..master.reduced().instance.n_members()).map(demand).collect();

@@ -2,16 +2,28 @@
 
 use super::{COLUMNS_LARGE, Solving};
 use crate::decomposition::{self, PrimalDual, RaisedLevel, SoftConstraintsKept};
+use crate::policy::program::strategy::{Strategy, Unfit};
 use crate::program::{Sharing, Wanted};
 use crate::solver::certificate::{Certificate, TOLERANCE};
 use crate::solver::timing::Stopwatch;
 
 impl Solving {
-    /// Are decisions of so many columns taken without programs, where they may? A few columns are decided on sooner from
-    /// bases, where those are kept.
-    pub(in crate::policy::program) fn shares(&self, n_columns: usize) -> bool {
+    /// Why decisions of so many columns are found by programs over jobs, whatever the objective, if they are.
+    pub(in crate::policy::program) fn unwritten(&self, n_columns: usize) -> Result<(), Unfit> {
         let few = self.going_on.is_some() && n_columns < COLUMNS_LARGE;
-        self.large.is_some() && self.recorded.is_none() && !self.written && !few
+        match self.asked() {
+            _ if self.large.is_none() => Err(Unfit::Backend),
+            _ if self.recorded.is_some() => Err(Unfit::Recorded),
+            _ if self.written => Err(Unfit::Explained),
+            Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
+            None if few => Err(Unfit::Bases),
+            _ => Ok(()),
+        }
+    }
+
+    /// Are decisions of so many columns found without programs over jobs, where they may?
+    pub(in crate::policy::program) fn shares(&self, n_columns: usize) -> bool {
+        self.unwritten(n_columns).is_ok()
     }
 
     /// What members share, without a program; the answer is certified. Nothing if prices do not settle, which is no
@@ -77,16 +89,15 @@ impl Solving {
         Some(certificate)
     }
 
-    /// Counts a program that was not written.
+    /// Counts a search, as large as the program that was not written.
     fn count(&mut self, [columns, rows, terms]: [usize; 3], asked: u32) {
         let size = &mut self.report.size;
         // (what is left of one after a level is no other program)
         if terms >= size.terms {
             (size.columns, size.rows, size.terms) = (columns, rows, terms);
         }
-        self.report.solves += 1;
+        self.report.searches += 1;
         self.report.iterations += u64::from(asked);
-        "decomposition".clone_into(&mut self.report.backend);
     }
 
     /// Is a sum of logarithms as good as programs are solved? An error of a part of all weights is one of that part of

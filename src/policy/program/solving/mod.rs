@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::policy::decision::SolveReport;
 use crate::policy::program::bases::Bases;
 use crate::policy::program::recorded::{Purpose, Recording};
+use crate::policy::program::strategy::{GaveUp, Reason, Strategy};
 use crate::program::{Classes, Formulation, Program};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
@@ -21,6 +22,9 @@ use crate::solver::{
 pub(super) enum SolvingError {
     #[error(transparent)]
     Solve(#[from] SolveError),
+    /// The strategy asked for is none for the problem.
+    #[error("no decision by `{strategy}`: {why}")]
+    Strategy { strategy: Strategy, why: GaveUp },
     /// A program without members.
     #[error("there is nothing to decide")]
     Empty,
@@ -72,6 +76,10 @@ pub(super) struct Solving {
     /// Will a row hold the next program's optimum?
     to_be_held: bool,
     report: SolveReport,
+    /// What decisions are to be found by, if that was asked for.
+    asked: Option<Strategy>,
+    /// What the optimum that is being looked for is found by.
+    strategy: Strategy,
     /// What the next program is for.
     purpose: Purpose,
     /// Every program as it is solved, where someone wants them.
@@ -94,6 +102,8 @@ impl Solving {
             grown: false,
             to_be_held: false,
             report: SolveReport::default(),
+            asked: None,
+            strategy: Strategy::Written,
             purpose: Purpose::Optimum,
             recorded: None,
             written: false,
@@ -228,6 +238,56 @@ impl Solving {
         }
     }
 
+    /// Finds decisions by this strategy from now on, or not at all.
+    pub(super) fn ask_for(&mut self, strategy: Strategy) {
+        self.asked = Some(strategy);
+    }
+
+    /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
+    pub(super) fn asked(&self) -> Option<Strategy> {
+        self.asked.filter(|_| !self.written)
+    }
+
+    /// What the optimum that is being looked for is found by.
+    pub(super) fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Begins to look for an optimum.
+    pub(super) fn decide_by(&mut self, strategy: Strategy, reason: Reason) {
+        self.strategy = strategy;
+        if self.purpose != Purpose::Without {
+            (self.report.strategy, self.report.reason) = (strategy, reason);
+            self.report.gave_up.clear();
+        }
+    }
+
+    /// Goes on by another strategy; an error if the one that gives up was asked for.
+    pub(super) fn give_up(&mut self, why: GaveUp, next: Strategy) -> Result<(), SolvingError> {
+        let strategy = std::mem::replace(&mut self.strategy, next);
+        if self.asked() == Some(strategy) {
+            return Err(SolvingError::Strategy { strategy, why });
+        }
+        if self.purpose != Purpose::Without {
+            self.report.strategy = next;
+            self.report.reason = match why {
+                GaveUp::Unfit(unfit) => Reason::Unfit(unfit),
+                GaveUp::Unproven | GaveUp::Undivided | GaveUp::Unrefined => {
+                    self.report.gave_up.push((strategy, why));
+                    Reason::GaveUp
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Notes that programs refine what prices alone found.
+    pub(super) fn leave_refining(&mut self) {
+        if self.strategy == Strategy::Singles {
+            self.report.gave_up.push((self.strategy, GaveUp::Unrefined));
+        }
+    }
+
     /// Lets backends use so many threads from now on.
     pub(super) fn use_threads(&mut self, threads: u32) {
         self.limits.threads = threads;
@@ -303,11 +363,11 @@ impl Solving {
         self.to_be_held = true;
     }
 
-    /// Does what only chooses among optima: who found those is who the decision names.
+    /// Does what only chooses among optima: the decision names the backend that found them, if one did.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
         let chosen = self.doing(Purpose::Choice, choose);
-        self.report.backend = finder;
+        self.report.backend = finder.or(self.report.backend.take());
         chosen
     }
 
@@ -402,7 +462,7 @@ impl Solving {
         self.report.seconds.certify += certified.certify_seconds;
         self.report.iterations += certified.iterations;
         self.report.fallbacks.extend(certified.fallbacks);
-        certified.backend.clone_into(&mut self.report.backend);
+        self.report.backend = Some(certified.backend.to_owned());
         self.basis.clone_from(&certified.solution.basis);
         Ok(Answer { solution: certified.solution, bound: certified.certificate.bound })
     }
