@@ -13,6 +13,7 @@ pub mod spec;
 pub mod problem;
 pub mod program;
 pub mod solver;
+pub mod decomposition;
 pub mod allocation;
 pub mod policy;
 // rounds over time

@@ -15,9 +15,10 @@ const FILE_LINES_MAX: usize = 500;
 const LONG_FILES: [(&str, usize); 0] = [];
 
 /// What each island may mention beside itself.
-const ISLANDS: [(&str, &[&str]); 3] = [
+const ISLANDS: [(&str, &[&str]); 4] = [
     ("program", &["units", "index"]),
     ("solver", &["units", "index", "program"]),
+    ("decomposition", &["program", "solver"]),
     ("mechanism", &["units", "index", "cluster", "throughput", "workload", "spec", "problem", "allocation"]),
 ];
 

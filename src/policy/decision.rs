@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::allocation::{Allocation, AllocationError};
 use crate::index::JobIndex;
 use crate::policy::explain::Explanation;
+use crate::policy::program::{GaveUp, Reason, Strategy};
 use crate::problem::Problem;
 pub use crate::program::Sense;
 use crate::solver::SolveError;
@@ -135,17 +136,26 @@ pub struct ProgramSize {
 /// How a decision was solved.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SolveReport {
-    /// The backend that found the optimum; which of several is taken, another may choose.
-    pub backend: String,
+    /// How the optimum was found,
+    pub strategy: Strategy,
+    /// and why so.
+    pub reason: Reason,
+    /// Strategies that were tried before, each with why it gave up.
+    pub gave_up: Vec<(Strategy, GaveUp)>,
+    /// The backend that solved the program of the optimum or, where none was written for it, the last program that was: of
+    /// soft constraints, or of a choice among optima. None if none was written.
+    pub backend: Option<String>,
     /// `linear`, `parametric`, `conic` or `closed_form`.
     pub route: String,
     /// Where the time went.
     pub seconds: SolveSeconds,
-    /// Iterations of all solves.
+    /// Iterations of all programs, and sweeps of all searches.
     pub iterations: u64,
-    /// Programs solved.
+    /// Programs written and solved.
     pub solves: u32,
-    /// The largest of them.
+    /// Searches for prices, which write no program.
+    pub searches: u32,
+    /// The largest program, searches counting as the programs that they stand for.
     pub size: ProgramSize,
     /// Backends that were tried and not believed, each with the reason.
     pub fallbacks: Vec<String>,
@@ -216,6 +226,16 @@ pub enum PolicyError {
         policy: String,
         /// Why, in words.
         reason: String,
+    },
+    /// The strategy asked for is none for the problem.
+    #[error("policy `{policy}` cannot decide by `{strategy}`: {why}")]
+    Strategy {
+        /// The policy.
+        policy: String,
+        /// What was asked for.
+        strategy: Strategy,
+        /// Why it is none.
+        why: GaveUp,
     },
     /// No solver certified an optimum.
     #[error(transparent)]

@@ -14,7 +14,8 @@ pub use decision::{
 };
 pub use explain::{Binding, Explanation, Fixed, JobExplanation, TypeExplanation};
 pub use program::{
-    ClassDecision, ProgramOptions, ProgramPolicy, Purpose, Refine, Session, SessionError, SolvedProgram,
+    ClassDecision, GaveUp, ProgramOptions, ProgramPolicy, Purpose, Reason, Refine, Session, SessionError,
+    SolvedProgram, Strategy, Unfit,
 };
 pub use round::{Location, Placed, Ran, RoundDecision, RoundPolicy, RoundView};
 pub use view::ThroughputView;

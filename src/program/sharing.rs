@@ -104,6 +104,21 @@ impl BoundObjective<'_> {
         known.then_some((Sharing { instance: self.instance, demand }, logarithms))
     }
 
+    /// Does the objective add up weighted logarithms of throughputs and constants, and nothing else, of jobs alone without
+    /// constraints? As far as its form tells: weights may still be no finite numbers above 0.
+    pub fn adds_logarithms(&self) -> bool {
+        let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return false };
+        let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job;
+        let fits = summed && self.objective.route() == Route::Conic && self.is_plain();
+        if !fits || self.objective.sense() != Sense::Maximize {
+            return false;
+        }
+        let part = Inversion::trace(inner, inversion::Bound::AtLeast, self.objective.vocabulary());
+        part.is_some_and(|part| {
+            part.leaf_is_throughput() && logarithm(part.steps.iter().map(|step| (step.kind, 1.0))).is_some()
+        })
+    }
+
     /// Are levels of throughputs, and are there no constraints of the policy's own?
     pub fn is_of_throughputs(&self) -> bool {
         let by_throughput = self.objective.inversion().is_some_and(Inversion::leaf_is_throughput);

@@ -45,7 +45,7 @@ impl Situation for Moment<'_> {
         self.observer.observe(&Event::Allocated {
             now: self.now,
             n_jobs: problem.n_jobs(),
-            backend: solve.map(|solve| solve.backend.as_str()),
+            backend: solve.and_then(|solve| solve.backend.as_deref()),
             route: solve.map(|solve| solve.route.as_str()),
             iterations: solve.map_or(0, |solve| solve.iterations),
             fallbacks: solve.map_or(&[], |solve| solve.fallbacks.as_slice()),

@@ -100,21 +100,6 @@ pub struct WarmStart {
     pub feasible: bool,
     /// Column values of matching length.
     pub columns: Option<Vec<f64>>,
-    /// Is it one of two that have the same rows?
-    pub pair: Pair,
-}
-
-/// Two programs that a backend solves one after the other, and that differ in their costs and the bounds of columns
-/// that are in most rows, nowhere else: what it worked out from the rows of the first serves for the second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pair {
-    /// No, or nobody knows.
-    #[default]
-    No,
-    /// The second follows.
-    First,
-    /// The first was the last program that this backend solved.
-    Second,
 }
 
 /// A solver's answer: three separate things, why it stopped, a primal vector and a dual vector.

@@ -6,7 +6,6 @@
 
 mod bound;
 mod propagation;
-mod sharing;
 
 use serde::Serialize;
 
@@ -15,13 +14,12 @@ use crate::solver::backend::Solution;
 
 pub use bound::dual_bound;
 use propagation::boxes;
-pub use sharing::Shares;
 
 /// What [`Certificate::optimal`] asks of both the violation and the gap, each relative as documented there.
 pub const TOLERANCE: f64 = 1e-6;
 
 /// An objective below this part of the largest term it can have is judged absolutely, by that part.
-const OBJECTIVE_FLOOR: f64 = 1e-3;
+pub(crate) const OBJECTIVE_FLOOR: f64 = 1e-3;
 
 /// Evidence for an answer, independent of who gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -8,6 +8,7 @@ pub mod backend;
 mod intake;
 mod scaling;
 pub mod timing;
+pub(crate) mod lanes;
 pub mod certificate;
 mod normal;
 pub mod centre;
@@ -18,12 +19,15 @@ pub mod highs;
 pub mod simplex;
 pub mod clarabel;
 pub mod good_lp;
-pub mod structured;
+pub mod block_interior_point;
 pub mod registry;
 pub mod conformance;
 
+#[cfg(test)]
+pub(crate) mod draws;
+
 pub use backend::{
-    Backend, Basis, BasisStatus, Feature, Limits, Pair, Solution, SolveError, Termination, WarmStart,
+    Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
 };
 pub use certificate::Certificate;
 pub use chain::{Certified, solve_certified};

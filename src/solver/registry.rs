@@ -2,13 +2,13 @@
 
 use crate::program::Program;
 use crate::solver::backend::{Backend, SolveError};
+use crate::solver::block_interior_point::BlockInteriorPoint;
 use crate::solver::clarabel::Clarabel;
-use crate::solver::good_lp::{GoodLp, Inner};
+use crate::solver::good_lp::MicroLp;
 #[cfg(feature = "highs")]
 use crate::solver::highs::{Highs, Method};
 use crate::solver::separable::Separable;
 use crate::solver::simplex::Simplex;
-use crate::solver::structured::Structured;
 
 /// A backend of this build.
 #[derive(Clone, Copy, Debug)]
@@ -59,10 +59,10 @@ pub const BACKENDS: &[Entry] = &[
         make: || Box::new(Simplex::default()),
     },
     Entry {
-        name: "structured",
-        aliases: &[],
-        summary: "prices, sifting and interior point over blocks, pure Rust: programs coupled by few rows and columns",
-        make: || Box::new(Structured::default()),
+        name: "block-interior-point",
+        aliases: &["structured"],
+        summary: "interior point over blocks, pure Rust: programs whose blocks few rows and columns couple",
+        make: || Box::new(BlockInteriorPoint),
     },
     Entry {
         name: "separable",
@@ -80,14 +80,7 @@ pub const BACKENDS: &[Entry] = &[
         name: "good_lp-microlp",
         aliases: &["microlp"],
         summary: "microlp simplex through good_lp, pure Rust: small linear programs, no duals",
-        make: || Box::new(GoodLp::new(Inner::MicroLp)),
-    },
-    #[cfg(feature = "highs")]
-    Entry {
-        name: "good_lp-highs",
-        aliases: &[],
-        summary: "HiGHS through good_lp: linear programs, vertex solutions",
-        make: || Box::new(GoodLp::new(Inner::Highs)),
+        make: || Box::new(MicroLp),
     },
 ];
 
@@ -119,8 +112,8 @@ pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
 }
 
 /// What a program is solved by if nobody says: for linear ones simplex, then interior point with crossover, then
-/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones structured,
-/// then separable, then Clarabel.
+/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones
+/// block-interior-point, then separable, then Clarabel.
 pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if !program.is_linear() {
         return conic_chain();
@@ -128,10 +121,10 @@ pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"])
 }
 
-/// What conic programs are solved by: structured, which declines those that pairs couple, then separable, which declines
-/// cones that are no function of one number, then Clarabel.
+/// What conic programs are solved by: block-interior-point, which declines those that pairs couple, then separable, which
+/// declines cones that are no function of one number, then Clarabel.
 pub fn conic_chain() -> Vec<Box<dyn Backend>> {
-    made(&["structured", "separable", "clarabel"])
+    made(&["block-interior-point", "separable", "clarabel"])
 }
 
 /// What gives the analytic centre of the optimal face: Clarabel, then HiGHS without crossover or, with cones, separable.

@@ -160,9 +160,17 @@ fn objective(report: &ObjectiveReport) -> Value {
     })
 }
 
-fn solve(report: &SolveReport) -> Value {
+/// How a decision was found, for programs.
+pub(super) fn solve(report: &SolveReport) -> Value {
     let seconds = report.seconds;
+    let gave_up = report
+        .gave_up
+        .iter()
+        .map(|(strategy, why)| json!({"strategy": strategy.name(), "why": why.to_string()}));
     json!({
+        "strategy": report.strategy.name(),
+        "reason": report.reason.to_string(),
+        "gave_up": gave_up.collect::<Vec<Value>>(),
         "backend": report.backend,
         "route": report.route,
         "seconds": {
@@ -173,6 +181,8 @@ fn solve(report: &SolveReport) -> Value {
         },
         "iterations": report.iterations,
         "solves": report.solves,
+        "searches": report.searches,
+        "size": {"columns": report.size.columns, "rows": report.size.rows, "terms": report.size.terms},
         "fallbacks": report.fallbacks,
     })
 }
@@ -183,6 +193,28 @@ pub(super) fn sense(sense: Sense) -> &'static str {
         Sense::Maximize => "maximize",
         Sense::Minimize => "minimize",
     }
+}
+
+/// How the optimum was found and why so, in words.
+pub(super) fn strategy(report: &SolveReport) -> String {
+    let tried = report.gave_up.iter().map(|(strategy, why)| format!("; {strategy} gave up: {why}"));
+    format!("{}: {}{}", report.strategy, report.reason, tried.collect::<String>())
+}
+
+/// What was solved, in words.
+fn solved(report: &SolveReport) -> String {
+    let SolveReport { backend, route, seconds, iterations, solves, searches, size, .. } = report;
+    let mut parts = Vec::new();
+    if let Some(backend) = backend {
+        let (columns, rows) = (size.columns, size.rows);
+        parts.push(format!(
+            "{solves} programs by {backend}, the largest of {columns} columns and {rows} rows"
+        ));
+    }
+    if *searches > 0 || backend.is_none() {
+        parts.push(format!("{searches} searches for prices"));
+    }
+    format!("{route}: {}, {iterations} iterations, {:.1} ms", parts.join(", "), seconds.total() * 1e3)
 }
 
 /// The evidence, in words.
@@ -197,14 +229,10 @@ fn summary(question: &Question, decision: &Decision) -> String {
             "           {verdict}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"
         ));
     }
-    if let Some(SolveReport { backend, route, seconds, iterations, solves, fallbacks, .. }) = &decision.solve
-    {
-        let total = seconds.total();
-        lines.push(format!(
-            "solve      {backend}, {route}: {solves} programs, {iterations} iterations, {:.1} ms",
-            total * 1e3
-        ));
-        lines.extend(fallbacks.iter().map(|fallback| format!("fallback   {fallback}")));
+    if let Some(report) = &decision.solve {
+        lines.push(format!("strategy   {}", strategy(report)));
+        lines.push(format!("solve      {}", solved(report)));
+        lines.extend(report.fallbacks.iter().map(|fallback| format!("fallback   {fallback}")));
     }
     for job in &decision.dropped {
         lines.push(format!("dropped    the promise to job {}", question.label(*job)));

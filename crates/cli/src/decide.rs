@@ -1,12 +1,13 @@
 //! What `allocate` and `explain` share: a snapshot and a policy from the command line.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use crate::exit::Failure;
 use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::heuristic::Behaviour;
-use apportion::policy::{Policy, PolicyError, Refine};
+use apportion::policy::{Policy, PolicyError, Refine, Strategy};
 use apportion::problem::Problem;
 use apportion::spec::snapshot::Label;
 use apportion::spec::{PolicyKind, Snapshot, Source, load_throughputs};
@@ -28,7 +29,10 @@ pub struct DecisionArguments {
     /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
-    /// Threads that a solver may use, 1 to 512: large programs are solved sooner by `structured`; the answer is the same
+    /// How the optimum is found, in place of what suits the problem
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)))]
+    pub strategy: Option<String>,
+    /// Threads that a solver may use, 1 to 512: large programs are solved sooner by `block-interior-point`; the answer is the same
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub threads: Option<u32>,
@@ -106,6 +110,7 @@ impl Question {
             ("--backend", options.backend.is_some()),
             ("--refine", arguments.refine.is_some()),
             ("--threads", arguments.threads.is_some()),
+            ("--strategy", arguments.strategy.is_some()),
         ];
         for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
             if !matches!(document.kind, PolicyKind::Program(_)) {
@@ -113,13 +118,15 @@ impl Question {
                 return Err(Failure::usage(message, Some(format!("leave `{flag}` out"))));
             }
         }
-        let program = match arguments.threads {
-            Some(threads) => {
-                let program = catalog.program(&arguments.policy, &options)?;
-                program.map(|program| program.with_threads(threads))
-            }
-            None => None,
-        };
+        let strategy = arguments.strategy.as_deref().and_then(Strategy::named);
+        let is_set = arguments.threads.is_some() || strategy.is_some();
+        let mut program = if is_set { catalog.program(&arguments.policy, &options)? } else { None };
+        if let Some(threads) = arguments.threads {
+            program = program.map(|program| program.with_threads(threads));
+        }
+        if let Some(strategy) = strategy {
+            program = program.map(|program| program.with_strategy(strategy));
+        }
         let policy: Box<dyn Policy> = match program {
             Some(program) => Box::new(program),
             None => catalog.build(&arguments.policy, &options)?,

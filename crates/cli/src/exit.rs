@@ -134,6 +134,7 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
         PolicyError::Missing { .. }
         | PolicyError::Data { .. }
         | PolicyError::Undecided { .. }
+        | PolicyError::Strategy { .. }
         | PolicyError::State { .. } => ExitStatus::BadInput,
         PolicyError::Infeasible { .. } | PolicyError::Unbounded { .. } => ExitStatus::NoSolution,
         PolicyError::Solve(error) => of_solve(error),

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::Session;
-use crate::allocate::sense;
+use crate::allocate::{self, sense};
 use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
@@ -198,6 +198,9 @@ fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) 
 
 fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], asked: bool) -> String {
     let mut text = format!("{} decides by {}\n", question.policy.name(), explanation.reason);
+    if let Some(report) = &explanation.decision.solve {
+        let _ = writeln!(text, "strategy {}", allocate::strategy(report));
+    }
     if let Some(objective) = explanation.objective() {
         let _ = writeln!(
             text,
@@ -255,6 +258,7 @@ fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) ->
         json!({"sense": sense(objective.sense), "value": objective.value, "bound": objective.bound,
                "gap_relative": objective.gap_relative})
     });
-    json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective,
+    let solve = explanation.decision.solve.as_ref().map(allocate::solve);
+    json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective, "solve": solve,
            "worker_types": types.collect::<Vec<_>>(), "jobs": jobs.collect::<Vec<_>>()})
 }

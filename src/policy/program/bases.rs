@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use crate::decomposition::WarmPrices;
 use crate::program::{Auxiliary, AuxiliaryRole, Column, Formulation, RowRole, Wanted};
-use crate::solver::structured::Near;
 use crate::solver::{Basis, BasisStatus};
 
 /// The basis of a program, with what its columns and rows stand for.
@@ -27,7 +27,7 @@ pub(super) struct Bases {
     /// Where each member was in the last decision, ascending: [members].
     before: Vec<Option<u32>>,
     /// Prices that the last searches ended at, by what was wanted: a level, worth, logarithms.
-    near: [Near; 3],
+    near: [WarmPrices; 3],
 }
 
 impl Bases {
@@ -44,12 +44,12 @@ impl Bases {
     }
 
     /// Prices that a search begins with, where no program is written; they are gone if nothing comes of it.
-    pub(super) fn take_near(&mut self, wanted: Wanted<'_>) -> Near {
+    pub(super) fn take_near(&mut self, wanted: Wanted<'_>) -> WarmPrices {
         std::mem::take(&mut self.near[kind(wanted)])
     }
 
     /// Keeps prices that a search ended at.
-    pub(super) fn keep_near(&mut self, wanted: Wanted<'_>, near: Near) {
+    pub(super) fn keep_near(&mut self, wanted: Wanted<'_>, near: WarmPrices) {
         self.near[kind(wanted)] = near;
     }
 

@@ -18,13 +18,14 @@ use self::face::Face;
 pub(super) use self::pooled::fill_pooled;
 pub(super) use self::rest::Rest;
 pub(super) use self::shared::{FilledShared, fill_shared};
+use crate::decomposition::PrimalDual;
 use crate::policy::program::master::Master;
 use crate::policy::program::pools::Pools;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::strategy::{GaveUp, Strategy};
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
-use crate::solver::certificate::Shares;
 
 /// Share of the level's price above which a demand counts as binding; the prices sum to 1.
 const PRICE_MIN: f64 = 1e-7;
@@ -323,7 +324,7 @@ pub(super) struct Parametric {
     /// and how much its level fell per unit of leaf asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
     /// The other prices that prove it, without times, if no program was written.
-    pub(super) prices: Option<Shares>,
+    pub(super) prices: Option<PrimalDual>,
     /// The last program solved, to make others of.
     pub(super) formulation: Option<Formulation>,
 }
@@ -418,8 +419,12 @@ fn tried_at(
         let (class_time, bound, demand_price) = (Vec::new(), raised.bound, raised.demand_price);
         return Ok((Reached { class_time, leaves, bound, demand_price, prices: None }, None));
     }
+    // (another level may be raised by prices though this one is not)
     if let Some(reached) = sharing::raise(solving, master, demands) {
         return Ok((reached, None));
+    }
+    if solving.strategy() == Strategy::Singles {
+        solving.give_up(GaveUp::Unproven, Strategy::Written)?;
     }
     let Raised { class_time, leaves, bound, demand_price, answer, formulation, .. } =
         raise(solving, master, demands, old.take())?;

@@ -5,6 +5,7 @@ use crate::policy::program::pricing::Pricing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::policy::program::start::start;
+use crate::policy::program::strategy::Strategy;
 use crate::program::{
     Auxiliary, AuxiliaryRole, BoundObjective, Column, Formulation, Layout, Objective, Range, RowRole, Sense,
 };
@@ -21,6 +22,15 @@ pub(super) struct PricingLimits {
 impl PricingLimits {
     /// Every pair a column, however many there are.
     pub(super) const NEVER: Self = Self { from: usize::MAX, gain_max: 0.0 };
+
+    /// The same where a strategy was asked for: kinds and pairs leave pairs to be priced, however few they are.
+    pub(super) fn under(self, asked: Option<Strategy>) -> Self {
+        match asked {
+            Some(Strategy::Written) => Self::NEVER,
+            Some(Strategy::Kinds | Strategy::Pairs) => Self { from: 0, ..self },
+            Some(Strategy::Singles) | None => self,
+        }
+    }
 }
 
 impl Default for PricingLimits {

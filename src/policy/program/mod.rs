@@ -23,12 +23,14 @@ mod sharing;
 mod solve;
 mod solving;
 mod start;
+mod strategy;
 mod sums;
 mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
 pub use recorded::{Purpose, SolvedProgram};
 pub use session::{ClassDecision, Session, SessionError};
+pub use strategy::{GaveUp, Reason, Strategy, Unfit};
 
 #[cfg(test)]
 mod tests;
@@ -36,3 +38,5 @@ mod tests;
 mod packed_tests;
 #[cfg(test)]
 mod expand_tests;
+#[cfg(test)]
+mod strategy_tests;

@@ -126,7 +126,7 @@ impl ProgramPolicy {
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let interior = options.refine == Refine::Interior;
         let own = options.backend.is_none() && !interior;
-        let large = own.then(|| registry::backend("structured")).transpose()?;
+        let large = own.then(|| registry::backend("block-interior-point")).transpose()?;
         let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
         let solving = Solving::new(linear, conic).with_large(large).with_quick(quick);
@@ -144,6 +144,7 @@ impl ProgramPolicy {
                 termination => PolicyError::Solve(SolveError::NotOptimal { attempts, termination }),
             },
             SolvingError::Solve(error) => PolicyError::Solve(error),
+            SolvingError::Strategy { strategy, why } => PolicyError::Strategy { policy, strategy, why },
             SolvingError::Empty => PolicyError::Infeasible { policy, reason: error.to_string() },
         }
     }
@@ -279,7 +280,8 @@ impl ProgramPolicy {
         // Cones have no basis to go on from; an interior answer has time for every column.
         let interior = self.options.refine == Refine::Interior && !self.centred;
         let every = interior || objective.route() == Route::Conic;
-        let pricing = if every || objective.reads_time() { PricingLimits::NEVER } else { self.pricing };
+        let never = every || objective.reads_time();
+        let pricing = if never { PricingLimits::NEVER } else { self.pricing.under(self.solving.asked()) };
         Ok(Master::new(objective, reduced, layout, pairing, pricing))
     }
 

@@ -1,19 +1,19 @@
 //! Members alone: levels raised and held, and logarithms added up, without a program being written (see
 //! [`sharing`](crate::program::sharing)).
 
+use crate::decomposition::PrimalDual;
 use crate::policy::decision::{Decision, Policy, PolicyError};
 use crate::policy::program::levels::{self, Rest};
 use crate::policy::program::master::Master;
-use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::{Explaining, Solved, Task};
 use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::problem::Problem;
-use crate::program::{
-    BoundObjective, Demand, HOLD_SLACK, Inversion, LevelForm, Route, Sense, Sharing, Wanted,
-};
-use crate::solver::certificate::{Certificate, Shares};
+use crate::program::{BoundObjective, Demand, HOLD_SLACK, Route, Sharing, Wanted};
+use crate::solver::certificate::Certificate;
 
 /// Worker types above which an optimum is rather left as it was found than refined by a program that would be written:
 /// that takes a hundred times as long as all else.
@@ -31,11 +31,11 @@ pub(super) struct Reached {
     /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
     /// The other prices that prove it, without times, where no program was written.
-    pub(super) prices: Option<Shares>,
+    pub(super) prices: Option<PrimalDual>,
 }
 
 /// Class time of the columns: [columns].
-pub(super) fn class_time(bound: &BoundObjective<'_>, shares: &Shares) -> Vec<f64> {
+pub(super) fn class_time(bound: &BoundObjective<'_>, shares: &PrimalDual) -> Vec<f64> {
     let k = bound.instance().n_types();
     bound.columns().iter().map(|column| shares.time[column.combination * k + column.worker_type]).collect()
 }
@@ -45,7 +45,7 @@ fn solve(
     master: &Master<'_>,
     demand: Vec<f64>,
     wanted: Wanted<'_>,
-) -> Option<(Shares, Certificate)> {
+) -> Option<(PrimalDual, Certificate)> {
     if master.is_priced() {
         return None;
     }
@@ -80,7 +80,7 @@ pub(super) fn refine(
     master: &Master<'_>,
     (demand, level): (Vec<f64>, f64),
     class_time: &[f64],
-    prices: Option<&Shares>,
+    prices: Option<&PrimalDual>,
 ) -> Option<Vec<f64>> {
     let instance = &master.reduced().instance;
     let n_columns = master.bound().columns().len();
@@ -128,57 +128,63 @@ pub(super) fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
 }
 
 impl Task<'_, '_> {
-    /// The optimum of a level that is a column, or its inverse is, refined, or of a sum of logarithms, which fixes every
-    /// throughput; nothing where a program must be written.
-    pub(super) fn shared(&mut self, solving: &mut Solving) -> Option<Solved> {
-        let objective = self.master.objective();
-        if objective.route() == Route::Conic {
+    /// The optimum by prices of worker types: of a level that is a column, or its inverse is, refined; of a sum; or of a sum
+    /// of logarithms, which fixes every throughput.
+    pub(super) fn singles(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+        if self.master.objective().route() == Route::Conic {
             return self.bought(solving);
         }
-        let Some(form) = objective.inversion().map(Inversion::form) else { return self.summed(solving) };
-        let inverse = objective.is_by_inverse();
-        let raised = form == LevelForm::Affine && objective.sense() == Sense::Maximize;
-        let fits = objective.route() == Route::Linear && (raised || inverse);
-        if !fits || self.refine != Refine::Utilization || !solving.shares(self.master.bound().columns().len())
-        {
-            return None;
+        if self.master.objective().inversion().is_none() {
+            return self.summed(solving);
         }
-        let levels = self.master.bound().levels_kept()?;
-        let mut demand = Vec::with_capacity(self.master.reduced().instance.n_members());
-        for member in 0..demand.capacity() {
-            match levels.coefficients(member)? {
-                (0.0, slope) => demand.push(slope),
-                _ => return None,
-            }
-        }
-        if let Some(mut pools) = Pools::of(self.master, solving, Told::Level) {
-            let demands: Vec<Demand> =
-                demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
-            let raised = pools.raise(solving, self.master, &demands)?;
-            solving.among_optima(|solving| pools.refine(solving, self.master, raised.level))?;
-            let bound = if inverse { raised.bound.recip() } else { raised.bound };
-            return Some(unwritten(pools.divided(self.master)?, bound));
-        }
-        let (mut shares, certificate) = solve(solving, self.master, demand.clone(), Wanted::Level)?;
+        let demand = self.demanded().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let raised = solve(solving, self.master, demand.clone(), Wanted::Level);
+        let (mut shares, certificate) = raised.ok_or(GaveUp::Unproven)?;
+        let inverse = self.master.objective().is_by_inverse();
         let bound = if inverse { certificate.bound.recip() } else { certificate.bound };
         let held = (demand, shares.level);
         let given = class_time(&self.master.bound(), &shares);
         shares.time = Vec::new();
         let refined =
-            solving.among_optima(|solving| refine(solving, self.master, held, &given, Some(&shares)))?;
-        Some(unwritten(refined, bound))
+            solving.among_optima(|solving| refine(solving, self.master, held, &given, Some(&shares)));
+        Ok(unwritten(refined.ok_or(GaveUp::Unrefined)?, bound))
+    }
+
+    /// The optimum by a program over the kinds of jobs: of a level that is a column, or its inverse is, refined, or of a sum.
+    pub(super) fn kinds(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+        if self.master.objective().inversion().is_none() {
+            return self.summed_by_kinds(solving);
+        }
+        let demand = self.demanded().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let mut pools = Pools::of(self.master, solving, Told::Level).map_err(GaveUp::Unfit)?;
+        let demands: Vec<Demand> = demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
+        let raised = pools.raise(solving, self.master, &demands).ok_or(GaveUp::Unproven)?;
+        let refined = solving.among_optima(|solving| pools.refine(solving, self.master, raised.level));
+        refined.ok_or(GaveUp::Unrefined)?;
+        let inverse = self.master.objective().is_by_inverse();
+        let bound = if inverse { raised.bound.recip() } else { raised.bound };
+        Ok(unwritten(pools.divided(self.master).ok_or(GaveUp::Undivided)?, bound))
+    }
+
+    /// What each member asks for per unit of the level, [members]; nothing if levels are not in proportion to throughput.
+    fn demanded(&self) -> Option<Vec<f64>> {
+        let levels = self.master.bound().levels_kept()?;
+        let n = self.master.reduced().instance.n_members();
+        let slope = |member| match levels.coefficients(member)? {
+            (0.0, slope) => Some(slope),
+            _ => None,
+        };
+        (0..n).map(slope).collect()
     }
 
     /// The optimum of a sum of logarithms.
-    fn bought(&self, solving: &mut Solving) -> Option<Solved> {
+    fn bought(&self, solving: &mut Solving) -> Result<Solved, GaveUp> {
         let bound = self.master.bound();
-        if !solving.shares(bound.columns().len()) || self.master.is_priced() {
-            return None;
-        }
-        let (sharing, logarithms) = bound.logarithms()?;
+        let (sharing, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let wanted = Wanted::Logarithms(&logarithms);
-        let (shares, certificate) = solving.share(&sharing, wanted, bound.columns().len())?;
-        Some(unwritten(class_time(&bound, &shares), certificate.bound))
+        let shared = solving.share(&sharing, wanted, bound.columns().len());
+        let (shares, certificate) = shared.ok_or(GaveUp::Unproven)?;
+        Ok(unwritten(class_time(&bound, &shares), certificate.bound))
     }
 }
 
@@ -207,8 +213,8 @@ mod tests {
 
     use crate::index::{Id, JobId};
     use crate::policy::Policy;
-    use crate::policy::program::ProgramPolicy;
     use crate::policy::program::tests::{options_of, worth};
+    use crate::policy::program::{ProgramPolicy, Reason, Strategy};
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
     use crate::program::{ObjectiveText, Sense};
     use crate::solver::{Limits, registry};
@@ -247,7 +253,7 @@ mod tests {
     #[test]
     fn decisions_without_a_program_are_as_good_as_those_of_one() {
         let few = [2, 5, 12, 30, 60, 61].map(|n_jobs| (n_jobs, "simplex"));
-        for (n_jobs, other) in few.into_iter().chain([(900, "structured")]) {
+        for (n_jobs, other) in few.into_iter().chain([(900, "block-interior-point")]) {
             as_good_as_a_program(&problem(n_jobs), other);
         }
     }
@@ -271,7 +277,9 @@ mod tests {
                 explained.decision.allocation, decision.allocation,
                 "an explanation is of the decision"
             );
-            assert_eq!(decision.solve.as_ref().unwrap().backend, "structured");
+            let solve = decision.solve.as_ref().unwrap();
+            assert_eq!((solve.strategy, solve.reason), (Strategy::Singles, Reason::JobsAlone));
+            assert_eq!((solve.solves, &solve.backend), (0, &None), "no program is written");
             let other = || registry::backend(other).unwrap();
             policy.solve_by(vec![other()], vec![other()], Limits::default());
             let written = policy.allocate(problem).unwrap();
@@ -295,7 +303,7 @@ mod tests {
         assert_eq!(explained.decision.allocation, decision.allocation, "an explanation is of the decision");
         let solve = decision.solve.as_ref().unwrap();
         assert!(solve.fallbacks.is_empty() && solve.size.rows == 903, "{solve:?}");
-        let other = || registry::backend("structured").unwrap();
+        let other = || registry::backend("block-interior-point").unwrap();
         policy.solve_by(vec![other()], vec![other()], Limits::default());
         let written = policy.allocate(&problem).unwrap();
         let values = [&decision, &written].map(|of| of.objective.clone().unwrap());

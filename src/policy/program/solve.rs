@@ -9,8 +9,9 @@ use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
-use crate::solver::{Pair, SolveError};
+use crate::solver::SolveError;
 
 /// Parts of an optimum, and of promises, that are given up, in turn, where they cannot be held while it is refined.
 const EASED: [f64; 3] = [0.0, 1e-8, 1e-7];
@@ -84,12 +85,23 @@ impl Task<'_, '_> {
         outcome
     }
 
-    fn by_route(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
+    /// Is the lexicographic optimum asked for, of a level that has one?
+    pub(super) fn is_lexicographic(&self) -> bool {
         let objective = self.master.objective();
         let levelled = objective.inversion().is_some_and(|inversion| inversion.form() != LevelForm::General);
-        let lexicographic = objective.is_lexicographic() || self.refine == Refine::WaterFilling;
-        let mut solved = match objective.route() {
-            _ if levelled && lexicographic => self.fill(solving),
+        levelled && (objective.is_lexicographic() || self.refine == Refine::WaterFilling)
+    }
+
+    /// What takes over where jobs alone, or the kinds of jobs, are not enough.
+    pub(super) fn next_strategy(&self) -> Strategy {
+        if self.master.is_priced() { Strategy::Pairs } else { Strategy::Written }
+    }
+
+    fn by_route(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
+        let (strategy, reason) = strategy(self, solving)?;
+        solving.decide_by(strategy, reason);
+        let mut solved = match self.master.objective().route() {
+            _ if self.is_lexicographic() => self.fill(solving),
             Route::Parametric => self.parametric(solving),
             Route::Linear | Route::Conic => self.direct(solving),
         }?;
@@ -111,16 +123,23 @@ impl Task<'_, '_> {
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
         solving.purpose(Purpose::FirstLevel { inverse });
-        let alone = !self.centred && base.iter().all(|base| *base == 0.0);
-        let mut without_programs = || {
-            let shared = levels::fill_shared(solving, self.master, &rates);
-            shared.or_else(|| levels::fill_pooled(solving, self.master, slopes))
+        let from_nothing = base.iter().all(|base| *base == 0.0);
+        let filled = match solving.strategy() {
+            Strategy::Singles | Strategy::Kinds if !from_nothing => {
+                Some(Err(GaveUp::Unfit(Unfit::Objective)))
+            }
+            Strategy::Singles => Some(levels::fill_shared(solving, self.master, &rates)),
+            Strategy::Kinds => Some(levels::fill_pooled(solving, self.master, slopes)),
+            Strategy::Pairs | Strategy::Written => None,
         };
-        if let Some(filled) = if alone { without_programs() } else { None } {
-            let levels::FilledShared { class_time, leaves, bound, first_slope } = filled;
-            let reached = levels::first_level(bound, &first_slope, &leaves, &base);
-            let reached = self.hierarchy.map(|_| level(reached));
-            return Ok(Solved { reached, ..sharing::unwritten(class_time, level(bound)) });
+        match filled {
+            None => {}
+            Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
+            Some(Ok(levels::FilledShared { class_time, leaves, bound, first_slope })) => {
+                let reached = levels::first_level(bound, &first_slope, &leaves, &base);
+                let reached = self.hierarchy.map(|_| level(reached));
+                return Ok(Solved { reached, ..sharing::unwritten(class_time, level(bound)) });
+            }
         }
         let mut filled = levels::fill(solving, self.master, slopes, &base)?;
         if self.centred {
@@ -157,10 +176,10 @@ impl Task<'_, '_> {
     }
 
     fn parametric(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let pooled = self.refine == Refine::Utilization;
-        let pools = if pooled { Pools::of(self.master, solving, Told::Cut) } else { None };
-        if let Some(solved) = pools.and_then(|pools| self.parametric_of(solving, pools)) {
-            return Ok(solved);
+        match (solving.strategy() == Strategy::Kinds).then(|| self.parametric_of(solving)) {
+            Some(Ok(solved)) => return Ok(solved),
+            Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
+            None => {}
         }
         let found = levels::best_worst(solving, self.master, None)?;
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
@@ -222,17 +241,19 @@ impl Task<'_, '_> {
         })
     }
 
-    /// The same by pools of members, without a program over members; nothing where that fails.
-    fn parametric_of(&mut self, solving: &mut Solving, mut pools: Pools) -> Option<Solved> {
-        let found = levels::best_worst(solving, self.master, Some(&mut pools)).ok()?;
-        let levels = self.master.bound().levels_kept()?;
+    /// The same by pools of members, without a program over members.
+    fn parametric_of(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+        let mut pools = Pools::of(self.master, solving, Told::Cut).map_err(GaveUp::Unfit)?;
+        let found = levels::best_worst(solving, self.master, Some(&mut pools));
+        let found = found.map_err(|_| GaveUp::Unproven)?;
+        let levels = self.master.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let least = |(member, leaf): (usize, &f64)| {
             let slope = levels.required(member, found.value).value.min(*leaf).max(0.0);
             Demand { slope, base: 0.0 }
         };
         let demands: Vec<Demand> = found.leaves.iter().enumerate().map(least).collect();
-        let class_time = solving.among_optima(|solving| pools.held(solving, self.master, &demands))?;
-        Some(sharing::unwritten(class_time, found.bound))
+        let class_time = solving.among_optima(|solving| pools.held(solving, self.master, &demands));
+        Ok(sharing::unwritten(class_time.ok_or(GaveUp::Unrefined)?, found.bound))
     }
 
     /// The centre of the allocations that give members the largest common part of `leaves`, [members]: class times.
@@ -244,13 +265,15 @@ impl Task<'_, '_> {
     }
 
     fn direct(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        if let Some(solved) = self.shared(solving) {
-            return Ok(solved);
-        }
-        // A level's column holds the optimum, so that the second program has the rows of the first.
-        let same_rows = self.master.objective().inversion().is_some() && !self.master.is_priced();
-        if same_rows && matches!(self.refine, Refine::Utilization) {
-            solving.pair(Pair::First);
+        let solved = match solving.strategy() {
+            Strategy::Singles => Some(self.singles(solving)),
+            Strategy::Kinds => Some(self.kinds(solving)),
+            Strategy::Pairs | Strategy::Written => None,
+        };
+        match solved {
+            Some(Ok(solved)) => return Ok(solved),
+            Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
+            None => {}
         }
         if self.master.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
             solving.hold_next();
@@ -266,8 +289,8 @@ impl Task<'_, '_> {
             solving.among_optima(|solving| self.refined(solving, formulated, optimum, &first))?
         } else {
             // the program is what it was
-            let refined = solving
-                .among_optima(|solving| self.refined_in_place(solving, formulation, optimum, same_rows))?;
+            let refined =
+                solving.among_optima(|solving| self.refined_in_place(solving, formulation, optimum))?;
             formulation = refined.1;
             refined.0.unwrap_or(first)
         };
@@ -303,23 +326,19 @@ impl Task<'_, '_> {
     }
 
     /// Refines an optimum as [`refined`](Self::refined) does, of a program over all columns there are, which is given back:
-    /// the class time, if the optimum could be held. `same_rows`: a column holds it.
+    /// the class time, if the optimum could be held.
     fn refined_in_place(
         &self,
         solving: &mut Solving,
         formulation: Formulation,
         optimum: f64,
-        same_rows: bool,
     ) -> Result<(Option<Vec<f64>>, Formulation), SolvingError> {
         let (bound, reduced) = (self.master.bound(), self.master.reduced());
-        let (n_rows, held) = (formulation.program.n_rows(), formulation.program_objective(optimum));
+        let held = formulation.program_objective(optimum);
         let worse = if formulation.program.sense == Sense::Maximize { -held.abs() } else { held.abs() };
         let (mut first, mut attempts) = (formulation, String::new());
-        for (tried, eased) in EASED.into_iter().enumerate() {
+        for eased in EASED {
             let next = bound.refine_utilization(first, held + eased * worse, &reduced.equal_share);
-            if same_rows && tried == 0 && next.program.n_rows() == n_rows {
-                solving.pair(Pair::Second);
-            }
             if !reduced.pairs.is_empty() && next.auxiliaries.is_empty() {
                 // (a sum's vertex is one of the program that holds it)
                 solving.hold_basis(next.program.n_rows());
@@ -347,6 +366,7 @@ impl Task<'_, '_> {
         optimum: f64,
         first: &[f64],
     ) -> Result<Vec<f64>, SolvingError> {
+        solving.leave_refining();
         let equal_share = self.master.reduced().equal_share.clone();
         let mut second_stage = |bound: &BoundObjective<'_>, eased: f64| {
             let first = formulate(bound);

@@ -4,6 +4,7 @@
 //! At the prices that prove an optimum, hardly any of many members, no two of them alike, may do one thing as well as
 //! another. Only those have a choice among optima: one small program makes it, with all others where they are.
 
+use crate::decomposition::PrimalDual;
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::pools::Sum;
@@ -11,8 +12,9 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::sharing::{class_time, unwritten};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
+use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Instance, Program, Range, Sense, Sharing, Wanted, Worths};
-use crate::solver::certificate::{Certificate, Shares};
+use crate::solver::certificate::Certificate;
 use crate::solver::{Basis, BasisStatus};
 
 /// What a member may lose by a choice, of what its time is worth, for it to be one.
@@ -27,7 +29,7 @@ fn largest(
     solving: &mut Solving,
     (sharing, worths): (&Sharing<'_>, &Worths),
     n_columns: usize,
-) -> Option<(Shares, Certificate)> {
+) -> Option<(PrimalDual, Certificate)> {
     let asked = sharing.demand.iter().any(|least| *least > 0.0);
     let Worths { worth, by_type } = worths;
     let wanted = Wanted::Worth { level: f64::from(u8::from(asked)), worth, by_type, given: &[] };
@@ -51,28 +53,28 @@ pub(super) fn keeps_all(solving: &mut Solving, master: &Master<'_>) -> bool {
 }
 
 impl Task<'_, '_> {
-    /// The optimum of a sum, refined; nothing where a program must be written.
-    pub(super) fn summed(&mut self, solving: &mut Solving) -> Option<Solved> {
-        if !matches!(self.refine, Refine::Utilization | Refine::None) {
-            return None;
-        }
-        if let Some(sum) = Sum::of(self.master, solving) {
-            let refined = self.refine == Refine::Utilization;
-            let (class_time, bound) = sum.largest(solving, self.master, refined)?;
-            return Some(unwritten(class_time, bound));
-        }
-        if !fits(solving, self.master) {
-            return None;
-        }
+    /// The optimum of a sum over jobs alone, refined.
+    pub(super) fn summed(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
         let bound = self.master.bound();
-        let (sharing, worths) = bound.worths()?;
-        let (mut shares, certificate) = largest(solving, (&sharing, &worths), bound.columns().len())?;
+        let (sharing, worths) = bound.worths().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let found = largest(solving, (&sharing, &worths), bound.columns().len());
+        let (mut shares, certificate) = found.ok_or(GaveUp::Unproven)?;
         if self.refine == Refine::Utilization {
-            solving.among_optima(|solving| {
+            let refined = solving.among_optima(|solving| {
                 refine(solving, self.master.reduced(), (&sharing, &worths), &mut shares)
-            })?;
+            });
+            refined.ok_or(GaveUp::Unrefined)?;
         }
-        Some(unwritten(class_time(&bound, &shares), certificate.bound))
+        Ok(unwritten(class_time(&bound, &shares), certificate.bound))
+    }
+
+    /// The optimum of a sum over pairs, refined, by the time of kinds.
+    pub(super) fn summed_by_kinds(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+        let sum = Sum::of(self.master, solving).map_err(GaveUp::Unfit)?;
+        let refined = self.refine == Refine::Utilization;
+        let found = sum.largest(solving, self.master, refined);
+        let (class_time, bound) = found.ok_or(GaveUp::Unproven)?;
+        Ok(unwritten(class_time, bound))
     }
 }
 
@@ -83,7 +85,7 @@ struct Tied {
 }
 
 /// Who may do another thing as well.
-fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &Shares) -> Vec<Tied> {
+fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &PrimalDual) -> Vec<Tied> {
     let instance = sharing.instance();
     let of = |member: usize| {
         let (time, leaf) = (shares.time_price[member], shares.leaf_price[member]);
@@ -108,7 +110,7 @@ fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &Shares) -> Vec<Tied> {
 }
 
 /// Workers of each type that nobody has; none where rounding gave more than there are.
-fn idle(instance: &Instance, shares: &Shares) -> Vec<f64> {
+fn idle(instance: &Instance, shares: &PrimalDual) -> Vec<f64> {
     let mut left = instance.capacity.clone();
     for (size, times) in instance.scale_factor.iter().zip(shares.time.chunks(left.len())) {
         for (left, time) in left.iter_mut().zip(times) {
@@ -123,7 +125,7 @@ fn refine(
     solving: &mut Solving,
     reduced: &Reduced,
     (sharing, worths): (&Sharing<'_>, &Worths),
-    shares: &mut Shares,
+    shares: &mut PrimalDual,
 ) -> Option<()> {
     let tied = tied(sharing, worths, shares);
     if tied.is_empty() {
@@ -199,6 +201,7 @@ mod tests {
     use crate::index::{Id, JobId};
     use crate::policy::Policy;
     use crate::policy::program::ProgramPolicy;
+    use crate::policy::program::Strategy;
     use crate::policy::program::tests::{options_of, worth};
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
     use crate::program::{ConstraintText, ObjectiveText, Sense};
@@ -287,7 +290,7 @@ mod tests {
                 let decision = policy.allocate(&problem).unwrap();
                 let solve = decision.solve.clone().unwrap();
                 assert!(solve.fallbacks.is_empty(), "{text}: {:?}", solve.fallbacks);
-                assert_eq!(solve.backend, "structured", "who found the optimum, not who chose among optima");
+                assert_eq!(solve.strategy, Strategy::Singles, "{text}: {solve:?}");
                 let other = || registry::backend("simplex").unwrap();
                 policy.solve_by(vec![other()], vec![other()], Limits::default());
                 let written = policy.allocate(&problem).unwrap();

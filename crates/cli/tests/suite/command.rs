@@ -96,9 +96,38 @@ fn an_allocation_in_json_has_every_documented_field() {
             for field in ["build", "solve", "expand"] {
                 assert!(answer["solve"]["seconds"][field].is_f64(), "{field}");
             }
-            assert!(answer["solve"]["route"].is_string() && answer["solve"]["backend"].is_string());
+            assert!(answer["solve"]["route"].is_string() && answer["solve"]["reason"].is_string());
+            assert_eq!(answer["solve"]["strategy"], "singles");
+            assert_eq!(
+                (&answer["solve"]["backend"], &answer["solve"]["solves"]),
+                (&serde_json::Value::Null, &serde_json::json!(0))
+            );
         }
     }
+}
+
+#[test]
+fn a_strategy_that_is_asked_for_decides_or_says_why_not() {
+    let asked = |policy: &str, strategy: &str, rest: &[&str]| {
+        let asked = ["allocate", "--policy", policy, "--strategy", strategy, "examples/snapshot.yaml"];
+        apportion(&[&asked[..], rest].concat(), "")
+    };
+    let ran = asked("max_min_fairness_perf", "written", &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("strategy   written: it was asked for\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("programs by "), "{}", ran.stdout);
+    let ran = asked("max_min_fairness_perf", "singles", &[]);
+    assert!(ran.stdout.contains(": 2 searches for prices, "), "{}", ran.stdout);
+    let ran = asked("max_min_fairness_perf", "kinds", &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    let message = "cannot decide by `kinds`: there are no pairs of jobs";
+    assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    let ran = asked("max_min_fairness_perf", "singles", &["--backend", "clarabel"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    let ran = asked("isolated", "written", &[]);
+    assert!(ran.stderr.contains("is not a program: it has no `--strategy`"), "{}", ran.stderr);
+    let ran = apportion(&["explain", "--policy", "max_min_fairness_perf", "examples/snapshot.yaml"], "");
+    assert!(ran.stdout.contains("\nstrategy singles: no two jobs share workers\n"), "{}", ran.stdout);
 }
 
 #[test]
@@ -125,7 +154,7 @@ fn an_allocation_is_the_same_on_any_number_of_threads() {
         let ran = apportion(&[&["allocate", "--format", "json"], &asked[..], &["-"]].concat(), &snapshot);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let mut answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-        assert_eq!(answer["solve"]["backend"], "structured");
+        assert_eq!(answer["solve"]["backend"], "block-interior-point");
         answer["solve"]["seconds"].take();
         answer.to_string()
     };

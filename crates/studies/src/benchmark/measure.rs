@@ -286,6 +286,7 @@ fn value(
 
 fn together(sum: &SolveReport, part: &SolveReport) -> SolveReport {
     let mut sum = sum.clone();
+    sum.strategy = part.strategy;
     sum.backend.clone_from(&part.backend);
     sum.route.clone_from(&part.route);
     sum.seconds.build += part.seconds.build;
@@ -294,6 +295,7 @@ fn together(sum: &SolveReport, part: &SolveReport) -> SolveReport {
     sum.seconds.expand += part.seconds.expand;
     sum.iterations += part.iterations;
     sum.solves += part.solves;
+    sum.searches += part.searches;
     sum.fallbacks.extend(part.fallbacks.iter().cloned());
     if part.size.terms >= sum.size.terms {
         sum.size = part.size;
@@ -333,9 +335,10 @@ fn fill(row: &mut Row, taken: &Taken) {
         None => RULE.clone_into(&mut row.backend),
         Some(solve) => {
             row.iterations = Some(solve.iterations);
-            row.solves = Some(solve.solves);
+            row.solves = Some(solve.solves + solve.searches);
             row.fallbacks = Some(solve.fallbacks.len());
-            row.backend_used = Some(solve.backend.clone());
+            row.backend_used =
+                Some(solve.backend.clone().unwrap_or_else(|| solve.strategy.name().to_owned()));
             row.n_classes = Some(solve.size.classes);
             row.n_columns = Some(solve.size.columns);
             row.n_rows = Some(solve.size.rows);

@@ -1,9 +1,9 @@
 //! Levels that are leapt over.
 
 use super::shared::{LACK_MAX, Raised, Standing};
+use crate::decomposition::PrimalDual;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::solving::Solving;
-use crate::solver::certificate::Shares;
 
 /// Places that a leap tries, and how many of them by Newton's step.
 const ATTEMPTS_MAX: u32 = 24;
@@ -90,7 +90,7 @@ impl Standing<'_> {
             return Some(Gone::There);
         }
         let Raised { climbed, bound } = self.raised(solving, &rise)?;
-        let Shares { time, level, leaf_price, .. } = climbed.shares;
+        let PrimalDual { time, level, leaf_price, .. } = climbed.shares;
         if level < 1.0 - LACK_MAX {
             let mut price = vec![0.0; rise.len()];
             for (member, of) in self.rest.members.iter().zip(leaf_price) {

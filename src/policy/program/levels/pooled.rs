@@ -4,6 +4,7 @@ use super::{FilledShared, PRICE_MIN};
 use crate::policy::program::master::Master;
 use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::GaveUp;
 use crate::program::Demand;
 
 /// Parts of what was reached that are given back, in turn, where rounding keeps it from being held.
@@ -14,8 +15,8 @@ pub(in crate::policy::program) fn fill_pooled(
     solving: &mut Solving,
     master: &mut Master<'_>,
     mut slopes: impl FnMut(&[bool]) -> Vec<f64>,
-) -> Option<FilledShared> {
-    let mut pools = Pools::of(master, solving, Told::Level)?;
+) -> Result<FilledShared, GaveUp> {
+    let mut pools = Pools::of(master, solving, Told::Level).map_err(GaveUp::Unfit)?;
     let n = master.reduced().instance.n_members();
     let mut frozen = vec![false; n];
     let mut reached = vec![0.0; n];
@@ -32,13 +33,14 @@ pub(in crate::policy::program) fn fill_pooled(
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(&reached).map(demand).collect();
             pools.raise(solving, master, &demands)
-        })?;
+        });
+        let raised = raised.ok_or(GaveUp::Unproven)?;
         let rise = raised.level.max(0.0);
         // Prices times slopes are shares of the level's price, which sum to 1.
         let share = |member: usize| raised.demand_price[member] * slope[member];
         let binding: Vec<usize> = (0..n).filter(|member| share(*member) > PRICE_MIN).collect();
         let most = || (0..n).max_by(|a, b| share(*a).total_cmp(&share(*b)));
-        let binding = if binding.is_empty() { vec![most()?] } else { binding };
+        let binding = if binding.is_empty() { most().into_iter().collect() } else { binding };
         for member in binding {
             frozen[member] = true;
         }
@@ -47,8 +49,8 @@ pub(in crate::policy::program) fn fill_pooled(
         }
         first.get_or_insert((raised.bound, slope));
     }
-    let (bound, first_slope) = first?;
-    let class_time = pools.divided(master)?;
+    let (bound, first_slope) = first.ok_or(GaveUp::Unproven)?;
+    let class_time = pools.divided(master).ok_or(GaveUp::Undivided)?;
     let leaves = super::leaves(&master.bound(), &class_time);
-    Some(FilledShared { class_time, leaves, bound, first_slope })
+    Ok(FilledShared { class_time, leaves, bound, first_slope })
 }

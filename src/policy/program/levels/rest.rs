@@ -12,9 +12,9 @@
 
 use std::borrow::Cow;
 
+use crate::decomposition::PrimalDual;
+use crate::decomposition::SCARCE_MIN;
 use crate::program::Instance;
-use crate::solver::certificate::Shares;
-use crate::solver::structured::SCARCE_MIN;
 
 /// Time whose cost exceeds what it is worth by less than this part of it may be had.
 const TIGHT: f64 = 1e-6;
@@ -45,7 +45,7 @@ pub(in crate::policy::program) struct Rest<'a> {
 pub(super) struct Held<'a> {
     pub(super) instance: &'a Instance,
     /// Prices that prove it.
-    pub(super) shares: &'a Shares,
+    pub(super) shares: &'a PrimalDual,
     /// Class times there: [members × K].
     pub(super) given: &'a [f64],
     /// Who rises no more: [members].
@@ -146,7 +146,7 @@ impl Rest<'_> {
     /// workers are scarce there.
     pub(in crate::policy::program) fn of_level(
         instance: &Instance,
-        prices: &Shares,
+        prices: &PrimalDual,
         given: &[f64],
     ) -> Option<Rest<'static>> {
         let worth =

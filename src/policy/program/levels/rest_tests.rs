@@ -3,7 +3,7 @@ use super::*;
 /// Two types, of which the first is scarce at prices of 2 and 0, and five members: the first three stop.
 struct Level {
     instance: Instance,
-    shares: Shares,
+    shares: PrimalDual,
     given: Vec<f64>,
 }
 
@@ -17,11 +17,11 @@ fn level() -> Level {
     };
     // the first mixes both types, the second and the third have a part of the scarce one
     let given = vec![0.5, 0.5, 0.75, 0.0, 0.75, 0.0, 0.0, 0.5, 0.0, 0.25];
-    let shares = Shares {
+    let shares = PrimalDual {
         worker_price: vec![2.0, 0.0],
         leaf_price: vec![2.0 / 3.0, 2.0 / 3.0, 0.25, 0.0, 0.0],
         time_price: vec![2.0 / 3.0, 0.0, 0.0, 0.0, 0.0],
-        ..Shares::default()
+        ..PrimalDual::default()
     };
     Level { instance, shares, given }
 }
@@ -71,7 +71,7 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
         scale_factor: [&instance.scale_factor[..], &[1.0]].concat(),
         ..instance.clone()
     };
-    let shares = Shares {
+    let shares = PrimalDual {
         leaf_price: [&shares.leaf_price[..], &[0.25]].concat(),
         time_price: [&shares.time_price[..], &[0.0]].concat(),
         ..shares.clone()

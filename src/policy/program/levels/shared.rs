@@ -2,11 +2,12 @@
 
 use super::leaves;
 use super::rest::{Held, Rest};
+use crate::decomposition::RaisedLevel;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Instance, Sharing, Wanted};
-use crate::solver::structured::Climbed;
 
 /// A member that lacks less than this part of the most it can have is at it.
 pub(super) const LACK_MAX: f64 = 1e-11;
@@ -48,7 +49,7 @@ pub(super) struct Standing<'a> {
 #[derive(Debug)]
 pub(super) struct Raised {
     /// Of the members and types that are left.
-    pub(super) climbed: Climbed,
+    pub(super) climbed: RaisedLevel,
     /// What no allocation can exceed of it.
     pub(super) bound: f64,
 }
@@ -64,19 +65,18 @@ pub(in crate::policy::program) fn fill_shared(
     solving: &mut Solving,
     master: &Master<'_>,
     rates: &impl Rising,
-) -> Option<FilledShared> {
+) -> Result<FilledShared, GaveUp> {
     let bound = master.bound();
     let n_columns = bound.columns().len();
-    if !solving.shares(n_columns) || master.is_priced() {
-        return None;
-    }
+    solving.unwritten(n_columns).map_err(GaveUp::Unfit)?;
     let mut standing = Standing::nothing(bound.instance(), n_columns);
     let first_slope = standing.slopes(rates);
-    bound.sharing(first_slope.clone())?;
+    bound.sharing(first_slope.clone()).ok_or(GaveUp::Unfit(Unfit::Objective))?;
     let mut first = None;
     let mut slope = first_slope.clone();
     loop {
-        let Raised { climbed, bound: bound_of_level } = standing.climb(solving, &slope)?;
+        let Raised { climbed, bound: bound_of_level } =
+            standing.climb(solving, &slope).ok_or(GaveUp::Unproven)?;
         first.get_or_insert(bound_of_level);
         let mut limits = standing.limits();
         let goes_on = standing.frozen.contains(&false) && climbed.scarce.contains(&true);
@@ -95,7 +95,7 @@ pub(in crate::policy::program) fn fill_shared(
     let class_time =
         columns.map(|column| standing.given[column.combination * k + column.worker_type]).collect::<Vec<_>>();
     let leaves = leaves(&bound, &class_time);
-    Some(FilledShared { class_time, leaves, bound: first?, first_slope })
+    Ok(FilledShared { class_time, leaves, bound: first.ok_or(GaveUp::Unproven)?, first_slope })
 }
 
 impl<'a> Standing<'a> {
@@ -174,7 +174,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Leaves what prices settle as it is from now on. Are more types scarce then?
-    fn settle(&mut self, climbed: &Climbed) -> bool {
+    fn settle(&mut self, climbed: &RaisedLevel) -> bool {
         let k = self.instance.n_types();
         let held = Held {
             instance: &self.rest.instance,

@@ -29,6 +29,7 @@ use self::needs::Needs;
 pub(super) use self::sum::Sum;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{Strategy, Unfit};
 use crate::program::expression::Vocabulary;
 use crate::program::{Demand, Formulation, Instance, Layout, Objective, ObjectiveText, Sense};
 use crate::solver::Basis;
@@ -36,7 +37,7 @@ use crate::solver::Basis;
 /// The gap between a level and its bound, relative to it, at which it stands.
 const GAP_MAX: f64 = 1e-8;
 /// How many members there must be to a kind, on average, for pools to be fewer by enough.
-const MEMBERS_PER_KIND: usize = 2;
+pub(super) const MEMBERS_PER_KIND: usize = 2;
 
 /// A program over pools, solved.
 #[derive(Clone, Debug)]
@@ -104,12 +105,12 @@ pub(super) enum Told {
 }
 
 impl Pools {
-    /// The pools of a decision's members; nothing where members have other terms than throughputs, or are not many to a kind.
-    pub(super) fn of(master: &Master<'_>, solving: &Solving, told: Told) -> Option<Self> {
-        let kinds = &master.pairing()?.kinds;
+    /// The pools of a decision's members; not where members have other terms than throughputs, or are not many to a kind.
+    pub(super) fn of(master: &Master<'_>, solving: &Solving, told: Told) -> Result<Self, Unfit> {
+        let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
         let fits = master.bound().is_of_throughputs();
         let members = (0..kinds.len()).map(|kind| (kind, kinds.members(kind).to_vec()));
-        if fits { Self::of_members(master, solving, members.collect(), told) } else { None }
+        if fits { Self::of_members(master, solving, members.collect(), told) } else { Err(Unfit::Objective) }
     }
 
     /// Pools of members of these kinds.
@@ -118,18 +119,19 @@ impl Pools {
         solving: &Solving,
         members: Vec<(usize, Vec<u32>)>,
         told: Told,
-    ) -> Option<Self> {
-        let (bound, pairing) = (master.bound(), master.pairing()?);
+    ) -> Result<Self, Unfit> {
+        let (bound, pairing) = (master.bound(), master.pairing().ok_or(Unfit::NoPairs)?);
         let instance = &master.reduced().instance;
+        solving.unwritten(bound.columns().len())?;
         let few = members.len() * MEMBERS_PER_KIND > instance.n_members();
-        if few || !solving.shares(bound.columns().len()) {
-            return None;
+        if few && solving.asked() != Some(Strategy::Kinds) {
+            return Err(Unfit::UnlikeJobs);
         }
         let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
-        let objective = Objective::check(&text, Vocabulary::default()).ok()?;
+        let objective = Objective::check(&text, Vocabulary::default()).map_err(|_| Unfit::Objective)?;
         let (kinds, members): (Vec<usize>, Vec<Vec<u32>>) = members.into_iter().unzip();
         let (pooled, pairs) = pooled::pooled(&members, &kinds, instance, pairing);
-        let layout = objective.bind(&pooled).ok()?.layout().clone();
+        let layout = objective.bind(&pooled).map_err(|_| Unfit::Objective)?.layout().clone();
         let mut pools = Self {
             members,
             kinds,
@@ -145,7 +147,7 @@ impl Pools {
             limited: told == Told::Level,
         };
         pools.sort_slots();
-        Some(pools)
+        Ok(pools)
     }
 
     /// Raises the level of demands, [members]; nothing if that did not come to a proven optimum.

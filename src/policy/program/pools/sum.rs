@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::{GAP_MAX, Pools, Stage, Told, bound};
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::Unfit;
 use crate::program::{Demand, HOLD_SLACK, Range};
 
 /// A level that is below 1 by this part is 1 but for rounding.
@@ -26,11 +27,11 @@ pub(in crate::policy::program) struct Sum {
 }
 
 impl Sum {
-    /// The sum that is to be as large as possible; nothing if it is another, or is not worth as much to many members of a kind.
-    pub(in crate::policy::program) fn of(master: &Master<'_>, solving: &Solving) -> Option<Self> {
-        let kinds = &master.pairing()?.kinds;
+    /// The sum that is to be as large as possible; not if it is another, or is not worth as much to many members of a kind.
+    pub(in crate::policy::program) fn of(master: &Master<'_>, solving: &Solving) -> Result<Self, Unfit> {
+        let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
         let bound = master.bound();
-        let (demand, worths) = bound.worths_of_jobs()?;
+        let (demand, worths) = bound.worths_of_jobs().ok_or(Unfit::Objective)?;
         let mut members: BTreeMap<(usize, u64), Vec<u32>> = BTreeMap::new();
         for (member, worth) in (0_u32..).zip(&worths.worth) {
             members.entry((kinds.class_of(member as usize), worth.to_bits())).or_default().push(member);
@@ -39,7 +40,7 @@ impl Sum {
         let members = members.into_iter().map(|((kind, _), members)| (kind, members)).collect();
         let pools = Pools::of_members(master, solving, members, Told::Cut)?;
         let demands = demand.into_iter().map(|slope| Demand { slope, base: 0.0 }).collect();
-        Some(Self { pools, worth, by_type: worths.by_type, demands })
+        Ok(Self { pools, worth, by_type: worths.by_type, demands })
     }
 
     /// What members ask for, given to all; nothing if that cannot be done.

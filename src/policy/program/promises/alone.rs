@@ -5,10 +5,10 @@
 //! makes most room when let off: if as many of them as must be let off are enough, nobody can do better.
 
 use super::Relaxed;
+use crate::decomposition::SoftConstraintsKept;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
 use crate::program::{PROMISE_SLACK, Program, Range, Sense, Sharing, Wanted};
-use crate::solver::structured::PromisesKept;
 use crate::solver::{Basis, BasisStatus};
 
 /// Below 1, or above 0, by this much, a promise is kept in part.
@@ -58,7 +58,7 @@ fn at_vertex(
     solving: &mut Solving,
     sharing: &Sharing<'_>,
     due: &[bool],
-    found: &mut PromisesKept,
+    found: &mut SoftConstraintsKept,
 ) -> Option<()> {
     let instance = sharing.instance();
     let (n, k) = (instance.n_members(), instance.n_types());

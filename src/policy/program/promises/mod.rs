@@ -31,7 +31,7 @@ pub(super) fn settle(solving: &mut Solving, master: &mut Master<'_>) -> Result<b
         master.waive(waived);
     }
     let single = master.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
-    if let Some(mut sum) = Sum::of(master, solving) {
+    if let Ok(mut sum) = Sum::of(master, solving) {
         if sum.keeps_all(solving, master) {
             return Ok(true);
         }

@@ -1,17 +1,29 @@
 //! What members alone on worker types get without a program being written.
 
 use super::{COLUMNS_LARGE, Solving};
+use crate::decomposition::{self, PrimalDual, RaisedLevel, SoftConstraintsKept};
+use crate::policy::program::strategy::{Strategy, Unfit};
 use crate::program::{Sharing, Wanted};
-use crate::solver::certificate::{Certificate, Shares, TOLERANCE};
-use crate::solver::structured::{self, Climbed, PromisesKept};
+use crate::solver::certificate::{Certificate, TOLERANCE};
 use crate::solver::timing::Stopwatch;
 
 impl Solving {
-    /// Are decisions of so many columns taken without programs, where they may? A few columns are decided on sooner from
-    /// bases, where those are kept.
-    pub(in crate::policy::program) fn shares(&self, n_columns: usize) -> bool {
+    /// Why decisions of so many columns are found by programs over jobs, whatever the objective, if they are.
+    pub(in crate::policy::program) fn unwritten(&self, n_columns: usize) -> Result<(), Unfit> {
         let few = self.going_on.is_some() && n_columns < COLUMNS_LARGE;
-        self.large.is_some() && self.recorded.is_none() && !self.written && !few
+        match self.asked() {
+            _ if self.large.is_none() => Err(Unfit::Backend),
+            _ if self.recorded.is_some() => Err(Unfit::Recorded),
+            _ if self.written => Err(Unfit::Explained),
+            Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
+            None if few => Err(Unfit::Bases),
+            _ => Ok(()),
+        }
+    }
+
+    /// Are decisions of so many columns found without programs over jobs, where they may?
+    pub(in crate::policy::program) fn shares(&self, n_columns: usize) -> bool {
+        self.unwritten(n_columns).is_ok()
     }
 
     /// What members share, without a program; the answer is certified. Nothing if prices do not settle, which is no
@@ -21,10 +33,10 @@ impl Solving {
         sharing: &Sharing<'_>,
         wanted: Wanted<'_>,
         n_columns: usize,
-    ) -> Option<(Shares, Certificate)> {
+    ) -> Option<(PrimalDual, Certificate)> {
         let clock = Stopwatch::start();
         let near = self.bases().map(|bases| bases.take_near(wanted)).unwrap_or_default();
-        let shared = structured::share(sharing, wanted, &near, &self.limits);
+        let shared = decomposition::solve(sharing, wanted, &near, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let (shares, near) = shared?;
         let certificate = self.judged(sharing, wanted, &shares, n_columns)?;
@@ -42,9 +54,9 @@ impl Solving {
         wanted: Wanted<'_>,
         near: Vec<Vec<f64>>,
         n_columns: usize,
-    ) -> Option<(Climbed, Certificate)> {
+    ) -> Option<(RaisedLevel, Certificate)> {
         let clock = Stopwatch::start();
-        let climbed = structured::climb(sharing, wanted, near, &self.limits);
+        let climbed = decomposition::raise_above(sharing, wanted, near, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let climbed = climbed?;
         let certificate = self.judged(sharing, wanted, &climbed.shares, n_columns)?;
@@ -56,11 +68,11 @@ impl Solving {
         &mut self,
         sharing: &Sharing<'_>,
         wanted: Wanted<'_>,
-        shares: &Shares,
+        shares: &PrimalDual,
         n_columns: usize,
     ) -> Option<Certificate> {
         let clock = Stopwatch::start();
-        let certificate = Certificate::of_shares(sharing, wanted, shares);
+        let certificate = Certificate::of_jobs(sharing, wanted, shares);
         self.report.seconds.certify += clock.elapsed().as_secs_f64();
         if !certificate.optimal || !self.is_close(wanted, &certificate) {
             return None;
@@ -77,16 +89,15 @@ impl Solving {
         Some(certificate)
     }
 
-    /// Counts a program that was not written.
+    /// Counts a search, as large as the program that was not written.
     fn count(&mut self, [columns, rows, terms]: [usize; 3], asked: u32) {
         let size = &mut self.report.size;
         // (what is left of one after a level is no other program)
         if terms >= size.terms {
             (size.columns, size.rows, size.terms) = (columns, rows, terms);
         }
-        self.report.solves += 1;
+        self.report.searches += 1;
         self.report.iterations += u64::from(asked);
-        "structured".clone_into(&mut self.report.backend);
     }
 
     /// Is a sum of logarithms as good as programs are solved? An error of a part of all weights is one of that part of
@@ -104,9 +115,9 @@ impl Solving {
         sharing: &Sharing<'_>,
         due: &[bool],
         n_columns: usize,
-    ) -> Option<PromisesKept> {
+    ) -> Option<SoftConstraintsKept> {
         let clock = Stopwatch::start();
-        let kept = structured::keep_promises(sharing, due, &self.limits);
+        let kept = decomposition::keep_soft_constraints(sharing, due, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let kept = kept?;
         let counted = kept.part.iter().zip(&sharing.instance().multiplicity);

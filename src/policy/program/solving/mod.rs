@@ -7,12 +7,13 @@ use thiserror::Error;
 use crate::policy::decision::SolveReport;
 use crate::policy::program::bases::Bases;
 use crate::policy::program::recorded::{Purpose, Recording};
+use crate::policy::program::strategy::{GaveUp, Reason, Strategy};
 use crate::program::{Classes, Formulation, Program};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
-    Backend, Basis, BasisStatus, Feature, Limits, Pair, Solution, SolveError, Termination, WarmStart,
+    Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
     solve_certified,
 };
 
@@ -21,6 +22,9 @@ use crate::solver::{
 pub(super) enum SolvingError {
     #[error(transparent)]
     Solve(#[from] SolveError),
+    /// The strategy asked for is none for the problem.
+    #[error("no decision by `{strategy}`: {why}")]
+    Strategy { strategy: Strategy, why: GaveUp },
     /// A program without members.
     #[error("there is nothing to decide")]
     Empty,
@@ -45,7 +49,7 @@ pub(super) struct Answer {
     pub(super) bound: f64,
 }
 
-/// Columns from which a linear program that had to be written is first tried by the structured backend. By simplex a
+/// Columns from which a linear program that had to be written is first tried by the block interior-point backend. By simplex a
 /// decision takes seven times as long at 6,000 columns, no two jobs alike; below, its vertices are the answers.
 pub(super) const COLUMNS_LARGE: usize = 2_000;
 
@@ -69,11 +73,13 @@ pub(super) struct Solving {
     basis: Option<Basis>,
     /// Is that basis feasible for the next program, but far from optimal?
     grown: bool,
-    /// Is the next program one of a pair?
-    pair: Pair,
     /// Will a row hold the next program's optimum?
     to_be_held: bool,
     report: SolveReport,
+    /// What decisions are to be found by, if that was asked for.
+    asked: Option<Strategy>,
+    /// What the optimum that is being looked for is found by.
+    strategy: Strategy,
     /// What the next program is for.
     purpose: Purpose,
     /// Every program as it is solved, where someone wants them.
@@ -94,9 +100,10 @@ impl Solving {
             limits: Limits::default(),
             basis: None,
             grown: false,
-            pair: Pair::No,
             to_be_held: false,
             report: SolveReport::default(),
+            asked: None,
+            strategy: Strategy::Written,
             purpose: Purpose::Optimum,
             recorded: None,
             written: false,
@@ -231,6 +238,56 @@ impl Solving {
         }
     }
 
+    /// Finds decisions by this strategy from now on, or not at all.
+    pub(super) fn ask_for(&mut self, strategy: Strategy) {
+        self.asked = Some(strategy);
+    }
+
+    /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
+    pub(super) fn asked(&self) -> Option<Strategy> {
+        self.asked.filter(|_| !self.written)
+    }
+
+    /// What the optimum that is being looked for is found by.
+    pub(super) fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Begins to look for an optimum.
+    pub(super) fn decide_by(&mut self, strategy: Strategy, reason: Reason) {
+        self.strategy = strategy;
+        if self.purpose != Purpose::Without {
+            (self.report.strategy, self.report.reason) = (strategy, reason);
+            self.report.gave_up.clear();
+        }
+    }
+
+    /// Goes on by another strategy; an error if the one that gives up was asked for.
+    pub(super) fn give_up(&mut self, why: GaveUp, next: Strategy) -> Result<(), SolvingError> {
+        let strategy = std::mem::replace(&mut self.strategy, next);
+        if self.asked() == Some(strategy) {
+            return Err(SolvingError::Strategy { strategy, why });
+        }
+        if self.purpose != Purpose::Without {
+            self.report.strategy = next;
+            self.report.reason = match why {
+                GaveUp::Unfit(unfit) => Reason::Unfit(unfit),
+                GaveUp::Unproven | GaveUp::Undivided | GaveUp::Unrefined => {
+                    self.report.gave_up.push((strategy, why));
+                    Reason::GaveUp
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Notes that programs refine what prices alone found.
+    pub(super) fn leave_refining(&mut self) {
+        if self.strategy == Strategy::Singles {
+            self.report.gave_up.push((self.strategy, GaveUp::Unrefined));
+        }
+    }
+
     /// Lets backends use so many threads from now on.
     pub(super) fn use_threads(&mut self, threads: u32) {
         self.limits.threads = threads;
@@ -301,21 +358,16 @@ impl Solving {
         self.written = written;
     }
 
-    /// Says that the next program is one of a pair.
-    pub(super) fn pair(&mut self, pair: Pair) {
-        self.pair = pair;
-    }
-
     /// Says that a row will hold the next program's optimum: that is chosen among at vertices, from the basis of this one.
     pub(super) fn hold_next(&mut self) {
         self.to_be_held = true;
     }
 
-    /// Does what only chooses among optima: who found those is who the decision names.
+    /// Does what only chooses among optima: the decision names the backend that found them, if one did.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
         let chosen = self.doing(Purpose::Choice, choose);
-        self.report.backend = finder;
+        self.report.backend = finder.or(self.report.backend.take());
         chosen
     }
 
@@ -394,9 +446,8 @@ impl Solving {
         }
         let grown = std::mem::take(&mut self.grown);
         self.to_be_held = false;
-        let (basis, pair) =
-            (self.basis.take().filter(|basis| fits(basis, program)), std::mem::take(&mut self.pair));
-        let warm = WarmStart { basis, feasible: grown, columns: None, pair };
+        let basis = self.basis.take().filter(|basis| fits(basis, program));
+        let warm = WarmStart { basis, feasible: grown, columns: None };
         let own = if program.is_linear() { &mut self.linear } else { &mut self.conic };
         let chain = chain.unwrap_or(own);
         let clock = Stopwatch::start();
@@ -411,7 +462,7 @@ impl Solving {
         self.report.seconds.certify += certified.certify_seconds;
         self.report.iterations += certified.iterations;
         self.report.fallbacks.extend(certified.fallbacks);
-        certified.backend.clone_into(&mut self.report.backend);
+        self.report.backend = Some(certified.backend.to_owned());
         self.basis.clone_from(&certified.solution.basis);
         Ok(Answer { solution: certified.solution, bound: certified.certificate.bound })
     }

@@ -1,0 +1,309 @@
+//! The strategy of a decision: which of four methods finds its optimum, and why.
+//!
+//! | strategy | method | when |
+//! |---|---|---|
+//! | `singles` | prices of worker types ([`decomposition`](crate::decomposition)); no program is written | jobs alone: a level, a linear sum, a sum of logarithms |
+//! | `kinds` | a program over the kinds of jobs, with cuts, its time divided among the jobs of each kind | pairs, several jobs a kind |
+//! | `pairs` | column generation | pairs, hardly two jobs of a kind |
+//! | `written` | the whole program, solved by a chain of backends | everything else |
+//!
+//! [`strategy`] chooses from the objective's form, the refinement and what was asked for. Where a strategy finds on the way
+//! that it cannot go on, the next one takes over, and the report says why.
+
+use std::fmt;
+
+use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::pools::MEMBERS_PER_KIND;
+use crate::policy::program::solve::Task;
+use crate::policy::program::solving::{COLUMNS_LARGE, Solving, SolvingError};
+use crate::program::{LevelForm, Route, Sense};
+
+/// How the optimum of a decision is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// By prices of worker types, for jobs alone; no program is written.
+    Singles,
+    /// By a program over kinds of jobs that share workers.
+    Kinds,
+    /// By column generation over pairs of jobs that share workers.
+    Pairs,
+    /// By the whole program.
+    #[default]
+    Written,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Singles, Self::Kinds, Self::Pairs, Self::Written];
+
+    /// Its name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Singles => "singles",
+            Self::Kinds => "kinds",
+            Self::Pairs => "pairs",
+            Self::Written => "written",
+        }
+    }
+
+    /// The strategy of this name.
+    ///
+    /// ```
+    /// use apportion::policy::Strategy;
+    ///
+    /// assert_eq!(Strategy::named("kinds"), Some(Strategy::Kinds));
+    /// assert_eq!(Strategy::named("kind"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a strategy is not one for a problem, or not the best one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// A backend was named, or is the caller's own.
+    Backend,
+    /// An interior optimum is asked for.
+    Interior,
+    /// Programs are recorded.
+    Recorded,
+    /// The prices of a program are asked for.
+    Explained,
+    /// Another strategy was asked for.
+    NotAsked,
+    /// Few columns are decided on sooner from the bases of the last decision.
+    Bases,
+    /// Few columns are decided on sooner by a program.
+    FewColumns,
+    /// There are pairs of jobs.
+    Paired,
+    /// There are no pairs of jobs.
+    NoPairs,
+    /// Every pair is a column of the whole program.
+    FewPairs,
+    /// There is hardly more than one job of a kind.
+    UnlikeJobs,
+    /// The policy has constraints of its own.
+    Constraints,
+    /// The objective is of another form.
+    Objective,
+    /// The refinement needs a program.
+    Refinement,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Backend => "a backend was named, and solves written programs",
+            Self::Interior => "an interior optimum is asked for",
+            Self::Recorded => "programs are recorded",
+            Self::Explained => "the prices of a program are asked for",
+            Self::NotAsked => "another strategy was asked for",
+            Self::Bases => "few columns are decided on sooner from the bases of the last decision",
+            Self::FewColumns => "few columns are decided on sooner by a program",
+            Self::Paired => "there are pairs of jobs",
+            Self::NoPairs => "there are no pairs of jobs",
+            Self::FewPairs => "every pair is a column of the whole program",
+            Self::UnlikeJobs => "there is hardly more than one job of a kind",
+            Self::Constraints => "the policy has constraints of its own",
+            Self::Objective => "the objective is of another form",
+            Self::Refinement => "the refinement needs a program",
+        })
+    }
+}
+
+/// Why a strategy was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It was asked for.
+    Asked,
+    /// No two jobs share workers.
+    JobsAlone,
+    /// There are several jobs of a kind.
+    SeveralOfAKind,
+    /// The strategies before it are none for the problem.
+    Unfit(Unfit),
+    /// The strategy before it gave up.
+    GaveUp,
+}
+
+impl Default for Reason {
+    fn default() -> Self {
+        Self::Unfit(Unfit::Objective)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => f.write_str("it was asked for"),
+            Self::JobsAlone => f.write_str("no two jobs share workers"),
+            Self::SeveralOfAKind => f.write_str("there are several jobs of a kind"),
+            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::GaveUp => f.write_str("the strategy before it gave up"),
+        }
+    }
+}
+
+/// Why a strategy gave up on a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GaveUp {
+    /// It turned out not to be one for the problem.
+    Unfit(Unfit),
+    /// It found no optimum that its certificate proves.
+    Unproven,
+    /// It could not divide the time of kinds among their jobs.
+    Undivided,
+    /// It found an optimum, but not the one among optima that the refinement asks for.
+    Unrefined,
+}
+
+impl fmt::Display for GaveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::Unproven => f.write_str("it found no optimum that its certificate proves"),
+            Self::Undivided => f.write_str("the time of kinds could not be divided among their jobs"),
+            Self::Unrefined => f.write_str("the optimum that it found could not be refined"),
+        }
+    }
+}
+
+/// The strategy for a decision's optimum, and why; an error if one was asked for that is none for the problem.
+pub(super) fn strategy(task: &Task<'_, '_>, solving: &Solving) -> Result<(Strategy, Reason), SolvingError> {
+    if let Some(asked) = solving.asked() {
+        let fits = match asked {
+            Strategy::Singles => singles(task, solving),
+            Strategy::Kinds => kinds(task, solving),
+            Strategy::Pairs => pairs(task),
+            Strategy::Written => Ok(()),
+        };
+        let why = |unfit| SolvingError::Strategy { strategy: asked, why: GaveUp::Unfit(unfit) };
+        return fits.map(|()| (asked, Reason::Asked)).map_err(why);
+    }
+    if !is_paired(task) {
+        return Ok(match singles(task, solving) {
+            Ok(()) => (Strategy::Singles, Reason::JobsAlone),
+            Err(unfit) => (Strategy::Written, Reason::Unfit(unfit)),
+        });
+    }
+    Ok(match (pairs(task), kinds(task, solving)) {
+        (Ok(()), Ok(())) => (Strategy::Kinds, Reason::SeveralOfAKind),
+        (Ok(()), Err(unfit)) => (Strategy::Pairs, Reason::Unfit(unfit)),
+        (Err(unfit), _) => (Strategy::Written, Reason::Unfit(unfit)),
+    })
+}
+
+/// Are there pairs, as columns or to become some?
+fn is_paired(task: &Task<'_, '_>) -> bool {
+    task.master.is_priced() || !task.master.reduced().instance.pairs.is_empty()
+}
+
+/// Why prices of worker types are no way to the optimum, if they are not.
+fn singles(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
+    if is_paired(task) {
+        return Err(Unfit::Paired);
+    }
+    let n_columns = task.master.bound().columns().len();
+    form(task, solving)?;
+    let summed = task.master.objective().route() == Route::Linear && !has_level(task);
+    let few = n_columns < COLUMNS_LARGE && solving.asked() != Some(Strategy::Singles);
+    if summed && few { Err(Unfit::FewColumns) } else { Ok(()) }
+}
+
+/// Why a program over kinds is no way to the optimum, if it is not.
+fn kinds(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
+    pairs(task)?;
+    form(task, solving)?;
+    let instance = &task.master.reduced().instance;
+    let n_kinds = task.master.pairing().map_or(0, |pairing| pairing.kinds.len());
+    let unlike = n_kinds * MEMBERS_PER_KIND > instance.n_members();
+    match task.master.objective().route() {
+        Route::Conic => Err(Unfit::Objective),
+        Route::Parametric if !task.is_lexicographic() && task.refine != Refine::Utilization => {
+            Err(Unfit::Refinement)
+        }
+        _ if unlike && solving.asked() != Some(Strategy::Kinds) => Err(Unfit::UnlikeJobs),
+        Route::Parametric | Route::Linear => Ok(()),
+    }
+}
+
+/// Why column generation is no way to the optimum, if it is not.
+fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
+    match () {
+        () if task.master.is_priced() => Ok(()),
+        () if is_paired(task) => Err(Unfit::FewPairs),
+        () => Err(Unfit::NoPairs),
+    }
+}
+
+/// Is the objective a level of the worst job, or of all in turn?
+fn has_level(task: &Task<'_, '_>) -> bool {
+    task.master.objective().inversion().is_some()
+}
+
+/// Why an optimum is to be found by a program over jobs, of the objective and of what is asked of it, if it is.
+fn form(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
+    let bound = task.master.bound();
+    let objective = task.master.objective();
+    if task.refine == Refine::Interior {
+        return Err(Unfit::Interior);
+    }
+    solving.unwritten(bound.columns().len())?;
+    let of_throughputs = || match () {
+        () if bound.is_of_throughputs() => Ok(()),
+        () if objective.constraints().is_empty() => Err(Unfit::Objective),
+        () => Err(Unfit::Constraints),
+    };
+    if task.is_lexicographic() || objective.route() == Route::Parametric {
+        return of_throughputs();
+    }
+    match objective.inversion() {
+        _ if objective.route() == Route::Conic => {
+            if bound.adds_logarithms() {
+                Ok(())
+            } else {
+                Err(Unfit::Objective)
+            }
+        }
+        None if matches!(task.refine, Refine::Utilization | Refine::None) => Ok(()),
+        Some(inversion) if task.refine == Refine::Utilization => {
+            let raised = inversion.form() == LevelForm::Affine && objective.sense() == Sense::Maximize;
+            if raised || objective.is_by_inverse() { of_throughputs() } else { Err(Unfit::Objective) }
+        }
+        _ => Err(Unfit::Refinement),
+    }
+}
+
+impl ProgramPolicy {
+    /// Finds decisions by this strategy, in place of the one that suits each problem; a problem that it is none for is an
+    /// error.
+    #[must_use]
+    pub fn with_strategy(mut self, strategy: Strategy) -> Self {
+        self.solving.ask_for(strategy);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_has_a_name_of_its_own() {
+        for strategy in Strategy::ALL {
+            assert_eq!(Strategy::named(strategy.name()), Some(strategy));
+        }
+        assert_eq!(Strategy::named("structured"), None);
+    }
+}
