@@ -94,6 +94,8 @@ enum Record {
         iterations: u64,
         fallbacks: Vec<String>,
         dropped: Vec<JobId>,
+        #[serde(default)]
+        uncertified: bool,
     },
     RoundStarted {
         now: Seconds,
@@ -158,7 +160,7 @@ impl Record {
             Self::Arrival { now, id, measured, job } => {
                 Event::Arrival { now: *now, id: *id, measured: *measured, job }
             }
-            Self::Allocated { now, n_jobs, backend, route, iterations, fallbacks, dropped } => {
+            Self::Allocated { now, n_jobs, backend, route, iterations, fallbacks, dropped, uncertified } => {
                 Event::Allocated {
                     now: *now,
                     n_jobs: *n_jobs,
@@ -167,6 +169,7 @@ impl Record {
                     iterations: *iterations,
                     fallbacks,
                     dropped: dropped.clone(),
+                    uncertified: *uncertified,
                     solve_seconds: 0.0,
                 }
             }

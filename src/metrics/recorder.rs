@@ -26,6 +26,8 @@ pub(super) struct Counts {
     pub(super) solves: u64,
     pub(super) iterations: u64,
     pub(super) fallbacks: u64,
+    #[serde(default)]
+    pub(super) uncertified: u64,
     pub(super) promises_dropped: u64,
     pub(super) leases: u64,
     pub(super) lease_extensions: u64,
@@ -61,10 +63,11 @@ impl Observer for Recorder {
         let counts = &mut self.counts;
         match event {
             Event::RoundStarted { .. } => counts.rounds += 1,
-            Event::Allocated { iterations, fallbacks, dropped, solve_seconds, .. } => {
+            Event::Allocated { iterations, fallbacks, dropped, uncertified, solve_seconds, .. } => {
                 counts.solves += 1;
                 counts.iterations += iterations;
                 counts.fallbacks += fallbacks.len() as u64;
+                counts.uncertified += u64::from(*uncertified);
                 counts.promises_dropped += dropped.len() as u64;
                 self.solve_seconds += solve_seconds;
             }

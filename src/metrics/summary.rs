@@ -92,6 +92,8 @@ pub struct Summary {
     pub solve_iterations: u64,
     /// Backends that were tried and not believed.
     pub fallbacks: u64,
+    /// Decisions by an objective that were not proven to be its optimum.
+    pub uncertified: u64,
     /// Soft promises (SLOs) that the policy gave up, counted at each decision.
     pub promises_dropped: u64,
     /// Combinations that lost their workers while work was left.
@@ -132,6 +134,7 @@ impl Summary {
             solves: counts.solves,
             solve_iterations: counts.iterations,
             fallbacks: counts.fallbacks,
+            uncertified: counts.uncertified,
             promises_dropped: counts.promises_dropped,
             preemptions: counts.preemptions,
             leases: counts.leases,

@@ -44,6 +44,9 @@ pub enum Event<'a> {
         fallbacks: &'a [String],
         /// Jobs whose soft promise was given up.
         dropped: Vec<JobId>,
+        /// The policy has an objective, and the decision was not proven to be its optimum.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        uncertified: bool,
         /// Wall time of build, solve and expansion, in seconds.
         #[serde(skip)]
         solve_seconds: f64,

@@ -50,6 +50,7 @@ impl Situation for Moment<'_> {
             iterations: solve.map_or(0, |solve| solve.iterations),
             fallbacks: solve.map_or(&[], |solve| solve.fallbacks.as_slice()),
             dropped: decision.dropped.iter().map(|job| problem.jobs()[*job].id).collect(),
+            uncertified: decision.objective.as_ref().is_some_and(|objective| !objective.optimal),
             solve_seconds: solve.map_or(0.0, |solve| solve.seconds.total()),
         });
         self.table.try_out(problem, decision)

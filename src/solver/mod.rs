@@ -18,6 +18,7 @@ pub mod chain;
 pub mod highs;
 pub mod simplex;
 pub mod clarabel;
+#[cfg(feature = "good_lp")]
 pub mod good_lp;
 pub mod block_interior_point;
 pub mod registry;

@@ -4,6 +4,7 @@ use crate::program::Program;
 use crate::solver::backend::{Backend, SolveError};
 use crate::solver::block_interior_point::BlockInteriorPoint;
 use crate::solver::clarabel::Clarabel;
+#[cfg(feature = "good_lp")]
 use crate::solver::good_lp::MicroLp;
 #[cfg(feature = "highs")]
 use crate::solver::highs::{Highs, Method};
@@ -76,6 +77,7 @@ pub const BACKENDS: &[Entry] = &[
         summary: "Clarabel interior point, pure Rust: linear and conic programs, central solutions",
         make: || Box::new(Clarabel),
     },
+    #[cfg(feature = "good_lp")]
     Entry {
         name: "good_lp-microlp",
         aliases: &["microlp"],

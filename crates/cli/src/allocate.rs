@@ -47,6 +47,21 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
             let summary = summary(&question, &decision);
             session.output.text(&format!("{}\n{summary}", shares(&question, &decision).aligned()))
         }
+    }?;
+    proven(&decision)
+}
+
+/// Refuses to call a decision done that is not proven to be the policy's optimum: it was printed, and is not certified.
+fn proven(decision: &Decision) -> Result<(), Failure> {
+    match &decision.objective {
+        Some(objective) if !objective.optimal => {
+            let (gap, violation) = (objective.gap_relative, objective.violation_max);
+            let message = format!(
+                "the shares are not proven to be optimal: relative gap {gap:.1e}, largest violation {violation:.1e}"
+            );
+            Err(Failure::Limit { message })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -239,4 +254,30 @@ fn summary(question: &Question, decision: &Decision) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use apportion::problem::{ActiveJob, Problem, ProblemBuilder};
+    use apportion_published::plugin;
+
+    use super::*;
+    use crate::exit::ExitStatus;
+
+    #[test]
+    fn shares_that_are_not_proven_optimal_end_in_a_code_of_their_own() {
+        let cluster = "v100=1".parse::<apportion::Cluster>().unwrap();
+        let mut builder = ProblemBuilder::new(cluster.into());
+        builder.job(ActiveJob::new(apportion::index::Id::from_index(0)), &[2.0]);
+        let problem: Problem = builder.build().unwrap();
+        let mut decision =
+            plugin::catalog().policy("max_min_fairness_perf").unwrap().allocate(&problem).unwrap();
+        assert!(proven(&decision).is_ok());
+        if let Some(objective) = &mut decision.objective {
+            objective.optimal = false;
+        }
+        let failure = proven(&decision).unwrap_err();
+        assert_eq!(failure.status(), ExitStatus::Limit);
+        assert!(failure.to_string().contains("not proven to be optimal"), "{failure}");
+    }
 }

@@ -477,6 +477,7 @@ fn summary_table(summary: &Summary, wall_seconds: f64) -> Table {
         ("rounds", summary.rounds),
         ("solves", summary.solves),
         ("fallbacks", summary.fallbacks),
+        ("decisions not proven optimal", summary.uncertified),
         ("preemptions", summary.preemptions),
         ("jobs dropped after failures", summary.jobs_dropped as u64),
     ] {

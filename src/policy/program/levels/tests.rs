@@ -153,7 +153,7 @@ proptest! {
         };
         let alone = fill(&mut solving(), &mut master, slopes, &vec![0.0; n]);
         let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
-        if let (Ok(written), Some(shared)) = (alone, fill_shared(&mut quick, &master, &ByTurns(slopes))) {
+        if let (Ok(written), Ok(shared)) = (alone, fill_shared(&mut quick, &master, &ByTurns(slopes))) {
             prop_assert!((shared.bound - written.first.bound).abs() <= 1e-8 * shared.bound);
             for (one, other) in shared.leaves.iter().zip(&written.leaves) {
                 prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", shared.leaves, written.leaves);
