@@ -27,8 +27,8 @@ pub struct Registered {
 /// Something that can be learned: environments of one world.
 ///
 /// ```
-/// use apportion::learning::system::System;
-/// use apportion::learning::textbook::Bandit;
+/// use apportion_learn::system::System;
+/// use apportion_learn::textbook::Bandit;
 ///
 /// let bandit = System::new("bandit", "no data", || Box::new(Bandit::new(vec![0.2, 0.8])));
 /// assert_eq!(bandit.environment().spaces()[0].n_actions, 2);

@@ -171,3 +171,62 @@ fn gang_policy(
     };
     Ok(GangPolicy::new(&document.name, decider, asked, options.seed))
 }
+
+#[cfg(test)]
+mod tests {
+    use apportion::spec::Source;
+
+    use super::*;
+
+    #[test]
+    fn every_learned_policy_of_the_folder_is_shipped() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies");
+        let is_learned = |path: &std::path::PathBuf| {
+            path.extension().is_some_and(|ending| ending == "yaml")
+                && std::fs::read_to_string(path).unwrap().contains("\nkind: learned\n")
+        };
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(is_learned);
+        let mut names: Vec<String> =
+            files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        names.sort();
+        assert_eq!(names, EMBEDDED.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn every_policy_is_built_under_both_behaviours() {
+        use apportion::policy::heuristic::Behaviour;
+        let catalog = catalog();
+        for name in catalog.names() {
+            for behaviour in [Behaviour::Corrected, Behaviour::Published] {
+                let options = PolicyOptions { behaviour, ..PolicyOptions::default() };
+                let inside = catalog.document(name).unwrap().decides_inside_rounds();
+                match catalog.ready(name, &options).unwrap() {
+                    Ready::Allocating(policy) => assert!(policy.name() == name && !inside),
+                    Ready::InRounds(_) => {
+                        let error = catalog.build(name, &options).unwrap_err().to_string();
+                        let said = format!("policy `{name}` decides inside rounds");
+                        assert!(inside && error.starts_with(&said), "{error}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fields_that_do_not_fit_together_are_refused_at_their_place() {
+        let head = "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: learned\n";
+        for (body, line, message) in [
+            ("", 4, "a learned policy needs `actor`"),
+            ("actor: pairs\n", 5, "this actor needs `weights`"),
+            ("actor: uniform\nweights: x\n", 6, "would ignore `weights`"),
+            ("actor: uniform\ncolocation: pairs\n", 6, "places one job at a time, alone"),
+            ("actor: uniform\nrefine: none\n", 6, "unknown key `refine`"),
+            ("actor: unifrom\n", 5, "unknown name `unifrom`"),
+        ] {
+            let source = Source::new("mine.yaml", format!("{head}{body}"));
+            let found = catalog().read(source).expect_err(body).diagnostics.remove(0);
+            assert!(found.message.contains(message), "{body}: {}", found.message);
+            assert_eq!(found.line, line, "{body}: {found:?}");
+        }
+    }
+}

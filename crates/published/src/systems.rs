@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use crate::{deepshare, dl2, dual_agent, elastic, gangs, rounds};
+use crate::deepshare;
+use crate::dl2;
+use crate::dual_agent;
+use crate::elastic;
+use crate::gangs;
+use crate::rounds;
 use apportion::spec::nearest::name_list;
 use apportion_learn::system::{Registered, System, SystemError};
 

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
+use super::constraint::ConstraintDocument;
 use super::own::Own;
 use crate::spec::document::{Source, SpecError};
 use crate::spec::entries::Entries;
@@ -235,71 +235,6 @@ impl fmt::Display for View {
                 write!(f, "reference({})", names.join(", "))
             }
         }
-    }
-}
-
-/// A constraint: its text, or text and penalty.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ConstraintDocument {
-    /// Two expressions and `<=`, `>=` or `==`.
-    pub constraint: String,
-    /// What a unit of violation costs, in units of the objective; hard if absent.
-    pub soft: Option<f64>,
-    /// May jobs be let off it, as few as possible, where not all can keep it?
-    pub droppable: bool,
-    /// Was it written as a mapping?
-    pub mapped: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct MappedConstraint {
-    /// Two expressions and `<=`, `>=` or `==`.
-    constraint: String,
-    /// What a unit of violation costs, in units of the objective; hard if absent.
-    soft: Option<f64>,
-    /// May jobs be let off it, as few as possible, where not all can keep it?
-    #[serde(default)]
-    droppable: bool,
-}
-
-impl<'de> Deserialize<'de> for ConstraintDocument {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextOrMapping;
-        impl<'de> Visitor<'de> for TextOrMapping {
-            type Value = ConstraintDocument;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a constraint, or a mapping of `constraint` and `soft` or `droppable`")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(ConstraintDocument {
-                    constraint: text.to_owned(),
-                    soft: None,
-                    droppable: false,
-                    mapped: false,
-                })
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let MappedConstraint { constraint, soft, droppable } =
-                    MappedConstraint::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(ConstraintDocument { constraint, soft, droppable, mapped: true })
-            }
-        }
-        deserializer.deserialize_any(TextOrMapping)
-    }
-}
-
-impl JsonSchema for ConstraintDocument {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Constraint".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let mapped = generator.subschema_for::<MappedConstraint>();
-        schemars::json_schema!({
-            "description": "A constraint, or a mapping of `constraint` and its penalty `soft`.",
-            "anyOf": [{ "type": "string" }, mapped],
-        })
     }
 }
 

@@ -3,13 +3,15 @@
 //! In: a document `apportion/policy-v1`. Out: a [`PolicyDocument`] whose fields fit together, with its [`Source`]
 //! for complaints that come later: what its expressions mean is checked where programs are known.
 
+mod constraint;
 mod document;
 mod embedded;
 mod own;
 
+pub use constraint::ConstraintDocument;
 pub use document::{
-    Colocation, ConstraintDocument, Document, FORMAT, Heuristic, Kind, Plugged, PolicyDocument, PolicyKind,
-    Program, Refine, Rule, View,
+    Colocation, Document, FORMAT, Heuristic, Kind, Plugged, PolicyDocument, PolicyKind, Program, Refine,
+    Rule, View,
 };
 pub use embedded::EMBEDDED;
 

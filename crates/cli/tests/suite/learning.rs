@@ -151,7 +151,7 @@ fn networks_are_written_for_other_tools() {
         &["policies", "export-onnx", "nowhere.safetensors", "--out", &out],
         "there is no such file",
     );
-    let output = export("training/dual_agent.safetensors");
+    let output = export("../../training/dual_agent.safetensors");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && table.contains("actor.candidate.0.weight,"), "{table}");
     for (name, _) in apportion_published::weights::WEIGHTS {
@@ -354,5 +354,5 @@ mod onnx {
 #[cfg(not(feature = "train"))]
 #[test]
 fn a_build_without_training_says_so() {
-    assert_refused(&["train", "x.yaml", "--out", "x"], "--features learn");
+    assert_refused(&["train", "x.yaml", "--out", "x"], "--features train");
 }
