@@ -196,15 +196,12 @@ impl Catalog {
     pub fn read(&self, source: Source) -> Result<PolicyDocument, SpecError> {
         let mut document = PolicyDocument::read(source)?;
         if let PolicyKind::Plugin(Plugged { kind, .. }) = &document.kind {
-            let plugged = match self.plugin(kind) {
-                Some(plugin) => plugin.read(&document)?,
-                None => {
-                    let mut known = vec!["program", "heuristic"];
-                    known.extend(self.plugins.iter().map(|plugin| plugin.kind()));
-                    return Err(document.source.unknown_name("kind", "kind of policy", kind, known));
-                }
+            let Some(plugin) = self.plugin(kind) else {
+                let mut known = vec!["program", "heuristic"];
+                known.extend(self.plugins.iter().map(|plugin| plugin.kind()));
+                return Err(document.source.unknown_name("kind", "kind of policy", kind, known));
             };
-            document.kind = PolicyKind::Plugin(plugged);
+            document.kind = PolicyKind::Plugin(plugin.read(&document)?);
         }
         Ok(document)
     }

@@ -1,7 +1,5 @@
 //! The plug-in's policies are found, checked and decided like any other.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use apportion::spec::Source;
 use apportion::{Catalog, Cluster, Job, Problem, StepsPerSecond, Throughputs};
 use weighted_first::WeightedFirst;

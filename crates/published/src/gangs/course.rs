@@ -77,6 +77,9 @@ impl Course {
     }
 
     /// The jobs of a seed, at this rate.
+    ///
+    /// # Errors
+    /// If the generator refuses the rate.
     pub fn arrivals_at(&self, rate: JobsPerHour, seed: u64) -> Result<Box<dyn Arrivals>, CourseError> {
         let options =
             WorkloadOptions::continuous(rate.mean_gap()).jobs(self.n_jobs).multi_worker(self.multi_worker);
