@@ -73,7 +73,7 @@ id!(
     CombinationId
 );
 id!(
-    /// A type of job in a [`World`](crate::world::World): what decides its needs and its speeds.
+    /// A type of job in a published world, on concrete servers: what decides its needs and its speeds.
     JobTypeId
 );
 id!(

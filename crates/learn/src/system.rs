@@ -13,7 +13,7 @@ use crate::vectorized::Finished;
 use apportion::policy::Policy;
 use apportion::spec::run::sha256;
 
-/// A learned scheduler and its name: what its module declares, and [`systems`](crate::systems) lists.
+/// A learned scheduler and its name: what its module declares, and a list of systems names.
 #[derive(Clone, Copy, Debug)]
 pub struct Registered {
     /// Its name in training documents.

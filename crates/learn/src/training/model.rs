@@ -76,6 +76,9 @@ impl Parameters {
 }
 
 /// The numbers of a tensor that must have this shape.
+///
+/// # Errors
+/// If there is none of this name, or it has another shape.
 pub fn fitting(tensors: &Tensors, name: &str, shape: &[usize]) -> Result<Vec<f32>, TrainingError> {
     let (found, numbers) = tensors.get(name)?;
     if found == shape {
