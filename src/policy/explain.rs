@@ -118,6 +118,9 @@ pub struct Fixed {
     pub throughput_price: f64,
     /// Its change per unit of time the job had beyond all of it: more than 0 where time bound the job.
     pub time_price: f64,
+    /// Its change per unit added to the right side of each of the policy's own constraints, as it is written: of the job's row
+    /// alone, or of each worker type's, [constraints][1, or K].
+    pub constraints: Vec<Vec<f64>>,
 }
 
 /// One job's part.

@@ -154,7 +154,7 @@ fn reason_in_words(explanation: &Explanation, part: &JobExplanation) -> String {
 }
 
 /// What more workers would do for the level at which water filling fixed a job.
-fn fixed_in_words(question: &Question, fixed: &Fixed) -> String {
+fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed) -> String {
     let mut text =
         format!("  its level {:.6} was fixed at step {} of {}\n", fixed.level, fixed.step, fixed.steps);
     if shown(fixed.time_price) != 0.0 {
@@ -163,6 +163,18 @@ fn fixed_in_words(question: &Question, fixed: &Fixed) -> String {
             "  its time was all used: more of it would have raised the level by {:+.6} each",
             fixed.time_price
         );
+    }
+    for (constraint, prices) in explanation.constraints.iter().zip(&fixed.constraints) {
+        for (row, more) in prices.iter().enumerate().filter(|(_, price)| shown(**price) != 0.0) {
+            let of_type =
+                (constraint.subject == Subject::WorkerType).then(|| question.worker_types().nth(row));
+            let of_type = of_type.flatten().map(|name| format!(" of {name}")).unwrap_or_default();
+            let (text_of, unit) = (&constraint.text, unit(constraint));
+            let _ = writeln!(
+                text,
+                "  {unit} more on the right of `{text_of}`{of_type} would have changed the level by {more:+.6}"
+            );
+        }
     }
     for (name, more) in question.worker_types().zip(&fixed.one_more) {
         let more = shown(*more);
@@ -190,7 +202,7 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
     let part = &explanation.jobs[job.index()];
     let mut text = format!("{}: {}\n", question.label(job), binding_in_words(explanation, part));
     if let Some(fixed) = part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
-        text.push_str(&fixed_in_words(question, fixed));
+        text.push_str(&fixed_in_words(question, explanation, fixed));
     }
     text.push_str(&own_in_words(explanation, job, part));
     if let (Some(objective), Some(price)) = (explanation.objective(), part.throughput_price) {
@@ -399,7 +411,8 @@ fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) ->
         let part = &explanation.jobs[job.index()];
         let fixed = part.fixed.as_ref().map(|fixed| {
             json!({"step": fixed.step, "steps": fixed.steps, "level": fixed.level, "one_more": fixed.one_more,
-                   "throughput_price": fixed.throughput_price, "time_price": fixed.time_price})
+                   "throughput_price": fixed.throughput_price, "time_price": fixed.time_price,
+                   "constraints": fixed.constraints})
         });
         json!({"id": question.label(*job), "time": part.time, "binding": binding_name(part.binding),
                "effective_throughput": explanation.decision.allocation.effective_throughput()[*job],

@@ -7,7 +7,7 @@ mod tests;
 
 pub(super) use prices::Held;
 
-use crate::index::Id;
+use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
 use crate::policy::program::explain::prices::{Prices, is_close};
@@ -50,9 +50,9 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         kind.one_more = known.map(|prices| prices.capacity[worker_type].value);
     }
     let constraint = |(position, constraint): (usize, &Constraint)| {
-        let of = Of { bound, reduced: &reduced, decision: &explanation.decision };
-        let rows =
-            (0..of.n_rows(constraint)).map(|row| of.row(constraint, position, row, held.as_ref(), known));
+        let (decision, held) = (&explanation.decision, held.as_ref());
+        let of = Of { bound, reduced: &reduced, decision, held, prices: known };
+        let rows = (0..of.n_rows(constraint)).map(|row| of.row(constraint, position, row));
         ConstraintExplanation {
             text: constraint.text.clone(),
             subject: constraint.subject,
@@ -75,7 +75,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         explained.sets_objective =
             known.and_then(|prices| prices.level[member]).is_some_and(|price| price.counts);
         let level = explanation.decision.levels.as_ref().map_or(f64::NAN, |levels| levels[job]);
-        explained.fixed = known.and_then(|_| fixed(&solved, member, n_jobs, level));
+        explained.fixed = known.and_then(|_| fixed(bound, &solved, member, level));
         explained.limits = reasons.as_ref().map(|reasons| reasons.of_member(member)).unwrap_or_default();
         explained.binding = reasons::binding(explained, idle && known.is_some());
         explained.discount = solved.discounts.get(member).copied();
@@ -98,6 +98,8 @@ struct Of<'a> {
     bound: &'a BoundObjective<'a>,
     reduced: &'a Reduced,
     decision: &'a Decision,
+    held: Option<&'a Held>,
+    prices: Option<&'a Prices>,
 }
 
 impl Of<'_> {
@@ -110,26 +112,19 @@ impl Of<'_> {
     }
 
     /// The row of a constraint, which is one of the objective's by position, for a job or a worker type.
-    fn row(
-        &self,
-        constraint: &Constraint,
-        position: usize,
-        row: usize,
-        held: Option<&Held>,
-        prices: Option<&Prices>,
-    ) -> ConstraintRow {
+    fn row(&self, constraint: &Constraint, position: usize, row: usize) -> ConstraintRow {
         let (place, n_jobs, let_off) = match constraint.subject {
             Subject::WorkerType => (row, 1.0, false),
             Subject::Job => {
                 let member = self.reduced.classes.class_of(row);
                 let waived = self.reduced.instance.waived.get(member) == Some(&true);
-                let past = self.decision.dropped.iter().any(|job| job.index() == row);
+                let past = self.decision.dropped.binary_search(&JobIndex::from_index(row)).is_ok();
                 (member, self.reduced.classes.members(member).len() as f64, waived || past)
             }
         };
         let dropped = constraint.droppable && let_off;
-        let price = prices.filter(|_| !dropped).map(|prices| prices.own[position][place].value / n_jobs);
-        let Some(held) = held else {
+        let price = self.prices.filter(|_| !dropped).map(|prices| prices.own[position][place].value / n_jobs);
+        let Some(held) = self.held else {
             return ConstraintRow { price, slack: f64::NAN, binds: false, exceeded: false, dropped };
         };
         let sides = self.bound.sides(constraint, place, &held.point);
@@ -143,11 +138,27 @@ impl Of<'_> {
 }
 
 /// Where water filling fixed a job of a member, and by what: the first step sets the objective.
-fn fixed(solved: &Solved, member: usize, n_jobs: f64, level: f64) -> Option<Fixed> {
+fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64) -> Option<Fixed> {
     let fixing = solved.fixing.as_ref()?;
     let step = fixing.step[member]?;
     // Where the inverse of the level is raised, its prices are: d(1/u) = −du/u².
     let factor = if solved.price_factor < 0.0 { -level * level } else { 1.0 };
+    let n_jobs = bound.instance().multiplicity[member];
+    let n_types = bound.instance().n_types();
+    let rows = |constraint: &Constraint| match constraint.subject {
+        Subject::Job => vec![0.0],
+        Subject::WorkerType => vec![0.0; n_types],
+    };
+    let own = bound.objective().constraints();
+    let mut constraints: Vec<Vec<f64>> = own.iter().map(rows).collect();
+    for ((of, position), price) in &fixing.own[step] {
+        let price = factor * bound.price_of_side(&own[*of], *position, *price);
+        match own[*of].subject {
+            Subject::Job if *position == member => constraints[*of][0] = price / n_jobs,
+            Subject::Job => {}
+            Subject::WorkerType => constraints[*of][*position] = price,
+        }
+    }
     Some(Fixed {
         step: step + 1,
         steps: fixing.one_more.len(),
@@ -155,6 +166,7 @@ fn fixed(solved: &Solved, member: usize, n_jobs: f64, level: f64) -> Option<Fixe
         one_more: fixing.one_more[step].iter().map(|price| factor * price).collect(),
         throughput_price: factor * fixing.leaf_price[member] / n_jobs,
         time_price: factor * fixing.time_price[member],
+        constraints,
     })
 }
 

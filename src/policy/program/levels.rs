@@ -129,7 +129,8 @@ pub(super) struct Fixing {
     pub(super) time_price: Vec<f64>,
     /// Per worker more of each type: [steps][K].
     pub(super) one_more: Vec<Vec<f64>>,
-    /// Of the policy's own constraints' rows, by (constraint, member or worker type), per unit of their own: [steps].
+    /// Of rows of the policy's own constraints, where it is not 0, by (constraint, member or worker type), per unit of
+    /// the row: [steps].
     pub(super) own: Vec<Vec<((usize, usize), f64)>>,
 }
 
@@ -163,7 +164,9 @@ impl Fixing {
                 RowRole::Capacity { worker_type } => one_more[*worker_type] = price(),
                 RowRole::Time { member } if here(member) => self.time_price[*member] = price(),
                 RowRole::Level { member } if here(member) => self.leaf_price[*member] = price(),
-                RowRole::Constraint { constraint, position } => own.push(((*constraint, *position), price())),
+                RowRole::Constraint { constraint, position } if dual != 0.0 => {
+                    own.push(((*constraint, *position), price()));
+                }
                 _ => {}
             }
         }

@@ -134,7 +134,9 @@ impl Prices {
         let largest = kinds.iter().fold(0.0_f64, |largest, kind| largest.max(most(kind)));
         for kind in kinds {
             let least = (PRICE_MIN * most(kind)).max(DUAL_MIN * largest);
-            kind.iter_mut().for_each(|price| price.counts = price.dual.abs() > least);
+            for price in kind.iter_mut() {
+                price.counts = price.dual.abs() > least;
+            }
         }
         for (price, counted) in self.level.iter_mut().zip(level) {
             *price = price.map(|_| counted);

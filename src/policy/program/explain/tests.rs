@@ -139,7 +139,9 @@ fn a_cap_on_one_worker_type_has_a_price_for_each_job_of_a_class() {
         near((moved(MOVED) - moved(-MOVED)) / (2.0 * MOVED), expected);
     }
     let same = policy(&text).explain(&problem([4, 4], &of)).unwrap();
-    prices(&same).into_iter().zip(by_hand).for_each(|(price, expected)| near(price, expected));
+    for (price, expected) in prices(&same).into_iter().zip(by_hand) {
+        near(price, expected);
+    }
 }
 
 /// One worker: what a floor of 1/2 step/s gives the slow job, the fast one loses four times over. A step/s more is worth
@@ -275,4 +277,24 @@ fn what_no_price_explains_is_said_to_be_unexplained() {
     assert_eq!(bindings, [sets, sets, silent, silent]);
     assert_eq!(explanation.jobs[0].limits, [Limit::Capacity]);
     assert!(explanation.jobs[2].limits.is_empty() && explanation.types[1].binds);
+}
+
+/// Two jobs share the fast worker, at a level of 1/2; the third may have 3/10 of the slow one, at 9 · 3/10, where a unit more
+/// of time there is 9 of its level and nothing of the least.
+#[test]
+fn a_constraint_that_held_a_later_level_is_the_reason_there() {
+    let objective = (Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+    let text = |cap: f64| per_job(objective, ConstraintText::hard(format!("time_on(slow) <= {cap}")));
+    let of = jobs([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0]]);
+    let explanation = explained(&text, 0.3, &problem([1, 1], &of));
+    for price in prices(&explanation) {
+        near(price, 0.0);
+    }
+    let job = &explanation.jobs[2];
+    assert_eq!((job.binding, &job.limits[..]), (Binding::Constraint, &[Limit::Constraint(0)][..]));
+    let fixed = job.fixed.as_ref().unwrap();
+    assert_eq!((fixed.step, fixed.steps), (2, 2));
+    near(fixed.level, 2.7);
+    near(fixed.constraints[0][0], 9.0);
+    assert_eq!(explanation.jobs[0].binding, Binding::Bottleneck);
 }
