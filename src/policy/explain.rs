@@ -4,6 +4,7 @@ use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, ObjectiveReport};
 use crate::problem::Problem;
 use crate::program::Program;
+use crate::program::expression::{Dimension, Subject};
 
 /// An answer to "why does this job get this share".
 #[derive(Clone, Debug)]
@@ -16,6 +17,10 @@ pub struct Explanation {
     pub types: Vec<TypeExplanation>,
     /// Job by job: `[n]`.
     pub jobs: Vec<JobExplanation>,
+    /// The policy's own constraints: those on jobs, then those on worker types.
+    pub constraints: Vec<ConstraintExplanation>,
+    /// Why no price is shown, where a program was solved and its prices are not known.
+    pub prices_unknown: Option<&'static str>,
     /// The program whose dual values these are, over classes of interchangeable jobs; none without one.
     pub program: Option<Program>,
 }
@@ -27,23 +32,75 @@ pub struct TypeExplanation {
     pub workers_used: f64,
     /// Workers there are.
     pub workers: f64,
-    /// Change of the objective if there were one worker more (its dual value); none without a program.
+    /// Are all of them given away, to a tolerance?
+    pub binds: bool,
+    /// Change of the objective if there were one worker more (its dual value); none without a program, or where
+    /// its prices are not known.
     pub one_more: Option<f64>,
 }
 
-/// What holds a job where it is.
+/// One of the policy's own constraints, with the rows that it has in the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstraintExplanation {
+    /// As the policy file has it.
+    pub text: String,
+    /// What it holds for each of.
+    pub subject: Subject,
+    /// The unit of its sides.
+    pub unit: Dimension,
+    /// What a unit of violation costs, where it may be violated.
+    pub penalty: Option<f64>,
+    /// May jobs be let off it?
+    pub droppable: bool,
+    /// One for each job `[n]`, or for each worker type `[K]`.
+    pub rows: Vec<ConstraintRow>,
+}
+
+/// A constraint's row for one job or one worker type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConstraintRow {
+    /// Change of the objective per unit added to the right side as it is written; none where that is not known, or the
+    /// constraint was dropped. Of jobs that are alike, each has the same part of what changing all their rows does.
+    pub price: Option<f64>,
+    /// Room between the two sides in the decision, below 0 where the constraint is exceeded; +∞ where a side is no limit.
+    pub slack: f64,
+    /// Is there no room, to a tolerance?
+    pub binds: bool,
+    /// Is it exceeded, by more than the tolerance?
+    pub exceeded: bool,
+    /// Was the job let off?
+    pub dropped: bool,
+}
+
+/// What holds a job where it is. Where a program was solved, its prices say so, or nothing does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
+    /// One of the policy's own constraints, whose row for the job has a price.
+    Constraint,
     /// It sets the objective: its demand for throughput has a positive price.
     Bottleneck,
-    /// It runs all the time; only faster workers would help it.
+    /// It runs all the time.
     Time,
-    /// It would use more time, on worker types that are given away.
+    /// More time would take workers, or what a constraint allows of them, that have a price; without a program: every
+    /// worker type that it can run on is given away.
     Capacity,
     /// It had more time, which was taken for what its presence costs the others.
     Discount,
-    /// Nothing: it has time left that the objective does not ask for.
+    /// Nothing: it has time left that the objective does not ask for; without a program: workers that it can run on idle.
     Free,
+    /// The prices do not say, or are not known.
+    Unexplained,
+}
+
+/// A row with a price that a job's share stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The row of one of the policy's own constraints, by position: the job's, or of a worker type that it can run on.
+    Constraint(usize),
+    /// All of the job's time.
+    Time,
+    /// The workers of every worker type that the job can run on, but those that a constraint of the policy limits.
+    Capacity,
 }
 
 /// The step of water filling at which a job's level was fixed.
@@ -61,6 +118,9 @@ pub struct Fixed {
     pub throughput_price: f64,
     /// Its change per unit of time the job had beyond all of it: more than 0 where time bound the job.
     pub time_price: f64,
+    /// Its change per unit added to the right side of each of the policy's own constraints, as it is written: of the job's row
+    /// alone, or of each worker type's, [constraints][1, or K].
+    pub constraints: Vec<Vec<f64>>,
 }
 
 /// One job's part.
@@ -70,9 +130,15 @@ pub struct JobExplanation {
     pub time: f64,
     /// What holds it.
     pub binding: Binding,
-    /// Change of the objective per step/s that is asked of the job or given to it; none without a program.
+    /// Does it set the objective: has its demand for throughput a price?
+    pub sets_objective: bool,
+    /// Rows with a price that hold its share: empty where the prices do not say, or there are none.
+    pub limits: Vec<Limit>,
+    /// Change of the objective per step/s that is asked of the job; none without a program, where its prices are not known,
+    /// and where the objective asks nothing of single jobs.
     pub throughput_price: Option<f64>,
-    /// Change of the objective per unit of time the job had beyond all of it; none without a program.
+    /// Change of the objective per unit of time the job had beyond all of it; none without a program, or where its prices
+    /// are not known.
     pub time_price: Option<f64>,
     /// The part of its time that the job keeps, where a policy discounts it.
     pub discount: Option<f64>,
@@ -81,7 +147,7 @@ pub struct JobExplanation {
 }
 
 /// Below this a worker type's idle capacity, or a job's idle time, counts as none.
-const IDLE_MIN: f64 = 1e-6;
+pub(in crate::policy) const IDLE_MIN: f64 = 1e-6;
 
 impl Explanation {
     /// What can be read off the shares alone, for policies without a program.
@@ -93,13 +159,16 @@ impl Explanation {
             .map(|(job, time)| JobExplanation {
                 time,
                 binding: binding(problem, JobIndex::from_index(job), time, &types),
+                sets_objective: false,
+                limits: Vec::new(),
                 throughput_price: None,
                 time_price: None,
                 discount: None,
                 fixed: None,
             })
             .collect();
-        Self { decision, reason, types, jobs, program: None }
+        let (constraints, prices_unknown) = (Vec::new(), None);
+        Self { decision, reason, types, jobs, constraints, prices_unknown, program: None }
     }
 
     /// The objective explained, if there is one.
@@ -113,8 +182,7 @@ fn binding(problem: &Problem, job: JobIndex, time: f64, types: &[TypeExplanation
         return Binding::Time;
     }
     let runs = |kind: usize| problem.throughput()[(job, WorkerTypeId::from_index(kind))] > 0.0;
-    let full = |kind: &TypeExplanation| kind.workers_used >= kind.workers - IDLE_MIN * kind.workers.max(1.0);
-    let all_full = types.iter().enumerate().filter(|(kind, _)| runs(*kind)).all(|(_, kind)| full(kind));
+    let all_full = types.iter().enumerate().filter(|(kind, _)| runs(*kind)).all(|(_, kind)| kind.binds);
     if all_full { Binding::Capacity } else { Binding::Free }
 }
 
@@ -130,10 +198,10 @@ fn used(problem: &Problem, decision: &Decision) -> Vec<TypeExplanation> {
     let kinds = problem.cluster().types().iter();
     kinds
         .zip(workers)
-        .map(|(kind, workers_used)| TypeExplanation {
-            workers_used,
-            workers: f64::from(kind.n_workers),
-            one_more: None,
+        .map(|(kind, workers_used)| {
+            let workers = f64::from(kind.n_workers);
+            let binds = workers_used >= workers - IDLE_MIN * workers.max(1.0);
+            TypeExplanation { workers_used, workers, binds, one_more: None }
         })
         .collect()
 }

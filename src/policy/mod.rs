@@ -12,7 +12,9 @@ pub use decision::{
     Decision, ObjectiveReport, Policy, PolicyError, ProgramSize, RoundRules, Sense, SolveReport,
     SolveSeconds, TypeOrder,
 };
-pub use explain::{Binding, Explanation, Fixed, JobExplanation, TypeExplanation};
+pub use explain::{
+    Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit, TypeExplanation,
+};
 pub use program::{
     ClassDecision, GaveUp, ProgramOptions, ProgramPolicy, Purpose, Reason, Refine, Session, SessionError,
     SolvedProgram, Strategy, Unfit,

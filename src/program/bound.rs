@@ -339,7 +339,7 @@ impl<'a> BoundObjective<'a> {
             let Some(penalty) = constraint.soft else { return 0.0 };
             let exceeded = self.places(constraint.subject).map(|at| {
                 let excess = self.evaluate(&constraint.excess, at, point);
-                let excess = if constraint.equality { excess.abs() } else { excess.max(0.0) };
+                let excess = if constraint.is_equality() { excess.abs() } else { excess.max(0.0) };
                 self.count(constraint.subject, at) * excess
             });
             penalty * exceeded.sum::<f64>()
@@ -353,7 +353,7 @@ impl<'a> BoundObjective<'a> {
         let excess = |constraint: &Constraint| {
             let values = self.places(constraint.subject).map(|at| {
                 let value = self.evaluate(&constraint.excess, at, point);
-                if constraint.equality { value.abs() } else { value }
+                if constraint.is_equality() { value.abs() } else { value }
             });
             values.fold(f64::NEG_INFINITY, f64::max)
         };

@@ -268,8 +268,8 @@ impl<'a> Builder<'a> {
                     let role = AuxiliaryRole::Slack { constraint: position, position: place };
                     let excess = self.bound.range(&constraint.excess, at, self.reach);
                     let most = excess.upper.abs().max(excess.lower.abs());
-                    let most = if constraint.equality { most } else { excess.upper.max(0.0) };
-                    for side in if constraint.equality { &[1.0, -1.0][..] } else { &[1.0] } {
+                    let most = if constraint.is_equality() { most } else { excess.upper.max(0.0) };
+                    for side in if constraint.is_equality() { &[1.0, -1.0][..] } else { &[1.0] } {
                         let range = Range { lower: 0.0, upper: most };
                         let slack = self.column(role, Range::NON_NEGATIVE, range);
                         let scale = self.scale_of(slack);
@@ -277,7 +277,7 @@ impl<'a> Builder<'a> {
                         self.objective.terms.push((slack, penalty_sign * penalty * count * scale));
                     }
                 }
-                let range = if constraint.equality { Range::exactly(0.0) } else { Range::at_most(0.0) };
+                let range = if constraint.is_equality() { Range::exactly(0.0) } else { Range::at_most(0.0) };
                 self.row(role, range, form);
             }
         }

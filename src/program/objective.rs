@@ -113,14 +113,26 @@ pub struct Constraint {
     pub subject: Subject,
     /// What must not be above 0.
     pub excess: Expr,
-    /// Must it be 0?
-    pub equality: bool,
+    /// How its left side compares with its right one, as it was written.
+    pub comparison: Comparison,
     /// What a unit of violation costs; hard if absent.
     pub soft: Option<f64>,
     /// May jobs be let off it?
     pub droppable: bool,
     /// The chain that makes a hard constraint linear where its excess is curved.
     pub(crate) inversion: Option<Inversion>,
+}
+
+impl Constraint {
+    /// Must the excess be 0?
+    pub fn is_equality(&self) -> bool {
+        self.comparison == Comparison::Equal
+    }
+
+    /// The unit of its two sides.
+    pub fn dimension(&self, vocabulary: &Vocabulary) -> Dimension {
+        facts(&self.excess, vocabulary).ok().and_then(|facts| facts.dimension).unwrap_or(Dimension::NONE)
+    }
 }
 
 /// A checked objective.
@@ -405,7 +417,7 @@ fn check_constraint(
     if droppable && !(hard_job && promises) {
         return Err(ExpressionError::new(Kind::NotDroppable, whole));
     }
-    Ok((Constraint { text, subject, excess, equality, soft, droppable, inversion }, conic))
+    Ok((Constraint { text, subject, excess, comparison, soft, droppable, inversion }, conic))
 }
 
 /// The dimension of an objective's value, for reports.

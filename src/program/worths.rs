@@ -125,11 +125,12 @@ impl BoundObjective<'_> {
         let mut least = vec![0.0_f64; self.instance.n_members()];
         let (waived, part) = (&self.instance.waived, 1.0 - self.instance.eased);
         for constraint in self.objective.constraints() {
-            let Constraint { subject: Subject::Job, equality: false, soft: None, droppable, .. } =
-                *constraint
-            else {
+            let Constraint { subject: Subject::Job, soft: None, droppable, .. } = *constraint else {
                 return None;
             };
+            if constraint.is_equality() {
+                return None;
+            }
             let Node::Binary(Operator::Subtract, asked, given) = &constraint.excess.node else { return None };
             let known = shape(asked, self.objective.vocabulary()).ok()?.curvature == Curvature::Constant;
             if given.node != Node::Throughput || !known {

@@ -11,7 +11,10 @@ use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::index::{Id, JobIndex};
-use apportion::policy::{Binding, Explanation, Fixed, JobExplanation};
+use apportion::policy::{
+    Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit,
+};
+use apportion::program::expression::Subject;
 use apportion::program::text::{to_lp, to_mps};
 
 /// A share of time from which on a job runs all the time.
@@ -81,26 +84,32 @@ fn program_text(explanation: &Explanation, form: ProgramForm) -> Result<String, 
 /// What holds a job, for programs.
 fn binding_name(binding: Binding) -> &'static str {
     match binding {
+        Binding::Constraint => "constraint",
         Binding::Bottleneck => "bottleneck",
         Binding::Time => "time",
         Binding::Capacity => "capacity",
         Binding::Discount => "discount",
         Binding::Free => "free",
+        Binding::Unexplained => "unexplained",
     }
 }
 
 /// What holds a job, for people.
-fn binding_in_words(part: &JobExplanation) -> String {
+fn binding_in_words(explanation: &Explanation, part: &JobExplanation) -> String {
+    let words = reason_in_words(explanation, part);
+    match part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
+        Some(fixed) => {
+            format!("{words} (level {:.6}, fixed at step {} of {})", fixed.level, fixed.step, fixed.steps)
+        }
+        None => words,
+    }
+}
+
+/// The same without its level.
+fn reason_in_words(explanation: &Explanation, part: &JobExplanation) -> String {
     let all_the_time = part.time >= TIME_ALL;
-    let words = match part.binding {
-        Binding::Bottleneck if all_the_time => {
-            "sets the objective, and runs all the time: only faster workers help"
-        }
-        Binding::Bottleneck => {
-            "sets the objective, and would use more time, on worker types that are given away"
-        }
-        Binding::Time => "runs all the time: only faster workers would help it",
-        Binding::Capacity => "would use more time, on worker types that are given away",
+    let has_program = explanation.program.is_some();
+    match part.binding {
         Binding::Discount => {
             let kept = part.discount.unwrap_or(1.0);
             let taken = 100.0 * (1.0 - kept);
@@ -109,18 +118,43 @@ fn binding_in_words(part: &JobExplanation) -> String {
                 "the discount took {taken:.2} % of the {had:.4} of time it had, for what its presence costs the others"
             );
         }
-        Binding::Free => "has time left that the objective does not ask for",
-    };
-    match part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
-        Some(fixed) => {
-            format!("{words} (level {:.6}, fixed at step {} of {})", fixed.level, fixed.step, fixed.steps)
+        Binding::Free if has_program => {
+            return "has time left that the objective does not ask for".to_owned();
         }
-        None => words.to_owned(),
+        Binding::Free => return "has time left, and workers that it can run on idle".to_owned(),
+        Binding::Capacity if !has_program => {
+            return "all workers that it can run on are given away".to_owned();
+        }
+        Binding::Time if !has_program => return "runs all the time".to_owned(),
+        _ => {}
     }
+    let mut words = Vec::new();
+    if part.sets_objective {
+        words.push("sets the objective".to_owned());
+    }
+    words.extend(part.limits.iter().filter_map(|limit| match limit {
+        Limit::Constraint(of) => Some(format!("is held by `{}`", explanation.constraints[*of].text)),
+        Limit::Time => Some("runs all the time".to_owned()),
+        Limit::Capacity if all_the_time => None,
+        Limit::Capacity => {
+            Some("more time would take workers that are given away and have a price".to_owned())
+        }
+    }));
+    let explained = words.len() > usize::from(part.sets_objective);
+    if all_the_time && !part.limits.contains(&Limit::Time) {
+        words.push("runs all the time".to_owned());
+    } else if !explained {
+        let unknown = explanation.prices_unknown.is_some();
+        words.push(
+            if unknown { "the prices are not known" } else { "the prices do not say what limits it" }
+                .to_owned(),
+        );
+    }
+    words.join("; ")
 }
 
 /// What more workers would do for the level at which water filling fixed a job.
-fn fixed_in_words(question: &Question, fixed: &Fixed) -> String {
+fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed) -> String {
     let mut text =
         format!("  its level {:.6} was fixed at step {} of {}\n", fixed.level, fixed.step, fixed.steps);
     if shown(fixed.time_price) != 0.0 {
@@ -129,6 +163,18 @@ fn fixed_in_words(question: &Question, fixed: &Fixed) -> String {
             "  its time was all used: more of it would have raised the level by {:+.6} each",
             fixed.time_price
         );
+    }
+    for (constraint, prices) in explanation.constraints.iter().zip(&fixed.constraints) {
+        for (row, more) in prices.iter().enumerate().filter(|(_, price)| shown(**price) != 0.0) {
+            let of_type =
+                (constraint.subject == Subject::WorkerType).then(|| question.worker_types().nth(row));
+            let of_type = of_type.flatten().map(|name| format!(" of {name}")).unwrap_or_default();
+            let (text_of, unit) = (&constraint.text, unit(constraint));
+            let _ = writeln!(
+                text,
+                "  {unit} more on the right of `{text_of}`{of_type} would have changed the level by {more:+.6}"
+            );
+        }
     }
     for (name, more) in question.worker_types().zip(&fixed.one_more) {
         let more = shown(*more);
@@ -154,20 +200,19 @@ fn shown(price: f64) -> f64 {
 /// prices.
 fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -> String {
     let part = &explanation.jobs[job.index()];
-    let mut text = format!("{}: {}\n", question.label(job), binding_in_words(part));
+    let mut text = format!("{}: {}\n", question.label(job), binding_in_words(explanation, part));
     if let Some(fixed) = part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
-        text.push_str(&fixed_in_words(question, fixed));
+        text.push_str(&fixed_in_words(question, explanation, fixed));
     }
-    let (Some(objective), Some(price)) = (explanation.objective(), part.throughput_price) else {
-        return text;
-    };
-    let demand = match part.binding {
-        Binding::Bottleneck => {
+    text.push_str(&own_in_words(explanation, job, part));
+    if let (Some(objective), Some(price)) = (explanation.objective(), part.throughput_price) {
+        let demand = if part.sets_objective {
             format!("  one step/s asked of it changes the objective by {:+.6}", shown(price))
-        }
-        _ => "  nothing that it is asked for changes the objective".to_owned(),
-    };
-    let _ = writeln!(text, "{demand} ({} {:.6})", sense(objective.sense), objective.value);
+        } else {
+            "  no step/s that is asked of it changes the objective".to_owned()
+        };
+        let _ = writeln!(text, "{demand} ({} {:.6})", sense(objective.sense), objective.value);
+    }
     for (name, kind) in question.worker_types().zip(&explanation.types) {
         let Some(more) = kind.one_more.map(shown) else { continue };
         let _ = if more == 0.0 {
@@ -177,6 +222,101 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
         };
     }
     text
+}
+
+/// What more time, and what more on the right side of each of the policy's constraints on the job, would bring.
+fn own_in_words(explanation: &Explanation, job: JobIndex, part: &JobExplanation) -> String {
+    let mut text = String::new();
+    if let Some(more) = part.time_price.map(shown) {
+        let _ = if more == 0.0 {
+            writeln!(text, "  more time than there is changes nothing")
+        } else {
+            writeln!(text, "  a unit of time more than there is changes the objective by {more:+.6}")
+        };
+    }
+    for constraint in explanation.constraints.iter().filter(|of| of.subject == Subject::Job) {
+        let row = &constraint.rows[job.index()];
+        let (state, text_of) = (state(row), &constraint.text);
+        let _ = match row.price.map(shown) {
+            None => writeln!(text, "  `{text_of}` {state}"),
+            Some(0.0) => writeln!(text, "  `{text_of}` {state}: more on its right changes nothing"),
+            Some(more) => writeln!(
+                text,
+                "  `{text_of}` {state}: {} more on its right changes the objective by {more:+.6}",
+                unit(constraint)
+            ),
+        };
+    }
+    text
+}
+
+/// One unit of a constraint's sides, in words.
+fn unit(constraint: &ConstraintExplanation) -> String {
+    if constraint.unit.is_none() { "1".to_owned() } else { format!("1[{}]", constraint.unit) }
+}
+
+/// How a constraint's row stands.
+fn state(row: &ConstraintRow) -> &'static str {
+    match row {
+        _ if row.dropped => "is dropped",
+        _ if row.exceeded => "is exceeded",
+        _ if row.binds => "binds",
+        _ if row.slack.is_nan() => "is not known to bind",
+        _ => "has room",
+    }
+}
+
+/// Rows of the policy's own constraints, with their positions: of these jobs, and of all worker types.
+fn constraint_rows<'e>(
+    explanation: &'e Explanation,
+    jobs: &'e [JobIndex],
+) -> impl Iterator<Item = (&'e ConstraintExplanation, usize, &'e ConstraintRow)> {
+    explanation.constraints.iter().flat_map(move |constraint| {
+        let rows: Vec<usize> = match constraint.subject {
+            Subject::Job => jobs.iter().map(|job| job.index()).collect(),
+            Subject::WorkerType => (0..constraint.rows.len()).collect(),
+        };
+        rows.into_iter().map(move |row| (constraint, row, &constraint.rows[row]))
+    })
+}
+
+/// What a constraint's row stands for: a job by its label, or a worker type by its name.
+fn subject(question: &Question, constraint: &ConstraintExplanation, row: usize) -> Value {
+    match constraint.subject {
+        Subject::Job => json!(question.label(JobIndex::from_index(row))),
+        Subject::WorkerType => json!(question.worker_types().nth(row)),
+    }
+}
+
+/// The same for people.
+fn name(subject: &Value) -> String {
+    subject.as_str().map_or_else(|| subject.to_string(), str::to_owned)
+}
+
+fn constraint_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Table {
+    let mut table = Table::new([
+        "constraint",
+        "for",
+        "",
+        "room",
+        "more on its right changes the objective by",
+        "per",
+        "penalty per unit",
+    ]);
+    for (constraint, position, row) in constraint_rows(explanation, jobs) {
+        let room = if row.slack.is_finite() { Cell::Number(row.slack, 6) } else { Cell::Empty };
+        let penalty = constraint.penalty.map_or(Cell::Empty, |penalty| Cell::Number(penalty, 6));
+        table.push(vec![
+            constraint.text.clone().into(),
+            name(&subject(question, constraint, position)).into(),
+            state(row).into(),
+            room,
+            price(row.price),
+            unit(constraint).into(),
+            penalty,
+        ]);
+    }
+    table
 }
 
 fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Table {
@@ -211,13 +351,19 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
             objective.gap_relative
         );
     }
+    if let Some(why) = explanation.prices_unknown {
+        let _ = writeln!(text, "prices are not known: {why}");
+    }
     let mut types = Table::new(["worker type", "used", "of", "one worker more changes the objective by"]);
     for (name, part) in question.worker_types().zip(&explanation.types) {
         let (used, workers) = (Cell::Number(part.workers_used, 2), Cell::Number(part.workers, 0));
         types.push(vec![name.into(), used, workers, price(part.one_more)]);
     }
     let _ = write!(text, "\n{}\n", types.aligned());
-    let mut table = Table::new(["job", "time", "throughput", "price", "what holds it"]);
+    if !explanation.constraints.is_empty() {
+        let _ = writeln!(text, "{}", constraint_table(question, explanation, jobs).aligned());
+    }
+    let mut table = Table::new(["job", "time", "throughput", "price", "price of time", "what holds it"]);
     for job in jobs {
         let part = &explanation.jobs[job.index()];
         let throughput = explanation.decision.allocation.effective_throughput()[*job];
@@ -226,7 +372,8 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
             Cell::Number(part.time, 4),
             Cell::Number(throughput, 4),
             price(part.throughput_price),
-            binding_in_words(part).into(),
+            price(part.time_price),
+            binding_in_words(explanation, part).into(),
         ]);
     }
     text.push_str(&table.aligned());
@@ -238,21 +385,40 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
     text
 }
 
+/// A row that holds a job, for programs: the policy's own constraints by their position.
+fn limit(limit: &Limit) -> Value {
+    match limit {
+        Limit::Constraint(position) => json!({"row": "constraint", "constraint": position}),
+        Limit::Time => json!({"row": "time"}),
+        Limit::Capacity => json!({"row": "capacity"}),
+    }
+}
+
 fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Value {
     let types = question.worker_types().zip(&explanation.types).map(|(name, part)| {
         json!({"worker_type": name, "workers_used": part.workers_used, "workers": part.workers,
-               "one_more": part.one_more})
+               "binds": part.binds, "one_more": part.one_more})
     });
-    let jobs = jobs.iter().map(|job| {
+    let constraints = constraint_rows(explanation, jobs).map(|(constraint, position, row)| {
+        let of = if constraint.subject == Subject::Job { "job" } else { "worker_type" };
+        // (JSON has no word for room without an end)
+        let slack = row.slack.is_finite().then_some(row.slack);
+        json!({"constraint": constraint.text, "for_each": of, of: subject(question, constraint, position), "unit": constraint.unit.to_string(),
+               "price": row.price, "slack": slack, "binds": row.binds, "penalty": constraint.penalty,
+               "droppable": constraint.droppable, "dropped": row.dropped})
+    });
+    let jobs_of = jobs.iter().map(|job| {
         let part = &explanation.jobs[job.index()];
         let fixed = part.fixed.as_ref().map(|fixed| {
             json!({"step": fixed.step, "steps": fixed.steps, "level": fixed.level, "one_more": fixed.one_more,
-                   "throughput_price": fixed.throughput_price, "time_price": fixed.time_price})
+                   "throughput_price": fixed.throughput_price, "time_price": fixed.time_price,
+                   "constraints": fixed.constraints})
         });
         json!({"id": question.label(*job), "time": part.time, "binding": binding_name(part.binding),
                "effective_throughput": explanation.decision.allocation.effective_throughput()[*job],
                "throughput_price": part.throughput_price, "time_price": part.time_price,
-               "discount": part.discount, "fixed": fixed})
+               "discount": part.discount, "fixed": fixed, "sets_objective": part.sets_objective,
+               "limits": part.limits.iter().map(limit).collect::<Vec<_>>()})
     });
     let objective = explanation.objective().map(|objective| {
         json!({"sense": sense(objective.sense), "value": objective.value, "bound": objective.bound,
@@ -260,5 +426,6 @@ fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) ->
     });
     let solve = explanation.decision.solve.as_ref().map(allocate::solve);
     json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective, "solve": solve,
-           "worker_types": types.collect::<Vec<_>>(), "jobs": jobs.collect::<Vec<_>>()})
+           "worker_types": types.collect::<Vec<_>>(), "jobs": jobs_of.collect::<Vec<_>>(),
+           "constraints": constraints.collect::<Vec<_>>(), "prices_unknown": explanation.prices_unknown})
 }

@@ -1,85 +1,174 @@
 //! Duals in the problem's own terms.
 
+mod prices;
+mod reasons;
+#[cfg(test)]
+mod tests;
+
+pub(super) use prices::Held;
+
+use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
-use crate::policy::explain::{Binding, Explanation, Fixed, JobExplanation};
+use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
+use crate::policy::program::explain::prices::{Prices, is_close};
+use crate::policy::program::explain::reasons::Reasons;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Solved;
 use crate::problem::Problem;
-use crate::program::{BoundObjective, RowRole};
-
-/// Prices below this share of the largest count as none.
-const PRICE_MIN: f64 = 1e-6;
+use crate::program::expression::Subject;
+use crate::program::{BoundObjective, Constraint};
 
 /// A discount of less than this part is rounding.
 const DISCOUNT_MIN: f64 = 1e-6;
 
+/// A decision to be explained, with the program whose prices are to explain it.
+#[derive(Debug)]
+pub(super) struct Explained {
+    pub(super) reduced: Reduced,
+    pub(super) solved: Solved,
+    pub(super) decision: Decision,
+    /// What the decision gives; none if that program is over other members.
+    pub(super) held: Option<Held>,
+}
+
 /// Adds prices to what the shares say.
-pub(super) fn explain(
-    problem: &Problem,
-    bound: &BoundObjective<'_>,
-    reduced: &Reduced,
-    solved: &Solved,
-    decision: Decision,
-) -> Explanation {
+pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: Explained) -> Explanation {
+    let Explained { reduced, solved, decision, held } = explained;
     let (objective, formulation) = (bound.objective(), solved.explaining.clone().formulation(bound));
     let mut reason = format!("{}: {}", objective.route().name(), objective.reason());
     if !solved.discounts.is_empty() {
         reason.push_str("; the objective and its prices are those before the discount");
     }
+    let other = "the program that was written for them lets other jobs off";
+    let prices = held.as_ref().ok_or(other);
+    let prices =
+        prices.and_then(|held| Prices::of(bound, &solved, &formulation, held, decision.objective.as_ref()));
+    let reasons = prices.as_ref().ok().map(|prices| Reasons::of(bound, &solved, &formulation, prices));
     let mut explanation = Explanation::of_shares(problem, decision, reason);
-    let solution = solved.answer.as_ref().map(|answer| &answer.solution);
-    let at = solution.map_or(f64::NAN, |solution| formulation.program.objective(&solution.columns));
-    let n = reduced.instance.n_members();
-    let (mut leaf, mut time) = (vec![0.0; n], vec![0.0; n]);
-    for (row, role) in formulation.rows.iter().enumerate() {
-        let dual = solution.and_then(|solution| solution.row_duals.get(row)).copied().unwrap_or(0.0);
-        let price = formulation.shadow_price(row, dual, at) * solved.price_factor;
-        match role {
-            RowRole::Capacity { worker_type } => explanation.types[*worker_type].one_more = Some(price),
-            RowRole::Time { member } => time[*member] = price,
-            RowRole::Level { member } => leaf[*member] = price,
-            RowRole::Constraint { .. } | RowRole::Part { .. } | RowRole::Hold => {}
-        }
+    let known = prices.as_ref().ok();
+    for (worker_type, kind) in explanation.types.iter_mut().enumerate() {
+        kind.one_more = known.map(|prices| prices.capacity[worker_type].value);
     }
-    explanation.program = Some(formulation.program);
-    let largest = leaf.iter().fold(0.0_f64, |most, price| most.max(price.abs()));
-    for (job, explained) in explanation.jobs.iter_mut().enumerate() {
+    let constraint = |(position, constraint): (usize, &Constraint)| {
+        let (decision, held) = (&explanation.decision, held.as_ref());
+        let of = Of { bound, reduced: &reduced, decision, held, prices: known };
+        let rows = (0..of.n_rows(constraint)).map(|row| of.row(constraint, position, row));
+        ConstraintExplanation {
+            text: constraint.text.clone(),
+            subject: constraint.subject,
+            unit: constraint.dimension(objective.vocabulary()),
+            penalty: constraint.soft,
+            droppable: constraint.droppable,
+            rows: rows.collect(),
+        }
+    };
+    explanation.constraints = objective.constraints().iter().enumerate().map(constraint).collect();
+    for job in 0..explanation.jobs.len() {
         let member = reduced.classes.class_of(job);
         let n_jobs = reduced.classes.members(member).len() as f64;
+        let idle = idle(&explanation, bound, member);
+        let explained = &mut explanation.jobs[job];
         // The row speaks for the whole class: a job's part is a fraction of it.
-        explained.throughput_price = Some(leaf[member] / n_jobs);
-        explained.time_price = Some(time[member]);
-        if largest > 0.0 && leaf[member].abs() > PRICE_MIN * largest {
-            explained.binding = Binding::Bottleneck;
-        }
+        explained.throughput_price =
+            known.and_then(|prices| prices.level[member]).map(|price| price.value / n_jobs);
+        explained.time_price = known.map(|prices| prices.time[member].value);
+        explained.sets_objective =
+            known.and_then(|prices| prices.level[member]).is_some_and(|price| price.counts);
         let level = explanation.decision.levels.as_ref().map_or(f64::NAN, |levels| levels[job]);
-        fixed(explained, solved, member, n_jobs, level);
+        explained.fixed = known.and_then(|_| fixed(bound, &solved, member, level));
+        explained.limits = reasons.as_ref().map(|reasons| reasons.of_member(member)).unwrap_or_default();
+        explained.binding = reasons::binding(explained, idle && known.is_some());
         explained.discount = solved.discounts.get(member).copied();
         if explained.discount.is_some_and(|kept| kept < 1.0 - DISCOUNT_MIN) {
             explained.binding = Binding::Discount;
         }
     }
+    explanation.prices_unknown = prices.err();
+    explanation.program = Some(formulation.program);
     explanation
 }
 
-/// Says where water filling fixed a job of a member, and by what: the first step sets the objective.
-fn fixed(explained: &mut JobExplanation, solved: &Solved, member: usize, n_jobs: f64, level: f64) {
-    let Some(fixing) = &solved.fixing else { return };
-    let Some(step) = fixing.step[member] else { return };
-    let (one_more, time_price) = (&fixing.one_more[step], fixing.time_price[member]);
+/// Are there idle workers that a member can run on?
+fn idle(explanation: &Explanation, bound: &BoundObjective<'_>, member: usize) -> bool {
+    bound.terms(member).iter().any(|term| !explanation.types[term.worker_type].binds)
+}
+
+/// What rows of the policy's own constraints are read from.
+struct Of<'a> {
+    bound: &'a BoundObjective<'a>,
+    reduced: &'a Reduced,
+    decision: &'a Decision,
+    held: Option<&'a Held>,
+    prices: Option<&'a Prices>,
+}
+
+impl Of<'_> {
+    /// Jobs, or worker types, that a constraint holds for.
+    fn n_rows(&self, constraint: &Constraint) -> usize {
+        match constraint.subject {
+            Subject::Job => self.reduced.classes.n_jobs(),
+            Subject::WorkerType => self.reduced.instance.n_types(),
+        }
+    }
+
+    /// The row of a constraint, which is one of the objective's by position, for a job or a worker type.
+    fn row(&self, constraint: &Constraint, position: usize, row: usize) -> ConstraintRow {
+        let (place, n_jobs, let_off) = match constraint.subject {
+            Subject::WorkerType => (row, 1.0, false),
+            Subject::Job => {
+                let member = self.reduced.classes.class_of(row);
+                let waived = self.reduced.instance.waived.get(member) == Some(&true);
+                let past = self.decision.dropped.binary_search(&JobIndex::from_index(row)).is_ok();
+                (member, self.reduced.classes.members(member).len() as f64, waived || past)
+            }
+        };
+        let dropped = constraint.droppable && let_off;
+        let price = self.prices.filter(|_| !dropped).map(|prices| prices.own[position][place].value / n_jobs);
+        let Some(held) = self.held else {
+            return ConstraintRow { price, slack: f64::NAN, binds: false, exceeded: false, dropped };
+        };
+        let sides = self.bound.sides(constraint, place, &held.point);
+        let room = sides.slack();
+        let slack = if constraint.is_equality() { -room.abs() } else { room };
+        let close = is_close(sides);
+        let exceeded = slack < 0.0 && !close;
+        let slack = if slack.is_nan() { f64::INFINITY } else { slack };
+        ConstraintRow { price, slack, binds: close || exceeded, exceeded, dropped }
+    }
+}
+
+/// Where water filling fixed a job of a member, and by what: the first step sets the objective.
+fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64) -> Option<Fixed> {
+    let fixing = solved.fixing.as_ref()?;
+    let step = fixing.step[member]?;
     // Where the inverse of the level is raised, its prices are: d(1/u) = −du/u².
     let factor = if solved.price_factor < 0.0 { -level * level } else { 1.0 };
-    explained.fixed = Some(Fixed {
+    let n_jobs = bound.instance().multiplicity[member];
+    let n_types = bound.instance().n_types();
+    let rows = |constraint: &Constraint| match constraint.subject {
+        Subject::Job => vec![0.0],
+        Subject::WorkerType => vec![0.0; n_types],
+    };
+    let own = bound.objective().constraints();
+    let mut constraints: Vec<Vec<f64>> = own.iter().map(rows).collect();
+    for ((of, position), price) in &fixing.own[step] {
+        let price = factor * bound.price_of_side(&own[*of], *position, *price);
+        match own[*of].subject {
+            Subject::Job if *position == member => constraints[*of][0] = price / n_jobs,
+            Subject::Job => {}
+            Subject::WorkerType => constraints[*of][*position] = price,
+        }
+    }
+    Some(Fixed {
         step: step + 1,
         steps: fixing.one_more.len(),
         level,
-        one_more: one_more.iter().map(|price| factor * price).collect(),
+        one_more: fixing.one_more[step].iter().map(|price| factor * price).collect(),
         throughput_price: factor * fixing.leaf_price[member] / n_jobs,
-        time_price: factor * time_price,
-    });
-    if step > 0 {
-        let largest = one_more.iter().fold(time_price, |most, price| most.max(*price));
-        let by_time = time_price > PRICE_MIN * largest;
-        explained.binding = if by_time { Binding::Time } else { Binding::Capacity };
-    }
+        time_price: factor * fixing.time_price[member],
+        constraints,
+    })
 }
+
+/// From this share of time on a job runs all the time.
+pub(super) const TIME_ALL: f64 = 1.0 - IDLE_MIN;

@@ -129,6 +129,9 @@ pub(super) struct Fixing {
     pub(super) time_price: Vec<f64>,
     /// Per worker more of each type: [steps][K].
     pub(super) one_more: Vec<Vec<f64>>,
+    /// Of rows of the policy's own constraints, where it is not 0, by (constraint, member or worker type), per unit of
+    /// the row: [steps].
+    pub(super) own: Vec<Vec<((usize, usize), f64)>>,
 }
 
 /// The part of the first level, at most `level`, that `leaves` keep, having been `base` below it, by what they rose per
@@ -141,7 +144,8 @@ pub(super) fn first_level(level: f64, slope: &[f64], leaves: &[f64], base: &[f64
 
 impl Fixing {
     fn new(n: usize) -> Self {
-        Self { step: vec![None; n], leaf_price: vec![0.0; n], time_price: vec![0.0; n], one_more: Vec::new() }
+        let (leaf_price, time_price) = (vec![0.0; n], vec![0.0; n]);
+        Self { step: vec![None; n], leaf_price, time_price, one_more: Vec::new(), own: Vec::new() }
     }
 
     /// Takes down the prices of a program in which these members were fixed.
@@ -150,7 +154,7 @@ impl Fixing {
         for member in fixed {
             self.step[*member] = Some(step);
         }
-        let mut one_more = vec![0.0; n_types];
+        let (mut one_more, mut own) = (vec![0.0; n_types], Vec::new());
         let at = raised.formulation.program.objective(&raised.answer.solution.columns);
         for (row, role) in raised.formulation.rows.iter().enumerate() {
             let dual = raised.answer.solution.row_duals.get(row).copied().unwrap_or(0.0);
@@ -160,10 +164,14 @@ impl Fixing {
                 RowRole::Capacity { worker_type } => one_more[*worker_type] = price(),
                 RowRole::Time { member } if here(member) => self.time_price[*member] = price(),
                 RowRole::Level { member } if here(member) => self.leaf_price[*member] = price(),
+                RowRole::Constraint { constraint, position } if dual != 0.0 => {
+                    own.push(((*constraint, *position), price()));
+                }
                 _ => {}
             }
         }
         self.one_more.push(one_more);
+        self.own.push(own);
     }
 }
 

@@ -149,7 +149,7 @@ impl ProgramPolicy {
         }
     }
 
-    fn bind_error(&self, error: &BindError, reduced: &Reduced) -> PolicyError {
+    pub(super) fn bind_error(&self, error: &BindError, reduced: &Reduced) -> PolicyError {
         let policy = self.options.name.clone();
         match error {
             BindError::Value { name, position, value, expected } if self.data.contains(name) => {
@@ -473,11 +473,12 @@ impl Policy for ProgramPolicy {
             return Ok(Explanation::of_shares(problem, decision, "there are no jobs".to_owned()));
         }
         let state = self.state();
-        let (reduced, solved, decision) = self.solve_to_explain(problem)?;
+        let explained = self.solve_to_explain(problem)?;
         self.restore(&state)?;
+        let reduced = explained.reduced.clone();
         let bound = self.options.objective.bind(&reduced.instance);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
-        Ok(explain(problem, &bound, &reduced, &solved, decision))
+        Ok(explain(problem, &bound, explained))
     }
 
     fn state(&self) -> serde_json::Value {

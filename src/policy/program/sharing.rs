@@ -2,12 +2,12 @@
 //! [`sharing`](crate::program::sharing)).
 
 use crate::decomposition::PrimalDual;
-use crate::policy::decision::{Decision, Policy, PolicyError};
+use crate::policy::decision::{Policy, PolicyError};
+use crate::policy::program::explain::{Explained, Held};
 use crate::policy::program::levels::{self, Rest};
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::pools::{Pools, Told};
-use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::{Explaining, Solved, Task};
 use crate::policy::program::solving::Solving;
 use crate::policy::program::strategy::{GaveUp, Unfit};
@@ -190,20 +190,23 @@ impl Task<'_, '_> {
 
 impl ProgramPolicy {
     /// Solves, and where that took no program, writes one for what explains the decision, which stands.
-    pub(super) fn solve_to_explain(
-        &mut self,
-        problem: &Problem,
-    ) -> Result<(Reduced, Solved, Decision), PolicyError> {
+    pub(super) fn solve_to_explain(&mut self, problem: &Problem) -> Result<Explained, PolicyError> {
         let state = self.state();
         let (reduced, solved, decision) = self.solve(problem)?;
+        let layout = self.layout(&self.options.objective, &reduced)?;
+        let bound = self.options.objective.bind_again(&reduced.instance, &layout);
+        let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
+        let held = Some(Held::of(&bound, &solved.class_time));
         if solved.answer.is_some() {
-            return Ok((reduced, solved, decision));
+            return Ok(Explained { reduced, solved, decision, held });
         }
         self.restore(&state)?;
         self.solving.write(true);
         let written = self.solve(problem);
         self.solving.write(false);
-        written.map(|(reduced, solved, _)| (reduced, solved, decision))
+        let (again, solved, _) = written?;
+        let alike = again.classes == reduced.classes && again.instance.waived == reduced.instance.waived;
+        Ok(Explained { reduced: again, solved, decision, held: held.filter(|_| alike) })
     }
 }
 

@@ -313,3 +313,42 @@ fn a_program_is_printed_for_another_solver() {
         assert!(refused.stderr.contains(complaint), "{}", refused.stderr);
     }
 }
+
+/// Eight workers at 10 dollars an hour and two jobs that may cost 4 each: the policy's own constraint holds both.
+#[test]
+fn what_the_policy_s_own_constraint_limits_is_explained_by_its_price() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let policy = folder.path().join("capped.yaml");
+    let cap = "scale_factor * sum_over_worker_types(price(type) * time_on(type)) <= 4[$/h]";
+    let document = format!(
+        "format: apportion/policy-v1\nname: capped\nsummary: x\nkind: program\n\
+         maximize: min_over_jobs(throughput / isolated_throughput)\nfor_each_job:\n  - {cap}\n"
+    );
+    std::fs::write(&policy, document).expect("written");
+    let snapshot = "format: apportion/snapshot-v1\ncluster: {a: 8}\nprices: {a: 10}\njobs:\n  \
+                    - {id: x, scale_factor: 1, throughput: {a: 1.0}}\n  - {id: 7, scale_factor: 1, throughput: {a: 1.0}}\n";
+    let policy = policy.to_str().expect("UTF-8");
+    let ran = apportion(&["explain", "--policy", policy, "-", "--job", "x"], snapshot);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let held = format!("x: sets the objective; is held by `{cap}`\n");
+    let priced = format!("  `{cap}` binds: 1[$/h] more on its right changes the objective by +0.050000\n");
+    for words in [&held[..], &priced, "  more time than there is changes nothing\n"] {
+        assert!(ran.stdout.contains(words), "`{words}` is not in\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("given away"), "{}", ran.stdout);
+    let ran = apportion(&["explain", "--policy", policy, "-", "--format", "json"], snapshot);
+    let explained: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let rows = explained["constraints"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{explained:#}");
+    for (row, id) in rows.iter().zip([serde_json::json!("x"), serde_json::json!(7)]) {
+        assert_eq!((&row["constraint"], &row["job"], &row["unit"]), (&cap.into(), &id, &"$/h".into()));
+        assert_eq!(
+            (&row["binds"], &row["dropped"], &row["penalty"]),
+            (&true.into(), &false.into(), &().into())
+        );
+        assert!((row["price"].as_f64().expect("a price") - 0.05).abs() < 1e-6, "{row}");
+    }
+    assert_eq!(explained["jobs"][0]["binding"], "constraint");
+    assert_eq!(explained["jobs"][0]["limits"], serde_json::json!([{"row": "constraint", "constraint": 0}]));
+    assert_eq!(explained["worker_types"][0]["binds"], false);
+}

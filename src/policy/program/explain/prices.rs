@@ -1,0 +1,197 @@
+//! The prices of a program's rows, and whether they are those of the decision shown.
+
+use crate::policy::decision::ObjectiveReport;
+use crate::policy::program::solve::Solved;
+use crate::program::expression::Subject;
+use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
+use crate::solver::certificate::{Certificate, TOLERANCE};
+
+/// Prices below this share of the largest of their kind count as none.
+pub(super) const PRICE_MIN: f64 = 1e-6;
+
+/// Dual values below this share of the largest of any kind are rounding.
+const DUAL_MIN: f64 = 1e-9;
+
+/// What a price and the room that its row has may come to, relative to what all rows together are worth.
+const SLACKNESS_MAX: f64 = 10.0 * TOLERANCE;
+
+/// Sides of a constraint that differ by less than this part of the larger one are equal.
+const SIDES_MIN: f64 = 1e-6;
+
+/// Sides that differ by less than this are equal, however small they are.
+const SIDES_ZERO: f64 = 1e-9;
+
+/// What a decision gives members, before any discount.
+#[derive(Clone, Debug)]
+pub(in crate::policy::program) struct Held {
+    /// What enters the objective and the constraints.
+    pub(super) point: Point,
+    /// Time of one job of each member: [members].
+    time: Vec<f64>,
+    /// Workers of each type in use: [K].
+    workers: Vec<f64>,
+}
+
+impl Held {
+    /// Of class times of the columns: [columns].
+    pub(in crate::policy::program) fn of(bound: &BoundObjective<'_>, class_time: &[f64]) -> Self {
+        let instance = bound.instance();
+        let (mut time, mut workers) = (vec![0.0; instance.n_members()], vec![0.0; instance.n_types()]);
+        for (column, given) in bound.columns().iter().zip(class_time) {
+            workers[column.worker_type] += instance.scale_factor_of(column.combination) * given;
+            for (member, uses, _) in instance.parts(column.combination) {
+                time[member] += uses / instance.multiplicity[member] * given;
+            }
+        }
+        Self { point: bound.point(class_time), time, workers }
+    }
+}
+
+/// One row's price.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Price {
+    /// Change of the policy's objective per unit of what the row says.
+    pub(super) value: f64,
+    /// The dual value in the program's own terms, where rows are scaled alike.
+    dual: f64,
+    /// Is it more than rounding?
+    pub(super) counts: bool,
+}
+
+/// The prices of a program's rows, over members: each row of a member speaks for all its jobs at once.
+#[derive(Clone, Debug)]
+pub(super) struct Prices {
+    /// Per worker: [K].
+    pub(super) capacity: Vec<Price>,
+    /// Per unit of a job's time: [members].
+    pub(super) time: Vec<Price>,
+    /// Per unit of leaf asked of the member: [members]; none where the program asks nothing of single members.
+    pub(super) level: Vec<Option<Price>>,
+    /// Per unit of a constraint's right side, as it was written: [constraints][members, or K].
+    pub(super) own: Vec<Vec<Price>>,
+}
+
+impl Prices {
+    /// The prices of a program that was solved, if they prove the decision's optimum, too; else why they are not known.
+    pub(super) fn of(
+        bound: &BoundObjective<'_>,
+        solved: &Solved,
+        formulation: &Formulation,
+        held: &Held,
+        objective: Option<&ObjectiveReport>,
+    ) -> Result<Self, &'static str> {
+        let answer = solved.answer.as_ref().ok_or("no program was solved")?;
+        let (program, solution) = (&formulation.program, &answer.solution);
+        if solution.row_duals.len() != program.n_rows() || program.n_rows() == 0 {
+            return Err("the backend gives none");
+        }
+        if !Certificate::of(program, solution).optimal {
+            return Err("the dual values of the backend do not prove its optimum");
+        }
+        if solved.price_factor == 0.0 || !solved.price_factor.is_finite() {
+            return Err("nothing that is asked of jobs has a price at the level that was found");
+        }
+        let at = program.objective(&solution.columns);
+        let mut prices = Self::none(bound);
+        for (row, role) in formulation.rows.iter().enumerate() {
+            let dual = solution.row_duals[row];
+            let value = formulation.shadow_price(row, dual, at) * solved.price_factor;
+            let price = Price { value, dual, counts: false };
+            match role {
+                RowRole::Capacity { worker_type } => prices.capacity[*worker_type] = price,
+                RowRole::Time { member } => prices.time[*member] = price,
+                RowRole::Level { member } => prices.level[*member] = Some(price),
+                RowRole::Constraint { constraint, position } => {
+                    let of = &bound.objective().constraints()[*constraint];
+                    let value = bound.price_of_side(of, *position, value);
+                    prices.own[*constraint][*position] = Price { value, ..price };
+                }
+                RowRole::Part { .. } | RowRole::Hold => {}
+            }
+        }
+        prices.count();
+        prices.check(bound, solved.bound, held, objective)?;
+        Ok(prices)
+    }
+
+    fn none(bound: &BoundObjective<'_>) -> Self {
+        let (n, k) = (bound.instance().n_members(), bound.instance().n_types());
+        let none = |n: usize| vec![Price::default(); n];
+        let rows = |constraint: &Constraint| match constraint.subject {
+            Subject::Job => none(n),
+            Subject::WorkerType => none(k),
+        };
+        let own = bound.objective().constraints().iter().map(rows).collect();
+        Self { capacity: none(k), time: none(n), level: vec![None; n], own }
+    }
+
+    /// Tells prices from rounding.
+    fn count(&mut self) {
+        let most = |of: &[Price]| of.iter().fold(0.0_f64, |most, price| most.max(price.dual.abs()));
+        let mut level: Vec<Price> = self.level.iter().map(|price| price.unwrap_or_default()).collect();
+        let mut kinds = vec![&mut self.capacity, &mut self.time, &mut level];
+        kinds.extend(&mut self.own);
+        let largest = kinds.iter().fold(0.0_f64, |largest, kind| largest.max(most(kind)));
+        for kind in kinds {
+            let least = (PRICE_MIN * most(kind)).max(DUAL_MIN * largest);
+            for price in kind.iter_mut() {
+                price.counts = price.dual.abs() > least;
+            }
+        }
+        for (price, counted) in self.level.iter_mut().zip(level) {
+            *price = price.map(|_| counted);
+        }
+    }
+
+    /// Looks whether the prices are the decision's: what they prove is what it reaches, and no row that has a price has room
+    /// there.
+    fn check(
+        &self,
+        bound: &BoundObjective<'_>,
+        proven: f64,
+        held: &Held,
+        objective: Option<&ObjectiveReport>,
+    ) -> Result<(), &'static str> {
+        let instance = bound.instance();
+        let objective = objective.filter(|objective| objective.optimal);
+        let objective = objective.ok_or("the decision is not proven to be an optimum")?;
+        // (room, what the price and the side come to)
+        let mut rows: Vec<(f64, f64, f64)> = Vec::new();
+        for ((price, used), all) in self.capacity.iter().zip(&held.workers).zip(&instance.capacity) {
+            rows.push((price.value, all - used, *all));
+        }
+        for ((price, time), n_jobs) in self.time.iter().zip(&held.time).zip(&instance.multiplicity) {
+            rows.push((price.value, n_jobs * (1.0 - time), *n_jobs));
+        }
+        let constraints = bound.objective().constraints().iter().zip(&self.own);
+        for (constraint, prices) in constraints {
+            for (place, price) in prices.iter().enumerate().filter(|(_, price)| price.counts) {
+                let sides = bound.sides(constraint, place, &held.point);
+                let (mut value, mut room) = (price.value, sides.slack());
+                if let Some(penalty) = constraint.soft.filter(|_| room < 0.0 || constraint.is_equality()) {
+                    // What is exceeded has the penalty for its price.
+                    let at =
+                        if constraint.subject == Subject::Job { instance.multiplicity[place] } else { 1.0 };
+                    value = penalty * at - value.abs();
+                    room = room.abs();
+                }
+                rows.push((value, room, sides.small.abs().max(sides.large.abs())));
+            }
+        }
+        let worth = rows.iter().map(|(price, _, side)| (price * side).abs());
+        let scale = worth.sum::<f64>().max(objective.value.abs());
+        if (proven - objective.bound).abs() > SLACKNESS_MAX * scale {
+            return Err("the program that was written for them has another optimum");
+        }
+        if rows.iter().any(|(price, room, _)| (price * room).abs() > SLACKNESS_MAX * scale) {
+            return Err("a row of the program has a price and room in the decision");
+        }
+        Ok(())
+    }
+}
+
+/// Is there no room between two sides, to a tolerance?
+pub(super) fn is_close(sides: Sides) -> bool {
+    let size = sides.small.abs().max(sides.large.abs());
+    sides.slack().is_finite() && sides.slack().abs() <= SIDES_MIN * size + SIDES_ZERO
+}

@@ -1,0 +1,145 @@
+//! What holds members where they are, as far as rows with a price say so.
+
+use crate::policy::explain::{Binding, JobExplanation, Limit};
+use crate::policy::program::explain::TIME_ALL;
+use crate::policy::program::explain::prices::{PRICE_MIN, Prices};
+use crate::policy::program::solve::Solved;
+use crate::program::expression::Subject;
+use crate::program::{BoundObjective, Formulation, RowRole, Sense};
+
+/// The rows with a price that each member's share stands in.
+pub(super) struct Reasons {
+    limits: Vec<Vec<Limit>>,
+}
+
+impl Reasons {
+    /// Of a program's prices, and of those at which water filling fixed members later.
+    pub(super) fn of(
+        bound: &BoundObjective<'_>,
+        solved: &Solved,
+        formulation: &Formulation,
+        prices: &Prices,
+    ) -> Self {
+        let open = Columns::of(bound, solved, formulation, prices);
+        let limits = |member: usize| {
+            let mut limits = own(bound, prices, member);
+            if let Some(later) = later(bound, solved, member).filter(|_| limits.is_empty()) {
+                return later;
+            }
+            if prices.time[member].counts {
+                limits.push(Limit::Time);
+            }
+            limits.extend(open.limits(bound, member));
+            limits
+        };
+        Self { limits: (0..bound.instance().n_members()).map(limits).collect() }
+    }
+
+    pub(super) fn of_member(&self, member: usize) -> Vec<Limit> {
+        self.limits[member].clone()
+    }
+}
+
+/// The policy's own constraints whose row for a member has a price.
+fn own(bound: &BoundObjective<'_>, prices: &Prices, member: usize) -> Vec<Limit> {
+    let constraints = bound.objective().constraints().iter().zip(&prices.own).enumerate();
+    let held = constraints
+        .filter(|(_, (constraint, rows))| constraint.subject == Subject::Job && rows[member].counts);
+    held.map(|(position, _)| Limit::Constraint(position)).collect()
+}
+
+/// What rows of worker types make of each column's time.
+struct Columns {
+    /// Would more of it take workers with a price? [columns]
+    capacity: Vec<bool>,
+    /// The constraint on worker types that has a price there, if one has: [columns].
+    constraint: Vec<Option<usize>>,
+}
+
+impl Columns {
+    fn of(bound: &BoundObjective<'_>, solved: &Solved, formulation: &Formulation, prices: &Prices) -> Self {
+        let columns = &formulation.columns;
+        let capacity = columns.iter().map(|column| prices.capacity[column.worker_type].counts).collect();
+        let mut constraint = vec![None; columns.len()];
+        let program = &formulation.program;
+        let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
+        let duals = solved.answer.as_ref().map_or(&[][..], |answer| &answer.solution.row_duals);
+        for ((row, role), dual) in formulation.rows.iter().enumerate().zip(duals) {
+            let RowRole::Constraint { constraint: of, position } = *role else { continue };
+            let on_type = bound.objective().constraints()[of].subject == Subject::WorkerType;
+            if !(on_type && prices.own[of][position].counts) {
+                continue;
+            }
+            for (column, value) in program.row(row).filter(|(column, _)| *column < columns.len()) {
+                // It stands in the way of more time, or asks for the time that there is.
+                let dear = sign * dual * value > 0.0;
+                let asked = solved.class_time.get(column).is_some_and(|time| *time > 0.0);
+                if dear || asked {
+                    constraint[column] = Some(of);
+                }
+            }
+        }
+        Self { capacity, constraint }
+    }
+
+    /// What holds a member on every worker type that it can run on; nothing if there is one where nothing does.
+    fn limits(&self, bound: &BoundObjective<'_>, member: usize) -> Vec<Limit> {
+        let (mut limits, mut capacity) = (Vec::new(), false);
+        for term in bound.terms(member) {
+            match (self.constraint[term.column], self.capacity[term.column]) {
+                (None, false) => return Vec::new(),
+                (None, true) => capacity = true,
+                (Some(of), _) if limits.contains(&Limit::Constraint(of)) => {}
+                (Some(of), _) => limits.push(Limit::Constraint(of)),
+            }
+        }
+        limits.extend(capacity.then_some(Limit::Capacity));
+        limits
+    }
+}
+
+/// What held a member at a later step of water filling, where it was fixed; nothing if it was in no later one.
+fn later(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<Vec<Limit>> {
+    let fixing = solved.fixing.as_ref()?;
+    let step = fixing.step[member].filter(|step| *step > 0)?;
+    let (one_more, time_price, rows) = (&fixing.one_more[step], fixing.time_price[member], &fixing.own[step]);
+    let prices = one_more.iter().chain([&time_price]).chain(rows.iter().map(|(_, price)| price));
+    let largest = prices.fold(0.0_f64, |most, price| most.max(price.abs()));
+    let counts = |price: f64| price.abs() > PRICE_MIN * largest;
+    let constraints = bound.objective().constraints();
+    let on = |subject: Subject, place: usize| {
+        let rows = rows.iter().filter(move |((_, position), price)| *position == place && counts(*price));
+        rows.map(|((constraint, _), _)| *constraint).filter(move |of| constraints[*of].subject == subject)
+    };
+    let mut limits: Vec<Limit> = on(Subject::Job, member).map(Limit::Constraint).collect();
+    if counts(time_price) {
+        limits.push(Limit::Time);
+    }
+    let mut on_types = Vec::new();
+    for term in bound.terms(member) {
+        let limit = on(Subject::WorkerType, term.worker_type).map(Limit::Constraint).next();
+        let limit = limit.or(counts(one_more[term.worker_type]).then_some(Limit::Capacity));
+        let Some(limit) = limit else { return Some(limits) };
+        if !on_types.contains(&limit) {
+            on_types.push(limit);
+        }
+    }
+    limits.extend(on_types);
+    Some(limits)
+}
+
+/// What holds a job, by the rows that it stands in. `idle`: are there workers that it can run on and no job has?
+pub(super) fn binding(part: &JobExplanation, idle: bool) -> Binding {
+    let is_constraint = |limit: &Limit| matches!(limit, Limit::Constraint(_));
+    let all_the_time = part.time >= TIME_ALL;
+    match part.limits.first() {
+        Some(Limit::Constraint(_)) => Binding::Constraint,
+        _ if part.sets_objective => Binding::Bottleneck,
+        Some(Limit::Time) => Binding::Time,
+        _ if all_the_time => Binding::Time,
+        _ if part.limits.iter().any(is_constraint) => Binding::Constraint,
+        Some(Limit::Capacity) => Binding::Capacity,
+        _ if idle => Binding::Free,
+        _ => Binding::Unexplained,
+    }
+}

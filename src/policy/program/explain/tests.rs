@@ -1,0 +1,300 @@
+//! Prices worked out by hand, compared with those of another backend and with optima whose right sides are moved.
+
+use std::sync::Arc;
+
+use crate::index::{Id, JobId};
+use crate::policy::program::ProgramPolicy;
+use crate::policy::program::tests::options_of;
+use crate::policy::{Binding, Explanation, Limit, Policy};
+use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+use crate::program::{ConstraintText, ObjectiveText, Sense};
+use crate::solver::{Limits, registry};
+use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
+
+/// By how much right sides are moved.
+const MOVED: f64 = 1e-4;
+
+/// A job: throughputs on fast and slow workers, steps that remain, seconds since it came.
+type Job = ([f64; 2], f64, f64);
+
+/// These jobs on fast and slow workers at 10 and 5 dollars an hour.
+fn problem(workers: [u32; 2], jobs: &[Job]) -> Problem {
+    let cluster = crate::Cluster::try_new([("fast", workers[0]), ("slow", workers[1])]).unwrap();
+    let cluster = cluster.with_price("fast", DollarsPerWorkerHour::new(10.0)).unwrap();
+    let cluster = cluster.with_price("slow", DollarsPerWorkerHour::new(5.0)).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster));
+    for (index, (throughput, steps, elapsed)) in jobs.iter().enumerate() {
+        let job = ActiveJob {
+            steps_remaining: Steps::new(*steps),
+            elapsed: Seconds::new(*elapsed),
+            ..ActiveJob::new(JobId::from_index(index))
+        };
+        builder.job(job, throughput);
+    }
+    builder.build().unwrap()
+}
+
+/// Jobs of which nothing but throughputs counts.
+fn jobs<const N: usize>(throughputs: [[f64; 2]; N]) -> Vec<Job> {
+    throughputs.map(|throughput| (throughput, 100.0, 100.0)).to_vec()
+}
+
+const SUM: (Sense, &str) = (Sense::Maximize, "sum_over_jobs(throughput)");
+
+fn per_job((sense, objective): (Sense, &str), constraint: ConstraintText) -> ObjectiveText {
+    ObjectiveText { for_each_job: vec![constraint], ..ObjectiveText::new(sense, objective) }
+}
+
+fn policy(text: &ObjectiveText) -> ProgramPolicy {
+    ProgramPolicy::try_new(options_of(text)).unwrap()
+}
+
+fn optimum(text: &ObjectiveText, problem: &Problem) -> f64 {
+    let objective = policy(text).allocate(problem).unwrap().objective.unwrap();
+    assert!(objective.optimal, "{objective:?}");
+    objective.value
+}
+
+#[track_caller]
+fn near(one: f64, other: f64) {
+    assert!((one - other).abs() <= 1e-6 * (1.0 + other.abs()), "{one}, not {other}");
+}
+
+/// The prices of the first constraint's rows.
+fn prices(explanation: &Explanation) -> Vec<f64> {
+    assert_eq!(explanation.prices_unknown, None);
+    explanation.constraints[0].rows.iter().map(|row| row.price.unwrap()).collect()
+}
+
+/// The explanation of a policy whose first constraint has a right side `at`; its prices are compared with what Clarabel and
+/// simplex find on the written program and, added up, with how the optimum moves with that side.
+#[track_caller]
+fn explained(text: &dyn Fn(f64) -> ObjectiveText, at: f64, problem: &Problem) -> Explanation {
+    let explanation = policy(&text(at)).explain(problem).unwrap();
+    let own = prices(&explanation);
+    for backend in ["clarabel", "simplex"] {
+        let mut other = policy(&text(at));
+        let chain = |name| vec![registry::backend(name).unwrap()];
+        other.solve_by(chain(backend), chain("clarabel"), Limits::default());
+        let other = other.explain(problem).unwrap();
+        for (own, other) in own.iter().zip(prices(&other)) {
+            near(*own, other);
+        }
+    }
+    let [more, less] = [at + MOVED, at - MOVED].map(|at| optimum(&text(at), problem));
+    let moved = (more - less) / (2.0 * MOVED);
+    let all: f64 = own.iter().sum();
+    assert!((moved - all).abs() <= 1e-4 * (1.0 + all.abs()), "moved by {moved}, priced {all}");
+    explanation
+}
+
+/// Eight workers at 10 dollars an hour and two jobs that may cost 4: each has 4/10 of a worker, and the least level is 0.4.
+/// A dollar an hour more for both is 1/10 of a worker for each, and so 0.1; each has half of that.
+#[test]
+fn a_cap_of_the_policy_that_binds_is_the_reason() {
+    let objective = (Sense::Maximize, "min_over_jobs(throughput / isolated_throughput)");
+    let text = |cap: f64| {
+        let cap = format!("scale_factor * sum_over_worker_types(price(type) * time_on(type)) <= {cap}[$/h]");
+        per_job(objective, ConstraintText::hard(cap))
+    };
+    let explanation = explained(&text, 4.0, &problem([8, 0], &jobs([[1.0, 0.0]; 2])));
+    near(explanation.objective().unwrap().value, 0.4);
+    near(explanation.types[0].one_more.unwrap(), 0.0);
+    let constraint = &explanation.constraints[0];
+    assert_eq!(constraint.text, text(4.0).for_each_job[0].text);
+    assert_eq!(constraint.unit.to_string(), "$/h");
+    for (job, row) in explanation.jobs.iter().zip(&constraint.rows) {
+        assert_eq!((job.binding, &job.limits[..]), (Binding::Constraint, &[Limit::Constraint(0)][..]));
+        assert!(job.sets_objective && row.binds && !row.exceeded && row.slack.abs() < 1e-6, "{row:?}");
+        near(job.time, 0.4);
+        near(job.time_price.unwrap(), 0.0);
+        near(row.price.unwrap(), 0.05);
+    }
+}
+
+/// A quarter of the time on fast workers is worth the difference to slow ones: 3 to each of three that are alike, 1 to the
+/// fourth, which all have room there.
+#[test]
+fn a_cap_on_one_worker_type_has_a_price_for_each_job_of_a_class() {
+    let text = |cap: f64| per_job(SUM, ConstraintText::hard(format!("time_on(fast) <= {cap}")));
+    let of = jobs([[4.0, 1.0], [4.0, 1.0], [4.0, 1.0], [3.0, 2.0]]);
+    let explanation = explained(&text, 0.25, &problem([4, 4], &of));
+    let by_hand = [3.0, 3.0, 3.0, 1.0];
+    for ((price, expected), job) in prices(&explanation).into_iter().zip(by_hand).zip(&explanation.jobs) {
+        near(price, expected);
+        assert_eq!(
+            (job.binding, &job.limits[..]),
+            (Binding::Constraint, &[Limit::Constraint(0), Limit::Time][..])
+        );
+        assert_eq!((job.throughput_price, job.sets_objective), (None, false), "a sum asks nothing of a job");
+    }
+    // The side of one job alone, which is then alike no other.
+    let text = per_job(SUM, ConstraintText::hard("time_on(fast) <= elapsed / 400[s]"));
+    for (job, expected) in by_hand.into_iter().enumerate() {
+        let moved = |by: f64| {
+            let mut of = of.clone();
+            of[job].2 += 400.0 * by;
+            optimum(&text, &problem([4, 4], &of))
+        };
+        near((moved(MOVED) - moved(-MOVED)) / (2.0 * MOVED), expected);
+    }
+    let same = policy(&text).explain(&problem([4, 4], &of)).unwrap();
+    for (price, expected) in prices(&same).into_iter().zip(by_hand) {
+        near(price, expected);
+    }
+}
+
+/// One worker: what a floor of 1/2 step/s gives the slow job, the fast one loses four times over. A step/s more is worth
+/// 1 − 4 at the slow job, and nothing at the fast one, which has more.
+#[test]
+fn a_floor_has_the_price_of_what_it_takes() {
+    let text = |floor: f64| per_job(SUM, ConstraintText::hard(format!("throughput >= {floor}[steps/s]")));
+    let explanation = explained(&text, 0.5, &problem([1, 0], &jobs([[4.0, 0.0], [1.0, 0.0]])));
+    near(explanation.objective().unwrap().value, 2.5);
+    let (rows, jobs) = (&explanation.constraints[0].rows, &explanation.jobs);
+    near(rows[0].price.unwrap(), 0.0);
+    near(rows[1].price.unwrap(), -3.0);
+    assert!(!rows[0].binds && rows[1].binds);
+    near(rows[0].slack, 1.5);
+    assert_eq!((jobs[0].binding, jobs[1].binding), (Binding::Capacity, Binding::Constraint));
+    near(explanation.types[0].one_more.unwrap(), 4.0);
+}
+
+/// Half of the time on slow workers: more there is less on fast ones, of the time that all is used.
+#[test]
+fn an_equality_has_a_price_of_either_sign() {
+    let text = |at: f64| per_job(SUM, ConstraintText::hard(format!("time_on(slow) == {at}")));
+    let explanation = explained(&text, 0.5, &problem([4, 4], &jobs([[4.0, 1.0], [4.0, 1.0], [1.0, 3.0]])));
+    // (the third is faster on slow workers)
+    let expected = [1.0 - 4.0, 1.0 - 4.0, 3.0 - 1.0];
+    for (price, expected) in prices(&explanation).into_iter().zip(expected) {
+        near(price, expected);
+    }
+    assert!(explanation.jobs.iter().all(|job| job.binding == Binding::Constraint));
+}
+
+/// Four jobs have 3/2 of the fast workers and as much of the slow: (2 + 1) · 3/2 in all, of which a unit more of fast time
+/// is 2/4 for the least, and one of slow time 1/4.
+#[test]
+fn a_constraint_on_worker_types_is_the_reason_where_it_has_a_price() {
+    let objective = (Sense::Maximize, "min_over_jobs(throughput)");
+    let text = |cap: f64| ObjectiveText {
+        for_each_worker_type: vec![ConstraintText::hard(format!("sum_over_jobs(time_on(type)) <= {cap}"))],
+        ..ObjectiveText::new(objective.0, objective.1)
+    };
+    let explanation = explained(&text, 1.5, &problem([4, 4], &jobs([[2.0, 1.0]; 4])));
+    near(explanation.objective().unwrap().value, 1.125);
+    for (price, expected) in prices(&explanation).into_iter().zip([0.5, 0.25]) {
+        near(price, expected);
+    }
+    for job in &explanation.jobs {
+        assert_eq!((job.binding, &job.limits[..]), (Binding::Constraint, &[Limit::Constraint(0)][..]));
+        assert!(job.sets_objective);
+    }
+    assert!(explanation.types.iter().all(|kind| !kind.binds && kind.one_more.unwrap().abs() < 1e-6));
+}
+
+/// A minute more for work at half a step/s is less of a floor: 50 steps in 100 s ask for 1/2, and a second more for
+/// 50/100² less, each step/s of which is worth 3.
+#[test]
+fn a_curved_constraint_is_priced_in_its_own_unit() {
+    let text =
+        |most: f64| per_job(SUM, ConstraintText::hard(format!("steps_remaining / throughput <= {most}[s]")));
+    let of = vec![([4.0, 0.0], 50.0, 0.0), ([1.0, 0.0], 50.0, 0.0)];
+    let explanation = explained(&text, 100.0, &problem([1, 0], &of));
+    let expected = [0.0, 3.0 * 50.0 / 1e4];
+    for (price, expected) in prices(&explanation).into_iter().zip(expected) {
+        near(price, expected);
+    }
+    assert_eq!(explanation.constraints[0].unit.to_string(), "s");
+}
+
+/// What is minimized falls where a cap is raised: by its inverse, by a search over levels, and by logarithms.
+#[test]
+fn caps_are_priced_in_units_of_the_objective_by_every_route() {
+    let of = vec![([4.0, 1.0], 200.0, 40.0), ([4.0, 1.0], 200.0, 40.0), ([3.0, 2.0], 90.0, 10.0)];
+    for (sense, objective) in [
+        (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)"),
+        (
+            Sense::Minimize,
+            "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))",
+        ),
+        (Sense::Maximize, "sum_over_jobs(log(throughput))"),
+    ] {
+        let text =
+            |cap: f64| per_job((sense, objective), ConstraintText::hard(format!("time_on(fast) <= {cap}")));
+        let explanation = explained(&text, 0.25, &problem([4, 4], &of));
+        let own = prices(&explanation);
+        near(own[0], own[1]);
+        assert!(own[0].abs() > 1e-3 && (own[0] < 0.0) == (sense == Sense::Minimize), "{objective}: {own:?}");
+        assert_eq!(explanation.jobs[0].binding, Binding::Constraint);
+    }
+}
+
+#[test]
+fn a_soft_constraint_has_at_most_its_penalty_for_a_price() {
+    let of = problem([4, 4], &jobs([[4.0, 1.0]; 2]));
+    // A unit of fast time is worth 3: worth exceeding at a penalty of 1, and not at one of 5.
+    for (penalty, time, price) in [(1.0, 1.0, 1.0), (5.0, 0.25, 3.0)] {
+        let text = |cap: f64| per_job(SUM, ConstraintText::soft(format!("time_on(fast) <= {cap}"), penalty));
+        let explanation = explained(&text, 0.25, &of);
+        assert_eq!(explanation.constraints[0].penalty, Some(penalty));
+        for row in &explanation.constraints[0].rows {
+            near(row.price.unwrap(), price);
+            near(row.slack, 0.25 - time);
+            assert!(row.binds && row.exceeded == (time > 0.5), "{row:?}");
+        }
+    }
+}
+
+/// One promise asks for ten times what there is, and is dropped; the other takes half of the worker from a job that is
+/// four times as fast.
+#[test]
+fn a_dropped_constraint_has_no_price() {
+    let text = per_job(SUM, ConstraintText::droppable("throughput >= steps_remaining / 100[s]"));
+    let of = [([4.0, 0.0], 0.001, 0.0), ([1.0, 0.0], 50.0, 0.0), ([1.0, 0.0], 1000.0, 0.0)];
+    let explanation = policy(&text).explain(&problem([1, 0], &of)).unwrap();
+    assert_eq!(explanation.prices_unknown, None);
+    let constraint = &explanation.constraints[0];
+    assert!(constraint.droppable);
+    let dropped: Vec<bool> = constraint.rows.iter().map(|row| row.dropped).collect();
+    assert_eq!(dropped, [false, false, true]);
+    near(constraint.rows[1].price.unwrap(), -3.0);
+    assert_eq!((constraint.rows[2].price, constraint.rows[2].exceeded), (None, true));
+    assert_eq!(explanation.jobs[1].binding, Binding::Constraint);
+}
+
+/// Two jobs that only fast workers run set the objective; what two others have of the slow worker, which is all given
+/// away, follows from how the optimum is refined.
+#[test]
+fn what_no_price_explains_is_said_to_be_unexplained() {
+    let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
+    let of = jobs([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0], [0.0, 9.0]]);
+    let explanation = policy(&text).explain(&problem([1, 1], &of)).unwrap();
+    assert_eq!(explanation.prices_unknown, None);
+    let bindings: Vec<Binding> = explanation.jobs.iter().map(|job| job.binding).collect();
+    let (sets, silent) = (Binding::Bottleneck, Binding::Unexplained);
+    assert_eq!(bindings, [sets, sets, silent, silent]);
+    assert_eq!(explanation.jobs[0].limits, [Limit::Capacity]);
+    assert!(explanation.jobs[2].limits.is_empty() && explanation.types[1].binds);
+}
+
+/// Two jobs share the fast worker, at a level of 1/2; the third may have 3/10 of the slow one, at 9 · 3/10, where a unit more
+/// of time there is 9 of its level and nothing of the least.
+#[test]
+fn a_constraint_that_held_a_later_level_is_the_reason_there() {
+    let objective = (Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+    let text = |cap: f64| per_job(objective, ConstraintText::hard(format!("time_on(slow) <= {cap}")));
+    let of = jobs([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0]]);
+    let explanation = explained(&text, 0.3, &problem([1, 1], &of));
+    for price in prices(&explanation) {
+        near(price, 0.0);
+    }
+    let job = &explanation.jobs[2];
+    assert_eq!((job.binding, &job.limits[..]), (Binding::Constraint, &[Limit::Constraint(0)][..]));
+    let fixed = job.fixed.as_ref().unwrap();
+    assert_eq!((fixed.step, fixed.steps), (2, 2));
+    near(fixed.level, 2.7);
+    near(fixed.constraints[0][0], 9.0);
+    assert_eq!(explanation.jobs[0].binding, Binding::Bottleneck);
+}

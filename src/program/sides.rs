@@ -1,0 +1,62 @@
+//! A policy's own constraints at a point: their two sides, and what a row's dual is per unit of the right one.
+
+use super::bound::{At, BoundObjective, Point};
+use super::expression::{Comparison, Node, Operator, Subject};
+use super::inversion::Levels;
+use super::objective::Constraint;
+
+/// The two sides of a constraint, for one job or one worker type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sides {
+    /// The side that must not be larger.
+    pub small: f64,
+    /// The side that must not be smaller.
+    pub large: f64,
+}
+
+impl Sides {
+    /// How much room there is between them; below 0 where the constraint is exceeded.
+    pub fn slack(self) -> f64 {
+        self.large - self.small
+    }
+}
+
+impl BoundObjective<'_> {
+    /// The sides of a constraint at a point, for the member or the worker type at a position.
+    pub fn sides(&self, constraint: &Constraint, position: usize, point: &Point) -> Sides {
+        let at = place(constraint.subject, position);
+        match &constraint.excess.node {
+            Node::Binary(Operator::Subtract, small, large) => {
+                Sides { small: self.evaluate(small, at, point), large: self.evaluate(large, at, point) }
+            }
+            _ => Sides { small: self.evaluate(&constraint.excess, at, point), large: 0.0 },
+        }
+    }
+
+    /// The change of the objective per unit added to the right side of a constraint, as it was written, at a position whose
+    /// row has the price `of_row` per unit of its own.
+    pub fn price_of_side(&self, constraint: &Constraint, position: usize, of_row: f64) -> f64 {
+        // A row in place of a curved constraint bounds the leaf that the excess allows.
+        let of_excess = match &constraint.inversion {
+            Some(inversion) => {
+                let at = place(constraint.subject, position);
+                let data = inversion.steps.iter().map(|step| step.datum.as_ref());
+                let data = data.map(|datum| datum.map_or(0.0, |datum| self.constant(datum, at)));
+                of_row * Levels::new(inversion, data.collect()).required(0, 0.0).slope
+            }
+            None => of_row,
+        };
+        match constraint.comparison {
+            Comparison::AtMost | Comparison::Equal => of_excess,
+            Comparison::AtLeast => -of_excess,
+        }
+    }
+}
+
+/// The job or the worker type at a position.
+fn place(subject: Subject, position: usize) -> At {
+    match subject {
+        Subject::Job => At { member: position, worker_type: 0 },
+        Subject::WorkerType => At { member: 0, worker_type: position },
+    }
+}
