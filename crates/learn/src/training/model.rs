@@ -147,11 +147,12 @@ pub struct MlpModel {
 /// The most weights of all networks together: some 40 MB, four times that in training.
 const WEIGHTS_MAX: u128 = 10_000_000;
 
-/// Weights and biases of dense layers between an input and an output of these sizes.
+/// Weights and biases of dense layers between an input and an output of these sizes; as many as can be counted, if more.
 fn n_weights(hidden: &[usize], (n_inputs, n_outputs): (usize, usize)) -> u128 {
     let sizes = [n_inputs].into_iter().chain(hidden.iter().copied());
     let next = hidden.iter().copied().chain([n_outputs]);
-    sizes.zip(next).map(|(from, to)| (from as u128 + 1) * to as u128).sum()
+    let of_layers = sizes.zip(next).map(|(from, to)| (from as u128 + 1).saturating_mul(to as u128));
+    of_layers.fold(0, u128::saturating_add)
 }
 
 /// Weights and biases, from the input on.
@@ -171,7 +172,8 @@ impl MlpModel {
         let seen = spaces.first().map_or(0, Space::observation_length);
         let judged = if state_length > 0 { state_length } else { seen };
         let ends = spaces.iter().map(|space| (space.observation_length(), space.n_actions));
-        let n_weights: u128 = ends.chain([(judged, 1)]).map(|ends| n_weights(&options.hidden, ends)).sum();
+        let of_networks = ends.chain([(judged, 1)]).map(|ends| n_weights(&options.hidden, ends));
+        let n_weights = of_networks.fold(0, u128::saturating_add);
         let value = format!("{:?}, {n_weights} weights in all", options.hidden);
         within(n_weights <= WEIGHTS_MAX, "hidden", value, "layers that come to at most 10,000,000")?;
         let mut parameters = Parameters::default();
