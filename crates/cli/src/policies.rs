@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Session;
 use crate::exit::Failure;
@@ -88,12 +88,30 @@ pub(super) fn run(arguments: &PoliciesArguments, session: &Session) -> Result<()
     }
 }
 
-/// The schema of programs and heuristics, or of learned policies: a document is one of the two.
-fn schema() -> serde_json::Value {
-    let (mut own, learned) =
-        (schemars::schema_for!(Document).to_value(), schemars::schema_for!(LearnedFields).to_value());
-    own["learned"] = learned;
-    own
+/// The schema of policy files: a program or a heuristic, or a learned policy, which has the fields that all have and its own.
+fn schema() -> Value {
+    let mut own = schemars::schema_for!(Document).to_value();
+    let mut learned = schemars::schema_for!(LearnedFields).to_value();
+    for field in ["format", "name", "summary", "source", "notes", "differs_from_gavel"] {
+        learned["properties"][field] = own["properties"][field].clone();
+    }
+    learned["properties"]["kind"] = json!({ "const": "learned" });
+    learned["required"] = json!(["format", "name", "summary", "kind", "actor"]);
+    // References are looked up from the root.
+    let mut definitions = serde_json::Map::new();
+    for alternative in [&mut own, &mut learned] {
+        let Some(fields) = alternative.as_object_mut() else { continue };
+        fields.remove("$schema");
+        if let Some(Value::Object(more)) = fields.remove("$defs") {
+            definitions.extend(more);
+        }
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Policy",
+        "anyOf": [own, learned],
+        "$defs": definitions,
+    })
 }
 
 fn list() -> Result<Table, Failure> {
@@ -180,4 +198,24 @@ fn check(names_or_paths: &[String], session: &Session) -> Result<(), Failure> {
     }
     SpecError::join(complaints)?;
     session.output.table(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_knows_the_fields_of_every_shipped_policy() {
+        let schema = schema();
+        let catalog = plugin::catalog();
+        for name in catalog.names() {
+            let document = catalog.document(name).unwrap();
+            let alternative = &schema["anyOf"][usize::from(document.kind_name() == "learned")];
+            let fields: Value = document.source.parse().unwrap();
+            for field in fields.as_object().unwrap().keys() {
+                assert!(alternative["properties"][field].is_object(), "{name}: {field}");
+            }
+        }
+        assert!(schema["$defs"]["ActorName"].is_object() && schema["$defs"]["Rule"].is_object());
+    }
 }

@@ -266,7 +266,8 @@ fn policies_are_listed_shown_and_checked() {
     }
     let schema = apportion(&["policies", "schema"], "");
     let schema: serde_json::Value = serde_json::from_str(&schema.stdout).expect("JSON");
-    assert!(schema["properties"]["maximize"].is_object(), "{schema}");
+    assert!(schema["anyOf"][0]["properties"]["maximize"].is_object(), "{schema}");
+    assert!(schema["anyOf"][1]["properties"]["actor"].is_object(), "{schema}");
 }
 
 #[test]
