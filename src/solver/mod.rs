@@ -20,7 +20,6 @@ pub mod simplex;
 pub mod clarabel;
 #[cfg(feature = "good_lp")]
 pub mod good_lp;
-pub mod block_interior_point;
 pub mod registry;
 pub mod conformance;
 

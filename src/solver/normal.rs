@@ -49,6 +49,12 @@ impl Matrix {
         self.starts[column]
     }
 
+    /// Multiplications that it takes to eliminate the blocks from what links them.
+    pub(super) fn elimination_cost(&self) -> f64 {
+        let rows_of_blocks: usize = self.layout.sizes.iter().sum();
+        rows_of_blocks as f64 * (self.layout.n_links as f64).powi(2)
+    }
+
     /// The terms of one column: rows and coefficients.
     pub(super) fn column(&self, column: usize) -> (&[usize], &[f64]) {
         let range = self.starts[column]..self.starts[column + 1];

@@ -2,7 +2,6 @@
 
 use crate::program::Program;
 use crate::solver::backend::{Backend, SolveError};
-use crate::solver::block_interior_point::BlockInteriorPoint;
 use crate::solver::clarabel::Clarabel;
 #[cfg(feature = "good_lp")]
 use crate::solver::good_lp::MicroLp;
@@ -60,12 +59,6 @@ pub const BACKENDS: &[Entry] = &[
         make: || Box::new(Simplex::default()),
     },
     Entry {
-        name: "block-interior-point",
-        aliases: &["structured"],
-        summary: "interior point over blocks, pure Rust: programs whose blocks few rows and columns couple",
-        make: || Box::new(BlockInteriorPoint),
-    },
-    Entry {
         name: "separable",
         aliases: &[],
         summary: "interior point over functions of one number, pure Rust: sums of logarithms, roots and inverses",
@@ -115,7 +108,7 @@ pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
 
 /// What a program is solved by if nobody says: for linear ones simplex, then interior point with crossover, then
 /// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones
-/// block-interior-point, then separable, then Clarabel.
+/// separable, then Clarabel.
 pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if !program.is_linear() {
         return conic_chain();
@@ -123,10 +116,9 @@ pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"])
 }
 
-/// What conic programs are solved by: block-interior-point, which declines those that pairs couple, then separable, which
-/// declines cones that are no function of one number, then Clarabel.
+/// What conic programs are solved by: separable, which declines cones that are no function of one number, then Clarabel.
 pub fn conic_chain() -> Vec<Box<dyn Backend>> {
-    made(&["block-interior-point", "separable", "clarabel"])
+    made(&["separable", "clarabel"])
 }
 
 /// What gives the analytic centre of the optimal face: Clarabel, then HiGHS without crossover or, with cones, separable.

@@ -32,6 +32,9 @@ const NAME: &str = "separable";
 
 /// Residuals and relative gap within which a path that got stuck counts as inaccurate, not failed.
 const CLOSE: f64 = 1e-5;
+/// Multiplications for the rows that link blocks, a step, above which sparse factors are quicker: of 1,000 jobs on 456
+/// worker types it takes 2e8 and some eighty times as long as Clarabel.
+const ELIMINATION_MAX: f64 = 1e8;
 
 /// The separable backend.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +70,9 @@ impl Backend for Separable {
         }
         let scaled = Scaled::of(program);
         let form = Form::of(&scaled.program).map_err(declined)?;
+        if form.matrix.elimination_cost() > ELIMINATION_MAX {
+            return Err(declined("too many rows link its blocks"));
+        }
         let mut path = Path::start(&form);
         let end = path.follow(limits);
         let mut answer = form.read(&scaled.program, path.columns(), path.prices());

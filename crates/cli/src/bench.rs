@@ -54,7 +54,7 @@ Examples:
   apportion bench --policy max_min_fairness_packed --sizes 2048 --partitions 2,8
   apportion bench --policy max_min_fairness_perf --sizes 10000 --backend default,highs-simplex --changes 400
   apportion bench --policy proportional_fairness --instance random --types 4 --sizes 1000,10000 --seeds 0,1,2
-  apportion bench --policy proportional_fairness --instance random --backend block-interior-point --threads 2
+  apportion bench --policy proportional_fairness --instance random --backend clarabel --threads 2
   apportion bench --policy max_min_fairness_perf --snapshot snapshots/000100.json --export programs")]
 pub struct BenchArguments {
     /// Policies: names, or policy files

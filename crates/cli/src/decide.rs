@@ -32,8 +32,7 @@ pub struct DecisionArguments {
     /// How the optimum is found, in place of what suits the problem
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)))]
     pub strategy: Option<String>,
-    /// Threads that a solver may use, 1 to 512: large programs are solved sooner by `block-interior-point`; the answer is the same
-    /// [default: 1]
+    /// Threads that a solver may use, 1 to 512; the answer is the same [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub threads: Option<u32>,
     /// Which of several optima, in place of the policy's own choice

@@ -126,7 +126,7 @@ impl ProgramPolicy {
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         let interior = options.refine == Refine::Interior;
         let own = options.backend.is_none() && !interior;
-        let large = own.then(|| registry::backend("block-interior-point")).transpose()?;
+        let large = own.then(|| registry::backend("clarabel")).transpose()?;
         let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
         let solving = Solving::new(linear, conic).with_large(large).with_quick(quick);

@@ -44,7 +44,7 @@
 //! | `backend_used` | the backend that found the optimum, which of several is taken another may have chosen; the strategy if it wrote no program |
 //! | `n_…` | of the largest program solved, after grouping |
 //! | `changes`, `change_p…_seconds` | arrivals and departures that were decided on one by one in a session, and the processor time of one, from the change to the certified decision: the median, and what 99 % stay within. `default` goes on by `simplex`, other backends from their own bases where they have any |
-//! | `threads` | that a backend may use; more than one are used by `block-interior-point` alone, for programs of 4,096 jobs and more. The answer is the same |
+//! | `threads` | that a backend may use. The answer is the same |
 //! | `message` | why a case is not done, or why changes after it were not measured |
 //! | `memory_…_bytes` | resident memory before the first decision, instance included, and the most until the end |
 

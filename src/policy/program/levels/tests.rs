@@ -152,7 +152,7 @@ proptest! {
             (0..n).map(slope).collect()
         };
         let alone = fill(&mut solving(), &mut master, slopes, &vec![0.0; n]);
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let mut quick = solving().with_large(registry::backend("clarabel").ok());
         if let (Ok(written), Ok(shared)) = (alone, fill_shared(&mut quick, &master, &ByTurns(slopes))) {
             prop_assert!((shared.bound - written.first.bound).abs() <= 1e-8 * shared.bound);
             for (one, other) in shared.leaves.iter().zip(&written.leaves) {
@@ -231,7 +231,7 @@ fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
         let mut written = solving();
         let slopes = |frozen: &[bool]| rates.slopes(frozen);
         let filled = fill(&mut written, &mut master, slopes, &vec![0.0; n]).unwrap();
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let mut quick = solving().with_large(registry::backend("clarabel").ok());
         let shared = fill_shared(&mut quick, &master, &rates).unwrap();
         let solves = [quick.report().searches, written.report().solves];
         assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
@@ -276,7 +276,7 @@ fn levels_beside_what_is_settled_are_those_of_programs() {
         let mut master = Master::of_instance(&objective, instance);
         let n = slope.len();
         let filled = fill(&mut solving(), &mut master, |_| slope.clone(), &vec![0.0; n]).unwrap();
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let mut quick = solving().with_large(registry::backend("clarabel").ok());
         let shared = fill_shared(&mut quick, &master, &Rates { slope, hierarchy: None }).unwrap();
         for (member, (one, other)) in shared.leaves.iter().zip(&filled.leaves).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{seed}, {member}: {one} {other}");
@@ -295,7 +295,7 @@ fn levels_on_many_types_are_found_without_programs() {
         let capacity = instance.capacity.clone();
         let size = instance.scale_factor.clone();
         let master = Master::of_instance(&objective, instance);
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let mut quick = solving().with_large(registry::backend("clarabel").ok());
         let shared = fill_shared(&mut quick, &master, &Rates { slope, hierarchy: None }).expect("no program");
         let mut used = vec![0.0; capacity.len()];
         for (column, time) in master.bound().columns().iter().zip(&shared.class_time) {

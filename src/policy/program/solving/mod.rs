@@ -49,8 +49,8 @@ pub(super) struct Answer {
     pub(super) bound: f64,
 }
 
-/// Columns from which a linear program that had to be written is first tried by the block interior-point backend. By simplex a
-/// decision takes seven times as long at 6,000 columns, no two jobs alike; below, its vertices are the answers.
+/// Columns from which a linear program that had to be written is first tried by an interior-point method: simplex takes
+/// several times as long where no two jobs are alike. Below, the vertices of simplex are the answers.
 pub(super) const COLUMNS_LARGE: usize = 2_000;
 
 /// Steps from a basis after which it is no use.
