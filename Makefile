@@ -24,7 +24,7 @@ test: setup
 	@$(WITH_TOOLS) cargo test
 
 bench: setup
-	@$(WITH_TOOLS) cargo bench
+	@$(WITH_TOOLS) cargo bench -p apportion-benches
 
 install: setup
 	@$(WITH_TOOLS) cargo install --locked --path crates/cli
