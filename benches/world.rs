@@ -4,10 +4,11 @@
 
 use std::hint::black_box;
 
+use apportion::spec::Fidelity;
 use apportion::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use apportion::throughput::spread::SpreadThroughputs;
 use apportion::workload::random::{SeedStreams, Stream};
-use apportion_published::deepshare::{self, DecisionsPerRound, DeepShareEpisode, Fidelity, Mix};
+use apportion_published::deepshare::{self, DecisionsPerRound, DeepShareEpisode, Mix};
 use apportion_published::dl2::{
     self, Dl2Episode, Dl2Options, Dl2Speeds, ObservationKind, RewardKind, SpeedModel, SpeedOptions, Window,
 };
@@ -17,7 +18,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 fn deepshare(criterion: &mut Criterion) {
     let tables = SpreadThroughputs::deepshare();
     let options = deepshare::EpisodeOptions {
-        fidelity: Fidelity::CORRECTED,
+        fidelity: Fidelity::Corrected,
         decisions: DecisionsPerRound::One,
         hybrid: false,
         preempts_first: false,

@@ -20,9 +20,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::policy::heuristic::{
-    AlloX, AlloXParameters, Behaviour, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva,
-    GandivaParameters, Isolated, Las, LasParameters, Proportional, ShortestParameters, Sjf, Srtf, Themis,
-    ThemisParameters,
+    AlloX, AlloXParameters, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva, GandivaParameters,
+    Isolated, Las, LasParameters, Proportional, ShortestParameters, Sjf, Srtf, Themis, ThemisParameters,
 };
 use crate::policy::objective::objective_of;
 use crate::policy::program::ProgramPolicyError;
@@ -30,14 +29,13 @@ use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, RoundPolicy, 
 use crate::spec::lookup::Embedded;
 use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Plugged, Rule};
 use crate::spec::run::sha256;
-use crate::spec::{PolicyDocument, PolicyKind, Source, SpecError};
+use crate::spec::{Fidelity, PolicyDocument, PolicyKind, Source, SpecError};
 
 /// What a run may ask of a policy beyond its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyOptions {
-    /// As published, or as meant: decides the behaviour of rules, whether a program gives time where a job cannot
-    /// run, and what else [`ProgramOptions::behaviour`] says.
-    pub behaviour: Behaviour,
+    /// Whether published oddities are kept: of rules, and of programs as [`ProgramOptions::fidelity`] says.
+    pub fidelity: Fidelity,
     /// Seed of the rules that draw.
     pub seed: u64,
     /// Which optimum, in place of the file's choice; rules have none.
@@ -301,12 +299,12 @@ fn program_policy(
     let policy = ProgramPolicy::try_new(ProgramOptions {
         name: document.name.clone(),
         objective,
-        view: view(&program.view, options.behaviour),
+        view: view(&program.view, options.fidelity),
         pairs: program.colocation == file::Colocation::Pairs,
         refine: options.refine.unwrap_or_else(|| refine(program.refine)),
         hierarchical: program.hierarchical,
         discounted: program.discounted,
-        behaviour: options.behaviour,
+        fidelity: options.fidelity,
         backend: options.backend.clone(),
     });
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
@@ -322,8 +320,8 @@ pub fn refine(written: file::Refine) -> Refine {
     }
 }
 
-fn view(written: &file::View, behaviour: Behaviour) -> ThroughputView {
-    let everywhere = behaviour == Behaviour::Published;
+fn view(written: &file::View, fidelity: Fidelity) -> ThroughputView {
+    let everywhere = fidelity == Fidelity::Published;
     match written {
         file::View::Measured => ThroughputView::Measured,
         file::View::Unit => ThroughputView::Unit { everywhere },
@@ -338,23 +336,23 @@ fn rule(
     heuristic: &Heuristic,
     options: &PolicyOptions,
 ) -> Result<Box<dyn Policy>, SpecError> {
-    let PolicyOptions { behaviour, seed, .. } = *options;
+    let PolicyOptions { fidelity, seed, .. } = *options;
     Ok(match heuristic.rule {
-        Rule::Isolated => Box::new(Isolated { behaviour }),
-        Rule::Proportional => Box::new(Proportional { behaviour }),
-        Rule::Fifo => Box::new(Fifo::new(behaviour, seed)),
+        Rule::Isolated => Box::new(Isolated { fidelity }),
+        Rule::Proportional => Box::new(Proportional { fidelity }),
+        Rule::Fifo => Box::new(Fifo::new(fidelity, seed)),
         Rule::FifoPerf => Box::new(FifoPerf),
         Rule::FifoPacked => {
             let parameters: FifoPackedParameters = document.parameters()?;
-            Box::new(FifoPacked::new(FifoPackedParameters { behaviour, ..parameters }))
+            Box::new(FifoPacked::new(FifoPackedParameters { fidelity, ..parameters }))
         }
         Rule::Gandiva => {
             let parameters: GandivaParameters = document.parameters()?;
-            Box::new(Gandiva::new(GandivaParameters { behaviour, ..parameters }, seed))
+            Box::new(Gandiva::new(GandivaParameters { fidelity, ..parameters }, seed))
         }
         Rule::AlloX => {
             let parameters: AlloXParameters = document.parameters()?;
-            Box::new(AlloX::new(AlloXParameters { behaviour, ..parameters }))
+            Box::new(AlloX::new(AlloXParameters { fidelity, ..parameters }))
         }
         Rule::Srtf => Box::new(Srtf::new(document.parameters::<ShortestParameters>()?)),
         Rule::Sjf => Box::new(Sjf::new(document.parameters::<ShortestParameters>()?)),
@@ -368,11 +366,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shipped_policy_is_built_under_both_behaviours() {
+    fn every_shipped_policy_is_built_at_either_fidelity() {
         let catalog = Catalog::embedded();
         for name in catalog.names() {
-            for behaviour in [Behaviour::Corrected, Behaviour::Published] {
-                let options = PolicyOptions { behaviour, ..PolicyOptions::default() };
+            for fidelity in [Fidelity::Corrected, Fidelity::Published] {
+                let options = PolicyOptions { fidelity, ..PolicyOptions::default() };
                 let inside = catalog.document(name).unwrap().decides_inside_rounds();
                 match catalog.ready(name, &options).unwrap() {
                     Ready::Allocating(policy) => assert!(policy.name() == name && !inside),

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Observer};
-use super::moment::Moment;
 use super::options::Options;
 use super::outcome::SimulationError;
 use super::simulation::{Driver, Simulation};
+use super::snapshot::EventSnapshot;
 use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};
 use crate::policy::{Location, Placed, Ran, RoundDecision, RoundPolicy, RoundView};
@@ -15,7 +15,7 @@ use crate::scheduler::{RoundsState, Situation};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// Decisions of one round that are believed: a multiple of what there is to decide.
+/// Decisions after which a round is taken not to end: a multiple of its jobs and workers.
 const DECISIONS_PER_JOB_OR_WORKER: usize = 16;
 
 /// A policy that decides inside rounds, and what it has placed.
@@ -31,7 +31,7 @@ pub(super) struct Direct {
     free: IndexVec<WorkerTypeId, Vec<WorkerId>>,
 }
 
-/// What of a driver must survive a checkpoint.
+/// The state of a driver, to be saved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DriverState {
@@ -69,21 +69,22 @@ impl Direct {
     /// Asks for decisions until the round ends.
     pub(super) fn decide(
         &mut self,
-        moment: &mut Moment<'_>,
+        snapshot: &mut EventSnapshot<'_>,
         (round, options): (u64, &Options),
         ran: &[Ran],
     ) -> Result<(), SimulationError> {
         self.previous = std::mem::take(&mut self.placed);
         self.free = self.all_up();
-        let mut problem = moment.problem()?;
-        let decisions_max = DECISIONS_PER_JOB_OR_WORKER * (1 + moment.table.jobs.len() + self.workers.len());
+        let mut problem = snapshot.problem()?;
+        let decisions_max =
+            DECISIONS_PER_JOB_OR_WORKER * (1 + snapshot.table.jobs.len() + self.workers.len());
         let mut rejected: Option<String> = None;
         for decisions in 0..=decisions_max {
             let view = RoundView {
                 round,
-                now: moment.now,
+                now: snapshot.now,
                 round_length: options.round_length,
-                cluster: moment.cluster,
+                cluster: snapshot.cluster,
                 locations: &self.locations,
                 problem: &problem,
                 previous: &self.previous,
@@ -101,14 +102,14 @@ impl Direct {
                     return Ok(());
                 }
                 RoundDecision::Place(placed) => {
-                    moment.table.refute(placed.combination, placed.worker_type);
-                    self.place(moment.table, placed).err()
+                    snapshot.table.refute(placed.combination, placed.worker_type);
+                    self.place(snapshot.table, placed).err()
                 }
                 RoundDecision::Preempt { job } => self.take_off(job).err(),
                 RoundDecision::Resize { job, workers } => {
-                    let done = self.resize(moment.table, job, workers);
+                    let done = self.resize(snapshot.table, job, workers);
                     if done.is_ok() {
-                        problem = moment.problem()?;
+                        problem = snapshot.problem()?;
                     }
                     done.err()
                 }
@@ -175,7 +176,7 @@ impl Direct {
         }
     }
 
-    /// The round is decided: which placements keep their workers?
+    /// Ends a decided round: which placements keep their workers?
     fn grant(&mut self) {
         let granted = self
             .placed
@@ -232,7 +233,7 @@ impl Driver {
         }
     }
 
-    /// Something that an allocation depends on has changed; a round policy looks for itself.
+    /// Notes a change of something that an allocation depends on; round policies see the state themselves.
     pub(super) fn note_change(&mut self) {
         if let Self::Mechanized(rounds) = self {
             rounds.mechanism_mut().note_change();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::apply::DriverState;
+use super::arrivals::ArrivalQueue;
 use super::faults::FaultState;
-use super::feed::Feed;
 use super::ideal::Fluid;
 use super::options::Options;
 use super::outcome::SimulationError;
@@ -53,7 +53,7 @@ impl Simulation {
             options: self.setting.options.clone(),
             cluster: self.setting.cluster.to_string(),
             clock: self.clock,
-            n_arrived: self.feed.n_taken(),
+            n_arrived: self.arrivals.n_taken(),
             jobs: self.table.jobs.iter().map(|active| active.progress.clone()).collect(),
             entities: self.table.entities.iter().map(|entity| entity.name.clone()).collect(),
             driver: self.driver.state(),
@@ -134,7 +134,7 @@ impl Simulation {
         if checkpoint.running.iter().any(|slice| slice.lease as usize >= n_leases) {
             return refuse("a slice runs without a lease".to_owned());
         }
-        self.feed = Feed::new(arrivals, checkpoint.n_arrived);
+        self.arrivals = ArrivalQueue::new(arrivals, checkpoint.n_arrived);
         self.clock = checkpoint.clock;
         self.running.clone_from(&checkpoint.running);
         self.faults = checkpoint.faults.clone();

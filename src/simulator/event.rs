@@ -1,4 +1,4 @@
-//! What happens in a simulation, told as it happens.
+//! Events of a simulation, passed to an observer as they happen.
 
 use std::fmt;
 
@@ -40,9 +40,9 @@ pub enum Event<'a> {
         route: Option<&'a str>,
         /// Iterations of all solves.
         iterations: u64,
-        /// Backends that were tried and not believed.
+        /// Backends that were tried before, without an accepted answer.
         fallbacks: &'a [String],
-        /// Jobs whose soft promise was given up.
+        /// Jobs whose soft constraint was dropped.
         dropped: Vec<JobId>,
         /// The policy has an objective, and the decision was not proven to be its optimum.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -111,7 +111,7 @@ pub enum Event<'a> {
         /// Failures in a row.
         attempts: u32,
     },
-    /// A job failed too often and was given up.
+    /// A job failed too often and was removed.
     Dropped {
         /// When.
         at: Seconds,
@@ -181,7 +181,7 @@ pub struct Slice {
     pub succeeded: bool,
 }
 
-/// Is told of every event, in order.
+/// A receiver of every event, in order.
 pub trait Observer: fmt::Debug {
     /// Something happened.
     fn observe(&mut self, event: &Event<'_>);
@@ -192,7 +192,7 @@ pub trait Observer: fmt::Debug {
     }
 }
 
-/// Nobody looks.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
@@ -200,7 +200,7 @@ impl Observer for Unobserved {
     fn observe(&mut self, _event: &Event<'_>) {}
 }
 
-/// Both are told, the first first.
+/// Two observers, in order.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn observe(&mut self, event: &Event<'_>) {
         self.0.observe(event);

@@ -8,7 +8,7 @@ use crate::mechanism::Workers;
 use crate::units::Seconds;
 use crate::workload::random::{SeedStreams, Stream};
 
-/// What has gone wrong, and what will.
+/// The state of faults: workers that are down or slow, and the next failures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultState {

@@ -1,15 +1,15 @@
-//! Shares run exactly, without rounds: what the mechanism costs is the difference.
+//! Shares run exactly, without rounds; the difference to rounds is the cost of the mechanism.
 //!
 //! Between two re-computations every combination runs on every type for its share of the time. A change is
 //! taken into account when the reset interval is over, or at once if a job without a share could use workers
-//! that nobody has a share of.
+//! that are not fully allocated.
 
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Observer, Slice};
-use super::moment::Moment;
 use super::outcome::{SimulationError, Step};
 use super::simulation::{Driver, Simulation};
+use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId, WorkerTypeId};
 use crate::units::{Seconds, Steps};
 use crate::workload::Combination;
@@ -86,8 +86,8 @@ impl Simulation {
             return Ok(());
         }
         let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(()) };
-        let mut moment = Moment { now, table: &mut self.table, cluster: &self.cluster, observer };
-        let (decision, ids) = rounds.recompute(&mut moment)?;
+        let mut snapshot = EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
+        let (decision, ids) = rounds.recompute(&mut snapshot)?;
         let allocation = &decision.allocation;
         let row = |(id, jobs): (_, &Combination<_>)| {
             (jobs.map(|index| ids[index]), allocation.shares().row(id).to_vec())
@@ -104,7 +104,7 @@ impl Simulation {
         Some(last.get() + mechanism.options().reset_interval.get())
     }
 
-    /// Could a job without a share use workers that nobody has a share of?
+    /// Could a job without a share use workers that are not fully allocated?
     fn waits_beside_unshared(&self) -> bool {
         let mut left: Vec<f64> = self.cluster.types().iter().map(|kind| f64::from(kind.n_workers)).collect();
         for (jobs, shares) in self.rows() {

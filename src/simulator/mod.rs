@@ -12,18 +12,18 @@
 //! simulator differs from what it set out to do.
 
 mod apply;
+mod arrivals;
 mod changes;
 mod checkpoint;
 mod event;
 mod faults;
-mod feed;
 mod ideal;
-mod moment;
 mod options;
 mod outcome;
 mod progress;
 mod round;
 mod simulation;
+mod snapshot;
 
 pub use checkpoint::Checkpoint;
 pub use event::{Event, Observer, Slice, Unobserved};

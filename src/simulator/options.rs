@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanism::MechanismOptions;
 use crate::scheduler::{self, EmptyCluster, TypeDraws};
+use crate::spec::Fidelity;
 use crate::throughput::Profiling;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
@@ -49,7 +50,8 @@ pub enum Consolidation {
     Ignored,
 }
 
-/// The simulator's differences, one field each, and the mechanism's.
+/// What the simulator and the mechanism do at each point at which the published system's oddities can be kept or
+/// corrected alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Semantics {
@@ -70,36 +72,34 @@ pub struct Semantics {
 }
 
 impl Semantics {
-    /// Without the published system's oddities: the default.
-    pub const fn corrected() -> Self {
-        Self {
-            mechanism: MechanismOptions::corrected(),
-            execution_time: ExecutionTime::OwnSlice,
-            short_slice: ShortSlice::Counts,
-            pair_end: PairEnd::Own,
-            consolidation: Consolidation::Modelled,
-            type_draws: TypeDraws::Stream,
-            empty_cluster: EmptyCluster::Waits,
-        }
-    }
-
-    /// The published system (Gavel's repository at c4fa400), to the last draw.
-    pub const fn gavel() -> Self {
-        Self {
-            mechanism: MechanismOptions::gavel(),
-            execution_time: ExecutionTime::SinceLastRound,
-            short_slice: ShortSlice::Fails,
-            pair_end: PairEnd::Later,
-            consolidation: Consolidation::Ignored,
-            type_draws: TypeDraws::Python,
-            empty_cluster: EmptyCluster::Resets,
+    /// All points as this fidelity has them. The published system is Gavel's repository at c4fa400.
+    pub const fn of(fidelity: Fidelity) -> Self {
+        match fidelity {
+            Fidelity::Corrected => Self {
+                mechanism: MechanismOptions::corrected(),
+                execution_time: ExecutionTime::OwnSlice,
+                short_slice: ShortSlice::Counts,
+                pair_end: PairEnd::Own,
+                consolidation: Consolidation::Modelled,
+                type_draws: TypeDraws::Stream,
+                empty_cluster: EmptyCluster::Waits,
+            },
+            Fidelity::Published => Self {
+                mechanism: MechanismOptions::gavel(),
+                execution_time: ExecutionTime::SinceLastRound,
+                short_slice: ShortSlice::Fails,
+                pair_end: PairEnd::Later,
+                consolidation: Consolidation::Ignored,
+                type_draws: TypeDraws::Python,
+                empty_cluster: EmptyCluster::Resets,
+            },
         }
     }
 }
 
 impl Default for Semantics {
     fn default() -> Self {
-        Self::corrected()
+        Self::of(Fidelity::default())
     }
 }
 
@@ -196,7 +196,7 @@ pub struct PriceChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// As described, or as published.
+    /// What happens where the published system differs.
     pub semantics: Semantics,
     /// Length of a round.
     pub round_length: Seconds,
@@ -236,14 +236,14 @@ impl Options {
         }
     }
 
-    /// [`Semantics::corrected`].
+    /// The default, under [`Fidelity::Corrected`].
     pub fn corrected() -> Self {
-        Self::new(Semantics::corrected())
+        Self::new(Semantics::of(Fidelity::Corrected))
     }
 
-    /// [`Semantics::gavel`].
-    pub fn gavel() -> Self {
-        Self::new(Semantics::gavel())
+    /// The default, under [`Fidelity::Published`].
+    pub fn published() -> Self {
+        Self::new(Semantics::of(Fidelity::Published))
     }
 
     /// Another round length; the mechanism's initial credit becomes half of it.

@@ -93,7 +93,7 @@ pub struct Limits {
     pub active_jobs: Option<usize>,
     /// Rounds of this call.
     pub rounds: Option<u64>,
-    /// Becomes true when somebody wants an end.
+    /// Set to true, it ends the run.
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
@@ -109,7 +109,7 @@ pub enum Outcome {
     ActiveLimit,
     /// The limit on rounds was reached.
     RoundLimit,
-    /// Somebody wanted an end.
+    /// The interrupt was set.
     Interrupted,
     /// Jobs are waiting, nothing runs, and nothing will ever change.
     Stalled,

@@ -1,11 +1,11 @@
 //! One round: the slices that run end, jobs arrive, and the slices of the next round start.
 
 use super::event::{Event, Observer, Slice};
-use super::moment::Moment;
 use super::options::ExecutionTime;
 use super::outcome::SimulationError;
 use super::progress::{Conditions, Fate, Running};
 use super::simulation::{Driver, Simulation};
+use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId};
 use crate::policy::Ran;
 use crate::scheduler::Decided;
@@ -44,7 +44,7 @@ impl Simulation {
     /// The next arrival; for jobs that wait, also the next repair, change of price, or time at which the policy wants
     /// to be asked.
     pub(super) fn next_event(&self) -> Option<Seconds> {
-        let arrival = self.feed.next_arrival();
+        let arrival = self.arrivals.next_arrival();
         if self.table.jobs.is_empty() {
             return arrival;
         }
@@ -114,7 +114,7 @@ impl Simulation {
         }
     }
 
-    /// The job at a position ran some steps; it may be done.
+    /// Adds steps to the job at a position, which may complete it.
     pub(super) fn progress(
         &mut self,
         position: usize,
@@ -136,7 +136,7 @@ impl Simulation {
         self.remove(position);
     }
 
-    /// A slice failed; too often in a row, and its job is given up. Failures of pairs are not counted.
+    /// Counts a failed slice; after too many in a row the job is removed. Failures of pairs are not counted.
     fn fail(&mut self, slice: &Running, observer: &mut dyn Observer) {
         self.driver.note_change();
         let Some(position) = self.table.find(slice.jobs.first()) else { return };
@@ -165,14 +165,14 @@ impl Simulation {
     /// Takes in the jobs that have arrived.
     pub(super) fn take_arrivals(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let now = self.now();
-        while let Some((id, job)) = self.feed.take_until(now) {
-            if self.feed.next_arrival().is_some_and(|next| next.get() < job.arrival.get()) {
-                let arrival = self.feed.next_arrival().unwrap_or_default();
+        while let Some((id, job)) = self.arrivals.take_until(now) {
+            if self.arrivals.next_arrival().is_some_and(|next| next.get() < job.arrival.get()) {
+                let arrival = self.arrivals.next_arrival().unwrap_or_default();
                 let job = JobId::from_index(id.index() + 1);
                 return Err(SimulationError::OutOfOrder { job, arrival });
             }
             let window = self.setting.options.measure.as_ref();
-            let measured = window.is_none_or(|ids| ids.contains(&(self.feed.n_taken() - 1)));
+            let measured = window.is_none_or(|ids| ids.contains(&(self.arrivals.n_taken() - 1)));
             observer.observe(&Event::Arrival { now, id, measured, job: &job });
             let mut progress = Progress::new(id, job, measured);
             progress.noise = self.faults.noise(&self.setting.options.faults, id, self.cluster.n_types());
@@ -194,15 +194,15 @@ impl Simulation {
     pub fn start_round(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let now = self.now();
         self.faults.start_round(&self.setting.options.faults, self.clock.round);
-        let mut moment = Moment { now, table: &mut self.table, cluster: &self.cluster, observer };
+        let mut snapshot = EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
         match &mut self.driver {
             Driver::Mechanized(rounds) => {
-                if let Decided::Failed { error } = rounds.decide(&mut moment, None) {
+                if let Decided::Failed { error } = rounds.decide(&mut snapshot, None) {
                     return Err(error.into());
                 }
             }
             Driver::Direct(direct) => {
-                direct.decide(&mut moment, (self.clock.round, &self.setting.options), &self.ran)?;
+                direct.decide(&mut snapshot, (self.clock.round, &self.setting.options), &self.ran)?;
             }
         }
         let n_leases = self.driver.n_leases();

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::apply::Direct;
+use super::arrivals::ArrivalQueue;
 use super::event::Observer;
 use super::faults::FaultState;
-use super::feed::Feed;
 use super::ideal::Fluid;
 use super::options::Options;
 use super::outcome::{Limits, Outcome, SimulationError, Step};
@@ -24,7 +24,7 @@ use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Arrivals;
 
-/// Where time stands.
+/// The clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Clock {
@@ -40,7 +40,7 @@ pub(super) struct Clock {
     pub(super) n_prices: usize,
 }
 
-/// Who decides.
+/// The policy, behind the mechanism or inside rounds.
 #[derive(Debug)]
 pub(super) enum Driver {
     Mechanized(Box<Rounds>),
@@ -91,7 +91,7 @@ pub struct Simulation {
     pub(super) setting: Setting,
     /// The cluster as it is now: workers that are up, current prices.
     pub(super) cluster: Arc<Cluster>,
-    pub(super) feed: Feed,
+    pub(super) arrivals: ArrivalQueue,
     pub(super) table: Table,
     pub(super) driver: Driver,
     pub(super) clock: Clock,
@@ -156,7 +156,7 @@ impl Simulation {
         Ok(Self {
             setting: Setting { options, cluster: Arc::clone(&cluster) },
             cluster,
-            feed: Feed::new(arrivals, 0),
+            arrivals: ArrivalQueue::new(arrivals, 0),
             table,
             driver,
             clock: Clock::default(),
@@ -199,7 +199,7 @@ impl Simulation {
 
     /// Jobs that have arrived.
     pub fn n_arrived(&self) -> u32 {
-        self.feed.n_taken()
+        self.arrivals.n_taken()
     }
 
     /// Measured jobs that are done.
@@ -288,7 +288,7 @@ impl Simulation {
 
     /// Are all measured jobs done?
     pub(super) fn is_finished(&self) -> bool {
-        let drained = self.feed.next_arrival().is_none() && self.table.jobs.is_empty();
+        let drained = self.arrivals.next_arrival().is_none() && self.table.jobs.is_empty();
         let measure = self.setting.options.measure.as_ref();
         drained || measure.is_some_and(|ids| self.clock.n_measured_done as usize >= ids.len())
     }

@@ -6,6 +6,7 @@ pub mod document;
 pub mod elastic_throughputs;
 pub mod entities;
 pub mod entries;
+pub mod fidelity;
 pub mod label;
 pub mod lookup;
 pub mod name;
@@ -22,6 +23,7 @@ pub mod trace;
 
 pub use document::{Diagnostic, Source, SpecError};
 pub use entries::Entries;
+pub use fidelity::Fidelity;
 pub use nearest::did_you_mean;
 pub use policy::{PolicyDocument, PolicyKind, load_policy};
 pub use price_series::{PriceSeries, read_prices};

@@ -15,9 +15,10 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::Cluster;
+use crate::spec::Fidelity;
 use crate::spec::entities::{self, SnapshotEntity};
 use crate::units::{JobsPerHour, Seconds};
 pub use corrections::CorrectionsSpec;
@@ -47,7 +48,8 @@ pub struct RunSpec {
     /// The jobs.
     pub workload: WorkloadSpec,
     /// Whose mechanism, quirks included; `corrected` by default.
-    pub semantics: Semantics,
+    #[serde(serialize_with = "semantics")]
+    pub semantics: Fidelity,
     /// Quirks of `gavel` semantics, by name, that the run is to do without; none by default.
     pub correct: CorrectionsSpec,
     /// The one seed that all random streams derive from; 0 by default.
@@ -137,15 +139,13 @@ pub struct SolverSpec {
     pub backend: Option<String>,
 }
 
-/// Whose mechanism, quirks included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Semantics {
-    /// The mechanism without the published system's quirks.
-    #[default]
-    Corrected,
-    /// The published system, to the last draw.
-    Gavel,
+/// The word of documents for `semantics`, which digests of runs contain.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn semantics<S: Serializer>(fidelity: &Fidelity, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match fidelity {
+        Fidelity::Corrected => "corrected",
+        Fidelity::Published => "gavel",
+    })
 }
 
 /// A generator of jobs.

@@ -79,7 +79,7 @@ pub struct SurfaceOptions {
 
 impl SurfaceOptions {
     /// As published.
-    pub const RELEASED: Self = Self { outside: Extrapolation::Rbf, keeps_failed: true };
+    pub const PUBLISHED: Self = Self { outside: Extrapolation::Rbf, keeps_failed: true };
 
     /// As intended.
     pub const CORRECTED: Self = Self { outside: Extrapolation::Clamp, keeps_failed: false };
@@ -211,7 +211,7 @@ mod tests {
         let surface = SpeedSurface::fit(&points, 8, rbf).unwrap();
         assert_eq!(surface.samples_per_s(3, 3), clamped.samples_per_s(3, 3));
         assert_ne!(surface.samples_per_s(8, 1), 30.0);
-        let released = SpeedSurface::fit(&points, 8, SurfaceOptions::RELEASED).unwrap();
+        let released = SpeedSurface::fit(&points, 8, SurfaceOptions::PUBLISHED).unwrap();
         assert!(released.samples_per_s(3, 3) < 1e-9);
     }
 
@@ -219,8 +219,8 @@ mod tests {
     fn two_points_by_hand() {
         // Two weights a, b at distance 2: f(1,1) = 2b = 4, f(3,1) = 2a = 6; halfway a + b = 5.
         let surface =
-            SpeedSurface::fit(&[point(1, 1, 4.0), point(3, 1, 6.0)], 3, SurfaceOptions::RELEASED).unwrap();
+            SpeedSurface::fit(&[point(1, 1, 4.0), point(3, 1, 6.0)], 3, SurfaceOptions::PUBLISHED).unwrap();
         assert!((surface.samples_per_s(2, 1) - 5.0).abs() < 1e-12);
-        assert!(SpeedSurface::fit(&[], 3, SurfaceOptions::RELEASED).is_err());
+        assert!(SpeedSurface::fit(&[], 3, SurfaceOptions::PUBLISHED).is_err());
     }
 }

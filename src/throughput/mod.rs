@@ -7,6 +7,7 @@ pub mod contention;
 pub mod elastic;
 pub mod estimator;
 pub mod matrix;
+pub mod server_speeds;
 pub mod spread;
 
 pub use contention::{Contention, ContentionModel};

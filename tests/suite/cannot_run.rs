@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use apportion::catalog::{CatalogError, PolicyOptions};
 use apportion::index::{EntityId, Id, JobId, JobIndex};
-use apportion::policy::heuristic::Behaviour;
 use apportion::policy::{Decision, Refine};
 use apportion::problem::{ActiveJob, Colocation, Entity, InnerRule, ProblemBuilder};
+use apportion::spec::Fidelity;
 use apportion::workload::Combination;
 use apportion::{Catalog, Cluster, DollarsPerWorkerHour, Problem, Seconds, Steps};
 use proptest::prelude::*;
@@ -125,25 +125,25 @@ proptest! {
             }
             let problem = problem(workers, &jobs);
             let refinements = [None, Some(Refine::Interior), Some(Refine::WaterFilling), Some(Refine::None)];
-            let corrected = refinements.map(|refine| (Behaviour::Corrected, refine));
-            for (behaviour, refine) in corrected.into_iter().chain([(Behaviour::Published, Some(Refine::Interior))]) {
-                if (name, behaviour) == ("fifo", Behaviour::Published) {
+            let corrected = refinements.map(|refine| (Fidelity::Corrected, refine));
+            for (fidelity, refine) in corrected.into_iter().chain([(Fidelity::Published, Some(Refine::Interior))]) {
+                if (name, fidelity) == ("fifo", Fidelity::Published) {
                     // It gives away more workers than there are.
                     continue;
                 }
-                let options = PolicyOptions { behaviour, refine, ..PolicyOptions::default() };
+                let options = PolicyOptions { fidelity, refine, ..PolicyOptions::default() };
                 let mut policy = match catalog.build(name, &options) {
                     Ok(policy) => policy,
                     Err(CatalogError::Program { .. }) if refine == Some(Refine::WaterFilling) => continue,
                     Err(error) => return Err(TestCaseError::fail(error.to_string())),
                 };
-                let asked = format!("{name}, {behaviour:?}, {refine:?}");
+                let asked = format!("{name}, {fidelity:?}, {refine:?}");
                 let decision = policy.allocate(&problem).unwrap_or_else(|error| panic!("{asked}: {error}"));
                 let certified = decision.objective.as_ref().is_none_or(|objective| objective.optimal);
                 prop_assert!(certified, "{}: {:?}", asked, decision.objective);
                 let fallbacks = decision.solve.as_ref().map_or(&[][..], |solve| &solve.fallbacks);
                 prop_assert!(fallbacks.is_empty(), "{}: {:?}", asked, fallbacks);
-                if behaviour == Behaviour::Corrected || !EVERYWHERE.contains(&name) {
+                if fidelity == Fidelity::Corrected || !EVERYWHERE.contains(&name) {
                     prop_assert_eq!(misplaced(&problem, &decision), None, "{}", asked);
                 }
             }

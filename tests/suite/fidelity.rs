@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use apportion::metrics::Recorder;
 use apportion::policy::Policy;
-use apportion::policy::heuristic::{Behaviour, Fifo, FifoPerf, Isolated};
+use apportion::policy::heuristic::{Fifo, FifoPerf, Isolated};
 use apportion::simulator::{Limits, Options, Outcome, Simulation};
+use apportion::spec::Fidelity;
 use apportion::workload::{Gavel, WorkloadOptions};
 use apportion::{Cluster, JobsPerHour, Seconds, Throughputs};
 use serde::Deserialize;
@@ -55,9 +56,9 @@ impl Run {
 
     fn policy(&self) -> Box<dyn Policy> {
         match self.policy.as_str() {
-            "isolated" => Box::new(Isolated { behaviour: Behaviour::Published }),
+            "isolated" => Box::new(Isolated { fidelity: Fidelity::Published }),
             "fifo_perf" => Box::new(FifoPerf),
-            "fifo" => Box::new(Fifo::new(Behaviour::Published, self.seed)),
+            "fifo" => Box::new(Fifo::new(Fidelity::Published, self.seed)),
             other => panic!("no policy {other}"),
         }
     }
@@ -69,7 +70,7 @@ fn jobs_end_when_the_published_simulator_says() {
         serde_json::from_str(include_str!("../fixtures/gavel_completions.json")).unwrap();
     let throughputs = Throughputs::embedded("osdi20").unwrap();
     for run in &recorded.runs {
-        let mut options = Options::gavel().with_seed(run.seed);
+        let mut options = Options::published().with_seed(run.seed);
         options.measure = run.measure.map(|(start, end)| start..end);
         let jobs = Gavel::try_new(run.workload(), Arc::clone(&throughputs), run.seed).unwrap();
         let system = (&run.cluster(), Arc::clone(&throughputs));

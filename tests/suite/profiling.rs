@@ -126,7 +126,7 @@ fn a_resumed_estimator_is_one_never_stopped() {
     for (name, options) in [
         ("max_min_fairness_packed", Options::corrected()),
         ("max_min_fairness_packed", ideal),
-        ("gandiva", Options::gavel()),
+        ("gandiva", Options::published()),
     ] {
         let options = estimating(options);
         let mut log = Log::default();

@@ -2,7 +2,7 @@
 //!
 //! | property | holds for | known not to hold for |
 //! |---|---|---|
-//! | feasibility | every policy | `fifo` under published behaviour, which is not asked here |
+//! | feasibility | every policy | `fifo` as published, which is not asked here |
 //! | order of jobs does not matter | every program: objective and throughputs | rules that go by arrival |
 //! | rescaling a throughput row | all that normalize, or know the work to be done | sums of raw steps |
 //! | sharing incentive | max-min, water filling (equal weights); finish-time fairness of fresh jobs | sums; agnostic policies |

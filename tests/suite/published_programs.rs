@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use apportion::Throughputs;
 use apportion::catalog::{Catalog, PolicyOptions};
 use apportion::index::{EntityId, Id};
-use apportion::policy::heuristic::Behaviour;
 use apportion::policy::{Decision, Sense};
 use apportion::problem::Problem;
+use apportion::spec::Fidelity;
 use apportion::spec::{Snapshot, Source};
 use serde::Deserialize;
 
@@ -76,9 +76,9 @@ fn programs_reach_the_optimum_of_the_published_formulas() {
         let snapshot = Snapshot::read(&Source::new("recorded", snapshot.to_string())).unwrap();
         let problem = Problem::from_snapshot(&snapshot, &throughputs).unwrap();
         for (name, values) in &policies {
-            let both = [Behaviour::Published, Behaviour::Corrected];
-            for behaviour in both.into_iter().take(if values.gavel_only { 1 } else { 2 }) {
-                let options = PolicyOptions { behaviour, ..PolicyOptions::default() };
+            let both = [Fidelity::Published, Fidelity::Corrected];
+            for fidelity in both.into_iter().take(if values.gavel_only { 1 } else { 2 }) {
+                let options = PolicyOptions { fidelity, ..PolicyOptions::default() };
                 let decision = catalog.build(name, &options).unwrap().allocate(&problem).unwrap();
                 let objective = decision.objective.as_ref().unwrap();
                 let judged = judged(name, &problem, &decision);
@@ -89,8 +89,7 @@ fn programs_reach_the_optimum_of_the_published_formulas() {
                 // What is one number is no worse; vectors are the optimum's.
                 let no_worse = judged.len() > 1 || off(judged[0], gavel[0]) >= -1e-6;
                 if !exact || !no_worse || judged.len() != optimum.len() || !objective.optimal {
-                    wrong
-                        .push(format!("{at} {name} {behaviour:?}: {judged:?}, {optimum:?}, Gavel {gavel:?}"));
+                    wrong.push(format!("{at} {name} {fidelity:?}: {judged:?}, {optimum:?}, Gavel {gavel:?}"));
                 }
             }
         }

@@ -9,12 +9,13 @@ use apportion::index::{Id, JobId};
 use apportion::mechanism::Workers;
 use apportion::metrics::Recorder;
 use apportion::policy::Policy;
-use apportion::policy::heuristic::{Behaviour, Fifo, FifoPerf, Isolated};
+use apportion::policy::heuristic::{Fifo, FifoPerf, Isolated};
 use apportion::scheduler::Rounds;
 use apportion::simulator::{
     Checkpoint, Contention, Event, JobFaults, Limits, Observer, Options, Outcome, PreemptionCost,
     PriceChange, Simulation, Stragglers, WorkerFaults,
 };
+use apportion::spec::Fidelity;
 use apportion::workload::random::SeedStreams;
 use apportion::workload::{Arrivals, Combination, Listed, Native, WorkloadOptions};
 use apportion::{Cluster, DollarsPerWorkerHour, Job, Seconds, Throughputs};
@@ -150,7 +151,7 @@ fn policy(which: u64, seed: u64) -> Box<dyn Policy> {
     match which % 3 {
         0 => Box::new(Isolated::default()),
         1 => Box::new(FifoPerf),
-        _ => Box::new(Fifo::new(Behaviour::Corrected, seed)),
+        _ => Box::new(Fifo::new(Fidelity::Corrected, seed)),
     }
 }
 
@@ -158,7 +159,7 @@ fn policy(which: u64, seed: u64) -> Box<dyn Policy> {
 fn options(seed: u64) -> Options {
     let mut draws = SeedStreams::new(seed).stream("options");
     let mut options =
-        if draws.below(2) == 0 { Options::corrected() } else { Options::gavel() }.with_seed(seed);
+        if draws.below(2) == 0 { Options::corrected() } else { Options::published() }.with_seed(seed);
     if draws.below(2) == 0 {
         let job_types = vec![("A3C".to_owned(), Seconds::new(20.0))];
         let (checkpoint, restore) = (Seconds::new(5.0), Seconds::new(10.0));
@@ -290,7 +291,7 @@ fn an_arrival_at_an_idle_cluster_waits_only_as_published() {
     assert_eq!(described, [100.0, 67.0, 67.0, 10.0]);
     // The change at 100 s is taken at once and starts the interval, so the job of 800 s waits for the next
     // arrival beside four idle workers, and again, until the interval is over.
-    let published = jcts(jobs(), "v100=4", Box::new(FifoPerf), Options::gavel());
+    let published = jcts(jobs(), "v100=4", Box::new(FifoPerf), Options::published());
     assert_eq!(published, [100.0, 49_267.0, 49_167.0, 10.0]);
 }
 

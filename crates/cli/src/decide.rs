@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use crate::exit::Failure;
 use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
-use apportion::policy::heuristic::Behaviour;
 use apportion::policy::{Policy, PolicyError, Refine, Strategy};
 use apportion::problem::Problem;
+use apportion::spec::Fidelity;
 use apportion::spec::snapshot::Label;
 use apportion::spec::{PolicyKind, Snapshot, Source, load_throughputs};
 use apportion::workload::Combination;
@@ -50,6 +50,15 @@ pub enum SemanticsFlag {
     Corrected,
     /// With those of the published system
     Gavel,
+}
+
+impl From<SemanticsFlag> for Fidelity {
+    fn from(flag: SemanticsFlag) -> Self {
+        match flag {
+            SemanticsFlag::Corrected => Self::Corrected,
+            SemanticsFlag::Gavel => Self::Published,
+        }
+    }
 }
 
 /// Which of several optima to return.
@@ -96,11 +105,12 @@ impl Question {
     /// # Errors
     /// If a document is at fault, or there is no such policy.
     pub fn read(arguments: &DecisionArguments) -> Result<Self, Failure> {
-        let gavel = arguments.semantics == SemanticsFlag::Gavel;
+        let fidelity = Fidelity::from(arguments.semantics);
+        let published = fidelity == Fidelity::Published;
         let options = PolicyOptions {
             backend: arguments.backend.clone(),
-            refine: arguments.refine.map(Refine::from).or_else(|| gavel.then_some(Refine::Interior)),
-            behaviour: if gavel { Behaviour::Published } else { Behaviour::Corrected },
+            refine: arguments.refine.map(Refine::from).or_else(|| published.then_some(Refine::Interior)),
+            fidelity,
             ..PolicyOptions::default()
         };
         let catalog = plugin::catalog();
@@ -133,7 +143,7 @@ impl Question {
         let throughputs = load_throughputs(&arguments.throughputs)?;
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
-        let asked = !gavel && matches!(document.kind, PolicyKind::Program(_));
+        let asked = !published && matches!(document.kind, PolicyKind::Program(_));
         let remark = asked.then(|| too_small(&problem)).flatten();
         Ok(Self { snapshot, problem, policy, remark })
     }

@@ -22,7 +22,7 @@ use apportion::simulator::{Checkpoint, Event, Limits, Observer, Outcome, Simulat
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
 use apportion::spec::run::{
-    CorrectionsSpec, GeneratorName, PricesSpec, RunSpec, Semantics, ThroughputsName, WorkerCounts,
+    CorrectionsSpec, GeneratorName, PricesSpec, RunSpec, ThroughputsName, WorkerCounts,
 };
 use apportion::spec::snapshot::Label;
 use apportion::units::{JobsPerHour, Seconds};
@@ -204,10 +204,7 @@ fn spec(arguments: &SimulateArguments) -> RunSpec {
         cluster: arguments.cluster.clone(),
         servers: arguments.servers.clone().unwrap_or_default(),
         throughputs: ThroughputsName(arguments.throughputs.clone()),
-        semantics: match arguments.semantics {
-            SemanticsFlag::Corrected => Semantics::Corrected,
-            SemanticsFlag::Gavel => Semantics::Gavel,
-        },
+        semantics: arguments.semantics.into(),
         correct: arguments.correct.clone(),
         seed: arguments.seed,
         measure: arguments.measure,

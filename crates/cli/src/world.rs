@@ -17,6 +17,7 @@ use crate::exit::Failure;
 use crate::world::learned::Learned;
 use crate::world::table::{Column, table_of};
 use apportion::policy::PolicyError;
+use apportion::spec::Fidelity;
 use apportion::spec::Source;
 use apportion::throughput::elastic::{ElasticThroughputs, Extrapolation, SurfaceOptions};
 use apportion::throughput::spread::SpreadThroughputs;
@@ -25,7 +26,7 @@ use apportion_learn::vectorized::PlayError as EpisodeError;
 use apportion_published::deepshare::DeepShareWorld;
 use apportion_published::deepshare::trace::read_deepshare_trace;
 use apportion_published::deepshare::{
-    self, AllocatedPolicy, DeepSharePolicy, DeepShareSpeeds, Fidelity, Mix, PolicyName,
+    self, AllocatedPolicy, DeepSharePolicy, DeepShareSpeeds, Mix, PolicyName,
 };
 use apportion_published::deepshare::{DeepShareEnvironment, RoundReward, Workloads};
 use apportion_published::dl2::{self, Dl2Options, Dl2Policy, Dl2Rule, Dl2Speeds, SpeedModel, SpeedOptions};
@@ -69,6 +70,15 @@ enum FidelityName {
     Released,
     /// As intended.
     Corrected,
+}
+
+impl From<FidelityName> for Fidelity {
+    fn from(name: FidelityName) -> Self {
+        match name {
+            FidelityName::Released => Self::Published,
+            FidelityName::Corrected => Self::Corrected,
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -200,10 +210,7 @@ enum DeepSharePlayer {
 
 fn run_deepshare(arguments: &DeepShareArguments, session: &Session) -> Result<(), Failure> {
     let tables = SpreadThroughputs::deepshare();
-    let fidelity = match arguments.fidelity {
-        FidelityName::Released => Fidelity::RELEASED,
-        FidelityName::Corrected => Fidelity::CORRECTED,
-    };
+    let fidelity = Fidelity::from(arguments.fidelity);
     let workloads = deepshare_workloads(arguments, &tables)?;
     let players = deepshare_players(arguments, &tables, fidelity)?;
     let play = |player: &DeepSharePlayer, jobs: &[WorldJob], seed: u64| match player {
@@ -262,14 +269,14 @@ fn deepshare_players(
     }
     for weights in &arguments.weights {
         let learned = Learned::load(weights, "deepshare")?;
-        let DeepShareWorld { masked, sight, .. } = learned.world("deepshare")?;
+        let DeepShareWorld { masked, observation_kind, .. } = learned.world("deepshare")?;
         for (suffix, hybrid) in [("", false), ("/hybrid", true)] {
             let options = DeepShareWorld::default().options().in_use(hybrid);
             let options = deepshare::EpisodeOptions { fidelity, ..options };
             let none = Workloads::Listed(Vec::new());
             let environment = DeepShareEnvironment::new(Arc::clone(tables), none, options, masked, STEPS_MAX)
                 .map_err(|error| Failure::Bug { message: error.to_string() })?;
-            let environment = environment.learning_by(sight, RoundReward::default());
+            let environment = environment.learning_by(observation_kind, RoundReward::default());
             learned.check_fits(environment.spaces(), "deepshare")?;
             let (learned, environment) = (learned.clone(), Box::new(environment));
             let name = format!("{}{suffix}", learned.name);
@@ -349,7 +356,7 @@ fn dl2_cluster(arguments: &Dl2Arguments) -> Dl2Options {
 
 fn dl2_speeds(arguments: &Dl2Arguments) -> SpeedOptions {
     let mut surface = match arguments.fidelity {
-        FidelityName::Released => SurfaceOptions::RELEASED,
+        FidelityName::Released => SurfaceOptions::PUBLISHED,
         FidelityName::Corrected => SurfaceOptions::CORRECTED,
     };
     surface.outside = match arguments.extrapolation {

@@ -10,7 +10,7 @@ use apportion::workload::random::{SeedStreams, Stream};
 pub enum Rule {
     /// At least one agent; bounds in order and as many low as high; at least one action.
     Spaces,
-    /// The agent whose turn it is has a space.
+    /// The agent that acts next has a space.
     Agent,
     /// Every entry of observation, mask and state is written, and looking changes nothing.
     Observe,
@@ -186,14 +186,14 @@ fn check_spaces<E: Environment>(environment: &E, report: &mut CheckReport) -> bo
 /// All that an episode shows, floats by their bits.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Episode {
-    sights: Vec<Sight>,
+    seen: Vec<Seen>,
     actions: Vec<usize>,
     /// Reward's bits, rounds, whether it counts, status.
     outcomes: Vec<(u32, u32, bool, Status)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Sight {
+struct Seen {
     agent: usize,
     observation: Vec<u32>,
     mask: Vec<bool>,
@@ -202,10 +202,9 @@ struct Sight {
 
 fn difference(seed: u64, one: &Episode, other: &Episode) -> String {
     let differs = |step: &usize| {
-        one.sights.get(*step) != other.sights.get(*step)
-            || one.outcomes.get(*step) != other.outcomes.get(*step)
+        one.seen.get(*step) != other.seen.get(*step) || one.outcomes.get(*step) != other.outcomes.get(*step)
     };
-    let step = (0..one.sights.len().max(other.sights.len())).find(differs).unwrap_or_default();
+    let step = (0..one.seen.len().max(other.seen.len())).find(differs).unwrap_or_default();
     format!("seed {seed}: a second run of the same actions differs at step {step}")
 }
 
@@ -227,15 +226,15 @@ impl Trial<'_> {
         let mut episode = Episode::default();
         environment.reset(self.seed);
         loop {
-            let Some(sight) = self.look(environment) else { return episode };
+            let Some(seen) = self.look(environment) else { return episode };
             let step = episode.actions.len();
-            self.check_bounds(environment, &sight, step);
+            self.check_bounds(environment, &seen, step);
             if self.is_disturbed() {
                 return episode;
             }
-            let allowed: Vec<usize> = (0..sight.mask.len()).filter(|action| sight.mask[*action]).collect();
-            self.try_forbidden(environment, &sight, step);
-            episode.sights.push(sight);
+            let allowed: Vec<usize> = (0..seen.mask.len()).filter(|action| seen.mask[*action]).collect();
+            self.try_forbidden(environment, &seen, step);
+            episode.seen.push(seen);
             if allowed.is_empty() {
                 let seed = self.seed;
                 self.report.complain(Rule::Mask, || format!("seed {seed}, step {step}: all are masked"));
@@ -257,9 +256,9 @@ impl Trial<'_> {
         let mut episode = Episode::default();
         environment.reset(self.seed);
         let mut actions = first.actions.iter();
-        for _ in 0..first.sights.len() {
-            let Some(sight) = self.look(environment) else { break };
-            episode.sights.push(sight);
+        for _ in 0..first.seen.len() {
+            let Some(seen) = self.look(environment) else { break };
+            episode.seen.push(seen);
             let Some(action) = actions.next() else { break };
             episode.actions.push(*action);
             let Ok(transition) = environment.step(*action) else { break };
@@ -295,9 +294,9 @@ impl Trial<'_> {
             Status::Truncated => self.report.n_truncated += 1,
             _ => self.report.n_terminated += 1,
         }
-        if let Some(sight) = self.look(environment) {
-            self.check_bounds(environment, &sight, step + 1);
-            episode.sights.push(sight);
+        if let Some(seen) = self.look(environment) {
+            self.check_bounds(environment, &seen, step + 1);
+            episode.seen.push(seen);
         }
         let space = environment.spaces().get(environment.agent());
         for action in 0..space.map_or(0, |space| space.n_actions) {
@@ -331,22 +330,22 @@ impl Trial<'_> {
     }
 
     /// What the environment shows, asked twice with different leftovers in the slices.
-    fn look<E: Environment>(&mut self, environment: &E) -> Option<Sight> {
+    fn look<E: Environment>(&mut self, environment: &E) -> Option<Seen> {
         let (seed, agent) = (self.seed, environment.agent());
         let Some(space) = environment.spaces().get(agent) else {
             self.report.complain(Rule::Agent, || format!("seed {seed}: it is the turn of agent {agent}"));
             return None;
         };
-        let sights = [(f32::MAX, true), (f32::MIN, false)].map(|(number, flag)| {
+        let seen = [(f32::MAX, true), (f32::MIN, false)].map(|(number, flag)| {
             let mut observation = vec![number; space.observation_length()];
             let mut mask = vec![flag; space.n_actions];
             let mut state = vec![number; environment.state_length()];
             environment.observe(&mut observation, &mut mask);
             environment.state(&mut state);
             let bits = |numbers: Vec<f32>| numbers.into_iter().map(f32::to_bits).collect();
-            Sight { agent, observation: bits(observation), mask, state: bits(state) }
+            Seen { agent, observation: bits(observation), mask, state: bits(state) }
         });
-        let [first, second] = sights;
+        let [first, second] = seen;
         if first != second {
             self.report
                 .complain(Rule::Observe, || format!("seed {seed}: a second look shows something else"));
@@ -354,10 +353,10 @@ impl Trial<'_> {
         Some(first)
     }
 
-    fn check_bounds<E: Environment>(&mut self, environment: &E, sight: &Sight, step: usize) {
-        let (seed, space) = (self.seed, &environment.spaces()[sight.agent]);
+    fn check_bounds<E: Environment>(&mut self, environment: &E, seen: &Seen, step: usize) {
+        let (seed, space) = (self.seed, &environment.spaces()[seen.agent]);
         let bounds = space.low.iter().zip(&space.high);
-        for (place, (bits, (low, high))) in sight.observation.iter().zip(bounds).enumerate() {
+        for (place, (bits, (low, high))) in seen.observation.iter().zip(bounds).enumerate() {
             let number = f32::from_bits(*bits);
             if !number.is_finite() || number < *low || number > *high {
                 self.report.complain(Rule::Bounds, || {
@@ -365,7 +364,7 @@ impl Trial<'_> {
                 });
             }
         }
-        for (place, bits) in sight.state.iter().enumerate() {
+        for (place, bits) in seen.state.iter().enumerate() {
             let number = f32::from_bits(*bits);
             if !number.is_finite() {
                 self.report.complain(Rule::Bounds, || {
@@ -376,12 +375,12 @@ impl Trial<'_> {
     }
 
     /// Tries an unknown action and every masked one.
-    fn try_forbidden<E: Environment>(&mut self, environment: &mut E, sight: &Sight, step: usize) {
-        let (seed, n_actions) = (self.seed, sight.mask.len());
-        if !sight.mask.contains(&true) {
+    fn try_forbidden<E: Environment>(&mut self, environment: &mut E, seen: &Seen, step: usize) {
+        let (seed, n_actions) = (self.seed, seen.mask.len());
+        if !seen.mask.contains(&true) {
             return;
         }
-        let masked = (0..n_actions).filter(|action| !sight.mask[*action]);
+        let masked = (0..n_actions).filter(|action| !seen.mask[*action]);
         for action in masked.chain([n_actions]) {
             let expected = if action == n_actions {
                 Refused::Unknown { action, n_actions }
@@ -397,7 +396,7 @@ impl Trial<'_> {
                 });
                 return;
             }
-            if self.look(environment).as_ref() != Some(sight) {
+            if self.look(environment).as_ref() != Some(seen) {
                 self.report.complain(Rule::Refusal, || {
                     format!("seed {seed}, step {step}: action {action} was refused, yet something changed")
                 });

@@ -104,7 +104,7 @@ pub enum CheckpointError {
         /// What is wrong.
         reason: String,
     },
-    /// Numbers that are not those that were written.
+    /// Numbers that differ from the ones written.
     #[error("its numbers are not those that were written: the file is damaged")]
     Digest,
     /// Weights without a training.

@@ -64,9 +64,9 @@ pub struct Transition {
     /// Rounds that passed: 0 if more is decided within the same round.
     pub rounds: u32,
     /// Whether there is something to learn from it; not, for example, if the action could not be carried out.
-    /// Learners that replay single actions leave it out; those that need whole episodes do not.
+    /// Learners that replay single actions leave it out; learners on whole episodes do not.
     pub counts: bool,
-    /// The job whose own gain the reward is, by its number; none where it is everybody's.
+    /// The job to which the reward is attributed, by its number; none where it is attributed to no single job.
     pub owner: Option<usize>,
     /// Where the episode stands.
     pub status: Status,
@@ -113,7 +113,7 @@ pub trait Environment: fmt::Debug + Send {
     /// One space per agent; at least one. Always the same.
     fn spaces(&self) -> &[Space];
 
-    /// The agent whose turn it is. Observation, mask and action are its own.
+    /// The agent that acts next. Observation, mask and action are its own.
     fn agent(&self) -> usize {
         0
     }
@@ -143,7 +143,7 @@ pub trait Environment: fmt::Debug + Send {
         0
     }
 
-    /// Writes the state that a critic judges: all that the team knows, whoever's turn it is.
+    /// Writes the state that a critic judges: all that the agents know together.
     fn state(&self, state: &mut [f32]) {
         let _ = state;
     }
@@ -154,7 +154,7 @@ pub trait Environment: fmt::Debug + Send {
     }
 }
 
-/// Is shown whose turn it was, what was seen, what was allowed and what was done.
+/// Receives the agent, observation, mask and action of each step.
 pub type Show<'a> = dyn FnMut(usize, &[f32], &[bool], usize) + 'a;
 
 impl<E: Environment + ?Sized> Environment for Box<E> {

@@ -1,13 +1,13 @@
-//! What learned schedulers are trained and run with.
+//! Learning for schedulers: environments, actors, weights and training.
 //!
-//! **To decide.** An [`Actor`](actor::Actor) turns what it sees into a probability for each allowed action; most are a
+//! **To decide.** An [`Actor`](actor::Actor) turns an observation into a probability for each allowed action; most are a
 //! few dense layers ([`network`]). Weights are arrays with names ([`tensors`]), kept in files that say where they come
-//! from ([`checkpoint`]); those that stable-baselines3 has trained are read too ([`stable_baselines`]), and so are networks
-//! of any tool that writes ONNX ([`onnx`]). [`trained`] is a file of any of them. None of this needs a library for learning.
+//! from ([`checkpoint`]); files of stable-baselines3 ([`stable_baselines`]) and ONNX models ([`onnx`]) are read too.
+//! [`trained`] is a file of any of them. None of this needs a library for learning.
 //!
 //! **What is decided about** is an [`Environment`](environment::Environment), held to its contract by a [`checker`] that
-//! anyone can run on theirs. [`vectorized`] steps many copies in parallel; [`evaluation`] plays the episodes of given
-//! seeds; [`textbook`] has small environments whose best return is known.
+//! any implementation can be run through. [`vectorized`] steps many copies in parallel; [`evaluation`] plays the episodes
+//! of given seeds; [`textbook`] has small environments whose best return is known.
 //!
 //! **To train** takes the feature `train`: `training` has the networks with their gradients, and the algorithms.
 //!

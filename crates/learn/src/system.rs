@@ -111,7 +111,7 @@ impl From<String> for SystemError {
 }
 
 impl System {
-    /// Environments that `make` makes, still to be reset, of a world of this data. Dense layers decide, nobody shows how, and
+    /// Environments that `make` makes, still to be reset, of a world of this data. Dense layers decide, there is no teacher, and
     /// actors are judged by the rewards of an episode.
     pub fn new(
         name: &'static str,
@@ -141,7 +141,7 @@ impl System {
         Self { judged_by, play: Some(Arc::new(play)), ..self }
     }
 
-    /// The same, with somebody who shows how.
+    /// The same, with a teacher.
     #[must_use]
     pub fn with_teachers(
         self,

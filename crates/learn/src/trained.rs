@@ -1,4 +1,4 @@
-//! Networks from files, whoever made them: this program's weights, or an ONNX model.
+//! Networks from files: this program's weights, or an ONNX model.
 
 use std::sync::Arc;
 

@@ -252,15 +252,15 @@ impl<E: Environment> Vectorized<E> {
     }
 }
 
-/// The arrays that a copy's sights are written into.
+/// Arrays for the observations, masks and states of one copy.
 #[derive(Debug, Default)]
-struct Sight {
+struct Buffers {
     observation: Vec<f32>,
     mask: Vec<bool>,
     state: Vec<f32>,
 }
 
-impl Sight {
+impl Buffers {
     fn look<E: Environment>(&mut self, environment: &E) -> usize {
         let agent = environment.agent();
         let space = &environment.spaces()[agent];
@@ -308,15 +308,15 @@ impl<E: Environment> Lane<E> {
         observer: &mut O,
     ) -> Result<Vec<Finished>, LaneError> {
         let mut finished = Vec::new();
-        let mut sight = Sight::default();
+        let mut buffers = Buffers::default();
         let (Length::Steps(mut left) | Length::Rounds(mut left) | Length::Episodes(mut left)) = length;
         while left > 0 {
-            let agent = sight.look(&self.environment);
-            self.logits.resize(sight.mask.len(), 0.0);
+            let agent = buffers.look(&self.environment);
+            self.logits.resize(buffers.mask.len(), 0.0);
             let (scratch, logits) = (&mut self.scratch, &mut self.logits);
-            actor.logits(agent, &sight.observation, scratch, logits).map_err(PlayError::from)?;
-            masked_softmax(logits, &sight.mask).map_err(PlayError::from)?;
-            let moment = sight.moment(agent, &self.logits);
+            actor.logits(agent, &buffers.observation, scratch, logits).map_err(PlayError::from)?;
+            masked_softmax(logits, &buffers.mask).map_err(PlayError::from)?;
+            let moment = buffers.moment(agent, &self.logits);
             observer.before(&moment);
             let drawn = draw(&self.logits, self.choices.uniform());
             let action = observer.choose(&moment, drawn, &mut self.choices);
@@ -331,8 +331,8 @@ impl<E: Environment> Lane<E> {
                 Length::Rounds(_) => left.saturating_sub(transition.rounds as usize),
             };
             if over || left == 0 {
-                let agent = sight.look(&self.environment);
-                let moment = sight.moment(agent, &[]);
+                let agent = buffers.look(&self.environment);
+                let moment = buffers.moment(agent, &[]);
                 observer.after(action, &transition, over.then_some(&moment));
                 if !over {
                     observer.rest(&moment);

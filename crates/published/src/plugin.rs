@@ -18,9 +18,10 @@ use apportion_learn::trained::{Trained, TrainedError};
 
 use crate::document::{ActorName, AskedName, ChoiceName, Learned};
 use crate::gangs::{
-    Asked, ByValues, Decider, GangPolicy, Rule as GangRule, Sequential, Sight, read_scorer, read_window,
+    Asked, ByValues, Decider, GangPolicy, ObservationKind, Rule as GangRule, Sequential, read_scorer,
+    read_window,
 };
-use crate::rounds::{LearnedRounds, PlayName, read_decider, uniform};
+use crate::rounds::{ActionSchemeName, LearnedRounds, read_decider, uniform};
 use crate::weights::load_weights;
 
 /// The learned policies that ship with the program.
@@ -78,18 +79,18 @@ impl Plugin for LearnedPolicies {
         options: &PolicyOptions,
     ) -> Result<Ready, CatalogError> {
         let learned = Learned::read(document)?;
-        Ok(match play_of(learned.actor) {
-            Some(play) => Ready::InRounds(round_policy(document, &learned, play, options)?),
+        Ok(match scheme_of(learned.actor) {
+            Some(scheme) => Ready::InRounds(round_policy(document, &learned, scheme, options)?),
             None => Ready::Allocating(Box::new(gang_policy(document, &learned, options)?)),
         })
     }
 }
 
 /// How it plays, if it decides inside rounds.
-fn play_of(actor: ActorName) -> Option<PlayName> {
+fn scheme_of(actor: ActorName) -> Option<ActionSchemeName> {
     match actor {
-        ActorName::Agents => Some(PlayName::Agents),
-        ActorName::Cells => Some(PlayName::Cells),
+        ActorName::Agents => Some(ActionSchemeName::Agents),
+        ActorName::Cells => Some(ActionSchemeName::Cells),
         _ => None,
     }
 }
@@ -117,16 +118,16 @@ fn choice(learned: &Learned) -> Choice {
 fn round_policy(
     document: &PolicyDocument,
     learned: &Learned,
-    play: PlayName,
+    scheme: ActionSchemeName,
     options: &PolicyOptions,
 ) -> Result<Box<dyn RoundPolicy>, CatalogError> {
-    let ((actor, play), choice) = if learned.weights.is_some() {
-        let found = read_decider(&trained(document, learned)?, play);
+    let ((actor, scheme), choice) = if learned.weights.is_some() {
+        let found = read_decider(&trained(document, learned)?, scheme);
         (found.map_err(|error| at_fault(document, learned, &error))?, choice(learned))
     } else {
-        (uniform(play), Choice::Sampled)
+        (uniform(scheme), Choice::Sampled)
     };
-    Ok(Box::new(LearnedRounds::new(&document.name, play, actor, choice, options.seed)))
+    Ok(Box::new(LearnedRounds::new(&document.name, scheme, actor, choice, options.seed)))
 }
 
 /// A learned policy with its weights, or a control.
@@ -141,12 +142,16 @@ fn gang_policy(
     let choice = choice(learned);
     let decider = match learned.actor {
         ActorName::Window => {
-            let (actor, sight) = read_window(&trained()?).map_err(at_fault)?;
-            Decider::Sequential(Sequential { actor, sight, choice })
+            let (actor, observation_kind) = read_window(&trained()?).map_err(at_fault)?;
+            Decider::Sequential(Sequential { actor, observation_kind, choice })
         }
         ActorName::Pairs => {
             let actor = read_scorer(&trained()?).map_err(at_fault)?;
-            Decider::Sequential(Sequential { actor, sight: Sight::Pairs { n_slots: None }, choice })
+            Decider::Sequential(Sequential {
+                actor,
+                observation_kind: ObservationKind::Pairs { n_slots: None },
+                choice,
+            })
         }
         ActorName::Values => {
             let scorer = match &learned.weights {
@@ -193,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_is_built_under_both_behaviours() {
-        use apportion::policy::heuristic::Behaviour;
+    fn every_policy_is_built_at_either_fidelity() {
+        use apportion::spec::Fidelity;
         let catalog = catalog();
         for name in catalog.names() {
-            for behaviour in [Behaviour::Corrected, Behaviour::Published] {
-                let options = PolicyOptions { behaviour, ..PolicyOptions::default() };
+            for fidelity in [Fidelity::Corrected, Fidelity::Published] {
+                let options = PolicyOptions { fidelity, ..PolicyOptions::default() };
                 let inside = catalog.document(name).unwrap().decides_inside_rounds();
                 match catalog.ready(name, &options).unwrap() {
                     Ready::Allocating(policy) => assert!(policy.name() == name && !inside),

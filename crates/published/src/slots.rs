@@ -47,7 +47,7 @@ pub struct SlotEnvironment<W> {
     spaces: [Space; 1],
     slot_s: f64,
     step_limit: u64,
-    /// What may be chosen; and what is seen, which nobody reads.
+    /// The mask of actions, and an observation that is written and not used.
     mask: Vec<bool>,
     seen: Vec<f32>,
     n_steps: u64,
@@ -80,9 +80,9 @@ impl<W: Slots> SlotEnvironment<W> {
         &self.slots
     }
 
-    /// Plays the episode of a seed. The return is less the mean completion time in slots, whatever a slot is worth in
-    /// training: parts of work done add up to the number of jobs whoever decides. Who leaves jobs over at the step limit is
-    /// judged as if all jobs had taken a slot for every step.
+    /// Plays the episode of a seed. The return is less the mean completion time in slots, whatever the
+    /// reward in training, because work done adds up to the number of jobs under any policy. An episode that is cut off at
+    /// the step limit counts as if every step had taken a slot.
     pub(super) fn judge(mut self, actor: &dyn Actor, choice: Choice, seed: u64) -> Result<Finished, String> {
         let played = play(&mut self, actor, choice, seed).map_err(|error| error.to_string())?;
         let total_reward = match played.status {

@@ -15,13 +15,13 @@
 //!
 //! Source: Le et al., EuroSys '20; Gavel's implementation of it.
 //!
-//! Where the two behaviours differ:
-//! - a type on which a job cannot run: `published` takes it for 1e-10 steps/s, so a job may be put there and
+//! Where the two fidelities differ:
+//! - a type on which a job cannot run: `published` assumes 1e-10 steps/s, so a job may be put there and
 //!   stay for ever; `corrected` forbids it, and a job that runs on no free worker's type waits;
-//! - ties: workers of a type are alike, so which of the jobs of one turn stands behind a job of the turn before
-//!   is arbitrary, and with it who starts. `published` takes what the assignment returns over workers in the
-//!   alphabetical order of their types, which is what Gavel's library returns; `corrected` starts, of the jobs
-//!   of the last turn but one, those that arrived first;
+//! - ties: workers of a type are alike, so it is arbitrary which job of one turn follows which of the turn
+//!   before, and with it which jobs start. `published` takes what the assignment returns over workers in the
+//!   alphabetical order of their types, which is what Gavel's library returns; `corrected` starts the
+//!   jobs of the foremost turn, and the earliest arrivals of the next one on the workers that stay free;
 //! - e_m: the same in every column, it cannot change the optimum; `published` adds it because rounding may.
 //!
 //! Differs from Gavel in both: the cost matrix is never built (its repeated concatenation takes 2.4 GB for 512
@@ -36,16 +36,16 @@ use serde::{Deserialize, Serialize};
 use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules};
 use crate::policy::heuristic::assignment::{Chains, assign_chained};
-use crate::policy::heuristic::behaviour::Behaviour;
 use crate::policy::heuristic::workers::{
     Handout, alphabetical, by_arrival, check_steps, decide_whole, restored,
 };
 use crate::problem::Problem;
+use crate::spec::Fidelity;
 use crate::workload::Combination;
 
 const NAME: &str = "allox";
 
-/// What Gavel takes for the throughput of a job where it cannot run, in steps/s.
+/// The throughput that Gavel assumes for a job where it cannot run, in steps/s.
 const PUBLISHED_STANDSTILL: f64 = 1e-10;
 
 /// Parameters of [`AlloX`].
@@ -55,13 +55,14 @@ pub struct AlloXParameters {
     /// The fraction of the waiting jobs, earliest first, that is matched: at least as many as there are free
     /// workers. 1 by default, as in Gavel.
     pub alpha: f64,
-    /// As published or as meant.
-    pub behaviour: Behaviour,
+    /// Whether the published oddities are kept.
+    #[serde(alias = "behaviour")]
+    pub fidelity: Fidelity,
 }
 
 impl Default for AlloXParameters {
     fn default() -> Self {
-        Self { alpha: 1.0, behaviour: Behaviour::Corrected }
+        Self { alpha: 1.0, fidelity: Fidelity::Corrected }
     }
 }
 
@@ -114,7 +115,7 @@ impl AlloX {
         let mut waiting = by_arrival(problem);
         waiting.retain(|job| !handout.placed().contains_key(job));
         waiting.sort_by(|one, other| problem.jobs()[*other].elapsed.total_cmp(&problem.jobs()[*one].elapsed));
-        if self.parameters.behaviour == Behaviour::Corrected {
+        if self.parameters.fidelity == Fidelity::Corrected {
             let runs = |job, worker_type| problem.throughput()[(job, worker_type)] > 0.0;
             waiting.retain(|job| queues.worker_types.iter().any(|worker_type| runs(*job, *worker_type)));
         }
@@ -139,7 +140,7 @@ impl AlloX {
         if n_queues == 0 {
             return Ok(Vec::new());
         }
-        let published = self.parameters.behaviour == Behaviour::Published;
+        let published = self.parameters.fidelity == Fidelity::Published;
         let delay = |job: &JobIndex| if published { problem.jobs()[*job].elapsed.get() } else { 0.0 };
         let delay: Vec<f64> = jobs.iter().map(delay).collect();
         let time = self.times(problem, jobs);
@@ -165,9 +166,9 @@ impl AlloX {
 
     /// Time each job would take on each type: [job × type], in s.
     fn times(&self, problem: &Problem, jobs: &[JobIndex]) -> Vec<f64> {
-        let standstill = match self.parameters.behaviour {
-            Behaviour::Published => PUBLISHED_STANDSTILL,
-            Behaviour::Corrected => 0.0,
+        let standstill = match self.parameters.fidelity {
+            Fidelity::Published => PUBLISHED_STANDSTILL,
+            Fidelity::Corrected => 0.0,
         };
         let time = |job: &JobIndex| {
             let steps = problem.jobs()[*job].steps_remaining.get();
@@ -178,8 +179,7 @@ impl AlloX {
     }
 }
 
-/// Who starts: the jobs of the earliest turns of each queue, one for each of its workers; of equals the earlier
-/// arrivals.
+/// The jobs that start: those of the earliest turns of each queue, one for each of its workers, ties by arrival.
 fn starting(mut turns: Vec<Turn>, queues: &Queues) -> Vec<(JobIndex, WorkerTypeId)> {
     // A stable sort, of turns in order of arrival.
     turns.sort_by_key(|turn| (turn.queue, std::cmp::Reverse(turn.from_end)));
@@ -205,9 +205,9 @@ impl Policy for AlloX {
         }
         let mut handout = Handout::new(problem);
         handout.keep(|job| self.running.get(&job).copied());
-        let queues = match self.parameters.behaviour {
-            Behaviour::Published => Queues::of_workers(problem, &handout),
-            Behaviour::Corrected => Queues::of_types(&handout),
+        let queues = match self.parameters.fidelity {
+            Fidelity::Published => Queues::of_workers(problem, &handout),
+            Fidelity::Corrected => Queues::of_types(&handout),
         };
         let jobs = self.considered(problem, &handout, &queues);
         let turns = self.matched(problem, &jobs, &queues)?;
@@ -236,8 +236,8 @@ mod tests {
     use super::super::tests::{Snapshot, given, snapshot};
     use super::*;
 
-    fn with(behaviour: Behaviour) -> AlloX {
-        AlloX::new(AlloXParameters { behaviour, ..AlloXParameters::default() })
+    fn with(fidelity: Fidelity) -> AlloX {
+        AlloX::new(AlloXParameters { fidelity, ..AlloXParameters::default() })
     }
 
     #[test]
@@ -246,23 +246,23 @@ mod tests {
         // 1 (22) and slow runs 2 (31): 63. fast 1, 2 & slow 0: 12 + 42 + 20 = 74; fast 0, 2 & slow 1: 10 + 40 + 40.
         let jobs: [(u32, f64, &[f64]); 3] =
             [(1, 120.0, &[12.0, 6.0]), (1, 120.0, &[10.0, 3.0]), (1, 930.0, &[31.0, 30.0])];
-        for behaviour in [Behaviour::Published, Behaviour::Corrected] {
+        for fidelity in [Fidelity::Published, Fidelity::Corrected] {
             let snapshot = snapshot("fast=1,slow=1", &jobs);
-            assert_eq!(given(&mut with(behaviour), &snapshot), ["0: fast", "2: slow"], "{behaviour:?}");
+            assert_eq!(given(&mut with(fidelity), &snapshot), ["0: fast", "2: slow"], "{fidelity:?}");
         }
     }
 
     #[test]
     fn a_started_job_keeps_its_type_and_only_free_workers_are_matched() {
-        for behaviour in [Behaviour::Published, Behaviour::Corrected] {
-            let mut policy = with(behaviour);
+        for fidelity in [Fidelity::Published, Fidelity::Corrected] {
+            let mut policy = with(fidelity);
             let mut snapshot = Snapshot::new("fast=1,slow=1");
             snapshot.job(0, 1, 100.0, &[1.0, 0.9]);
             assert_eq!(given(&mut policy, &snapshot), ["0: fast"]);
             snapshot.pass(1.0, &[(0, 1.0)]);
             snapshot.job(1, 1, 5.0, &[5.0, 1.0]);
             assert_eq!(given(&mut policy, &snapshot), ["0: fast", "1: slow"]);
-            let mut restored = with(behaviour);
+            let mut restored = with(fidelity);
             restored.restore(&policy.state()).unwrap();
             snapshot.leave(0);
             assert_eq!(given(&mut restored, &snapshot), ["1: slow"]);
@@ -274,16 +274,16 @@ mod tests {
         let jobs: [(u32, f64, &[f64]); 2] = [(1, 10.0, &[1.0, 0.0]), (1, 10.0, &[2.0, 0.0])];
         let both_fast = snapshot("fast=1,slow=1", &jobs);
         // Published: the dearer place on the slow type costs 1e11, two turns on the fast one far less.
-        assert_eq!(given(&mut with(Behaviour::Published), &both_fast), ["1: fast"]);
-        assert_eq!(given(&mut with(Behaviour::Corrected), &both_fast), ["1: fast"]);
+        assert_eq!(given(&mut with(Fidelity::Published), &both_fast), ["1: fast"]);
+        assert_eq!(given(&mut with(Fidelity::Corrected), &both_fast), ["1: fast"]);
 
-        let mut policy = with(Behaviour::Published);
+        let mut policy = with(Fidelity::Published);
         let mut snapshot = Snapshot::new("fast=1,slow=1");
         snapshot.job(0, 1, 100.0, &[1.0, 1.0]);
         given(&mut policy, &snapshot);
         snapshot.job(1, 1, 10.0, &[1.0, 0.0]);
         assert_eq!(given(&mut policy, &snapshot), ["0: fast", "1: slow"]);
-        let mut policy = with(Behaviour::Corrected);
+        let mut policy = with(Fidelity::Corrected);
         policy.restore(&serde_json::json!({"running": [[0, 0]]})).unwrap();
         assert_eq!(given(&mut policy, &snapshot), ["0: fast"]);
     }
@@ -293,7 +293,7 @@ mod tests {
         // Two jobs for one worker: the shorter starts, unless only the first half of the queue is looked at.
         let jobs: [(u32, f64, &[f64]); 2] = [(1, 50.0, &[1.0]), (1, 10.0, &[1.0])];
         let first = |alpha| {
-            let mut policy = AlloX::new(AlloXParameters { alpha, behaviour: Behaviour::Corrected });
+            let mut policy = AlloX::new(AlloXParameters { alpha, fidelity: Fidelity::Corrected });
             given(&mut policy, &snapshot("only=1", &jobs))
         };
         assert_eq!(first(1.0), ["1: only"]);
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn jobs_of_several_workers_are_refused() {
-        let error = with(Behaviour::Corrected)
+        let error = with(Fidelity::Corrected)
             .allocate(&snapshot("only=2", &[(2, 1.0, &[1.0])]).problem())
             .unwrap_err();
         assert_eq!(error.to_string(), "policy `allox` needs `scale_factor` of job 0, expected 1");

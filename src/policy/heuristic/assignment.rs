@@ -6,10 +6,10 @@
 //! O(rows² · columns) at worst.
 //!
 //! Optima tie where columns are alike, and published runs depend on which is taken. The order here is that of the
-//! implementation most of them use (`linear_sum_assignment` of scipy): rows in order; among columns equally near,
-//! one with room before a full one; the columns whose distance is not final stand in a row, the last column first,
-//! in which the last of the standing takes the place of one that leaves; of columns with room the one standing
-//! last is taken, of full ones the first.
+//! implementation that most of them use (`linear_sum_assignment` of scipy): rows in order; among columns equally near,
+//! one with room before a full one. Columns whose distance is not final are kept in a list, at first in reverse order; the
+//! last of the list takes the place of one that leaves. Of equally near columns with room the last of the list is taken,
+//! of full ones the first.
 //!
 //! Source: Jonker and Volgenant (Computing 1987); the rectangular form is Crouse's (IEEE Transactions on
 //! Aerospace and Electronic Systems, 2016).
@@ -104,13 +104,13 @@ struct Matching<'a> {
     column_price: Vec<f64>,
     /// Columns worth looking at.
     open: Vec<usize>,
-    /// Of those, the ones whose distance is not final.
+    /// Open columns whose distance is not final.
     waiting: Vec<Reached>,
-    /// The ones whose distance is, in the order in which it became so.
+    /// Columns whose distance is final, in the order in which it became so.
     settled: Vec<Reached>,
     /// The row before each settled column on its path.
     came_from: Vec<usize>,
-    standing: Standing,
+    unsettled: Unsettled,
 }
 
 /// A column during a search; together, because the loop over them is where the time goes.
@@ -137,7 +137,7 @@ impl<'a> Matching<'a> {
             waiting: Vec::new(),
             settled: Vec::new(),
             came_from: vec![NONE; n_columns],
-            standing: Standing::new(n_columns),
+            unsettled: Unsettled::new(n_columns),
         }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Matching<'a> {
     /// The nearest column with room to `start`, the columns nearer than it settled.
     fn search(&mut self, start: usize, cost: &impl Fn(usize, usize) -> f64) -> Option<usize> {
         self.settled.clear();
-        self.standing.reset();
+        self.unsettled.reset();
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.clear();
         let prices = &self.column_price;
@@ -171,7 +171,7 @@ impl<'a> Matching<'a> {
             }
             let Some(position) = self.nearest(&waiting) else { break None };
             let reached = waiting.swap_remove(position);
-            self.standing.leave(reached.column);
+            self.unsettled.leave(reached.column);
             self.came_from[reached.column] = reached.from;
             self.settled.push(reached);
             if self.has_room(reached.column) {
@@ -200,7 +200,7 @@ impl<'a> Matching<'a> {
 
     /// Of columns equally near, is `column` to be settled rather than `other`?
     fn comes_before(&self, column: usize, other: usize) -> bool {
-        let later = self.standing.place[column] > self.standing.place[other];
+        let later = self.unsettled.place[column] > self.unsettled.place[other];
         match (self.has_room(column), self.has_room(other)) {
             (true, true) => later,
             (false, false) => !later,
@@ -246,21 +246,21 @@ impl<'a> Matching<'a> {
     }
 }
 
-/// The row in which columns stand that are not settled: the last column first.
-struct Standing {
+/// The list of unsettled columns, at first in reverse order.
+struct Unsettled {
     place: Vec<usize>,
     column: Vec<usize>,
     n: usize,
     moved: Vec<usize>,
 }
 
-impl Standing {
+impl Unsettled {
     fn new(n: usize) -> Self {
         let backwards: Vec<usize> = (0..n).rev().collect();
         Self { place: backwards.clone(), column: backwards, n, moved: Vec::new() }
     }
 
-    /// Everyone back where they began.
+    /// Restores the initial order.
     fn reset(&mut self) {
         let total = self.column.len();
         for place in self.moved.drain(..) {
@@ -271,7 +271,7 @@ impl Standing {
         self.n = total;
     }
 
-    /// The last of the standing takes the place of `column`.
+    /// Removes `column`; the last of the list takes its place.
     fn leave(&mut self, column: usize) {
         self.n -= 1;
         let (place, last) = (self.place[column], self.column[self.n]);

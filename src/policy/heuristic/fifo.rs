@@ -1,9 +1,9 @@
 //! First in, first out, on workers of a random type.
 //!
 //! In order of arrival each waiting job takes all of its workers on a type drawn uniformly from those with enough
-//! free ones that can run it, and keeps them to its end. The queue blocks at its head: nobody overtakes.
+//! free ones that can run it, and keeps them to its end. The queue blocks at its head: no job overtakes.
 //!
-//! The published code does something else ([`Behaviour::Published`]). It draws a type but gives the job the last
+//! The published code does something else ([`Fidelity::Published`]). It draws a type but gives the job the last
 //! one, by the alphabet, of those that had a free worker, whether or not it has room; that type is struck off
 //! only if it comes out at exactly 0, and then the type drawn is struck off in its place. So workers are given away
 //! several times over, and jobs that run wait on each other's time. A job that ended hands its place to the
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use crate::allocation::Allocation;
 use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
-use crate::policy::heuristic::behaviour::Behaviour;
 use crate::policy::heuristic::workers::{Handout, alphabetical, by_arrival, positions, restored};
 use crate::problem::{ActiveJob, Problem};
+use crate::spec::Fidelity;
 use crate::workload::Combination;
 use crate::workload::python_random::PythonRandom;
 use crate::workload::random::{SeedStreams, Stream};
@@ -50,7 +50,7 @@ struct State {
     random: Random,
 }
 
-/// Where draws come from: each behaviour has its own.
+/// Where draws come from: each fidelity has its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Random {
@@ -60,10 +60,10 @@ enum Random {
 
 impl Fifo {
     /// The rule with nothing running yet; `seed` is the run's.
-    pub fn new(behaviour: Behaviour, seed: u64) -> Self {
-        let random = match behaviour {
-            Behaviour::Corrected => Random::Corrected(SeedStreams::new(seed).stream(NAME)),
-            Behaviour::Published => Random::Published(Box::new(PythonRandom::new(seed))),
+    pub fn new(fidelity: Fidelity, seed: u64) -> Self {
+        let random = match fidelity {
+            Fidelity::Corrected => Random::Corrected(SeedStreams::new(seed).stream(NAME)),
+            Fidelity::Published => Random::Published(Box::new(PythonRandom::new(seed))),
         };
         Self { state: State { running: Vec::new(), random } }
     }

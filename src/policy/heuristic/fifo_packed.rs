@@ -2,11 +2,11 @@
 //!
 //! From scratch at each call:
 //! 1. as in `fifo_perf`: jobs in order of arrival each take whole workers of the type with room that runs them
-//!    fastest (of equals the first in the alphabet), until the first for which no type has room; one with room
-//!    only where it cannot run is passed over;
+//!    fastest (of equals the first in the alphabet), until the first for which no type has room; a job
+//!    with room only on types that it cannot use is skipped;
 //! 2. the queue left, in order of arrival, is packed: each onto the placed single job of the same scale factor, on its type
 //!    j, for which N_j is largest, if N_j > `threshold`; of equals onto the earliest; until the first that
-//!    packs with nobody.
+//!    can be paired with none.
 //!
 //! | symbol    | meaning                                                                              |
 //! |-----------|--------------------------------------------------------------------------------------|
@@ -14,9 +14,9 @@
 //!
 //! Source: Gavel (OSDI '20), its FIFO baseline with space sharing.
 //!
-//! Where the two behaviours differ: `published` drops from the queue the job that did not fit (unless not one worker
-//! is left) and those that had room only where they cannot run, and packs those behind them, who so overtake
-//! them; `corrected` packs in order of arrival whoever has no workers.
+//! Where the two fidelities differ: `published` drops from the queue the job that did not fit (unless no worker is free)
+//! and skipped jobs, so that later jobs are packed before them; `corrected` packs all jobs without workers in order of
+//! arrival.
 
 use std::collections::VecDeque;
 
@@ -25,9 +25,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::{JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules};
-use crate::policy::heuristic::behaviour::Behaviour;
 use crate::policy::heuristic::workers::{Handout, alphabetical, by_arrival, decide_whole};
 use crate::problem::Problem;
+use crate::spec::Fidelity;
 use crate::workload::Combination;
 
 const NAME: &str = "fifo_packed";
@@ -38,13 +38,14 @@ const NAME: &str = "fifo_packed";
 pub struct FifoPackedParameters {
     /// Normalized throughput that a pair must exceed; 1.5 by default, as in Gavel.
     pub threshold: f64,
-    /// As published or as meant.
-    pub behaviour: Behaviour,
+    /// Whether the published oddities are kept.
+    #[serde(alias = "behaviour")]
+    pub fidelity: Fidelity,
 }
 
 impl Default for FifoPackedParameters {
     fn default() -> Self {
-        Self { threshold: 1.5, behaviour: Behaviour::Corrected }
+        Self { threshold: 1.5, fidelity: Fidelity::Corrected }
     }
 }
 
@@ -60,7 +61,7 @@ impl FifoPacked {
         Self { parameters }
     }
 
-    /// Combinations with their types: singles that nobody was packed onto, then pairs.
+    /// Combinations with their types: jobs that stayed alone, then pairs.
     fn packed(
         &self,
         problem: &Problem,
@@ -132,7 +133,7 @@ impl Policy for FifoPacked {
     fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
         let mut handout = Handout::new(problem);
         let mut queue = place(problem, &mut handout);
-        if self.parameters.behaviour == Behaviour::Corrected {
+        if self.parameters.fidelity == Fidelity::Corrected {
             queue = by_arrival(problem).into();
             queue.retain(|job| !handout.placed().contains_key(job));
         }
@@ -147,8 +148,8 @@ mod tests {
     use super::super::tests::{Snapshot, given};
     use super::*;
 
-    fn with(behaviour: Behaviour) -> FifoPacked {
-        FifoPacked::new(FifoPackedParameters { behaviour, ..FifoPackedParameters::default() })
+    fn with(fidelity: Fidelity) -> FifoPacked {
+        FifoPacked::new(FifoPackedParameters { fidelity, ..FifoPackedParameters::default() })
     }
 
     #[test]
@@ -163,8 +164,8 @@ mod tests {
         // Job 3 reaches only 1.5 with job 0, so it waits, and job 4 behind it too, although it would gain 2.
         snapshot.pair(0, 3, &[[7.5, 7.5], [0.0, 0.0]]);
         snapshot.pair(0, 4, &[[10.0, 10.0], [0.0, 0.0]]);
-        for behaviour in [Behaviour::Published, Behaviour::Corrected] {
-            assert_eq!(given(&mut with(behaviour), &snapshot), ["0: fast", "1+2: slow"]);
+        for fidelity in [Fidelity::Published, Fidelity::Corrected] {
+            assert_eq!(given(&mut with(fidelity), &snapshot), ["0: fast", "1+2: slow"]);
         }
     }
 
@@ -178,8 +179,8 @@ mod tests {
         snapshot.job(2, 2, 100.0, &[10.0]);
         snapshot.pair(0, 1, &[[8.0, 8.0]]);
         snapshot.pair(0, 2, &[[9.0, 9.0]]);
-        assert_eq!(given(&mut with(Behaviour::Corrected), &snapshot), ["0+1: only"]);
-        assert_eq!(given(&mut with(Behaviour::Published), &snapshot), ["0+2: only"]);
+        assert_eq!(given(&mut with(Fidelity::Corrected), &snapshot), ["0+1: only"]);
+        assert_eq!(given(&mut with(Fidelity::Published), &snapshot), ["0+2: only"]);
     }
 
     #[test]
@@ -192,7 +193,7 @@ mod tests {
         snapshot.job(3, 1, 100.0, &[10.0, 1.0]);
         snapshot.pair(0, 1, &[[9.0, 9.0], [0.0, 0.0]]);
         snapshot.pair(0, 3, &[[9.0, 9.0], [0.0, 0.0]]);
-        assert_eq!(given(&mut with(Behaviour::Corrected), &snapshot), ["2: b", "0+1: a"]);
-        assert_eq!(given(&mut with(Behaviour::Published), &snapshot), ["2: b", "0+3: a"]);
+        assert_eq!(given(&mut with(Fidelity::Corrected), &snapshot), ["2: b", "0+1: a"]);
+        assert_eq!(given(&mut with(Fidelity::Published), &snapshot), ["2: b", "0+3: a"]);
     }
 }

@@ -1,9 +1,9 @@
 //! First in, first out, on the fastest free workers.
 //!
 //! Decided anew at each call, in order of arrival: a job takes all of its workers on the type that runs it
-//! fastest, of the types with enough free ones. The first job for which no type has enough ends it, so nobody
-//! is overtaken for want of room. A job with room only where it cannot run is passed over, because the workers
-//! it could not use would otherwise stand idle.
+//! fastest, of the types with enough free ones. The first job for which no type has enough ends the call, so no
+//! job overtakes another that is larger. A job with room only on types that it cannot use is skipped, because these
+//! workers would otherwise idle.
 //!
 //! Source: Gavel's `FIFOPolicyWithPerf`, whose choices this repeats, the order of types of equal throughput
 //! (alphabetical) included. O(n·K).

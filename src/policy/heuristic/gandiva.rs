@@ -12,7 +12,7 @@
 //!
 //! Source: Xiao et al., OSDI '18, as Gavel implements it for comparison.
 //!
-//! Where the two behaviours differ:
+//! Where the two fidelities differ:
 //! - when a pair is broken: `published`: when it cannot run on some type, or Σ_j N_j < `threshold`, a sum over
 //!   types held against what one type ought to reach; `corrected`: when Σ_j w_j·N_j / Σ_j w_j < `threshold`, the
 //!   mean over the workers on which it gets its time, N_j = 0 where it cannot run;
@@ -29,11 +29,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules};
-use crate::policy::heuristic::behaviour::Behaviour;
 use crate::policy::heuristic::workers::{
     alphabetical, by_arrival, decide, keep_where_it_runs, positions, restored,
 };
 use crate::problem::Problem;
+use crate::spec::Fidelity;
 use crate::workload::Combination;
 use crate::workload::python_random::PythonRandom;
 use crate::workload::random::{SeedStreams, Stream};
@@ -47,13 +47,14 @@ pub struct GandivaParameters {
     /// Normalized throughput below which a pair is broken; 1 by default: the two together do what one would
     /// alone.
     pub threshold: f64,
-    /// As published or as meant.
-    pub behaviour: Behaviour,
+    /// Whether the published oddities are kept.
+    #[serde(alias = "behaviour")]
+    pub fidelity: Fidelity,
 }
 
 impl Default for GandivaParameters {
     fn default() -> Self {
-        Self { threshold: 1.0, behaviour: Behaviour::Corrected }
+        Self { threshold: 1.0, fidelity: Fidelity::Corrected }
     }
 }
 
@@ -81,9 +82,9 @@ enum Generator {
 impl Gandiva {
     /// The rule with these parameters; no pairs yet.
     pub fn new(parameters: GandivaParameters, seed: u64) -> Self {
-        let generator = match parameters.behaviour {
-            Behaviour::Published => Generator::Published(Box::new(PythonRandom::new(seed))),
-            Behaviour::Corrected => Generator::Corrected(SeedStreams::new(seed).stream(NAME)),
+        let generator = match parameters.fidelity {
+            Fidelity::Published => Generator::Published(Box::new(PythonRandom::new(seed))),
+            Fidelity::Corrected => Generator::Corrected(SeedStreams::new(seed).stream(NAME)),
         };
         Self { parameters, state: State { pairs: BTreeSet::new(), generator } }
     }
@@ -96,9 +97,9 @@ impl Gandiva {
             let active = pair.members().all(|job| positions.contains_key(&job));
             active && {
                 let pair = pair.map(|job| positions[&job]);
-                let throughput = match parameters.behaviour {
-                    Behaviour::Published => published_throughput(problem, pair),
-                    Behaviour::Corrected => mean_throughput(problem, pair),
+                let throughput = match parameters.fidelity {
+                    Fidelity::Published => published_throughput(problem, pair),
+                    Fidelity::Corrected => mean_throughput(problem, pair),
                 };
                 throughput >= parameters.threshold
             }
@@ -192,11 +193,12 @@ fn mean_throughput(problem: &Problem, pair: Combination<JobIndex>) -> f64 {
     gained / workers
 }
 
-/// The equal shares of each combination, per type; a pair has none where it cannot run, nor, but as published, a job.
+/// The equal shares of each combination, per type. A pair gets nothing where it cannot run; a single job likewise, except
+/// under `Published`.
 fn equal_shares(
     problem: &Problem,
     combinations: Vec<Combination<JobIndex>>,
-    behaviour: Behaviour,
+    fidelity: Fidelity,
 ) -> Vec<(Combination<JobIndex>, Vec<f64>)> {
     let m = combinations.len() as f64;
     let types = problem.cluster().types();
@@ -209,7 +211,7 @@ fn equal_shares(
             let cannot = combination.is_pair() && problem.colocated(combination, worker_type).is_none();
             *share = if cannot { 0.0 } else { *share / sum.max(1.0) };
         }
-        if behaviour == Behaviour::Corrected {
+        if fidelity == Fidelity::Corrected {
             keep_where_it_runs(problem, combination.first(), &mut shares);
         }
         (combination, shares)
@@ -239,7 +241,7 @@ impl Policy for Gandiva {
             combinations
         };
         let rules = RoundRules { pair_fillers: true, ..RoundRules::default() };
-        decide(NAME, problem, equal_shares(problem, combinations, self.parameters.behaviour), rules)
+        decide(NAME, problem, equal_shares(problem, combinations, self.parameters.fidelity), rules)
     }
 
     fn state(&self) -> serde_json::Value {
@@ -249,7 +251,7 @@ impl Policy for Gandiva {
     fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
         let state: State = restored(NAME, state)?;
         let published = matches!(state.generator, Generator::Published(_));
-        if published != (self.parameters.behaviour == Behaviour::Published) {
+        if published != (self.parameters.fidelity == Fidelity::Published) {
             return Err(PolicyError::State { policy: NAME.to_owned() });
         }
         self.state = state;

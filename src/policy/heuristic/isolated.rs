@@ -8,14 +8,15 @@
 //! | w_j    | `[K]`   | workers | `cluster.types()[j].n_workers`    |
 //! | s_m    | `[n]`   | workers | `jobs()[m].scale_factor`          |
 //!
-//! Throughputs and weights do not matter. A job's part of types that it cannot run on is nobody's: as published it has
-//! the time there all the same, and no use of it. Closed form, O(n·K). Source: Narayanan et al., OSDI '20, section 4 (the isolated share of finish-time fairness).
+//! Throughputs and weights do not matter. Time on types that a job cannot use is left unallocated, except under
+//! `published`. Closed form, O(n·K). Source: Narayanan et al., OSDI '20, section 4 (the isolated share of finish-time
+//! fairness).
 
 use crate::index::WorkerTypeId;
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
-use crate::policy::heuristic::behaviour::Behaviour;
 use crate::policy::heuristic::workers::{alphabetical, decide, keep_where_it_runs};
 use crate::problem::Problem;
+use crate::spec::Fidelity;
 use crate::workload::Combination;
 
 const NAME: &str = "isolated";
@@ -24,7 +25,7 @@ const NAME: &str = "isolated";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Isolated {
     /// `corrected` gives no time where a job cannot run.
-    pub behaviour: Behaviour,
+    pub fidelity: Fidelity,
 }
 
 impl Policy for Isolated {
@@ -35,7 +36,7 @@ impl Policy for Isolated {
     fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
         let rows = shares(problem).into_iter().zip(problem.jobs().ids());
         let rows = rows.map(|(mut row, job)| {
-            if self.behaviour == Behaviour::Corrected {
+            if self.fidelity == Fidelity::Corrected {
                 keep_where_it_runs(problem, job, &mut row);
             }
             (Combination::single(job), row)

@@ -1,5 +1,5 @@
-//! Least attained service with discretized queues, as in Tiresias: young jobs first, without knowing how long
-//! anyone will take.
+//! Least attained service with discretized queues, as in Tiresias: young jobs first, without knowing jobs'
+//! durations.
 //!
 //! | symbol     | meaning                                                                | unit           |
 //! |------------|------------------------------------------------------------------------|----------------|
@@ -7,12 +7,12 @@
 //! | θ_1 < θ_2… | thresholds; job m stands in queue q, the number of θ_i ≤ a_m           | worker-seconds |
 //!
 //! Queues are served in order, the one of least service first. Within a queue: jobs in the order in which they
-//! first got workers, then those that never ran, in order of arrival. Each takes s_m whole workers of the type
+//! first got workers, then jobs that never ran, in order of arrival. Each takes s_m whole workers of the type
 //! with room that runs it fastest; jobs further back lose theirs. Thresholds instead of a comparison of a_m keep
 //! jobs of like service from preempting each other by turns.
 //!
 //! A job that has waited `promote_after` times as long as it ran goes back to the first queue, its service
-//! forgotten, so that nobody starves.
+//! forgotten, so that no job starves.
 //!
 //! Attained service is taken from the per-job column `attained_service` (worker-seconds) where the caller
 //! supplies it; otherwise it is kept here, from the steps done between calls and the throughput of the type the
@@ -72,7 +72,7 @@ struct State {
     jobs: Vec<History>,
 }
 
-/// What is remembered of a job.
+/// The history of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct History {

@@ -2,7 +2,6 @@
 //!
 //! A rule is a file: its formula or procedure, its parameters, its state. [`workers`] holds what several share.
 
-pub mod behaviour;
 pub mod workers;
 pub mod assignment;
 pub mod isolated;
@@ -18,7 +17,6 @@ pub mod las;
 pub mod themis;
 
 pub use allox::{AlloX, AlloXParameters};
-pub use behaviour::Behaviour;
 pub use fifo::Fifo;
 pub use fifo_packed::{FifoPacked, FifoPackedParameters};
 pub use fifo_perf::FifoPerf;

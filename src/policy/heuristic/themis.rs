@@ -14,10 +14,10 @@
 //! A job with workers holds them for the length of a lease and then gives them back. At each call free workers
 //! are offered to the fraction 1 − `fairness` of the jobs without a lease whose ρ is largest (at least one job),
 //! in descending order of ρ, ties by arrival; each takes s_m whole workers of the type with room that runs it
-//! fastest. What they leave goes to the other jobs in random order, so that no worker idles that one could use.
+//! fastest. Workers still free go to the other jobs in random order, so that none idles that a job could use.
 //!
 //! Source: Mahajan et al., NSDI '20. Differs: Themis' bidders submit a table of ρ for many sets of workers and
-//! an arbiter solves a partial-allocation auction with hidden payments, so that nobody gains by lying; here ρ is
+//! an arbiter solves a partial-allocation auction with hidden payments, so that no bidder gains by lying; here ρ is
 //! computed from what the problem states and the jobs served worst choose in turn. The policy asks to be asked
 //! again when the next lease ends.
 
@@ -67,7 +67,7 @@ struct State {
     leftovers: Stream,
 }
 
-/// What is remembered of a job.
+/// The history of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct History {
@@ -109,7 +109,7 @@ impl Themis {
     }
 }
 
-/// Brings a job's history to now: isolated time of the work done, and what is left of its lease.
+/// Brings a job's history to now: isolated time of the work done, and the time left of its lease.
 fn brought_up(problem: &Problem, job: JobIndex, known: Option<&History>) -> History {
     let active = &problem.jobs()[job];
     let (steps_remaining, elapsed_s) = (active.steps_remaining.get(), active.elapsed.get());
@@ -260,7 +260,7 @@ mod tests {
         for (fairness, n, offered) in [(0.8, 10, 2), (0.8, 3, 1), (1.0, 5, 1), (0.0, 5, 5), (0.8, 0, 0)] {
             assert_eq!(themis(fairness).n_offered(n), offered, "{fairness} of {n}");
         }
-        // At 1 the worst-served is first and nobody else's place is certain; no worker idles at any setting.
+        // At 1 the worst-served is first and no other job's place is certain; no worker idles at any setting.
         for fairness in [0.0, 0.5, 1.0] {
             let mut snapshot = Snapshot::new("only=3");
             for job in 0..6 {

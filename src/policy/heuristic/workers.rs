@@ -1,4 +1,4 @@
-//! Whole workers handed out: what is left of each worker type, and who was given which for all of the time.
+//! Whole workers handed out: the free workers of each type, and the type of each job that was given workers.
 
 use std::collections::BTreeMap;
 
@@ -153,8 +153,8 @@ pub fn by_arrival(problem: &Problem) -> Vec<JobIndex> {
     jobs
 }
 
-/// Takes away shares of time where a job cannot run: on types where its throughput is 0, and on those that have fewer
-/// workers than it needs at once.
+/// Sets shares to 0 on types where a job cannot run: its throughput there is 0, or it needs more workers at once than
+/// there are.
 pub fn keep_where_it_runs(problem: &Problem, job: JobIndex, shares: &mut [f64]) {
     for (worker_type, share) in problem.cluster().types().ids().zip(shares) {
         let enough = problem.jobs()[job].scale_factor <= problem.cluster().types()[worker_type].n_workers;
@@ -164,7 +164,7 @@ pub fn keep_where_it_runs(problem: &Problem, job: JobIndex, shares: &mut [f64]) 
     }
 }
 
-/// Where each job of a workload stands in the problem.
+/// The position of each job in the problem.
 pub fn positions(problem: &Problem) -> BTreeMap<JobId, JobIndex> {
     problem.jobs().enumerate().map(|(job, active)| (active.id, job)).collect()
 }

@@ -10,9 +10,9 @@ use super::reduce::{Reduced, Selection, reduce};
 use crate::allocation::Allocation;
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::ThroughputView;
-use crate::policy::heuristic::Behaviour;
 use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder, matrix_columns};
 use crate::program::Column;
+use crate::spec::Fidelity;
 use crate::throughput::Throughputs;
 use crate::workload::Combination;
 
@@ -42,7 +42,7 @@ fn reduced(problem: &Problem, chosen: &[prop::sample::Index]) -> Reduced {
         classes: true,
         hierarchical: false,
         waived: &[],
-        behaviour: Behaviour::Corrected,
+        fidelity: Fidelity::Corrected,
         data: &[],
         isolated_elapsed: &[],
     };

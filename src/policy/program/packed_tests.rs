@@ -55,7 +55,7 @@ pub(super) fn policy((sense, text, promises): (Sense, &str, bool), priced: bool)
         refine: Refine::Utilization,
         hierarchical: false,
         discounted: false,
-        behaviour: crate::policy::heuristic::Behaviour::Corrected,
+        fidelity: crate::spec::Fidelity::Corrected,
         backend: None,
     })
     .unwrap();

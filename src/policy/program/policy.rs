@@ -6,7 +6,6 @@ use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
-use crate::policy::heuristic::Behaviour;
 use crate::policy::program::discount;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
@@ -26,6 +25,7 @@ use crate::program::{BindError, Layout, LevelForm, Objective, Program, Route, Se
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, Termination, registry};
+use crate::spec::Fidelity;
 
 /// Which of several optima to return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct ProgramOptions {
     /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
     pub discounted: bool,
     /// `published`: gangs have time where they do not fit, entities serve jobs as listed, one broken promise lets all off.
-    pub behaviour: Behaviour,
+    pub fidelity: Fidelity,
     /// A backend to try first; the default chain if none.
     pub backend: Option<String>,
 }
@@ -227,7 +227,7 @@ impl ProgramPolicy {
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         self.solving.group(&master.reduced().classes);
-        let published = self.options.behaviour == Behaviour::Published;
+        let published = self.options.fidelity == Fidelity::Published;
         let told_apart = !self.promises || self.settle(&mut master)?;
         if published && (!told_apart || master.reduced().instance.waived.contains(&true)) {
             master.waive(vec![true; master.reduced().instance.n_members()]);
@@ -303,7 +303,7 @@ impl ProgramPolicy {
             classes,
             hierarchical: self.options.hierarchical,
             waived,
-            behaviour: self.options.behaviour,
+            fidelity: self.options.fidelity,
             data: &self.data,
             isolated_elapsed,
         }

@@ -1,11 +1,11 @@
 //! Problem → [`Instance`] over classes: the numbers a program-backed policy sees, and no others.
 
 use crate::index::{Id, JobIndex};
-use crate::policy::heuristic::Behaviour;
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, Seen, ThroughputView};
 use crate::problem::{Colocation, Problem};
 use crate::program::{Classes, Instance, Unlike};
+use crate::spec::Fidelity;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
 /// Unlike jobs are members in the order of their keys: then any part of them is much like all, from which searches for
@@ -27,7 +27,7 @@ pub(super) struct Selection<'a> {
     /// Jobs let off their droppable constraints: [n], or empty if none is.
     pub(super) waived: &'a [bool],
     /// `published`: gangs may have time where there are too few workers for them.
-    pub(super) behaviour: Behaviour,
+    pub(super) fidelity: Fidelity,
     /// Per-job data to carry, by name.
     pub(super) data: &'a [String],
     /// Isolated time as the policy keeps account of it, in place of the problem's: [n], or empty.
@@ -191,7 +191,7 @@ impl<'a> Keys<'a> {
         let instance = Instance {
             waived,
             eased: 0.0,
-            oversized: selection.behaviour == Behaviour::Published,
+            oversized: selection.fidelity == Fidelity::Published,
             capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
             multiplicity: classes.multiplicity(),
             data: data.into_iter().map(|(name, _, values)| (name.clone(), values)).collect(),

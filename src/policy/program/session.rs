@@ -20,7 +20,6 @@ use thiserror::Error;
 use crate::allocation::{AllocationBuilder, AllocationError, VIOLATION_MAX};
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, PolicyError, RoundRules, SolveReport};
-use crate::policy::heuristic::Behaviour;
 use crate::policy::program::hierarchy::{self, Hierarchy};
 use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::policy::{ProgramPolicy, Refine};
@@ -30,6 +29,7 @@ use crate::problem::{ActiveJob, Colocation, Problem, ProblemError};
 use crate::program::{BoundObjective, Groups, Objective};
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Feature, registry};
+use crate::spec::Fidelity;
 
 /// What goes on from a basis, unless the policy names another.
 const BACKEND: &str = "simplex";
@@ -282,7 +282,7 @@ impl Session {
         let reduced = Keys::of(problem, &selection).gather(groups.classes(), |class| groups.key(class));
         let layout = policy.layout(objective, &reduced)?;
         let mut master = Master::new(objective, reduced, layout, None, PricingLimits::NEVER);
-        let as_listed = policy.options.behaviour == Behaviour::Published;
+        let as_listed = policy.options.fidelity == Fidelity::Published;
         let hierarchy = policy
             .options
             .hierarchical

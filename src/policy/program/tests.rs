@@ -27,7 +27,7 @@ pub(super) fn options_of(text: &ObjectiveText) -> ProgramOptions {
         refine: Refine::Utilization,
         hierarchical: false,
         discounted: false,
-        behaviour: crate::policy::heuristic::Behaviour::Corrected,
+        fidelity: crate::spec::Fidelity::Corrected,
         backend: None,
     }
 }

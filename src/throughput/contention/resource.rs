@@ -12,7 +12,7 @@
 //! The inner term is the weighted max-min share of a resource of capacity 1 between two demands, over the demand: a
 //! job gets what it asks, or its fair share φ, or what the other leaves, whichever is least but for that the
 //! second never undercuts the third. A job advances as its most starved resource lets it. With equal weights and
-//! κ = 1 it is plain max-min fairness, under which nobody keeps less than a half; measured pairs do (a GPU gives time
+//! κ = 1 it is plain max-min fairness, under which no job keeps less than a half; measured pairs do (a GPU gives time
 //! by kernel, not by job), hence the weights.
 //!
 //! Each resource is divided as if the other job ran at full speed: a job slowed by one resource is not

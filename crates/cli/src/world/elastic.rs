@@ -11,7 +11,9 @@ use crate::world::table::{Column, table_of};
 use crate::world::{HOUR_S, STEPS_MAX, Workload, play_all};
 use apportion::throughput::Throughputs;
 use apportion_learn::environment::Environment as _;
-use apportion_published::elastic::{self, ElasticPolicy, ElasticRule, Ladders, Sight, WorkloadOptions};
+use apportion_published::elastic::{
+    self, ElasticPolicy, ElasticRule, Ladders, ObservationKind, WorkloadOptions,
+};
 use apportion_published::elastic::{ElasticEnvironment, ElasticWorld};
 use apportion_published::world::{WorldJob, run as run_world};
 use apportion_studies::report::Cell;
@@ -85,18 +87,18 @@ fn players(arguments: &ElasticArguments) -> Result<Vec<(String, Player)>, Failur
     for weights in &arguments.weights {
         let learned = Learned::load(weights, "elastic")?;
         // What scores climb by climb can see all jobs; a network with a column for each, as many as it was trained with.
-        let (sight, window) = if learned.scores_rows {
+        let (observation_kind, window) = if learned.scores_rows {
             let trained_in = learned.world::<ElasticWorld>("elastic")?;
-            let kept = trained_in.sight == Sight::KeptPairs;
-            (if kept { Sight::KeptPairs } else { Sight::Pairs }, arguments.jobs)
+            let kept = trained_in.observation_kind == ObservationKind::KeptPairs;
+            (if kept { ObservationKind::KeptPairs } else { ObservationKind::Pairs }, arguments.jobs)
         } else {
-            (Sight::Window, learned.world::<ElasticWorld>("elastic")?.window)
+            (ObservationKind::Window, learned.world::<ElasticWorld>("elastic")?.window)
         };
         let world = ElasticWorld {
             workers: arguments.workers,
             jobs: arguments.jobs,
             rate: arguments.rate,
-            sight,
+            observation_kind,
             window,
             step_limit: STEPS_MAX,
             scaling_cost_s: arguments.scaling.scaling_cost,

@@ -9,11 +9,12 @@
 
 use std::path::{Path, PathBuf};
 
+use apportion::spec::Fidelity;
 use apportion::spec::Source;
 use apportion::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use apportion::throughput::spread::SpreadThroughputs;
 use apportion_published::deepshare::trace::read_deepshare_trace;
-use apportion_published::deepshare::{self, DeepSharePolicy, DeepShareSpeeds, Fidelity};
+use apportion_published::deepshare::{self, DeepSharePolicy, DeepShareSpeeds};
 use apportion_published::dl2::{
     self, Dl2Options, Dl2Policy, Dl2Speeds, SpeedModel, SpeedOptions, WorkloadOptions,
 };
@@ -40,7 +41,7 @@ fn play_deepshare(name: &str, traces: &[Vec<WorldJob>]) -> Summary {
     let tables = SpreadThroughputs::deepshare();
     let (_, policy) = deepshare::parse_named(name).unwrap();
     let play = |(seed, jobs): (usize, &Vec<WorldJob>)| {
-        let fidelity = Fidelity::RELEASED;
+        let fidelity = Fidelity::Published;
         let mut world = deepshare::world(&tables, fidelity, policy.after_round());
         let mut speeds = DeepShareSpeeds::new(&tables, fidelity);
         let mut policy = DeepSharePolicy::new(policy, speeds.clone(), fidelity, seed as u64);
@@ -105,7 +106,7 @@ fn deepshares_published_simulator_is_repeated() {
 fn play_dl2(names: &[&str]) -> Vec<f64> {
     let tables = ElasticThroughputs::dl2();
     let cluster = Dl2Options::default();
-    let model = SpeedModel::Measured(SurfaceOptions::RELEASED);
+    let model = SpeedModel::Measured(SurfaceOptions::PUBLISHED);
     let options = SpeedOptions { model, error: 0.0, seed: 0, tasks_max: cluster.tasks_max };
     let speeds = Dl2Speeds::new(&tables, options).unwrap();
     let mean = |name: &&str| {

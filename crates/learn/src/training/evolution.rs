@@ -1,4 +1,4 @@
-//! Evolution strategies (Salimans et al., 2017): weights are moved towards those of their disturbed copies that did
+//! Evolution strategies (Salimans et al., 2017): weights are moved towards the disturbed copies that did
 //! better, without gradients and whatever an episode consists of.
 //!
 //! An update draws pairs of disturbances ±σε and plays the same episodes with each. Returns become ranks from −½ to ½,

@@ -84,7 +84,7 @@ pub struct Rollout {
     pub masks: Vec<Rows<bool>>,
     /// What the critic judges, one row per decision.
     pub states: Rows<f32>,
-    /// The state after a decision: after those that ended an episode, and after the last.
+    /// The states after decisions that ended an episode, and after the last decision.
     pub ends: Rows<f32>,
     /// The decisions that `ends` come after.
     pub ends_after: Vec<usize>,

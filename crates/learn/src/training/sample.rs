@@ -17,7 +17,7 @@ pub enum Baseline {
     /// What was seen when each was made, as DL2's released trainer has it.
     #[default]
     Decision,
-    /// What was seen first in their round. In the middle of one, what is allocated is in sight no more, and the reward of
+    /// What was seen first in their round. In the middle of one, allocated jobs are no longer observed, and the reward of
     /// the round is due to it.
     Round,
 }
@@ -31,7 +31,7 @@ pub enum Credit {
     Round,
     /// That of its own step, in worlds whose reward says what each step is worth.
     Decision,
-    /// All that the job of its step gains in the round, in worlds whose reward says whose it is: what DL2's ablation of the
+    /// All that the job of its step gains in the round, in worlds that attribute rewards to jobs: what DL2's ablation of the
     /// common reward was published with.
     Job,
 }

@@ -2,9 +2,9 @@
 //! neighbours retain most.
 //!
 //! A policy sees one type of worker. A job's speed on it is that of the faster of its measured spreads, times what it
-//! retains there on average beside another of the active jobs: who will be its neighbour is not known when time is
-//! allocated. Shares are asked for when jobs come or end. In each round all jobs are taken off, and those that are owed
-//! most, share over part of the time received since arrival, go first; those that do not fit are passed over.
+//! retains there on average beside another of the active jobs, because its neighbours are not known when time is
+//! allocated. Shares are computed anew when a job arrives or ends. In each round all jobs are taken off their servers and
+//! placed again by priority (share over the part of time received since arrival); jobs that do not fit are skipped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ impl fmt::Debug for AllocatedPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deepshare::{DEMANDS, Fidelity, ROUND_S, job_type, world};
+    use crate::deepshare::{DEMANDS, ROUND_S, job_type, world};
     use crate::world::WorldJob;
     use crate::world::{Limits, WorldError};
     use apportion::allocation::Allocation;
@@ -175,6 +175,7 @@ mod tests {
     use apportion::policy;
     use apportion::policy::PolicyError;
     use apportion::policy::heuristic::{ShortestParameters, Srtf};
+    use apportion::spec::Fidelity;
     use apportion::throughput::spread::SpreadThroughputs;
     use apportion::workload::Combination;
 
@@ -208,9 +209,9 @@ mod tests {
         rounds_max: u64,
     ) -> (World, Option<AllocatedError>, Result<(), WorldError>) {
         let tables = SpreadThroughputs::deepshare();
-        let mut speeds = DeepShareSpeeds::new(&tables, Fidelity::CORRECTED);
+        let mut speeds = DeepShareSpeeds::new(&tables, Fidelity::Corrected);
         let mut policy = AllocatedPolicy::new(policy, speeds.clone()).unwrap();
-        let mut world = world(&tables, Fidelity::CORRECTED, AllocatedPolicy::AFTER_ROUND);
+        let mut world = world(&tables, Fidelity::Corrected, AllocatedPolicy::AFTER_ROUND);
         world.reset(jobs);
         let limits = Limits { decisions_max: 100, rounds_max };
         let ended = crate::world::run(&mut world, &mut speeds, &mut policy, limits).map(drop);

@@ -1,10 +1,11 @@
 //! Controls that learn nothing: what any learned row must be compared with.
 
-use crate::deepshare::{DeepShareSpeeds, Fidelity, SERVER_SETS, decode, is_shape};
+use crate::deepshare::{DeepShareSpeeds, SERVER_SETS, decode, is_shape};
 use crate::world::ACCELERATOR;
 use crate::world::Part;
 use crate::world::World;
 use apportion::index::{Id, JobId, ServerId};
+use apportion::spec::Fidelity;
 
 /// The action whose placement gains most, [own ρ · workers − what its neighbours lose] / workers, with that gain; ties to
 /// the first. A neighbour's loss counts once, however many servers are shared, from what it last retained.

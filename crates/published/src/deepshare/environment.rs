@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::deepshare::{
-    self, DeepShareEpisode, DeepSharePolicy, DeepShareSight, DeepShareSpeeds, EpisodeOptions, LIMITS, Mix,
-    N_ACTIONS, Order, PolicyName, Width, WorkloadError, generate, mask,
+    self, DeepShareEpisode, DeepSharePolicy, DeepShareSpeeds, EpisodeOptions, LIMITS, Mix, N_ACTIONS,
+    ObservationKind, Order, PolicyName, Width, WorkloadError, generate, mask,
 };
 use crate::world::{PlayError, Summary, WorldError, WorldJob, run, summary_of};
 use apportion::throughput::spread::SpreadThroughputs;
@@ -35,8 +35,8 @@ pub enum RoundReward {
     /// As published: contention and utilization, weighed.
     #[default]
     Published,
-    /// The parts of their work that jobs do in it, added up. Over an episode that is the number of jobs, whoever decides:
-    /// what it teaches, discounted, is to have work done early.
+    /// The parts of their work that jobs do in it, added up. Their sum over an episode is the number
+    /// of jobs under any policy; discounted, it rewards work done early.
     Progress,
 }
 
@@ -49,7 +49,7 @@ pub struct DeepShareEnvironment {
     /// Whether invalid actions are masked.
     masks: bool,
     step_limit: u64,
-    sight: DeepShareSight,
+    observation_kind: ObservationKind,
     reward: RoundReward,
     spaces: [Space; 1],
     episode: DeepShareEpisode,
@@ -72,8 +72,8 @@ impl DeepShareEnvironment {
         if let Workloads::Drawn(mix, _) = &workloads {
             generate(&tables, mix, 0, 0)?;
         }
-        let (sight, reward) = (DeepShareSight::default(), RoundReward::default());
-        let spaces = [space_of(sight)];
+        let (observation_kind, reward) = (ObservationKind::default(), RoundReward::default());
+        let spaces = [space_of(observation_kind)];
         let episode = DeepShareEpisode::new(&tables, options);
         Ok(Self {
             tables,
@@ -81,7 +81,7 @@ impl DeepShareEnvironment {
             options,
             masks,
             step_limit,
-            sight,
+            observation_kind,
             reward,
             spaces,
             episode,
@@ -92,8 +92,8 @@ impl DeepShareEnvironment {
 
     /// The same, seen and rewarded so.
     #[must_use]
-    pub fn learning_by(self, sight: DeepShareSight, reward: RoundReward) -> Self {
-        Self { sight, reward, spaces: [space_of(sight)], ..self }
+    pub fn learning_by(self, observation_kind: ObservationKind, reward: RoundReward) -> Self {
+        Self { observation_kind, reward, spaces: [space_of(observation_kind)], ..self }
     }
 
     /// The same as policies are used: see [`EpisodeOptions::in_use`].
@@ -195,8 +195,8 @@ impl DeepShareEnvironment {
     }
 }
 
-fn space_of(sight: DeepShareSight) -> Space {
-    Space::uniform(sight.length(), (0.0, sight.most()), N_ACTIONS)
+fn space_of(observation_kind: ObservationKind) -> Space {
+    Space::uniform(observation_kind.length(), (0.0, observation_kind.most()), N_ACTIONS)
 }
 
 impl Environment for DeepShareEnvironment {
@@ -211,7 +211,7 @@ impl Environment for DeepShareEnvironment {
     }
 
     fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
-        self.sight.observe(self.episode.world(), self.options.fidelity, observation);
+        self.observation_kind.observe(self.episode.world(), self.options.fidelity, observation);
         mask.copy_from_slice(&self.allowed());
     }
 
@@ -248,19 +248,20 @@ impl Environment for DeepShareEnvironment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deepshare::{DecisionsPerRound, Fidelity};
+    use crate::deepshare::DecisionsPerRound;
+    use apportion::spec::Fidelity;
     use apportion_learn::actor::UniformActor;
     use apportion_learn::checker::{CheckOptions, check};
 
     #[test]
     fn it_passes_the_check() {
-        let base = (false, DeepShareSight::Serials, RoundReward::Published);
-        let hybrid = (true, DeepShareSight::Counts, RoundReward::Progress);
-        for (fidelity, decisions, masks, (hybrid, sight, reward)) in [
-            (Fidelity::RELEASED, DecisionsPerRound::UntilInvalid, false, base),
-            (Fidelity::CORRECTED, DecisionsPerRound::One, true, base),
-            (Fidelity::RELEASED, DecisionsPerRound::UntilInvalid, false, hybrid),
-            (Fidelity::CORRECTED, DecisionsPerRound::UntilInvalid, true, hybrid),
+        let base = (false, ObservationKind::Serials, RoundReward::Published);
+        let hybrid = (true, ObservationKind::Counts, RoundReward::Progress);
+        for (fidelity, decisions, masks, (hybrid, observation_kind, reward)) in [
+            (Fidelity::Published, DecisionsPerRound::UntilInvalid, false, base),
+            (Fidelity::Corrected, DecisionsPerRound::One, true, base),
+            (Fidelity::Published, DecisionsPerRound::UntilInvalid, false, hybrid),
+            (Fidelity::Corrected, DecisionsPerRound::UntilInvalid, true, hybrid),
         ] {
             let options = EpisodeOptions {
                 fidelity,
@@ -274,7 +275,7 @@ mod tests {
                 let workloads = Workloads::Drawn(Mix::Random, 12);
                 let tables = SpreadThroughputs::deepshare();
                 let new = DeepShareEnvironment::new(tables, workloads, options, masks, step_limit).unwrap();
-                new.learning_by(sight, reward)
+                new.learning_by(observation_kind, reward)
             };
             let report = check(|| make(2_000), CheckOptions { n_episodes: 3, ..CheckOptions::default() });
             report.assert_passed();
@@ -286,7 +287,7 @@ mod tests {
     #[test]
     fn an_actor_is_judged_by_its_rounds_and_used_until_nothing_is_valid() {
         let options = EpisodeOptions {
-            fidelity: Fidelity::CORRECTED,
+            fidelity: Fidelity::Corrected,
             decisions: DecisionsPerRound::One,
             hybrid: false,
             preempts_first: true,
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn service_times_are_judged_against_those_of_las() {
         let options = EpisodeOptions {
-            fidelity: Fidelity::RELEASED,
+            fidelity: Fidelity::Published,
             decisions: DecisionsPerRound::One,
             hybrid: false,
             preempts_first: true,

@@ -2,14 +2,13 @@
 
 use crate::deepshare::observe::{OBSERVATION_LEN, UtilizationMean, observe, reward};
 use crate::deepshare::order::Width;
-use crate::deepshare::{
-    DeepShareSpeeds, Fidelity, PREEMPT_AT, SERVER_SETS, candidates, decode, spread, world,
-};
+use crate::deepshare::{DeepShareSpeeds, PREEMPT_AT, SERVER_SETS, candidates, decode, spread, world};
 use crate::world::AfterRound;
 use crate::world::Decision;
 use crate::world::World;
 use crate::world::{Part, WorldJob};
 use apportion::index::JobId;
+use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 
 /// When a round of an episode ends.

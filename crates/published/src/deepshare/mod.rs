@@ -1,5 +1,5 @@
-//! DeepShare's world (Ryu and Eo, ICPADS 2023): rigid jobs spread over two or four servers, where those that share a
-//! server slow each other down by a measured table.
+//! DeepShare's world (Ryu and Eo, ICPADS 2023): rigid jobs spread over two or four servers. Jobs on one server slow
+//! each other down by a measured table.
 //!
 //! | what           | value                                                                                     |
 //! |----------------|-------------------------------------------------------------------------------------------|
@@ -10,7 +10,13 @@
 //! | learned rows   | every job with ρ ≤ 0.6 goes to the end of the queue after each round                      |
 //! | actions        | six pairs of servers, all four, nothing; the job is the first of 2, 4, 8 workers that fits |
 //!
-//! What the published simulator does differently from what it set out to do is [`Fidelity`], a switch for each.
+//! The published simulator ([`Fidelity::Published`]) differs from what its authors describe at four points:
+//!
+//! - ρ never rises while a job stays placed, though a neighbour leaves; training resets it each round;
+//! - service is counted in whole rounds, and a finished job costs the next one its round;
+//! - a job counts as done when less is left than a round's seconds, as if one sample took a second;
+//! - jobs that are about to end so are left out of the observation, and their workers look free. The engine refuses
+//!   what would over-commit a server; the published simulator does not.
 
 mod allocated;
 mod control;
@@ -27,11 +33,11 @@ mod training_world;
 pub use allocated::AllocatedPolicy;
 pub use environment::{DeepShareEnvironment, RoundReward, Workloads};
 pub use episode::{DecisionsPerRound, DeepShareEpisode, EpisodeOptions, StepOutcome};
-pub use observe::{DeepShareSight, OBSERVATION_LEN, UtilizationMean, observe, observe_counts, reward};
+pub use observe::{OBSERVATION_LEN, ObservationKind, UtilizationMean, observe, observe_counts, reward};
 pub use order::{Order, Width};
 pub use policy::{DeepSharePolicy, PolicyName, all, parse_named};
 pub use speeds::DeepShareSpeeds;
-pub use training_world::{DeepShareWorld, FidelityName, RoundEnd, SYSTEM};
+pub use training_world::{DeepShareWorld, RoundEnd, SYSTEM};
 pub use workload::{Mix, WorkloadError, from_trace, generate};
 
 #[cfg(test)]
@@ -43,6 +49,7 @@ use crate::world::{ACCELERATOR, Servers};
 use crate::world::{AfterRound, Completions, Retention, Rules};
 use crate::world::{JobKind, Part, Role};
 use apportion::index::{Id, JobId, JobTypeId, ServerId};
+use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 
 /// Servers of the published cluster.
@@ -78,44 +85,15 @@ pub const SERVER_SETS: [&[usize]; 7] = [&[0, 1], &[0, 2], &[0, 3], &[1, 2], &[1,
 /// A run is given up after so many rounds: a policy that samples needs some 1,000 for 256 jobs.
 pub const LIMITS: Limits = Limits { decisions_max: 1_000, rounds_max: 50_000 };
 
-/// Where the published simulator differs from what it set out to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fidelity {
-    /// Whether ρ never rises while a job stays placed, though a neighbour leaves. Training resets it each round.
-    pub retention: Retention,
-    /// Whether service is counted in whole rounds, and whether a finished job costs the next one its round.
-    pub completions: Completions,
-    /// Whether a job counts as done when less is left than a round's seconds, as if one sample took a second.
-    pub finishes_early: bool,
-    /// Whether jobs that are about to end so are left out of the observation, and their workers look free. The
-    /// engine refuses what would over-commit a server; the published simulator does not.
-    pub ending_looks_free: bool,
-}
-
-impl Fidelity {
-    /// As published.
-    pub const RELEASED: Self = Self {
-        retention: Retention::NeverRises,
-        completions: Completions::RoundEndSkippingNext,
-        finishes_early: true,
-        ending_looks_free: true,
-    };
-
-    /// As intended.
-    pub const CORRECTED: Self = Self {
-        retention: Retention::EachRound,
-        completions: Completions::Exact,
-        finishes_early: false,
-        ending_looks_free: false,
-    };
-}
-
 /// A world without jobs.
 pub fn world(tables: &SpreadThroughputs, fidelity: Fidelity, after_round: AfterRound) -> World {
     let servers = Servers::alike(N_SERVERS, [0, WORKERS_PER_SERVER]);
     let kind = JobKind { task: [[0, 1], [0, 0]] };
     let kinds = vec![kind; tables.job_types.len() * DEMANDS.len()];
-    let Fidelity { retention, completions, .. } = fidelity;
+    let (retention, completions) = match fidelity {
+        Fidelity::Corrected => (Retention::EachRound, Completions::Exact),
+        Fidelity::Published => (Retention::NeverRises, Completions::RoundEndSkippingNext),
+    };
     World::new(
         servers,
         kinds,
@@ -166,7 +144,7 @@ pub fn demand_of(world: &World, job: JobId) -> usize {
 /// Workers of a server that look free.
 pub fn looks_free(world: &World, server: ServerId, fidelity: Fidelity) -> u16 {
     let mut free = world.free(server)[ACCELERATOR];
-    if fidelity.ending_looks_free {
+    if fidelity == Fidelity::Published {
         for &job in world.residents(server).iter().filter(|job| world.is_ending(**job)) {
             free += workers_on(world, job, server);
         }

@@ -1,10 +1,11 @@
 //! What a learned policy sees, and what it is rewarded with.
 
 use crate::deepshare::{
-    DEMANDS, Fidelity, N_MODELS, N_SERVERS, WORKERS_PER_SERVER, candidates, is_shape, looks_free, workers_on,
+    DEMANDS, N_MODELS, N_SERVERS, WORKERS_PER_SERVER, candidates, is_shape, looks_free, workers_on,
 };
 use crate::world::World;
 use apportion::index::{Id, JobId, ServerId};
+use apportion::spec::Fidelity;
 
 /// Columns of an observation: workers of a server, then shapes of candidates.
 const N_COLUMNS: usize = 2 * WORKERS_PER_SERVER as usize;
@@ -15,13 +16,13 @@ pub const OBSERVATION_LEN: usize = N_SERVERS * N_COLUMNS;
 /// Weight of the newest round in the mean utilization: span 10.
 const UTILIZATION_WEIGHT: f64 = 2.0 / 11.0;
 
-/// Numbers of a server, and of a candidate, with [`DeepShareSight::Counts`]: one for each model, and one for what is free.
+/// Numbers of a server, and of a candidate, with [`ObservationKind::Counts`]: one for each model, and one for what is free.
 const N_OF_SERVER: usize = N_MODELS + 1;
 
 /// How a learned policy sees servers and candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DeepShareSight {
+pub enum ObservationKind {
     /// As published: serial numbers, see [`observe`].
     #[default]
     Serials,
@@ -29,7 +30,7 @@ pub enum DeepShareSight {
     Counts,
 }
 
-impl DeepShareSight {
+impl ObservationKind {
     /// Numbers of an observation.
     pub const fn length(self) -> usize {
         match self {
@@ -66,7 +67,7 @@ impl DeepShareSight {
 /// | 6 for each demand | 1 for the model of the candidate of that demand |
 ///
 /// # Panics
-/// If `observation` is not of the length of [`DeepShareSight::Counts`].
+/// If `observation` is not of the length of [`ObservationKind::Counts`].
 pub fn observe_counts(world: &World, fidelity: Fidelity, observation: &mut [f32]) {
     observation.fill(0.0);
     let (of_servers, of_candidates) = observation.split_at_mut(N_SERVERS * N_OF_SERVER);
@@ -75,7 +76,7 @@ pub fn observe_counts(world: &World, fidelity: Fidelity, observation: &mut [f32]
         let id = ServerId::from_index(server);
         let (held, free) = row.split_at_mut(N_MODELS);
         for &job in world.residents(id) {
-            if !(fidelity.ending_looks_free && world.is_ending(job)) {
+            if !(fidelity == Fidelity::Published && world.is_ending(job)) {
                 held[model(job)] += f32::from(workers_on(world, job, id)) / f32::from(WORKERS_PER_SERVER);
             }
         }
@@ -105,7 +106,7 @@ pub fn observe(world: &World, fidelity: Fidelity, observation: &mut [f32]) {
         let id = ServerId::from_index(server);
         let mut column = 0;
         for &job in world.residents(id) {
-            if fidelity.ending_looks_free && world.is_ending(job) {
+            if fidelity == Fidelity::Published && world.is_ending(job) {
                 continue;
             }
             for _ in 0..workers_on(world, job, id) {

@@ -4,15 +4,14 @@ use std::fmt;
 
 use crate::deepshare::control::greedy;
 use crate::deepshare::order::{Order, Width};
-use crate::deepshare::{
-    DeepShareSpeeds, Fidelity, N_ACTIONS, PREEMPT_AT, SERVER_SETS, candidates, decode, spread,
-};
+use crate::deepshare::{DeepShareSpeeds, N_ACTIONS, PREEMPT_AT, SERVER_SETS, candidates, decode, spread};
 use crate::world::AfterRound;
 use crate::world::Decision;
 use crate::world::Part;
 use crate::world::World;
 use crate::world::WorldPolicy;
 use apportion::index::JobId;
+use apportion::spec::Fidelity;
 use apportion::spec::nearest::name_list;
 use apportion::workload::random::{SeedStreams, Stream};
 

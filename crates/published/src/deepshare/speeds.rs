@@ -1,9 +1,10 @@
 //! Speeds from the published tables.
 
-use crate::deepshare::{DEMANDS, Fidelity, N_SERVERS, RETENTION_FLOOR, ROUND_S};
+use crate::deepshare::{DEMANDS, N_SERVERS, RETENTION_FLOOR, ROUND_S};
 use crate::world::World;
 use crate::world::{Rate, Speeds};
 use apportion::index::{Id, JobId, ServerId};
+use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 
 /// Not measured.
@@ -41,7 +42,7 @@ impl DeepShareSpeeds {
             alone: tables.configurations.iter().map(|one| one.alone).collect(),
             retained: tables.retained.clone(),
             n_configurations: tables.configurations.len(),
-            finishes_early: fidelity.finishes_early,
+            finishes_early: fidelity == Fidelity::Published,
         }
     }
 

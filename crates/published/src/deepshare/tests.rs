@@ -4,10 +4,10 @@
 
 use crate::deepshare::trace::DeepShareJob;
 use crate::deepshare::{
-    DEMANDS, DecisionsPerRound, DeepShareEpisode, DeepSharePolicy, DeepShareSight, DeepShareSpeeds,
-    EpisodeOptions, Fidelity, LIMITS, Mix, NOTHING, OBSERVATION_LEN, PREEMPT_AT, PolicyName, SERVER_SETS,
-    UtilizationMean, all, candidates, decode, from_trace, generate, job_type, mask, observe, observe_counts,
-    parse_named, reward, spread, world,
+    DEMANDS, DecisionsPerRound, DeepShareEpisode, DeepSharePolicy, DeepShareSpeeds, EpisodeOptions, LIMITS,
+    Mix, NOTHING, OBSERVATION_LEN, ObservationKind, PREEMPT_AT, PolicyName, SERVER_SETS, UtilizationMean,
+    all, candidates, decode, from_trace, generate, job_type, mask, observe, observe_counts, parse_named,
+    reward, spread, world,
 };
 use crate::world::AfterRound;
 use crate::world::Decision;
@@ -15,6 +15,7 @@ use crate::world::World;
 use crate::world::WorldJob;
 use crate::world::run;
 use apportion::index::{Id, JobId};
+use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 
 fn job(model: usize, demand: usize, work: f64) -> WorldJob {
@@ -24,14 +25,14 @@ fn job(model: usize, demand: usize, work: f64) -> WorldJob {
 
 fn world_with(jobs: &[WorldJob]) -> World {
     let tables = SpreadThroughputs::deepshare();
-    let mut world = world(&tables, Fidelity::RELEASED, AfterRound::PreemptAtOrBelow(PREEMPT_AT));
+    let mut world = world(&tables, Fidelity::Published, AfterRound::PreemptAtOrBelow(PREEMPT_AT));
     world.reset(jobs);
     world.begin_round();
     world
 }
 
 fn act(world: &mut World, action: usize) -> JobId {
-    let job = decode(world, action, Fidelity::RELEASED).unwrap();
+    let job = decode(world, action, Fidelity::Published).unwrap();
     let mut parts = Vec::new();
     spread(&mut parts, world.job(job).workers, SERVER_SETS[action]);
     world.apply(Decision::Place { job, parts: &parts }).unwrap();
@@ -48,7 +49,7 @@ fn an_observation_by_hand() {
     // Servers 0 and 1: now 2 workers fit.
     assert_eq!(act(&mut world, 0).index(), 2);
     let mut observation = [0.0; OBSERVATION_LEN];
-    observe(&world, Fidelity::RELEASED, &mut observation);
+    observe(&world, Fidelity::Published, &mut observation);
     let mut expected = [0.0; OBSERVATION_LEN];
     for server in 0..4 {
         expected[server * 16] = 8.0;
@@ -58,25 +59,25 @@ fn an_observation_by_hand() {
     (expected[15], expected[16 + 11], expected[3 * 16 + 9]) = (6.0, 6.0, 6.0);
     assert_eq!(observation, expected);
     // The same as counts: each server has a worker of model 2, the first two one of model 0; all are of eight.
-    let mut counts = vec![9.0; DeepShareSight::Counts.length()];
-    observe_counts(&world, Fidelity::RELEASED, &mut counts);
+    let mut counts = vec![9.0; ObservationKind::Counts.length()];
+    observe_counts(&world, Fidelity::Published, &mut counts);
     let servers = [[0.125, 0.0, 0.125, 0.0, 0.0, 0.0, 0.75], [0.0, 0.0, 0.125, 0.0, 0.0, 0.0, 0.875]];
     assert_eq!(counts[..28], [servers[0], servers[0], servers[1], servers[1]].concat());
     // Only one of 8 workers is a candidate, of model 1.
     let of_eight = 28 + 2 * 6 + 1;
     assert!((28..46).all(|number| counts[number] == f32::from(u8::from(number == of_eight))));
-    assert_eq!(mask(&world, Fidelity::RELEASED), [true; 8]);
+    assert_eq!(mask(&world, Fidelity::Published), [true; 8]);
     // Two jobs of 8 on servers 0, 1 would need 4 of the 6 free each: one fits, the next does not.
     assert_eq!(act(&mut world, 0).index(), 0);
-    assert_eq!(decode(&world, 0, Fidelity::RELEASED), None);
-    assert_eq!(decode(&world, NOTHING, Fidelity::RELEASED), None);
-    assert!(mask(&world, Fidelity::RELEASED)[5] && mask(&world, Fidelity::RELEASED)[NOTHING]);
+    assert_eq!(decode(&world, 0, Fidelity::Published), None);
+    assert_eq!(decode(&world, NOTHING, Fidelity::Published), None);
+    assert!(mask(&world, Fidelity::Published)[5] && mask(&world, Fidelity::Published)[NOTHING]);
 }
 
 #[test]
 fn retention_is_the_least_over_servers_and_neighbours() {
     let tables = SpreadThroughputs::deepshare();
-    let speeds = DeepShareSpeeds::new(&tables, Fidelity::RELEASED);
+    let speeds = DeepShareSpeeds::new(&tables, Fidelity::Published);
     let mut world = world_with(&[job(5, 2, 1e9), job(2, 2, 1e9), job(1, 2, 1e9)]);
     let (one, two, three) = (act(&mut world, 0), act(&mut world, 3), act(&mut world, 5));
     let at = |model| tables.position(model, 8, 2).unwrap();
@@ -102,7 +103,7 @@ fn rewards_weigh_contention_and_utilization() {
     assert!((reward(&world, 0.7, 0.3, 0.9) - 0.27).abs() < 1e-12);
     act(&mut world, 0);
     let tables = SpreadThroughputs::deepshare();
-    let mut speeds = DeepShareSpeeds::new(&tables, Fidelity::RELEASED);
+    let mut speeds = DeepShareSpeeds::new(&tables, Fidelity::Published);
     world.find_rates(&mut speeds);
     let lost: f64 = world.placed().iter().map(|job| 1.0 - world.retention(*job)).sum();
     assert!(lost > 0.5 && (reward(&world, 0.7, 0.3, 0.9) - (0.27 - 0.35 * lost)).abs() < 1e-12);
@@ -142,7 +143,7 @@ fn play(name: &str, fidelity: Fidelity, seed: u64) -> crate::world::Summary {
 
 #[test]
 fn every_policy_finishes_and_repeats_itself() {
-    for fidelity in [Fidelity::RELEASED, Fidelity::CORRECTED] {
+    for fidelity in [Fidelity::Published, Fidelity::Corrected] {
         for (name, _) in all() {
             let summary = play(name, fidelity, 5);
             assert_eq!(summary.n_done, 64, "{name}");
@@ -161,7 +162,7 @@ fn an_episode_is_the_run_of_its_actions() {
     // Actions until the first invalid one, no fallback: the random policy's own run, action by action.
     let tables = SpreadThroughputs::deepshare();
     let options = EpisodeOptions {
-        fidelity: Fidelity::RELEASED,
+        fidelity: Fidelity::Published,
         decisions: DecisionsPerRound::UntilInvalid,
         hybrid: false,
         preempts_first: false,
@@ -178,8 +179,8 @@ fn an_episode_is_the_run_of_its_actions() {
         assert_eq!(outcome.round_ended, !outcome.valid);
         done = outcome.done;
     }
-    assert_eq!(episode.world().summary(), play("random_base", Fidelity::RELEASED, 5));
-    // As in training: one action a round, and nobody runs at 0.6 or below.
+    assert_eq!(episode.world().summary(), play("random_base", Fidelity::Published, 5));
+    // As in training: one action a round, and no job runs at 0.6 or below.
     let options = EpisodeOptions { decisions: DecisionsPerRound::One, preempts_first: true, ..options };
     let mut episode = DeepShareEpisode::new(&tables, options);
     episode.reset(&generate(&tables, &Mix::Random, 16, 5).unwrap());
@@ -193,7 +194,7 @@ fn an_episode_of_a_hybrid_is_the_run_of_its_actions() {
     // Until not even the baselines' placement finds room: the random hybrid's own run, action by action.
     let tables = SpreadThroughputs::deepshare();
     let options = EpisodeOptions {
-        fidelity: Fidelity::CORRECTED,
+        fidelity: Fidelity::Corrected,
         decisions: DecisionsPerRound::UntilInvalid,
         hybrid: true,
         preempts_first: false,
@@ -214,7 +215,7 @@ fn an_episode_of_a_hybrid_is_the_run_of_its_actions() {
             break;
         }
     }
-    assert_eq!(episode.world().summary(), play("random_hybrid", Fidelity::CORRECTED, 5));
+    assert_eq!(episode.world().summary(), play("random_hybrid", Fidelity::Corrected, 5));
     assert!((gained - 64.0).abs() < 1e-9, "each of 64 jobs is done: {gained}");
     assert!(fallbacks > 200, "{fallbacks}");
 }

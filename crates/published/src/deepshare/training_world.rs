@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::environment::{DeepShareEnvironment, RoundReward, Workloads};
-use crate::deepshare::{DecisionsPerRound, DeepShareSight, EpisodeOptions, Fidelity, Mix};
+use crate::deepshare::{DecisionsPerRound, EpisodeOptions, Mix, ObservationKind};
+use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 use apportion_learn::system::{Registered, System, SystemError, options};
 
@@ -43,7 +44,8 @@ pub struct DeepShareWorld {
     /// Shares of the job types: `random` for each episode anew, `equal`, or a mix of the tables.
     pub mix: String,
     /// Whether the published simulator's quirks are kept.
-    pub fidelity: FidelityName,
+    #[serde(serialize_with = "fidelity")]
+    pub fidelity: Fidelity,
     /// What ends a round.
     pub round: RoundEnd,
     /// Whether crowded jobs are preempted before a round, as in published training; otherwise after it.
@@ -57,7 +59,8 @@ pub struct DeepShareWorld {
     /// What a round is worth.
     pub reward: RoundReward,
     /// How servers and candidates are seen.
-    pub sight: DeepShareSight,
+    #[serde(rename = "sight")]
+    pub observation_kind: ObservationKind,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
 }
@@ -67,27 +70,26 @@ impl Default for DeepShareWorld {
         Self {
             jobs: 256,
             mix: "random".to_owned(),
-            fidelity: FidelityName::Corrected,
+            fidelity: Fidelity::Corrected,
             round: RoundEnd::Action,
             preempts_first: true,
             masked: false,
             contention_weight: 0.8,
             utilization_weight: 0.2,
             reward: RoundReward::Published,
-            sight: DeepShareSight::Serials,
+            observation_kind: ObservationKind::Serials,
             step_limit: 20_000,
         }
     }
 }
 
-/// Which of the published simulator's ways to keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FidelityName {
-    /// As published, quirks included.
-    Released,
-    /// As intended.
-    Corrected,
+/// The word of training documents for `fidelity`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn fidelity<S: Serializer>(fidelity: &Fidelity, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match fidelity {
+        Fidelity::Corrected => "corrected",
+        Fidelity::Published => "released",
+    })
 }
 
 /// What ends a round.
@@ -125,17 +127,14 @@ impl DeepShareWorld {
         let workloads = Workloads::Drawn(mix, self.jobs);
         let options = self.options();
         DeepShareEnvironment::new(Arc::clone(tables), workloads, options, self.masked, self.step_limit)
-            .map(|environment| environment.learning_by(self.sight, self.reward))
+            .map(|environment| environment.learning_by(self.observation_kind, self.reward))
             .map_err(|error| error.to_string())
     }
 
     /// How its episodes are played.
     pub fn options(&self) -> EpisodeOptions {
         EpisodeOptions {
-            fidelity: match self.fidelity {
-                FidelityName::Released => Fidelity::RELEASED,
-                FidelityName::Corrected => Fidelity::CORRECTED,
-            },
+            fidelity: self.fidelity,
             decisions: match self.round {
                 RoundEnd::Action => DecisionsPerRound::One,
                 RoundEnd::Invalid | RoundEnd::NothingFits => DecisionsPerRound::UntilInvalid,

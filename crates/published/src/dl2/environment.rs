@@ -191,7 +191,7 @@ impl Dl2World {
 
     /// The same as an environment takes it.
     pub fn options(&self) -> Dl2EnvironmentOptions {
-        let surface = if self.released { SurfaceOptions::RELEASED } else { SurfaceOptions::CORRECTED };
+        let surface = if self.released { SurfaceOptions::PUBLISHED } else { SurfaceOptions::CORRECTED };
         let (tasks_max, n_window) = (self.tasks, self.window);
         Dl2EnvironmentOptions {
             episode: EpisodeOptions {

@@ -1,4 +1,4 @@
-//! DL2's sample injection: in training, some drawn actions are replaced by those that allocations which are plainly bad
+//! DL2's sample injection: in training, some drawn actions are replaced by the ones that plainly bad allocations
 //! call for.
 //!
 //! In order, the first that applies, and only if the network gives the action a probability above 10⁻²⁰:

@@ -22,7 +22,7 @@ pub enum ObservationKind {
     Paper,
 }
 
-/// The jobs that a policy sees: those that have come, by (arrival, id), without those that have the most of both roles.
+/// The jobs that a policy sees: jobs that have arrived, by (arrival, id), without jobs that have the most tasks of both roles.
 #[derive(Clone, Debug)]
 pub struct Window {
     kind: ObservationKind,

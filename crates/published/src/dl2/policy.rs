@@ -14,7 +14,7 @@ use crate::world::Decision;
 use crate::world::Part;
 use crate::world::World;
 use crate::world::WorldPolicy;
-use crate::world::shares::Aim;
+use crate::world::shares::Goal;
 use apportion::index::JobId;
 use apportion::spec::nearest::name_list;
 use apportion::workload::random::SeedStreams;
@@ -42,7 +42,7 @@ pub enum Dl2Rule {
     /// Optimus as described, knowing the true speeds.
     TextbookOptimus,
     /// Optimal shares of slots, knowing the true speeds.
-    Shares(Aim),
+    Shares(Goal),
     /// After the starting bundles, random actions of these weights: worker, parameter server, both; nothing.
     Random([f64; 3], f64),
     /// The starting bundles only.
@@ -58,8 +58,8 @@ const ALL: [(&str, Dl2Rule); 16] = [
     ("textbook_drf", Dl2Rule::TextbookDrf),
     ("textbook_tetris", Dl2Rule::TextbookTetris),
     ("textbook_optimus", Dl2Rule::TextbookOptimus),
-    ("max_min_fairness", Dl2Rule::Shares(Aim::LeastSpeed)),
-    ("max_sum_completions", Dl2Rule::Shares(Aim::Completions)),
+    ("max_min_fairness", Dl2Rule::Shares(Goal::LeastSpeed)),
+    ("max_sum_completions", Dl2Rule::Shares(Goal::Completions)),
     ("random", Dl2Rule::Random([1.0; 3], 1.0)),
     ("parameter_servers", Dl2Rule::Random([0.0, 1.0, 0.0], 0.0)),
     ("parameter_servers_bundles", Dl2Rule::Random([0.0, 1.0, 0.3], 0.0)),
@@ -122,7 +122,7 @@ impl Dl2Policy {
             Dl2Rule::TextbookDrf => State::ProgressiveFilling(ProgressiveFilling::default()),
             Dl2Rule::TextbookTetris => State::Alignment(Alignment::default()),
             Dl2Rule::TextbookOptimus => State::Optimus(Optimus::new(true, tasks_max)),
-            Dl2Rule::Shares(aim) => State::Shares(Shares::new(aim, tasks_max)),
+            Dl2Rule::Shares(goal) => State::Shares(Shares::new(goal, tasks_max)),
             Dl2Rule::Random(weights, nothing) => {
                 let window = Window::new(ObservationKind::Released, WINDOW_JOBS, tasks_max, Vec::new());
                 let draws = SeedStreams::new(seed).stream("dl2 actions");

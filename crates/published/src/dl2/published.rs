@@ -10,7 +10,7 @@ use crate::world::World;
 use crate::world::{N_RESOURCES, Slots};
 use apportion::index::{Id, JobId, ServerId};
 
-/// What a rule adds next: to whom, what, where. None ends the slot.
+/// The next addition of a rule: job, tasks, server. None ends the slot.
 pub(super) type Step = Option<(JobId, Tasks, ServerId)>;
 
 /// DRF: one bundle to the job of the least (dominant share, arrival, id), until one does not fit on the least loaded

@@ -5,7 +5,7 @@ use crate::dl2::speeds::Dl2Speeds;
 use crate::dl2::task::{Tasks, any_server};
 use crate::world::N_RESOURCES;
 use crate::world::World;
-use crate::world::shares::{self, Aim, Size, efficient};
+use crate::world::shares::{self, Goal, Size, efficient};
 use crate::world::{Part, Role};
 use apportion::index::{Id, JobId};
 
@@ -22,12 +22,12 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(aim: Aim, tasks_max: u16) -> Self {
-        Self { rounds: shares::Shares::new(aim), tasks_max, wanted: Vec::new() }
+    pub(super) fn new(goal: Goal, tasks_max: u16) -> Self {
+        Self { rounds: shares::Shares::new(goal), tasks_max, wanted: Vec::new() }
     }
 
-    /// Asks for shares, and says who is to have what in this slot: one size a job, then one task of each role for those
-    /// that have nothing, should there be room on a server.
+    /// Computes shares and the sizes of jobs in this slot: one size a job, then one task of each role for jobs without
+    /// any, if a server has room.
     pub(super) fn begin(&mut self, world: &World, speeds: &Dl2Speeds) {
         let total = world.servers().total().map(f64::from);
         let sizes_of = |job| efficient(sizes(world, speeds, job, self.tasks_max));

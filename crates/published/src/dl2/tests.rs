@@ -231,7 +231,7 @@ fn rewards_add_up() {
     let workload = WorkloadOptions { n_jobs: 15, epochs_max: 1000, ..WorkloadOptions::default() };
     let jobs = generate(&tables, &workload, 2).unwrap();
     let cluster = Dl2Options { n_servers: 12, ..Dl2Options::default() };
-    for model in [SpeedModel::Measured(SurfaceOptions::RELEASED), SpeedModel::Analytic] {
+    for model in [SpeedModel::Measured(SurfaceOptions::PUBLISHED), SpeedModel::Analytic] {
         for reward in [RewardKind::Progress, RewardKind::ActiveJobs] {
             let options = EpisodeOptions { cluster, starting_bundle: true, reward };
             let window = Window::new(ObservationKind::Scaled, 10, 16, epochs.clone());

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::dual_agent::cluster::{N_TYPES, TYPES, servers, type_of};
 use crate::dual_agent::drift::{Drift, DriftOptions};
-use crate::dual_agent::performance::{FilterOptions, PerformanceFilter, SwitchingFilter, SwitchingOptions};
 use crate::dual_agent::speeds::{CloudSpeeds, Newcomer};
 use crate::dual_agent::tables::{SIZES, Tables};
 use crate::dual_agent::workload::N_OWNERS;
@@ -14,6 +13,7 @@ use crate::world::{Decision, Rejected};
 use crate::world::{JobKind, Part, WorldJob};
 use crate::world::{Status, World};
 use apportion::index::{Id, JobId, ServerId};
+use apportion::throughput::server_speeds::{FilterOptions, SpeedFilter, SwitchingFilter, SwitchingOptions};
 
 /// Servers that a job may be on.
 pub const PARTS_MAX: usize = 16;
@@ -76,7 +76,7 @@ pub struct Cloud {
     pub(super) world: World,
     pub(super) tables: Arc<Tables>,
     pub(super) drift: Drift,
-    pub(super) filter: PerformanceFilter,
+    pub(super) filter: SpeedFilter,
     pub(super) switching: SwitchingFilter,
     options: CloudOptions,
     /// How much each job feels drift: [job].
@@ -110,8 +110,8 @@ impl Cloud {
             scaling_cost_s: 0.0,
         };
         let drift = Drift::new(&servers, options.drift, options.round_s, 0);
-        let filter = PerformanceFilter::new(&servers, options.filter);
-        let switching = SwitchingFilter::new(&servers, options.switching);
+        let filter = SpeedFilter::new(servers.places(), options.filter);
+        let switching = SwitchingFilter::new(servers.places(), options.switching);
         let last_measured = vec![0.0; servers.len()];
         Self {
             world: World::new(servers, kinds, rules),
@@ -150,7 +150,7 @@ impl Cloud {
         self.begin_round();
     }
 
-    /// Lets those in that have arrived; those whose leases are over wait beside them.
+    /// Adds jobs that have arrived to the queue, and jobs whose leases are over.
     pub fn begin_round(&mut self) {
         self.world.begin_round();
         let round = self.world.round();
@@ -255,7 +255,7 @@ impl Cloud {
     }
 
     /// What measurements tell of that.
-    pub fn filter(&self) -> &PerformanceFilter {
+    pub fn filter(&self) -> &SpeedFilter {
         &self.filter
     }
 
@@ -269,8 +269,8 @@ impl Cloud {
         &self.measured
     }
 
-    /// Log speed of a server as it was measured last; 0 before that, and after [`FORGOTTEN_S`]: what nobody uses nobody
-    /// measures, and a straggler would pass for one for ever.
+    /// Log speed of a server as it was measured last; 0 before that, and after [`FORGOTTEN_S`]: only servers
+    /// in use are measured, so that a straggler that is avoided would otherwise count as one for ever.
     pub fn last_measured(&self, server: ServerId) -> f64 {
         if self.filter.since_s(server) <= FORGOTTEN_S { self.last_measured[server.index()] } else { 0.0 }
     }
@@ -314,8 +314,8 @@ impl Cloud {
             .any(|kind| free[kind] >= u32::from(workers) && self.tables.speed_there(job_type, kind) > 0.0)
     }
 
-    /// Seconds until a placed job is done if its servers stay as fast as they are, which nobody knows, until its lease
-    /// ends, and it is on its fastest type, undisturbed, from then on. By its owner's estimate of the work.
+    /// Seconds until a placed job is done if its servers keep their true speeds until its lease ends, and it runs on
+    /// its fastest type without neighbours from then on. By its owner's estimate of the work.
     pub fn until_done_s(&self, job: JobId) -> f64 {
         let parts = self.last_parts(job);
         let Some(first) = parts.first() else { return 0.0 };

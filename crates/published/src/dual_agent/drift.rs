@@ -181,3 +181,6 @@ fn depth(options: &DriftOptions, seed: u64, which: u64, round: u64) -> f64 {
     let (mean, deviation) = options.depth;
     -(mean + deviation * normal(seed, Use::Depth, which, round)).abs()
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::network;
-use crate::dual_agent::manner::{Manner, PATIENCE, WORTH_MOVING};
 use crate::dual_agent::observe::{FEATURE_MAX, Knowledge, STATE_LEN, Window};
 use crate::dual_agent::placement::Placement;
 use crate::dual_agent::proposals::N_PROPOSALS;
 use crate::dual_agent::rule::{Order, order_named, placement_named};
+use crate::dual_agent::waiting_rule::{PATIENCE, WORTH_MOVING, WaitingRule};
 use crate::dual_agent::{
     Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
 };
@@ -166,15 +166,15 @@ impl DualAgentWorld {
         within(fine, "packing", self.packing, "a number from 0 to 1")?;
         let fee = self.fee_weight;
         within(fee.is_finite() && fee >= 0.0, "fee_weight", fee, "a finite number, at least 0")?;
-        let (order, manner): (Option<Order>, Manner) = match &self.order {
+        let (order, waiting_rule): (Option<Order>, WaitingRule) = match &self.order {
             Some(name) => {
-                let (before, manner) =
-                    Manner::split_off(name).map_err(|reason| format!("`order`: {reason}"))?;
-                (Some(order_named(before)?), manner)
+                let (before, waiting_rule) =
+                    WaitingRule::split_off(name).map_err(|reason| format!("`order`: {reason}"))?;
+                (Some(order_named(before)?), waiting_rule)
             }
-            None => (None, Manner::default()),
+            None => (None, WaitingRule::default()),
         };
-        let manner = Manner { moving: self.moving, packing: self.packing, ..manner };
+        let waiting_rule = WaitingRule { moving: self.moving, packing: self.packing, ..waiting_rule };
         let placement: Option<Placement> = match &self.placement {
             Some(name) => Some(placement_named(name)?),
             None => None,
@@ -188,7 +188,7 @@ impl DualAgentWorld {
             window,
             knowledge,
             order,
-            manner,
+            waiting_rule,
             placement,
             fee_weight: fee,
             advised,
@@ -249,9 +249,9 @@ impl DualAgentEnvironment {
     /// # Errors
     /// If there is no such rule.
     pub fn demonstrate(&mut self, teacher: &str, seed: u64, show: &mut Show<'_>) -> Result<(), String> {
-        let patience = match (teacher, Manner::split_off(teacher)) {
+        let patience = match (teacher, WaitingRule::split_off(teacher)) {
             ("srtf_patient", _) => PATIENCE,
-            (_, Ok(("srtf", manner))) => manner.patience,
+            (_, Ok(("srtf", waiting_rule))) => waiting_rule.patience,
             _ => {
                 let known = "`srtf`, `srtf_patient`, `srtf/patient=NUMBER`";
                 return Err(format!("unknown teacher `{teacher}`, expected one of {known}"));

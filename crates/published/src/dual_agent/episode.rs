@@ -1,8 +1,7 @@
-//! One workload as an episode of two agents' actions: who is next, then where it goes, a server at a time or whole.
+//! One workload as an episode of two agents' actions: the next job, then its servers, one at a time or all at once.
 
 use crate::dual_agent::cloud::{Cloud, PARTS_MAX, RoundOutcome};
 use crate::dual_agent::cluster::{N_TYPES, type_of};
-use crate::dual_agent::manner::Manner;
 use crate::dual_agent::observe::{
     CANDIDATE_FEATURES, GLOBAL_FEATURES, Gang, JOB_FEATURES, Knowledge, Prospects, SERVER_FEATURES,
     STATE_LEN, Window, candidate_row, global_row, job_row, running_row, server_row, stay_row,
@@ -10,6 +9,7 @@ use crate::dual_agent::observe::{
 use crate::dual_agent::placement::{Placement, Placer};
 use crate::dual_agent::proposals::{N_PROPOSALS, PROPOSAL_FEATURES, Proposals};
 use crate::dual_agent::rule::{Order, Rule, RulePlayer};
+use crate::dual_agent::waiting_rule::WaitingRule;
 use crate::world::ACCELERATOR;
 use crate::world::{Part, WorldJob};
 use apportion::index::{Id, JobId, ServerId};
@@ -30,7 +30,7 @@ pub struct EpisodeOptions {
     /// A rule in place of the ordering agent.
     pub order: Option<Order>,
     /// How that rule waits, and how a rule moves that the placement agent sees.
-    pub manner: Manner,
+    pub waiting_rule: WaitingRule,
     /// A rule in place of the placement agent.
     pub placement: Option<Placement>,
     /// λ: hours of completion time that a dollar is worth.
@@ -58,7 +58,7 @@ impl Default for EpisodeOptions {
             window,
             knowledge: Knowledge::Posterior,
             order: None,
-            manner: Manner::default(),
+            waiting_rule: WaitingRule::default(),
             placement: None,
             fee_weight: 0.0,
             advised: false,
@@ -86,8 +86,8 @@ pub struct EpisodeStep {
     pub done: bool,
 }
 
-/// An episode: reset, then act until it is done. Where there is nothing to decide, nobody is asked: no waiting job fits,
-/// or one server alone will do.
+/// An episode: reset, then act until it is done. A decision with one possible answer is made without an action: no waiting
+/// job fits, or only one server does.
 #[derive(Clone, Debug)]
 pub struct DualAgentEpisode {
     cloud: Cloud,
@@ -125,7 +125,7 @@ impl DualAgentEpisode {
         let rule = Rule {
             order: options.order.unwrap_or(Order::SrtfEstimated),
             placement: options.placement.unwrap_or(teacher),
-            manner: options.manner,
+            waiting_rule: options.waiting_rule,
         };
         Self {
             cloud,
@@ -140,7 +140,7 @@ impl DualAgentEpisode {
             parts: Vec::with_capacity(PARTS_MAX),
             needed: 0,
             rule: RulePlayer::new(rule, 0),
-            placer: Placer::new(teacher, options.manner, 0),
+            placer: Placer::new(teacher, options.waiting_rule, 0),
             advised: Vec::new(),
             sorted: Vec::new(),
             prospects: Prospects::default(),
@@ -381,14 +381,14 @@ impl DualAgentEpisode {
         }
     }
 
-    /// What a teacher would do: the job of least estimated time left, where it is expected to be fastest; a patient one
-    /// passes over those that would be too slow there, and else stops. None once others have chosen otherwise.
+    /// The teacher's action: the job of least estimated time left, on the servers where it is expected to be fastest. With
+    /// `patience` it skips jobs that would be too slow there, or stops. None after actions that the teacher would not take.
     pub fn advice(&self, patience: f64) -> Option<usize> {
         match self.turn {
             Turn::Over => None,
             Turn::Order => {
                 let (mut placer, mut parts) = (self.placer.clone(), Vec::new());
-                let least = Manner { patience, ..self.options.manner }.least_speed(&self.cloud);
+                let least = WaitingRule { patience, ..self.options.waiting_rule }.least_speed(&self.cloud);
                 let found = self.jobs.iter().position(|job| {
                     let fits = self.cloud.fits(*job, &self.free);
                     let mut relative = || placer.place(&self.cloud, *job, &mut parts);
@@ -409,7 +409,7 @@ impl DualAgentEpisode {
         }
     }
 
-    /// Writes what the agent sees whose turn it is.
+    /// Writes the observation of the agent that acts next.
     pub fn observe(&self, observation: &mut [f32]) {
         observation.fill(0.0);
         let Window { n_jobs, .. } = self.options.window;

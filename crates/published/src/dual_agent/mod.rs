@@ -13,16 +13,17 @@
 //! | round     | 300 s                                                                                          |
 //! | lease     | 12 rounds, after which a job waits among the others; where it was it goes on at no cost         |
 //! | restart   | elsewhere, or later, it loses 60 s                                                             |
-//! | known     | step times of the servers in use, each round, which [`performance`] turns into expectations    |
-//! | rules     | an order of the queue, a placement, how to wait ([`rule`], [`placement`], [`manner`])           |
+//! | known     | step times of the servers in use, each round; [`server_speeds`] estimates speeds from them     |
+//! | rules     | an order of the queue, a placement, when to wait ([`rule`], [`placement`], [`waiting_rule`])    |
+//!
+//! [`server_speeds`]: apportion::throughput::server_speeds
 
 pub mod cloud;
 pub mod cluster;
 pub mod drift;
 pub mod episode;
-pub mod manner;
+pub mod waiting_rule;
 pub mod observe;
-pub mod performance;
 pub mod placement;
 pub mod proposals;
 pub mod rule;
@@ -42,10 +43,10 @@ pub use cloud::{Cloud, CloudOptions, RoundOutcome};
 pub use drift::{Drift, DriftOptions};
 pub use environment::{DualAgentEnvironment, DualAgentWorld, Jobs, SYSTEM};
 pub use episode::{DualAgentEpisode, EpisodeOptions};
-pub use manner::Manner;
 pub use rule::{Rule, RulePlayer};
 pub use summary::DualAgentSummary;
 pub use tables::Tables;
+pub use waiting_rule::WaitingRule;
 pub use workload::{WorkloadError, WorkloadOptions, generate};
 
 #[cfg(test)]

@@ -22,13 +22,13 @@ pub const JOB_FEATURES: usize = 11 + N_TYPES;
 pub const SERVER_FEATURES: usize = 8;
 
 /// Numbers about a server on which the chosen job may go: free part; speed of its type for the job; expected log speed
-/// and its deviation; log of what the job would retain; load; log price; whether in the rack of those chosen; part
+/// and its deviation; log of what the job would retain; load; log price; whether in the rack of chosen servers; part
 /// of the gang that is placed; part of the rest that fits here; time since it was measured; whether the job ran here;
 /// its expected log speed here, against its best.
 pub const CANDIDATE_FEATURES: usize = 13;
 
 /// Numbers about the whole: free part of each type; log of jobs waiting and placed; workers wanted; utilization; log
-/// of the mean time left of those waiting.
+/// of the mean time left of waiting jobs.
 pub const GLOBAL_FEATURES: usize = 5 + N_TYPES;
 
 /// Where a job's row has the logarithm of its estimated hours left, over 4.
@@ -49,8 +49,8 @@ pub const CANDIDATE_EXPECTED: usize = 12;
 /// Where numbers about the whole have the logarithm of jobs placed.
 pub const WHOLE_PLACED: usize = N_TYPES + 1;
 
-/// Numbers that a critic judges: those about the whole; means and maxima of jobs and servers; the chosen job; whose turn
-/// it is; running jobs' number, worker-weighted and plain time left; parts of all jobs that came, are there, are done;
+/// Numbers that a critic judges: the global ones; means and maxima of jobs and servers; the chosen job; the agent that acts
+/// next; running jobs' number, worker-weighted and plain time left; parts of all jobs that came, are there, are done;
 /// running jobs' time left with their servers as fast as they are, which agents do not know; waiting jobs' plain and
 /// worker-weighted time left.
 pub const STATE_LEN: usize = GLOBAL_FEATURES + 3 * JOB_FEATURES + 2 * SERVER_FEATURES + 10;
@@ -77,26 +77,26 @@ pub enum Knowledge {
 /// How many rows there is room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Jobs: those with the least estimated time left.
+    /// Jobs, by least estimated time left.
     pub n_jobs: usize,
-    /// Servers, and candidates: those that look best.
+    /// Servers, and candidates, by best expected speed and room.
     pub n_servers: usize,
 }
 
 impl Window {
-    /// Numbers before those that only the placement agent sees: how many jobs and servers there are, numbers about the
+    /// Numbers that both agents see: how many jobs and servers there are, numbers about the
     /// whole, jobs, servers.
     pub const fn team_length(&self) -> usize {
         2 + GLOBAL_FEATURES + self.n_jobs * JOB_FEATURES + self.n_servers * SERVER_FEATURES
     }
 
-    /// Numbers that the placement agent sees: those of the team, the chosen job's row, how many candidates there are,
+    /// Numbers that the placement agent sees: the team's, the chosen job's row, how many candidates there are,
     /// and the candidates, of which the first stands for where the job was.
     pub const fn placement_length(&self) -> usize {
         self.team_length() + 2 + self.n_candidates() * CANDIDATE_FEATURES
     }
 
-    /// Keeps of (cost, number) those servers of least cost that there is room for, and puts them in order of their numbers.
+    /// Keeps the servers of least cost among (cost, number), as many as there is room for, in order of their numbers.
     pub(super) fn keep_servers(&self, sorted: &mut Vec<(f64, u32)>, kept: &mut Vec<ServerId>) {
         if sorted.len() > self.n_servers {
             sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));

@@ -2,9 +2,9 @@
 
 use crate::dual_agent::cloud::{Cloud, FORGOTTEN_S};
 use crate::dual_agent::cluster::{N_TYPES, type_of, workers_by_type};
-use crate::dual_agent::manner::Manner;
 use crate::dual_agent::proposals::{Proposal, Proposals};
 use crate::dual_agent::speeds::Newcomer;
+use crate::dual_agent::waiting_rule::WaitingRule;
 use crate::world::ACCELERATOR;
 use crate::world::{Part, WorldJob};
 use apportion::index::Id;
@@ -12,7 +12,7 @@ use apportion::index::{JobId, ServerId};
 use apportion::workload::random::{SeedStreams, Stream};
 
 /// A rule for servers. All of a job's are of one type; a job that ran until now stays where it was, unless a rule that
-/// knows speeds finds it faster elsewhere by as much as its [`Manner`] says.
+/// knows speeds finds it faster elsewhere by as much as its [`WaitingRule`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// The first servers with room.
@@ -25,13 +25,13 @@ pub enum Placement {
     FastestType,
     /// Where it is expected to be fastest: by type, contention and the mean of what is known of servers.
     Posterior,
-    /// The same where stragglers are told apart from what drifts.
+    /// The same by the filter that has stragglers as a second state.
     Switching,
     /// The same with what was measured last of servers in place of that.
     LastMeasured,
-    /// Where it is fastest now: by type, contention and what nobody knows of servers.
+    /// Where it is fastest now: by type, contention and the true speeds of servers, which no policy can know.
     Oracle,
-    /// The same, but without who straggles among servers that nobody used in the last hour: more than step times can tell.
+    /// The same, without stragglers among servers that no job used in the last hour: still more than step times show.
     MeasuredOracle,
     /// Anywhere.
     Random,
@@ -50,14 +50,14 @@ impl Placement {
 /// Servers whose log speeds differ by less are about as fast.
 const ALIKE: f64 = 0.1;
 
-/// Free workers in which [`Manner::packing`] is counted.
+/// Free workers in which [`WaitingRule::packing`] is counted.
 const ROOM: f64 = 16.0;
 
 /// A rule at work.
 #[derive(Clone, Debug)]
 pub struct Placer {
     rule: Placement,
-    manner: Manner,
+    waiting_rule: WaitingRule,
     draws: Stream,
     /// Servers of a type with free workers: what they are sorted by, how many are free.
     candidates: Vec<(f64, u16, ServerId)>,
@@ -66,13 +66,13 @@ pub struct Placer {
 
 impl Placer {
     /// `seed` is of what it draws.
-    pub fn new(rule: Placement, manner: Manner, seed: u64) -> Self {
+    pub fn new(rule: Placement, waiting_rule: WaitingRule, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("dual-agent placement");
-        Self { rule, manner, draws, candidates: Vec::new(), trial: Vec::new() }
+        Self { rule, waiting_rule, draws, candidates: Vec::new(), trial: Vec::new() }
     }
 
     /// Writes where a job goes, if it fits anywhere. Gives how fast it is there, as a part of its speed on its fastest
-    /// type: on such servers, all alike and empty, or, as far as its [`Manner`] says, as is expected of these.
+    /// type: on such servers, all alike and empty, or, as far as its [`WaitingRule`] says, as is expected of these.
     pub fn place(&mut self, cloud: &Cloud, job: JobId, parts: &mut Vec<Part>) -> Option<f64> {
         let rule = self.rule;
         parts.clear();
@@ -84,7 +84,8 @@ impl Placer {
                 return Some(relative(Placement::FastestType, cloud, job, parts));
             }
         }
-        let mut best = if stays { self.manner.moving * predicted(rule, cloud, job, parts) } else { 0.0 };
+        let mut best =
+            if stays { self.waiting_rule.moving * predicted(rule, cloud, job, parts) } else { 0.0 };
         let free = cloud.free_by_type();
         let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
         let all = workers_by_type(cloud.world().servers());
@@ -127,7 +128,7 @@ impl Placer {
             let Proposal { parts, merit, relative } = &mut proposals.all[0];
             parts.extend_from_slice(cloud.last_parts(job));
             let speed = predicted(self.rule, cloud, job, parts);
-            (*merit, *relative) = (self.manner.moving * speed, speed / best_speed);
+            (*merit, *relative) = (self.waiting_rule.moving * speed, speed / best_speed);
         }
         let free = cloud.free_by_type();
         let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
@@ -150,7 +151,7 @@ impl Placer {
 
     /// What a speed on the servers tried is worth, beside the workers that stay free there.
     fn packed(&self, cloud: &Cloud, speed: f64) -> f64 {
-        match self.manner.packing {
+        match self.waiting_rule.packing {
             0.0 => speed,
             packing => speed * (1.0 - packing * f64::from(left_over(cloud, &self.trial)) / ROOM).max(0.0),
         }
@@ -159,7 +160,7 @@ impl Placer {
     /// What a patience is compared with.
     fn worth(&self, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
         let alike = relative(Placement::FastestType, cloud, job, parts);
-        match self.manner.expecting {
+        match self.waiting_rule.expecting {
             0.0 => alike,
             share => alike * (relative(self.rule, cloud, job, parts) / alike).powf(share),
         }

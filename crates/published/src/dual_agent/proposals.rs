@@ -2,7 +2,7 @@
 //! servers what a rule would do there on one server and over several.
 //!
 //! A rule looks at its own job's speed and at the workers that stay free. A row says as well what a placement costs
-//! others: those on the same servers, and those that wait; and it has products of what differs between placements with
+//! other jobs, on the same servers and in the queue; and it has products of what differs between placements with
 //! what does not, so that a linear function of rows can choose by circumstances.
 
 use crate::dual_agent::cloud::Cloud;
@@ -23,7 +23,7 @@ pub const N_PROPOSALS: usize = 1 + 2 * N_TYPES;
 ///
 /// Properties are expected log speed against the job's best, workers that stay free on its servers, whether the job stays,
 /// whether it is spread, the deviation of its slowest server, what it slows others on its servers, and what it takes from
-/// those that wait. Circumstances are log hours left, log workers, and log of jobs waiting.
+/// waiting jobs. Circumstances are log hours left, log workers, and log of jobs waiting.
 pub const PROPOSAL_FEATURES: usize = 4 + N_PROPERTIES + N_TYPES + N_PROPERTIES * N_CIRCUMSTANCES;
 
 /// Where a proposal's row has the logarithm of what it is worth to the rule, 0 of the best.
@@ -70,7 +70,7 @@ impl Proposals {
         1 + 2 * server_type + if spread { 1 } else { 0 }
     }
 
-    /// In the order of places; of those that are not there merits are 0.
+    /// The proposals in the order of places; missing ones have merit 0.
     pub fn all(&self) -> &[Proposal] {
         &self.all
     }
@@ -92,7 +92,7 @@ impl Proposals {
         best
     }
 
-    /// Writes a row for each, zeros for those that are not there. `waiting` are jobs by time left.
+    /// Writes a row for each proposal, zeros for missing ones. `waiting` are jobs by time left.
     pub fn rows(
         &self,
         (cloud, knowledge): (&Cloud, Knowledge),
@@ -166,7 +166,7 @@ impl Proposal {
     }
 }
 
-/// What a job costs those on its servers: by how much each is slower, as a logarithm and as long as both are there, against
+/// The cost of a job to other jobs on its servers: the logarithm of each one's slowdown times how long both are there, over
 /// the job's own time.
 fn harm(cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
     let (world, tables) = (cloud.world(), cloud.tables());
@@ -251,8 +251,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::dual_agent::manner::Manner;
     use crate::dual_agent::placement::{Placement, Placer};
+    use crate::dual_agent::waiting_rule::WaitingRule;
     use crate::dual_agent::{CloudOptions, WorkloadOptions, generate};
     use apportion::index::{Id, ServerId};
 
@@ -306,8 +306,8 @@ mod tests {
         let options = CloudOptions { scale: 0.02, ..CloudOptions::default() };
         let mut cloud = Cloud::new(Arc::clone(&tables), options);
         cloud.reset(&generate(&tables, &workload, 4).unwrap(), 4);
-        let manner = Manner { moving: 1.02, packing: 0.5, ..Manner::default() };
-        let mut placer = Placer::new(Placement::Switching, manner, 0);
+        let waiting_rule = WaitingRule { moving: 1.02, packing: 0.5, ..WaitingRule::default() };
+        let mut placer = Placer::new(Placement::Switching, waiting_rule, 0);
         let (mut proposals, mut parts, mut n_stays) = (Proposals::default(), Vec::new(), 0);
         let mut rows = vec![0.0; N_PROPOSALS * PROPOSAL_FEATURES];
         for _ in 0..40 {

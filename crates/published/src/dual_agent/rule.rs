@@ -4,21 +4,21 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::dual_agent::cloud::Cloud;
-use crate::dual_agent::manner::{MANNERS, Manner, PATIENCE};
 use crate::dual_agent::placement::{Placement, Placer};
 use crate::dual_agent::summary::DualAgentSummary;
+use crate::dual_agent::waiting_rule::{PATIENCE, WAITING_OPTIONS, WaitingRule};
 use crate::world::Part;
 use crate::world::{Limits, WorldError};
 use apportion::index::JobId;
 use apportion::spec::nearest::{did_you_mean, name_list, suggestion};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Who is first; the others are tried in turn, and those that do not fit are passed over.
+/// The order of the queue. Jobs are tried in it, and jobs that do not fit are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// As they came.
     Fifo,
-    /// Least time left on the fastest type, which nobody knows.
+    /// Least true time left on the fastest type, which no policy can know.
     Srtf,
     /// Least time left, as owners estimate it.
     SrtfEstimated,
@@ -40,7 +40,7 @@ pub struct Rule {
     /// Where it goes.
     pub placement: Placement,
     /// How it waits and moves.
-    pub manner: Manner,
+    pub waiting_rule: WaitingRule,
 }
 
 /// A run is given up after so many rounds.
@@ -76,7 +76,11 @@ impl Rule {
         let pairs = orders.flat_map(|(_, order)| {
             let shown = |placement| ![Placement::Random, Placement::MeasuredOracle].contains(&placement);
             let placements = PLACEMENTS.into_iter().filter(move |(_, placement)| shown(*placement));
-            placements.map(move |(_, placement)| Self { order, placement, manner: Manner::default() })
+            placements.map(move |(_, placement)| Self {
+                order,
+                placement,
+                waiting_rule: WaitingRule::default(),
+            })
         });
         let patient = [
             (Order::Srtf, Placement::FastestType),
@@ -85,9 +89,10 @@ impl Rule {
             (Order::SrtfEstimated, Placement::Posterior),
             (Order::Srtf, Placement::Oracle),
         ];
-        let manner = Manner { patience: PATIENCE, ..Manner::default() };
-        let patient = patient.map(|(order, placement)| Self { order, placement, manner });
-        let random = Self { order: Order::Random, placement: Placement::Random, manner: Manner::default() };
+        let waiting_rule = WaitingRule { patience: PATIENCE, ..WaitingRule::default() };
+        let patient = patient.map(|(order, placement)| Self { order, placement, waiting_rule });
+        let random =
+            Self { order: Order::Random, placement: Placement::Random, waiting_rule: WaitingRule::default() };
         pairs.chain(patient).chain([random])
     }
 }
@@ -99,7 +104,7 @@ impl fmt::Display for Rule {
             .iter()
             .find(|(_, placement)| *placement == self.placement)
             .map_or("", |(name, _)| name);
-        write!(f, "{order}/{placement}{}", self.manner)
+        write!(f, "{order}/{placement}{}", self.waiting_rule)
     }
 }
 
@@ -122,7 +127,7 @@ impl FromStr for Rule {
 impl Rule {
     /// A rule, or what is wrong with the first part of it that is.
     fn read(text: &str) -> Result<Self, String> {
-        let (pair, manner) = Manner::split_off(text)?;
+        let (pair, waiting_rule) = WaitingRule::split_off(text)?;
         let mut parts = pair.split('/');
         let order = order_named(parts.next().unwrap_or_default())?;
         let Some(placement) = parts.next() else {
@@ -133,7 +138,7 @@ impl Rule {
             after_placement(placement).map_or(reason, |near| format!("a placement comes before `/{near}`"))
         })?;
         match parts.next() {
-            None => Ok(Self { order, placement, manner }),
+            None => Ok(Self { order, placement, waiting_rule }),
             Some(part) => {
                 let near = after_placement(part).map(|near| format!("; did you mean `/{near}`?"));
                 let known = "/patient, /patient=NUMBER, /expecting=NUMBER, /moving=NUMBER, /packing=NUMBER";
@@ -172,7 +177,7 @@ fn named<T: Copy>(what: &str, name: &str, known: &[(&'static str, T)]) -> Result
 /// What comes after a placement and was probably meant by this, with its number.
 fn after_placement(part: &str) -> Option<String> {
     let (name, number) = part.find('=').map_or((part, ""), |at| part.split_at(at));
-    did_you_mean(name, MANNERS).map(|near| format!("{near}{number}"))
+    did_you_mean(name, WAITING_OPTIONS).map(|near| format!("{near}{number}"))
 }
 
 /// A rule at work.
@@ -191,7 +196,7 @@ impl RulePlayer {
         let draws = SeedStreams::new(seed).stream("dual-agent rule");
         Self {
             rule,
-            placer: Placer::new(rule.placement, rule.manner, seed),
+            placer: Placer::new(rule.placement, rule.waiting_rule, seed),
             draws,
             tried: Vec::new(),
             parts: Vec::new(),
@@ -237,7 +242,7 @@ impl RulePlayer {
 
     /// Whether a job, if it goes where a rule puts it, is as fast there as a patient rule asks.
     pub fn is_worth(&mut self, cloud: &Cloud, job: JobId) -> bool {
-        let least = self.rule.manner.least_speed(cloud);
+        let least = self.rule.waiting_rule.least_speed(cloud);
         least == 0.0
             || self.placer.place(cloud, job, &mut self.parts).is_some_and(|relative| relative >= least)
     }
@@ -245,7 +250,7 @@ impl RulePlayer {
     /// Where a job goes, if anywhere.
     pub fn placement(&mut self, cloud: &Cloud, job: JobId) -> Option<&[Part]> {
         let relative = self.placer.place(cloud, job, &mut self.parts)?;
-        (relative >= self.rule.manner.least_speed(cloud)).then_some(self.parts.as_slice())
+        (relative >= self.rule.waiting_rule.least_speed(cloud)).then_some(self.parts.as_slice())
     }
 
     /// A job is not to be tried again in this round.

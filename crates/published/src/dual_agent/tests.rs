@@ -223,10 +223,10 @@ fn names_of_rules_are_read_as_they_are_written() {
     for rule in all {
         assert_eq!(rule.to_string().parse(), Ok(rule));
     }
-    let manner = Manner { patience: 0.3, ..Manner::default() };
-    let patient = Rule { order: Order::Srtf, placement: Placement::Posterior, manner };
+    let waiting_rule = WaitingRule { patience: 0.3, ..WaitingRule::default() };
+    let patient = Rule { order: Order::Srtf, placement: Placement::Posterior, waiting_rule };
     assert_eq!("srtf/posterior/patient".parse(), Ok(patient));
-    let more = Rule { manner: Manner { patience: 0.5, ..manner }, ..patient };
+    let more = Rule { waiting_rule: WaitingRule { patience: 0.5, ..waiting_rule }, ..patient };
     assert_eq!("srtf/posterior/patient=0.5".parse(), Ok(more));
     assert_eq!(more.to_string(), "srtf/posterior/patient=0.5");
     for wrong in ["srtf/posterior/patient=2", "srtf/posterior/patient0.5", "srtf/posterior/patient=nan"] {

@@ -377,9 +377,9 @@ mod tests {
     use apportion_learn::environment::Environment;
 
     /// What was seen, what it was given, what was allowed.
-    type Sights = (Vec<f32>, Vec<Vec<f32>>, Vec<bool>);
+    type Seen = (Vec<f32>, Vec<Vec<f32>>, Vec<bool>);
 
-    /// Sights of both agents on the way through an episode, and the logits that both forms give them.
+    /// Observations of both agents on the way through an episode, and the logits that both forms give them.
     #[test]
     fn the_actor_decides_as_the_model_in_training_does() {
         let tables = Arc::new(Tables::embedded().unwrap());
@@ -417,7 +417,7 @@ mod tests {
                 variable.set(&Tensor::from_vec(numbers, variable.shape(), &Device::Cpu).unwrap()).unwrap();
             }
             let actor = model.actor().unwrap();
-            let mut sights: [Sights; 2] = Default::default();
+            let mut seen_by: [Seen; 2] = Default::default();
             environment.reset(3);
             for step in 0..120 {
                 let agent = environment.agent();
@@ -427,16 +427,16 @@ mod tests {
                 environment.observe(&mut seen, &mut mask);
                 let mut logits = vec![0.0; n_actions];
                 actor.logits(agent, &seen, &mut Scratch::default(), &mut logits).unwrap();
-                sights[agent].0.extend(&seen);
-                sights[agent].1.push(logits);
-                sights[agent].2.extend(&mask);
+                seen_by[agent].0.extend(&seen);
+                seen_by[agent].1.push(logits);
+                seen_by[agent].2.extend(&mask);
                 let allowed: Vec<usize> = (0..n_actions).filter(|action| mask[*action]).collect();
                 let over = environment.step(*draws.choice(&allowed)).unwrap().status.is_over();
                 if over {
                     environment.reset(step);
                 }
             }
-            for (agent, (seen, expected, mask)) in sights.iter().enumerate() {
+            for (agent, (seen, expected, mask)) in seen_by.iter().enumerate() {
                 assert!(expected.len() > 10, "agent {agent} had {} turns", expected.len());
                 let batch = (expected.len(), spaces[agent].observation_length());
                 let found = model.logits(agent, &Tensor::from_slice(seen, batch, &Device::Cpu).unwrap());

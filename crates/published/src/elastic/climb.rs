@@ -33,7 +33,7 @@ impl Climb {
         (measured && fits).then_some(Self { job, worker_type, workers })
     }
 
-    /// The job's next rung on its own type; if it holds nothing, on the type that is fastest for it of those that have a
+    /// The job's next rung on its own type; if it holds nothing, on its fastest type among the types that have a
     /// free worker, ties by id.
     pub fn fastest(world: &World, ladders: &Ladders, job: JobId) -> Option<Self> {
         let types = (0..ladders.n_worker_types()).map(WorkerTypeId::from_index);

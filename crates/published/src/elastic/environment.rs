@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::elastic::{
-    ElasticEpisode, ElasticPolicy, ElasticReward, Ladders, N_OF_PAIR, SEEN_MAX, SLOT_S, Sight,
+    ElasticEpisode, ElasticPolicy, ElasticReward, Ladders, N_OF_PAIR, ObservationKind, SEEN_MAX, SLOT_S,
     WORKERS_PER_TYPE, WorkloadOptions, generate, parse_named, world,
 };
 use crate::gangs::{N_FEATURES, SCORER};
@@ -29,7 +29,7 @@ fn open(world: &Value) -> Result<System, SystemError> {
     check_seen("window", options.window)?;
     let first = options.environment()?;
     let data = format!("{:?}", first.slots().ladders());
-    let network = (options.sight != Sight::Window).then_some(SCORER);
+    let network = (options.observation_kind != ObservationKind::Window).then_some(SCORER);
     Ok(system_of((SYSTEM.name, &data), first, demonstrate_rule).with_network(network))
 }
 
@@ -86,7 +86,8 @@ pub struct ElasticWorld {
     /// Powers of ten between which a job's minutes on one worker of its fastest type are drawn.
     pub minutes_log10: (f64, f64),
     /// How jobs are seen.
-    pub sight: Sight,
+    #[serde(rename = "sight")]
+    pub observation_kind: ObservationKind,
     /// How many.
     pub window: usize,
     /// What actions are worth.
@@ -107,7 +108,7 @@ impl Default for ElasticWorld {
             jobs: workload.n_jobs,
             rate: workload.rate_per_slot,
             minutes_log10: workload.minutes_log10,
-            sight: Sight::Window,
+            observation_kind: ObservationKind::Window,
             window: 20,
             reward: ElasticReward::Progress,
             step_limit: 200_000,
@@ -142,8 +143,12 @@ impl ElasticWorld {
         };
         generate(&ladders, &workload, 0).map_err(|error| error.to_string())?;
         let empty = world(&ladders, self.workers, self.scaling_cost_s);
-        let episode =
-            ElasticEpisode::new(empty, Arc::clone(&ladders), (self.sight, self.window), self.reward);
+        let episode = ElasticEpisode::new(
+            empty,
+            Arc::clone(&ladders),
+            (self.observation_kind, self.window),
+            self.reward,
+        );
         let window = episode.window();
         let space = Space::uniform(window.length(), (-SEEN_MAX, SEEN_MAX), window.n_actions());
         let slots = ElasticSlots { ladders, workload, episode };
@@ -197,10 +202,12 @@ mod tests {
 
     #[test]
     fn it_passes_the_check() {
-        for (sight, step_limit, n_episodes) in
-            [(Sight::Window, 20_000, 2), (Sight::Pairs, 20_000, 1), (Sight::Window, 9, 1)]
-        {
-            let world = ElasticWorld { sight, step_limit, window: 5, ..small() };
+        for (observation_kind, step_limit, n_episodes) in [
+            (ObservationKind::Window, 20_000, 2),
+            (ObservationKind::Pairs, 20_000, 1),
+            (ObservationKind::Window, 9, 1),
+        ] {
+            let world = ElasticWorld { observation_kind, step_limit, window: 5, ..small() };
             let options = CheckOptions { n_episodes, ..CheckOptions::default() };
             check(|| world.environment().unwrap(), options).assert_passed();
         }
@@ -227,7 +234,7 @@ mod tests {
     #[test]
     fn a_rule_does_the_same_as_a_teacher() {
         let first = small().environment().unwrap();
-        // (slots end by themselves here once nobody can climb, where a random rule would draw once more)
+        // (slots end here once no job can climb, where a random rule would draw once more)
         for (name, rule) in all().filter(|(name, _)| *name != "random") {
             let mut environment = first.clone();
             let mut n_shown = 0;

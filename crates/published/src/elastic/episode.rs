@@ -32,7 +32,7 @@ pub const SEEN_MAX: f32 = 100.0;
 /// How a policy sees jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sight {
+pub enum ObservationKind {
     /// A column of numbers for each job, as DL2 sees: for dense layers.
     #[default]
     Window,
@@ -42,9 +42,9 @@ pub enum Sight {
     KeptPairs,
 }
 
-/// The jobs that a policy sees: those that have come and can climb, by (arrival, id).
+/// The jobs that a policy sees: jobs that have arrived and can climb, by (arrival, id).
 ///
-/// With [`Sight::Window`] an observation is [number × column], row-major, zeros for columns without a job, and then the
+/// With [`ObservationKind::Window`] an observation is [number × column], row-major, zeros for columns without a job, and then the
 /// free part of each worker type:
 ///
 /// | number | what |
@@ -56,7 +56,7 @@ pub enum Sight {
 /// | 5 + 3t | speed with one worker of type t over that with one of its fastest |
 /// | 6 + 3t | speed that it would gain by climbing on type t, for each worker more, over the same; 0 if it cannot |
 ///
-/// With [`Sight::Pairs`] or [`Sight::KeptPairs`] it is [action × number], zeros for climbs that there are not:
+/// With [`ObservationKind::Pairs`] or [`ObservationKind::KeptPairs`] it is [action × number], zeros for climbs that there are not:
 ///
 /// | number | what |
 /// |---|---|
@@ -74,7 +74,7 @@ pub enum Sight {
 /// | 12 | 1 for *nothing*, which has 0 for all else but number 10; with `KeptPairs` ½ for climbs on the way to what the job last ran with, −½ away from it |
 #[derive(Clone, Debug)]
 pub struct Window {
-    sight: Sight,
+    observation_kind: ObservationKind,
     n_jobs: usize,
     n_worker_types: usize,
     jobs: Vec<JobId>,
@@ -82,8 +82,13 @@ pub struct Window {
 
 impl Window {
     /// A window of `n_jobs` columns.
-    pub fn new(sight: Sight, n_jobs: usize, ladders: &Ladders) -> Self {
-        Self { sight, n_jobs, n_worker_types: ladders.n_worker_types(), jobs: Vec::with_capacity(n_jobs) }
+    pub fn new(observation_kind: ObservationKind, n_jobs: usize, ladders: &Ladders) -> Self {
+        Self {
+            observation_kind,
+            n_jobs,
+            n_worker_types: ladders.n_worker_types(),
+            jobs: Vec::with_capacity(n_jobs),
+        }
     }
 
     /// Actions: a climb for each column and worker type, and nothing, the last.
@@ -93,9 +98,11 @@ impl Window {
 
     /// Numbers in an observation.
     pub const fn length(&self) -> usize {
-        match self.sight {
-            Sight::Window => (N_OF_JOB + N_OF_TYPE * self.n_worker_types) * self.n_jobs + self.n_worker_types,
-            Sight::Pairs | Sight::KeptPairs => self.n_actions() * N_OF_PAIR,
+        match self.observation_kind {
+            ObservationKind::Window => {
+                (N_OF_JOB + N_OF_TYPE * self.n_worker_types) * self.n_jobs + self.n_worker_types
+            }
+            ObservationKind::Pairs | ObservationKind::KeptPairs => self.n_actions() * N_OF_PAIR,
         }
     }
 
@@ -125,9 +132,11 @@ impl Window {
 
     fn observe(&self, world: &World, ladders: &Ladders, observation: &mut [f32]) {
         observation.fill(0.0);
-        match self.sight {
-            Sight::Window => self.observe_columns(world, ladders, observation),
-            Sight::Pairs | Sight::KeptPairs => self.observe_pairs(world, ladders, observation),
+        match self.observation_kind {
+            ObservationKind::Window => self.observe_columns(world, ladders, observation),
+            ObservationKind::Pairs | ObservationKind::KeptPairs => {
+                self.observe_pairs(world, ladders, observation)
+            }
         }
     }
 
@@ -140,7 +149,7 @@ impl Window {
             } else if let Some(climb) = self.decode(world, ladders, action) {
                 of_pair(world, ladders, climb, row);
                 row[CROWDING] = crowding;
-                if self.sight == Sight::KeptPairs {
+                if self.observation_kind == ObservationKind::KeptPairs {
                     row[NOTHING] = towards_kept(world, climb);
                 }
             }
@@ -251,8 +260,8 @@ pub enum ElasticReward {
     Progress,
     /// A slot, less one for each job that was there.
     ActiveJobs,
-    /// A climb, the part of its work that its job does in the slot for it; a slot is worth as much as by
-    /// [`Progress`](Self::Progress), but says whose it was. What resizing costs is not taken off.
+    /// A climb, the part of its work that its job does in the slot for it; the sum over a slot is
+    /// that of [`Progress`](Self::Progress), but attributed to jobs. The cost of resizing is not subtracted.
     OwnProgress,
 }
 
@@ -271,10 +280,10 @@ impl ElasticEpisode {
     pub fn new(
         world: World,
         ladders: Arc<Ladders>,
-        (sight, n_window): (Sight, usize),
+        (observation_kind, n_window): (ObservationKind, usize),
         reward: ElasticReward,
     ) -> Self {
-        let window = Window::new(sight, n_window, &ladders);
+        let window = Window::new(observation_kind, n_window, &ladders);
         Self { world, ladders, window, reward, part: [Part::workers(Id::from_index(0), 1)] }
     }
 
@@ -307,7 +316,7 @@ impl ElasticEpisode {
         self.window.mask(&self.world, &self.ladders, mask);
     }
 
-    /// Plays an action. The slot ends with nothing, and once nobody who is seen can climb.
+    /// Plays an action. The slot ends with the action *nothing*, or when no job in view can climb.
     pub fn step(&mut self, action: usize) -> StepOutcome {
         let (mut own, mut owner) = (0.0, None);
         if let Some(climb) = self.window.decode(&self.world, &self.ladders, action) {

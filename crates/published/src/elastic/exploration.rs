@@ -6,9 +6,9 @@ use apportion_learn::vectorized::Moment;
 
 use super::{HELD, N_OF_PAIR};
 
-/// DL2's first rule for jobs, as far as it goes without parameter servers: where some job in sight holds more workers than
-/// 3 to 5 times (drawn each time) those of the job that holds fewest, one of the climbs of jobs that hold so few is made
-/// instead, each as likely. For the elastic world, where what is seen is a row for each climb.
+/// DL2's first rule for jobs, as far as it goes without parameter servers: where some job in view holds more than 3 to 5
+/// times (drawn each time) as many workers as the job with fewest, one of the climbs of jobs with fewest is made instead,
+/// each as likely. For the elastic world with an observation of one row for each climb.
 #[derive(Clone, Copy, Debug)]
 pub struct FewestFirst {
     /// With which chance it is looked at.
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Climbs of jobs that hold so many workers, all allowed but those that hold 9; what is done where the first was drawn.
+    /// Actions taken in place of the first, for climbs of jobs that hold so many workers; jobs with 9 are masked.
     fn chosen(chance: f64, held: &[f32]) -> Vec<usize> {
         let row = |held: &f32| {
             let mut row = [0.0; N_OF_PAIR];

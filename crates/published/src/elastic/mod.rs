@@ -25,7 +25,7 @@ pub mod exploration;
 
 pub use climb::Climb;
 pub use environment::{ElasticEnvironment, ElasticSlots, ElasticWorld, SYSTEM};
-pub use episode::{ElasticEpisode, ElasticReward, HELD, N_OF_PAIR, SEEN_MAX, Sight, Window};
+pub use episode::{ElasticEpisode, ElasticReward, HELD, N_OF_PAIR, ObservationKind, SEEN_MAX, Window};
 pub use ladders::{Ladders, RUNGS};
 pub use rules::{ElasticPolicy, ElasticRule, all, parse_named};
 pub use workload::{WorkloadError, WorkloadOptions, generate};

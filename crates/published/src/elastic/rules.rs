@@ -9,7 +9,7 @@ use crate::elastic::shares::Shares;
 use crate::world::Decision;
 use crate::world::World;
 use crate::world::WorldPolicy;
-use crate::world::shares::Aim;
+use crate::world::shares::Goal;
 use crate::world::{Part, Role};
 use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::spec::nearest::name_list;
@@ -31,7 +31,7 @@ pub enum ElasticRule {
     /// The same, but first workers too go by what they bring: jobs with less to do come first.
     ShortestOptimus,
     /// Optimal shares of slots, knowing the true speeds: linear programs over the sizes of jobs.
-    Shares(Aim),
+    Shares(Goal),
     /// Any climb, or the end of the slot, each as likely.
     Random,
 }
@@ -45,8 +45,8 @@ const ALL: [(&str, ElasticRule); 11] = [
     ("srtf", ElasticRule::Srtf),
     ("optimus", ElasticRule::Optimus),
     ("shortest_optimus", ElasticRule::ShortestOptimus),
-    ("max_min_fairness", ElasticRule::Shares(Aim::LeastSpeed)),
-    ("max_sum_completions", ElasticRule::Shares(Aim::Completions)),
+    ("max_min_fairness", ElasticRule::Shares(Goal::LeastSpeed)),
+    ("max_sum_completions", ElasticRule::Shares(Goal::Completions)),
     ("random", ElasticRule::Random),
 ];
 
@@ -81,7 +81,7 @@ impl ElasticPolicy {
     /// A rule; `seed` is of its random climbs.
     pub fn new(rule: ElasticRule, ladders: Ladders, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("elastic climbs");
-        let shares = if let ElasticRule::Shares(aim) = rule { Some(Shares::new(aim)) } else { None };
+        let shares = if let ElasticRule::Shares(goal) = rule { Some(Shares::new(goal)) } else { None };
         Self { rule, ladders, draws, shares, part: [Part::workers(Id::from_index(0), 1)] }
     }
 

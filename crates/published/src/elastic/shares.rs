@@ -5,7 +5,7 @@ use crate::elastic::ladders::{Ladders, RUNGS};
 use crate::world::ACCELERATOR;
 use crate::world::Role;
 use crate::world::World;
-use crate::world::shares::{self, Aim, Size, efficient};
+use crate::world::shares::{self, Goal, Size, efficient};
 use apportion::index::{Id, JobId, ServerId, WorkerTypeId};
 
 /// So many workers of a type.
@@ -15,16 +15,16 @@ type Rung = (WorkerTypeId, u16);
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     rounds: shares::Shares<Rung>,
-    /// Round and time of the slot that this is of: whoever asks for a climb says nothing of where a slot begins.
+    /// Round and time of the slot of these shares, by which the start of the next slot is noticed.
     slot: Option<(u64, u64)>,
-    /// Who is to have what in it, the first last; and after them, who a worker of its fastest free type.
+    /// Jobs with their rungs in this slot, in reverse order; then jobs that get a worker of their fastest free type.
     wanted: Vec<(JobId, Rung)>,
     unserved: Vec<JobId>,
 }
 
 impl Shares {
-    pub(super) fn new(aim: Aim) -> Self {
-        Self { rounds: shares::Shares::new(aim), slot: None, wanted: Vec::new(), unserved: Vec::new() }
+    pub(super) fn new(goal: Goal) -> Self {
+        Self { rounds: shares::Shares::new(goal), slot: None, wanted: Vec::new(), unserved: Vec::new() }
     }
 
     /// The next climb: up to what a job is to have, before the next job's.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::world::Status;
-use crate::world::shares::Aim;
+use crate::world::shares::Goal;
 use crate::world::{Role, WorldJob};
 use crate::world::{WorldPolicy as _, run};
 use apportion::index::{JobTypeId, ServerId};
@@ -106,19 +106,19 @@ fn shares_go_to_the_fastest_sizes_and_to_what_is_soon_done() {
     let ladders = ladders();
     let (transformer, model) =
         (of_type(&ladders, "Transformer (batch size 256)"), of_type(&ladders, "LM (batch size 10)"));
-    for aim in [Aim::LeastSpeed, Aim::Completions] {
+    for goal in [Goal::LeastSpeed, Goal::Completions] {
         for (job_type, n_workers) in [(transformer, 8), (transformer, 3), (model, 8), (model, 1)] {
-            let held = first_slot(ElasticRule::Shares(aim), &[job(job_type, 1e6)], n_workers)[0].unwrap();
+            let held = first_slot(ElasticRule::Shares(goal), &[job(job_type, 1e6)], n_workers)[0].unwrap();
             let speed = |(kind, workers): (usize, u16)| {
                 ladders.steps_per_s(job_type, WorkerTypeId::from_index(kind), workers)
             };
             let there_are = RUNGS.into_iter().filter(|workers| *workers <= n_workers);
             let all = there_are.flat_map(|workers| (0..3).map(move |kind| (kind, workers)));
-            assert_eq!(speed(held), all.map(speed).fold(0.0, f64::max), "{aim:?}, {n_workers}: {held:?}");
+            assert_eq!(speed(held), all.map(speed).fold(0.0, f64::max), "{goal:?}, {n_workers}: {held:?}");
         }
     }
     let jobs = [job(transformer, 1e6), job(transformer, 1e6), job(transformer, 1e3), job(transformer, 1e6)];
-    let first = first_slot(ElasticRule::Shares(Aim::Completions), &jobs, 1);
+    let first = first_slot(ElasticRule::Shares(Goal::Completions), &jobs, 1);
     assert_eq!(first[2], Some((1, 1)), "the shortest has the fastest");
     assert_eq!(first.iter().flatten().count(), 3, "no worker is left idle");
 }
@@ -129,7 +129,7 @@ fn shares_of_jobs_alike_are_had_in_turn() {
     let transformer = of_type(&ladders, "Transformer (batch size 256)");
     let mut world = world(&ladders, 1, 0.0);
     world.reset(&[job(transformer, 1e9); 5]);
-    let mut policy = ElasticPolicy::new(ElasticRule::Shares(Aim::LeastSpeed), ladders.clone(), 1);
+    let mut policy = ElasticPolicy::new(ElasticRule::Shares(Goal::LeastSpeed), ladders.clone(), 1);
     assert!(run(&mut world, &mut &ladders, &mut policy, Limits { rounds_max: 60, ..LIMITS }).is_err());
     let done: Vec<f64> = (0..5).map(|job| world.progress(JobId::from_index(job))).collect();
     let (least, most) =
@@ -217,12 +217,13 @@ fn speed(name: &str, workers: u32, kind: usize) -> f64 {
 }
 
 /// What is seen of both, by a window of three, after a first climb of the one that grows on p100.
-fn seen(sight: Sight) -> Vec<f32> {
+fn seen(observation_kind: ObservationKind) -> Vec<f32> {
     let ladders = std::sync::Arc::new(ladders());
     let steps = |(name, hours, kind)| job(of_type(&ladders, name), hours * 3600.0 * speed(name, 1, kind));
     let reward = ElasticReward::Progress;
     let empty = world(&ladders, 4, 0.0);
-    let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 3), reward);
+    let mut episode =
+        ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (observation_kind, 3), reward);
     episode.reset(&JOBS_SEEN.map(steps));
     episode.step(1);
     let mut observation = vec![0.0; episode.window().length()];
@@ -255,7 +256,8 @@ fn worth(reward: ElasticReward) -> Vec<(f64, bool)> {
     let ladders = std::sync::Arc::new(ladders());
     let jobs = generate(&ladders, &WorkloadOptions { n_jobs: 9, ..WorkloadOptions::default() }, 3).unwrap();
     let empty = world(&ladders, 4, 0.0);
-    let mut episode = ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (Sight::Pairs, 9), reward);
+    let mut episode =
+        ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (ObservationKind::Pairs, 9), reward);
     episode.reset(&jobs);
     let mut mask = vec![false; episode.window().n_actions()];
     std::iter::from_fn(|| {
@@ -288,7 +290,7 @@ fn a_slot_is_worth_what_its_climbs_are() {
 
 #[test]
 fn what_is_seen_of_climbs_is_what_the_table_says() {
-    let pairs = seen(Sight::Pairs);
+    let pairs = seen(ObservationKind::Pairs);
     let rows: Vec<&[f32]> = pairs.chunks(N_OF_PAIR).collect();
     // One job waits, 11 of 12 workers are free.
     let crowding = (2.0_f64 / 12.0).ln() / 2.0;
@@ -309,10 +311,14 @@ fn what_is_seen_of_climbs_is_what_the_table_says() {
 #[test]
 fn what_a_job_ran_with_is_seen_where_scaling_costs_something() {
     let ladders = std::sync::Arc::new(ladders());
-    let kept = |scaling_cost_s: f64, sight: Sight| {
+    let kept = |scaling_cost_s: f64, observation_kind: ObservationKind| {
         let empty = world(&ladders, 4, scaling_cost_s);
-        let mut episode =
-            ElasticEpisode::new(empty, std::sync::Arc::clone(&ladders), (sight, 1), ElasticReward::Progress);
+        let mut episode = ElasticEpisode::new(
+            empty,
+            std::sync::Arc::clone(&ladders),
+            (observation_kind, 1),
+            ElasticReward::Progress,
+        );
         let (name, kind) = ("Transformer (batch size 256)", 1);
         episode.reset(&[job(of_type(&ladders, name), 9.0 * 3600.0 * speed(name, 1, kind))]);
         let mut observation = vec![0.0; episode.window().length()];
@@ -328,18 +334,20 @@ fn what_a_job_ran_with_is_seen_where_scaling_costs_something() {
         episode.step(kind);
         (first, second, seen(&episode))
     };
-    let (first, second, third) = kept(60.0, Sight::KeptPairs);
+    let (first, second, third) = kept(60.0, ObservationKind::KeptPairs);
     assert_eq!(first, [0.0, 0.0, 0.0, 1.0], "it never ran");
     assert_eq!(second, [-0.5, 0.5, -0.5, 1.0], "it had one p100");
     assert_eq!(third, [0.0, -0.5, 0.0, 1.0], "another would be new");
-    for (scaling_cost_s, sight) in [(0.0, Sight::KeptPairs), (60.0, Sight::Pairs)] {
-        assert_eq!(kept(scaling_cost_s, sight).1, first);
+    for (scaling_cost_s, observation_kind) in
+        [(0.0, ObservationKind::KeptPairs), (60.0, ObservationKind::Pairs)]
+    {
+        assert_eq!(kept(scaling_cost_s, observation_kind).1, first);
     }
 }
 
 #[test]
 fn what_is_seen_of_jobs_is_what_the_table_says() {
-    let window = seen(Sight::Window);
+    let window = seen(ObservationKind::Window);
     let column = |at: usize| window[..13 * 3].iter().skip(at).step_by(3).copied().collect::<Vec<_>>();
     let holds = [0.0, 3.0_f64.ln() / 4.0, 0.25, 0.125];
     let types = [0.0, grown(1, 0), 0.0, 1.0, 1.0, grown(2, 1) - 1.0, 0.0, grown(1, 2), 0.0];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::features::N_FEATURES;
-use super::look::{N_WINDOW_ROWS, N_WINDOW_TYPES, Sight};
+use super::observation::{N_WINDOW_ROWS, N_WINDOW_TYPES, ObservationKind};
 use apportion_learn::actor::{Actor, ActorError, Scratch};
 use apportion_learn::checkpoint::{CheckpointError, NetworkKind};
 use apportion_learn::network::{Activation, Mlp, NetworkError};
@@ -99,7 +99,7 @@ pub fn read_scorer(trained: &Trained) -> Result<Arc<dyn Actor>, TrainedError> {
 ///
 /// # Errors
 /// If the file holds something else.
-pub fn read_window(trained: &Trained) -> Result<(Arc<dyn Actor>, Sight), TrainedError> {
+pub fn read_window(trained: &Trained) -> Result<(Arc<dyn Actor>, ObservationKind), TrainedError> {
     let (actor, ports) = trained.actor()?;
     let [Ports { observation, logits }] = &ports[..] else {
         return Err(TrainedError::Agents { found: ports.len(), expected: 1 });
@@ -110,5 +110,5 @@ pub fn read_window(trained: &Trained) -> Result<(Arc<dyn Actor>, Sight), Trained
     }
     let window = format!("{N_WINDOW_TYPES} for each of {n_slots} jobs, and one to stop");
     logits.expect(n_slots * N_WINDOW_TYPES + 1, &window)?;
-    Ok((actor, Sight::Window { n_slots }))
+    Ok((actor, ObservationKind::Window { n_slots }))
 }

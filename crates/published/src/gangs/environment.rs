@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::course::{Course, CourseError, Presence, Reward};
-use super::draft::Draft;
-use super::look::{Look, Sight};
+use super::observation::{Observation, ObservationKind};
+use super::partial_decision::PartialDecision;
 use super::policy::whole;
+use super::scenario::{Presence, Reward, Scenario, ScenarioError};
 use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::policy::{Decision, Policy, PolicyError, RoundRules};
 use apportion::problem::Problem;
@@ -22,9 +22,9 @@ const NAME: &str = "gangs";
 #[derive(Clone, Debug)]
 pub struct GangEnvironmentOptions {
     /// The workloads.
-    pub course: Course,
+    pub scenario: Scenario,
     /// What is seen.
-    pub sight: Sight,
+    pub observation_kind: ObservationKind,
     /// What a reward is for.
     pub reward: Reward,
     /// Steps after which an episode is cut off.
@@ -60,7 +60,7 @@ impl Policy for Relay {
     }
 }
 
-/// One workload on its way.
+/// A running episode.
 #[derive(Debug)]
 struct Episode {
     simulation: Simulation,
@@ -69,35 +69,35 @@ struct Episode {
     /// The jobs of the last decision, with what each was given.
     held: Vec<(JobId, Option<WorkerTypeId>)>,
     turn: Turn,
-    /// What rewards have been paid for.
+    /// The total for which rewards have been given.
     paid: f64,
     /// The simulation failed, and cannot go on.
     broken: bool,
 }
 
-/// A decision in the making.
+/// A decision of which another action is asked.
 #[derive(Debug)]
 struct Turn {
     problem: Problem,
-    draft: Draft,
-    look: Look,
+    partial: PartialDecision,
+    observation: Observation,
 }
 
 impl Turn {
     fn new(
         problem: Problem,
         held: &[(JobId, Option<WorkerTypeId>)],
-        sight: Sight,
+        observation_kind: ObservationKind,
     ) -> Result<Self, PolicyError> {
         let of = |id: JobId| held.iter().find(|(other, _)| *other == id).and_then(|(_, kind)| *kind);
-        let draft = Draft::new(NAME, &problem, |job| of(problem.jobs()[job].id))?;
-        let look = sight.look(&problem, &draft);
-        Ok(Self { problem, draft, look })
+        let partial = PartialDecision::new(NAME, &problem, |job| of(problem.jobs()[job].id))?;
+        let observation = observation_kind.observation(&problem, &partial);
+        Ok(Self { problem, partial, observation })
     }
 
     fn given(&self) -> Vec<(JobId, Option<WorkerTypeId>)> {
         let mut given: Vec<_> = self.problem.jobs().iter().map(|active| (active.id, None)).collect();
-        for (job, kind) in self.draft.placed() {
+        for (job, kind) in self.partial.placed() {
             given[job.index()].1 = Some(kind);
         }
         given
@@ -105,20 +105,21 @@ impl Turn {
 }
 
 impl Episode {
-    fn begin(options: &GangEnvironmentOptions, seed: u64) -> Result<Option<Self>, CourseError> {
+    fn begin(options: &GangEnvironmentOptions, seed: u64) -> Result<Option<Self>, ScenarioError> {
         let given = Arc::new(Mutex::new(None));
-        let mut simulation = options.course.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
+        let mut simulation = options.scenario.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
         let (mut presence, mut held) = (Presence::default(), Vec::new());
-        let turn = advance(&mut simulation, &mut presence, &given, &mut held, options.sight)?;
+        let turn = advance(&mut simulation, &mut presence, &given, &mut held, options.observation_kind)?;
         Ok(turn.map(|turn| Self { simulation, presence, given, held, turn, paid: 0.0, broken: false }))
     }
 
     /// The decision is made: goes on to the next. False if there is none.
-    fn commit(&mut self, sight: Sight) -> Result<bool, CourseError> {
+    fn commit(&mut self, observation_kind: ObservationKind) -> Result<bool, ScenarioError> {
         self.held = self.turn.given();
         give(&self.given, decision(&self.turn)?);
         self.simulation.start_round(&mut self.presence)?;
-        let next = advance(&mut self.simulation, &mut self.presence, &self.given, &mut self.held, sight)?;
+        let next =
+            advance(&mut self.simulation, &mut self.presence, &self.given, &mut self.held, observation_kind)?;
         let goes_on = next.is_some();
         if let Some(turn) = next {
             self.turn = turn;
@@ -131,7 +132,7 @@ impl Episode {
         let due = match options.reward {
             Reward::Presence => {
                 let hours = self.presence.until(self.simulation.now()) / 3600.0;
-                -hours / options.course.n_jobs.max(1) as f64
+                -hours / options.scenario.n_jobs.max(1) as f64
             }
             Reward::Progress => self.presence.progress(),
         };
@@ -145,8 +146,8 @@ fn give(given: &Mutex<Option<Decision>>, decision: Decision) {
     *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(decision);
 }
 
-fn decision(turn: &Turn) -> Result<Decision, CourseError> {
-    let decision = whole(NAME, &turn.problem, &turn.draft).map_err(SimulationError::from)?;
+fn decision(turn: &Turn) -> Result<Decision, ScenarioError> {
+    let decision = whole(NAME, &turn.problem, &turn.partial).map_err(SimulationError::from)?;
     let rules = RoundRules {
         skip_zero_priority: true,
         recompute_after: Some(Seconds::ZERO),
@@ -155,27 +156,27 @@ fn decision(turn: &Turn) -> Result<Decision, CourseError> {
     Ok(Decision { rules, ..decision })
 }
 
-/// Runs the simulation to the next boundary at which jobs are not those of the last decision; at others the last
+/// Runs the simulation to the next boundary at which the set of jobs has changed; at others the last
 /// decision is given again. None at the end.
 fn advance(
     simulation: &mut Simulation,
     presence: &mut Presence,
     given: &Mutex<Option<Decision>>,
     held: &mut [(JobId, Option<WorkerTypeId>)],
-    sight: Sight,
-) -> Result<Option<Turn>, CourseError> {
-    let failed = |error: PolicyError| CourseError::from(SimulationError::from(error));
+    observation_kind: ObservationKind,
+) -> Result<Option<Turn>, ScenarioError> {
+    let failed = |error: PolicyError| ScenarioError::from(SimulationError::from(error));
     while simulation.reach_boundary(presence)? == Step::Advanced {
         if simulation.n_active() > 0 {
             let problem = simulation.problem()?;
-            let mut turn = Turn::new(problem, held, sight).map_err(failed)?;
+            let mut turn = Turn::new(problem, held, observation_kind).map_err(failed)?;
             let ids = turn.problem.jobs().iter().map(|active| active.id);
             if !ids.eq(held.iter().map(|(id, _)| *id)) {
                 return Ok(Some(turn));
             }
             for (job, (_, kind)) in turn.problem.jobs().ids().zip(held.iter()) {
                 if let Some(kind) = kind {
-                    turn.draft.place(&turn.problem, job, *kind);
+                    turn.partial.place(&turn.problem, job, *kind);
                 }
             }
             give(given, decision(&turn)?);
@@ -190,21 +191,22 @@ impl GangEnvironment {
     ///
     /// # Errors
     /// If no such episode can be made.
-    pub fn new(options: GangEnvironmentOptions) -> Result<Self, CourseError> {
+    pub fn new(options: GangEnvironmentOptions) -> Result<Self, ScenarioError> {
         let first = Episode::begin(&options, 0)?;
         // Of the window, or of the padded rows: always as many numbers.
-        let (length, n_actions) =
-            first.map_or((1, 1), |first| (first.turn.look.observation_length(), first.turn.look.n_actions()));
-        let spaces = [Space::uniform(length, (-Look::bound(), Look::bound()), n_actions)];
+        let (length, n_actions) = first.map_or((1, 1), |first| {
+            (first.turn.observation.observation_length(), first.turn.observation.n_actions())
+        });
+        let spaces = [Space::uniform(length, (-Observation::bound(), Observation::bound()), n_actions)];
         Ok(Self { options, spaces, episode: None, n_steps: 0, status: None, mask: vec![false; n_actions] })
     }
 }
 
 impl GangEnvironment {
     /// The decision that is being made, while an episode is under way.
-    pub(super) fn turn(&self) -> Option<(&Problem, &Draft, &Look)> {
+    pub(super) fn turn(&self) -> Option<(&Problem, &PartialDecision, &Observation)> {
         let turn = &self.episode.as_ref()?.turn;
-        Some((&turn.problem, &turn.draft, &turn.look))
+        Some((&turn.problem, &turn.partial, &turn.observation))
     }
 }
 
@@ -221,13 +223,13 @@ impl Environment for GangEnvironment {
     }
 
     fn observe(&self, observation: &mut [f32], mask: &mut [bool]) {
-        let Some(Episode { turn: Turn { problem, draft, look }, .. }) = &self.episode else {
+        let Some(Episode { turn: Turn { problem, partial, observation: seen }, .. }) = &self.episode else {
             observation.fill(0.0);
             mask.fill(true);
             return;
         };
-        look.observe(problem, draft, observation);
-        look.mask(problem, draft, mask);
+        seen.observe(problem, partial, observation);
+        seen.mask(problem, partial, mask);
     }
 
     fn step(&mut self, action: usize) -> Result<Transition, Refused> {
@@ -235,7 +237,7 @@ impl Environment for GangEnvironment {
             return Err(Refused::Over);
         }
         let Some(episode) = &mut self.episode else { return Err(Refused::Over) };
-        episode.turn.look.mask(&episode.turn.problem, &episode.turn.draft, &mut self.mask);
+        episode.turn.observation.mask(&episode.turn.problem, &episode.turn.partial, &mut self.mask);
         match self.mask.get(action) {
             None => return Err(Refused::Unknown { action, n_actions: self.mask.len() }),
             Some(false) => return Err(Refused::Masked { action }),
@@ -245,17 +247,17 @@ impl Environment for GangEnvironment {
         let turn = &mut episode.turn;
         let mut decided = true;
         let mut goes_on = true;
-        if let Some((job, kind)) = turn.look.decode(action) {
-            turn.draft.place(&turn.problem, job, kind);
-            let look = self.options.sight.look(&turn.problem, &turn.draft);
-            decided = look.is_empty();
+        if let Some((job, kind)) = turn.observation.decode(action) {
+            turn.partial.place(&turn.problem, job, kind);
+            let observation = self.options.observation_kind.observation(&turn.problem, &turn.partial);
+            decided = observation.is_empty();
             if !decided {
-                turn.look = look;
+                turn.observation = observation;
             }
         }
         let mut reward = 0.0;
         if decided {
-            goes_on = episode.commit(self.options.sight).unwrap_or_else(|_| {
+            goes_on = episode.commit(self.options.observation_kind).unwrap_or_else(|_| {
                 episode.broken = true;
                 false
             });

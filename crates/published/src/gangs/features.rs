@@ -1,6 +1,6 @@
 //! What is known of a job on a worker type, as numbers of like size.
 
-use super::draft::Draft;
+use super::partial_decision::PartialDecision;
 use apportion::index::{JobIndex, WorkerTypeId};
 use apportion::problem::Problem;
 
@@ -17,13 +17,13 @@ fn bounded(value: f64) -> f32 {
     (value as f32).clamp(-MOST, MOST)
 }
 
-fn free_part(problem: &Problem, draft: &Draft, kind: WorkerTypeId) -> f64 {
-    f64::from(draft.free(kind)) / f64::from(problem.cluster().types()[kind].n_workers.max(1))
+fn free_part(problem: &Problem, partial: &PartialDecision, kind: WorkerTypeId) -> f64 {
+    f64::from(partial.free(kind)) / f64::from(problem.cluster().types()[kind].n_workers.max(1))
 }
 
 /// Workers wanted for each that is free, on a logarithmic scale.
-fn crowding(draft: &Draft) -> f64 {
-    ((draft.n_wanted() as f64 + 1.0) / (draft.n_free() as f64 + 1.0)).ln() / 2.0
+fn crowding(partial: &PartialDecision) -> f64 {
+    ((partial.n_wanted() as f64 + 1.0) / (partial.n_free() as f64 + 1.0)).ln() / 2.0
 }
 
 /// Writes the features of a job on a type on which it runs:
@@ -43,26 +43,26 @@ fn crowding(draft: &Draft) -> f64 {
 /// | 12 | 1 for *stop*, which has 0 for all else but number 10 |
 pub(super) fn of_pair(
     problem: &Problem,
-    draft: &Draft,
+    partial: &PartialDecision,
     (job, kind): (JobIndex, WorkerTypeId),
     row: &mut [f32],
 ) {
-    let (active, facts) = (&problem.jobs()[job], draft.facts(job));
+    let (active, facts) = (&problem.jobs()[job], partial.facts(job));
     let ratio = (problem.throughput()[(job, kind)] / facts.fastest).ln();
     let held_elsewhere = facts.held.is_some_and(|held| held != kind);
     let numbers = [
         (facts.hours.ln() - ratio) / 4.0,
         facts.hours.ln() / 4.0,
         ratio / 2.0,
-        (ratio - draft.mean_ratio(kind)) / 2.0,
+        (ratio - partial.mean_ratio(kind)) / 2.0,
         f64::from(active.scale_factor).log2() / 3.0,
         (active.elapsed.get() / 3600.0).ln_1p() / 4.0,
         active.weight.ln() / 2.0,
         f64::from(u8::from(facts.held == Some(kind))),
         f64::from(u8::from(held_elsewhere)),
-        free_part(problem, draft, kind),
-        crowding(draft),
-        facts.standing,
+        free_part(problem, partial, kind),
+        crowding(partial),
+        facts.rank,
         0.0,
     ];
     for (place, number) in row.iter_mut().zip(numbers) {
@@ -71,8 +71,8 @@ pub(super) fn of_pair(
 }
 
 /// Writes the features of stopping.
-pub(super) fn of_stop(draft: &Draft, row: &mut [f32]) {
+pub(super) fn of_stop(partial: &PartialDecision, row: &mut [f32]) {
     row.fill(0.0);
-    row[10] = bounded(crowding(draft));
+    row[10] = bounded(crowding(partial));
     row[STOP] = 1.0;
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::Draft;
-use super::look::Sight;
+use super::observation::ObservationKind;
+use super::partial_decision::PartialDecision;
 use super::rules::Rule;
 use super::values::{ByValues, largest_share, undecided};
 use apportion::Allocation;
@@ -36,7 +36,7 @@ pub struct Sequential {
     /// Who gives probabilities.
     pub actor: Arc<dyn Actor>,
     /// What it sees.
-    pub sight: Sight,
+    pub observation_kind: ObservationKind,
     /// How an action is chosen from probabilities.
     pub choice: Choice,
 }
@@ -52,7 +52,7 @@ pub enum Decider {
     Values(Box<ByValues>),
 }
 
-/// A policy by gangs. Its state: what it gave last, to whom, and its draws.
+/// A policy that decides gang by gang. Its state: its last allocation, and its draws.
 #[derive(Debug)]
 pub struct GangPolicy {
     name: String,
@@ -101,24 +101,24 @@ impl GangPolicy {
 
     fn decide_anew(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
         let held = self.held(problem);
-        let mut draft = Draft::new(&self.name, problem, |job| held[job])?;
+        let mut partial = PartialDecision::new(&self.name, problem, |job| held[job])?;
         match &mut self.decider {
-            Decider::Values(values) => return values.decide(&self.name, problem, &draft),
+            Decider::Values(values) => return values.decide(&self.name, problem, &partial),
             Decider::Rule(rule) => {
-                while let Some((job, kind)) = rule.next(problem, &draft, &mut self.state.draws) {
-                    draft.place(problem, job, kind);
+                while let Some((job, kind)) = rule.next(problem, &partial, &mut self.state.draws) {
+                    partial.place(problem, job, kind);
                 }
             }
             Decider::Sequential(sequential) => {
                 while let Some((job, kind)) = sequential
-                    .next(problem, &draft, &mut self.state.draws, &mut self.scratch)
+                    .next(problem, &partial, &mut self.state.draws, &mut self.scratch)
                     .map_err(undecided(&self.name))?
                 {
-                    draft.place(problem, job, kind);
+                    partial.place(problem, job, kind);
                 }
             }
         }
-        whole(&self.name, problem, &draft)
+        whole(&self.name, problem, &partial)
     }
 
     /// The type that the last decision gave each job most of.
@@ -167,9 +167,13 @@ impl GangPolicy {
     }
 }
 
-/// All of its time for each job that was given workers; those left free stay free.
-pub(super) fn whole(name: &str, problem: &Problem, draft: &Draft) -> Result<Decision, PolicyError> {
-    let placed = draft.placed().map(|(job, kind)| (Combination::single(job), kind));
+/// The allocation that gives each job with workers all of its time there.
+pub(super) fn whole(
+    name: &str,
+    problem: &Problem,
+    partial: &PartialDecision,
+) -> Result<Decision, PolicyError> {
+    let placed = partial.placed().map(|(job, kind)| (Combination::single(job), kind));
     decide_whole(name, problem, placed, RoundRules::default())
 }
 
@@ -178,23 +182,23 @@ impl Sequential {
     fn next(
         &self,
         problem: &Problem,
-        draft: &Draft,
+        partial: &PartialDecision,
         draws: &mut Stream,
         room: &mut Room,
     ) -> Result<Option<(JobIndex, WorkerTypeId)>, ActorError> {
-        let look = self.sight.look(problem, draft);
-        if look.is_empty() {
+        let seen = self.observation_kind.observation(problem, partial);
+        if seen.is_empty() {
             return Ok(None);
         }
         let Room { scratch, observation, mask, numbers } = room;
-        observation.resize(look.observation_length(), 0.0);
-        mask.resize(look.n_actions(), false);
-        numbers.resize(look.n_actions(), 0.0);
-        look.observe(problem, draft, observation);
-        look.mask(problem, draft, mask);
+        observation.resize(seen.observation_length(), 0.0);
+        mask.resize(seen.n_actions(), false);
+        numbers.resize(seen.n_actions(), 0.0);
+        seen.observe(problem, partial, observation);
+        seen.mask(problem, partial, mask);
         self.actor.logits(0, observation, scratch, numbers)?;
         masked_softmax(numbers, mask)?;
-        Ok(look.decode(match self.choice {
+        Ok(seen.decode(match self.choice {
             Choice::Sampled => draw(numbers, draws.uniform()),
             Choice::MostProbable => most_probable(numbers),
         }))

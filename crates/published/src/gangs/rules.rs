@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::Draft;
+use super::partial_decision::PartialDecision;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::problem::Problem;
 use apportion::workload::random::Stream;
@@ -24,11 +24,11 @@ impl Rule {
     pub(super) fn next(
         self,
         problem: &Problem,
-        draft: &Draft,
+        partial: &PartialDecision,
         draws: &mut Stream,
     ) -> Option<(JobIndex, WorkerTypeId)> {
-        let fits = |(job, kind): &(JobIndex, WorkerTypeId)| draft.fits(problem, *job, *kind);
-        let pairs = draft
+        let fits = |(job, kind): &(JobIndex, WorkerTypeId)| partial.fits(problem, *job, *kind);
+        let pairs = partial
             .open(problem)
             .flat_map(|job| problem.cluster().types().ids().map(move |kind| (job, kind)))
             .filter(fits);
@@ -44,7 +44,7 @@ impl Rule {
             });
         }
         let pairs: Vec<_> = pairs.collect();
-        let n_actions = pairs.len() + usize::from(self == Self::Uniform && draft.has_placed());
+        let n_actions = pairs.len() + usize::from(self == Self::Uniform && partial.has_placed());
         if pairs.is_empty() {
             return None;
         }

@@ -23,8 +23,8 @@ pub fn demonstrate(
     let (mut seen, mut mask) = (vec![0.0; space.observation_length()], vec![false; space.n_actions]);
     let mut shares: Vec<Vec<f64>> = Vec::new();
     loop {
-        let Some((problem, draft, look)) = environment.turn() else { return Ok(()) };
-        if !draft.has_placed() {
+        let Some((problem, partial, observation)) = environment.turn() else { return Ok(()) };
+        if !partial.has_placed() {
             let decision = policy.allocate(problem)?;
             shares = vec![vec![0.0; problem.n_types()]; problem.n_jobs()];
             for (row, jobs) in decision.allocation.combinations().enumerate() {
@@ -34,7 +34,7 @@ pub fn demonstrate(
         environment.observe(&mut seen, &mut mask);
         let share = |(job, kind): (JobIndex, WorkerTypeId)| shares[job.index()][kind.index()];
         let allowed = || (0..mask.len()).filter(|action| mask[*action]);
-        let given = allowed().filter_map(|action| Some((action, share(look.decode(action)?))));
+        let given = allowed().filter_map(|action| Some((action, share(observation.decode(action)?))));
         let best = given.filter(|(_, share)| *share > 0.0).fold(None, |best: Option<(usize, f64)>, next| {
             Some(best.filter(|best| best.1 >= next.1).unwrap_or(next))
         });

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use super::*;
 use apportion::cluster::Cluster;
 use apportion::index::{Id, JobId, JobIndex, RowId, WorkerTypeId};
-use apportion::policy::heuristic::Behaviour;
 use apportion::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, ThroughputView};
 use apportion::problem::{ActiveJob, Colocation, Problem, ProblemBuilder, matrix_columns};
 use apportion::program::expression::Vocabulary;
 use apportion::program::{Objective, ObjectiveText, Sense};
+use apportion::spec::Fidelity;
 use apportion::units::{Seconds, Steps};
 use apportion::workload::Combination;
 use apportion::workload::random::SeedStreams;
@@ -54,12 +54,17 @@ fn shares(decision: &apportion::policy::Decision, problem: &Problem) -> Vec<Stri
     lines
 }
 
-fn looked(sight: Sight, problem: &Problem, draft: &Draft) -> (Look, Vec<f32>, Vec<bool>) {
-    let look = sight.look(problem, draft);
-    let (mut seen, mut mask) = (vec![9.0; look.observation_length()], vec![false; look.n_actions()]);
-    look.observe(problem, draft, &mut seen);
-    look.mask(problem, draft, &mut mask);
-    (look, seen, mask)
+fn looked(
+    observation_kind: ObservationKind,
+    problem: &Problem,
+    partial: &PartialDecision,
+) -> (Observation, Vec<f32>, Vec<bool>) {
+    let observation = observation_kind.observation(problem, partial);
+    let (mut seen, mut mask) =
+        (vec![9.0; observation.observation_length()], vec![false; observation.n_actions()]);
+    observation.observe(problem, partial, &mut seen);
+    observation.mask(problem, partial, &mut mask);
+    (observation, seen, mask)
 }
 
 fn nothing(_: JobIndex) -> Option<WorkerTypeId> {
@@ -70,9 +75,9 @@ fn nothing(_: JobIndex) -> Option<WorkerTypeId> {
 fn a_window_worked_by_hand() {
     let problem = two_types();
     let held = |job: JobIndex| (job.index() == 1).then(|| WorkerTypeId::from_index(1));
-    let mut draft = Draft::new("test", &problem, held).unwrap();
-    let sight = Sight::Window { n_slots: 4 };
-    let (look, seen, mask) = looked(sight, &problem, &draft);
+    let mut partial = PartialDecision::new("test", &problem, held).unwrap();
+    let observation_kind = ObservationKind::Window { n_slots: 4 };
+    let (observation, seen, mask) = looked(observation_kind, &problem, &partial);
     assert_eq!((seen.len(), mask.len()), (36, 13));
     let column = |slot: usize| (0..N_WINDOW_ROWS).map(|row| seen[row * 4 + slot]).collect::<Vec<f32>>();
     // Speeds over the fastest; job 0 has an hour left and has just come.
@@ -83,41 +88,41 @@ fn a_window_worked_by_hand() {
         |found: &[f32], expected: [f32; 9]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
     assert!(close(&column(1), [1.0, 0.5, 0.0, hour, 0.0, 1.0, 0.0, 1.0, 1.0 / 3.0]), "{:?}", column(1));
     assert_eq!(column(3), [0.0; 9], "nobody");
-    // The third job does not run on the slow type; there is no third type, and no stopping before anyone has workers.
+    // The third job does not run on the slow type; there is no third type, and no stopping before a job has workers.
     let allowed: Vec<usize> = (0..13).filter(|action| mask[*action]).collect();
     assert_eq!(allowed, [0, 1, 3, 4, 6]);
-    let (job, kind) = look.decode(4).unwrap();
-    assert_eq!((job.index(), kind.index(), look.encode(job, kind)), (1, 1, Some(4)));
-    assert_eq!((look.decode(11), look.decode(12)), (None, None));
+    let (job, kind) = observation.decode(4).unwrap();
+    assert_eq!((job.index(), kind.index(), observation.encode(job, kind)), (1, 1, Some(4)));
+    assert_eq!((observation.decode(11), observation.decode(12)), (None, None));
 
-    draft.place(&problem, job, kind);
-    let (look, _, mask) = looked(sight, &problem, &draft);
+    partial.place(&problem, job, kind);
+    let (observation, _, mask) = looked(observation_kind, &problem, &partial);
     let allowed: Vec<usize> = (0..13).filter(|action| mask[*action]).collect();
     assert_eq!(allowed, [0, 3, 12], "the others move up, the slow type is full, and one may stop");
-    assert_eq!(look.decode(3).unwrap().0.index(), 2);
+    assert_eq!(observation.decode(3).unwrap().0.index(), 2);
 }
 
 #[test]
 fn a_window_shows_the_head_and_the_tail() {
     let jobs: Vec<(u32, f64, &[f64])> = (0..9).map(|_| (1, 100.0, [1.0].as_slice())).collect();
     let problem = problem("only=9", &jobs);
-    let mut draft = Draft::new("test", &problem, nothing).unwrap();
-    let seen = |draft: &Draft| -> Vec<usize> {
-        let look = Sight::Window { n_slots: 5 }.look(&problem, draft);
-        (0..15).step_by(3).filter_map(|action| Some(look.decode(action)?.0.index())).collect()
+    let mut partial = PartialDecision::new("test", &problem, nothing).unwrap();
+    let seen = |partial: &PartialDecision| -> Vec<usize> {
+        let observation = ObservationKind::Window { n_slots: 5 }.observation(&problem, partial);
+        (0..15).step_by(3).filter_map(|action| Some(observation.decode(action)?.0.index())).collect()
     };
-    assert_eq!(seen(&draft), [0, 1, 2, 7, 8]);
-    draft.place(&problem, JobIndex::from_index(1), WorkerTypeId::from_index(0));
-    assert_eq!(seen(&draft), [0, 2, 3, 7, 8]);
+    assert_eq!(seen(&partial), [0, 1, 2, 7, 8]);
+    partial.place(&problem, JobIndex::from_index(1), WorkerTypeId::from_index(0));
+    assert_eq!(seen(&partial), [0, 2, 3, 7, 8]);
 }
 
 #[test]
 fn features_of_pairs_are_those_of_the_table_and_do_not_depend_on_the_order() {
     let problem = two_types();
     let held = |job: JobIndex| (job.index() == 0).then(|| WorkerTypeId::from_index(1));
-    let draft = Draft::new("test", &problem, held).unwrap();
-    let (look, seen, mask) = looked(Sight::Pairs { n_slots: None }, &problem, &draft);
-    assert_eq!((look.n_actions(), seen.len()), (7, 7 * N_FEATURES));
+    let partial = PartialDecision::new("test", &problem, held).unwrap();
+    let (observation, seen, mask) = looked(ObservationKind::Pairs { n_slots: None }, &problem, &partial);
+    assert_eq!((observation.n_actions(), seen.len()), (7, 7 * N_FEATURES));
     let row = |action: usize| &seen[action * N_FEATURES..(action + 1) * N_FEATURES];
     // Job 0 on the slow type: two hours there, one on the fast one; half as fast, as job 1 is: the mean is ln ½.
     let crowding = 0.0; // 4 workers wanted, 4 free
@@ -130,7 +135,7 @@ fn features_of_pairs_are_those_of_the_table_and_do_not_depend_on_the_order() {
     assert_eq!(row(5), [0.0; N_FEATURES], "the third job does not run there");
     assert_eq!(row(6)[12], 1.0);
     assert_eq!(mask, [true, true, true, true, true, false, false]);
-    let (_, padded, mask) = looked(Sight::Pairs { n_slots: Some(5) }, &problem, &draft);
+    let (_, padded, mask) = looked(ObservationKind::Pairs { n_slots: Some(5) }, &problem, &partial);
     assert_eq!((padded.len(), mask.len()), (11 * N_FEATURES, 11));
     assert_eq!(padded[..6 * N_FEATURES], seen[..6 * N_FEATURES]);
     assert_eq!(padded[10 * N_FEATURES..], seen[6 * N_FEATURES..]);
@@ -146,16 +151,16 @@ fn shortest() -> Scorer {
     Scorer::from_tensors(&tensors).unwrap()
 }
 
-fn sequential(sight: Sight) -> GangPolicy {
+fn sequential(observation_kind: ObservationKind) -> GangPolicy {
     let actor: Arc<dyn Actor> = Arc::new(shortest());
-    let decider = Decider::Sequential(Sequential { actor, sight, choice: Choice::MostProbable });
+    let decider = Decider::Sequential(Sequential { actor, observation_kind, choice: Choice::MostProbable });
     GangPolicy::new("shortest", decider, Asked::Events, 0)
 }
 
 #[test]
 fn a_scorer_decides_gang_by_gang() {
     // 1/16 h for job 2 on the fast type, then an hour for 0 there; the slow ones are left for job 1.
-    let mut policy = sequential(Sight::Pairs { n_slots: None });
+    let mut policy = sequential(ObservationKind::Pairs { n_slots: None });
     let problem = two_types();
     let decision = policy.allocate(&problem).unwrap();
     assert_eq!(shares(&decision, &problem), ["0 fast 1.00", "1 slow 1.00", "2 fast 1.00"]);
@@ -203,19 +208,19 @@ fn values_are_placed_by_an_optimum() {
     // Completions per hour: job 0 2 or 1, job 1 8 or 6. One worker of each type: 2 + 6 beats 8 + 1? No: 9 > 8.
     let mut values = ByValues::new("values", None, false, None).unwrap();
     let made = problem("fast=1,slow=1", &[(1, 3600.0, &[2.0, 1.0]), (1, 3600.0, &[8.0, 6.0])]);
-    let draft = Draft::new("values", &made, nothing).unwrap();
-    let decision = values.decide("values", &made, &draft).unwrap();
+    let partial = PartialDecision::new("values", &made, nothing).unwrap();
+    let decision = values.decide("values", &made, &partial).unwrap();
     assert_eq!(shares(&decision, &made), ["0 slow 1.00", "1 fast 1.00"]);
     let report = decision.objective.unwrap();
     assert!(report.optimal && (report.value - 9.0 / 8.0).abs() < 1e-9, "{report:?}");
     // 3 + 6 < 8 + 2: but 3 + 7.5 > 8 + 2, so the job that gains less by speed makes room.
     let made = problem("fast=1,slow=1", &[(1, 3600.0, &[3.0, 2.0]), (1, 3600.0, &[8.0, 7.5])]);
-    let draft = Draft::new("values", &made, nothing).unwrap();
-    let decision = values.decide("values", &made, &draft).unwrap();
+    let partial = PartialDecision::new("values", &made, nothing).unwrap();
+    let decision = values.decide("values", &made, &partial).unwrap();
     assert_eq!(shares(&decision, &made), ["0 fast 1.00", "1 slow 1.00"]);
     // With scores: the first network prefers short jobs so much that their time counts twice.
     let mut scored = ByValues::new("values", Some(Arc::new(shortest())), false, None).unwrap();
-    let decision = scored.decide("values", &made, &draft).unwrap();
+    let decision = scored.decide("values", &made, &partial).unwrap();
     // V = rate², as the score is ln of the rate: 9 + 56.25 < 64 + 4.
     assert_eq!(shares(&decision, &made), ["0 slow 1.00", "1 fast 1.00"]);
 }
@@ -239,8 +244,8 @@ fn values_have_jobs_share_workers_where_that_is_worth_it() {
     for (kept, together, pairs) in [(0.7, true, true), (0.6, false, true), (0.7, false, false)] {
         let made = shared(kept);
         let mut values = ByValues::new("values", None, pairs, None).unwrap();
-        let draft = Draft::new("values", &made, nothing).unwrap();
-        let decision = values.decide("values", &made, &draft).unwrap();
+        let partial = PartialDecision::new("values", &made, nothing).unwrap();
+        let decision = values.decide("values", &made, &partial).unwrap();
         let shares = decision.allocation.shares();
         for (row, jobs) in decision.allocation.combinations().enumerate() {
             let expected =
@@ -261,8 +266,8 @@ fn more_pairs_than_memory_holds_are_refused() {
             builder.job(ActiveJob { steps_remaining, ..ActiveJob::new(JobId::from_index(id)) }, &[1.0]);
         }
         let made = builder.build().unwrap();
-        let draft = Draft::new("values", &made, nothing).unwrap();
-        ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &draft)
+        let partial = PartialDecision::new("values", &made, nothing).unwrap();
+        ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &partial)
     };
     let error = decided(8_001, true).unwrap_err().to_string();
     assert!(error.contains("`values` cannot decide: 8001 jobs are active"), "{error}");
@@ -309,7 +314,7 @@ fn completion_rate(pairs: bool) -> ProgramPolicy {
         refine: Refine::None,
         hierarchical: false,
         discounted: false,
-        behaviour: Behaviour::Corrected,
+        fidelity: Fidelity::Corrected,
         backend: Some("clarabel".to_owned()),
     })
     .unwrap()
@@ -350,8 +355,8 @@ proptest! {
             let speeds = decision.allocation.effective_throughput();
             made.jobs().enumerate().map(|(job, active)| speeds[job] / active.steps_remaining.get()).sum()
         };
-        let draft = Draft::new("values", &made, nothing).unwrap();
-        let decision = ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &draft).unwrap();
+        let partial = PartialDecision::new("values", &made, nothing).unwrap();
+        let decision = ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &partial).unwrap();
         let written = completion_rate(pairs).allocate(&made).unwrap();
         let (one, other) = (completed(&decision), completed(&written));
         prop_assert!((one - other).abs() <= 1e-6 * other, "{one} {other}");
@@ -370,8 +375,8 @@ fn a_scorer_scores_each_row_alone() {
     }
 }
 
-fn course(n_jobs: usize) -> Course {
-    Course {
+fn scenario(n_jobs: usize) -> Scenario {
+    Scenario {
         cluster: "v100=8,p100=8,k80=8".parse().unwrap(),
         throughputs: apportion::Throughputs::embedded("osdi20").unwrap(),
         rates: vec![apportion::JobsPerHour::new(2.0), apportion::JobsPerHour::new(1.0)],
@@ -380,42 +385,42 @@ fn course(n_jobs: usize) -> Course {
     }
 }
 
-fn environment(sight: Sight, reward: Reward, step_limit: u64) -> GangEnvironment {
-    let options = GangEnvironmentOptions { course: course(12), sight, reward, step_limit };
+fn environment(observation_kind: ObservationKind, reward: Reward, step_limit: u64) -> GangEnvironment {
+    let options = GangEnvironmentOptions { scenario: scenario(12), observation_kind, reward, step_limit };
     GangEnvironment::new(options).unwrap()
 }
 
 #[test]
 fn environments_pass_the_check() {
-    for (sight, reward) in [
-        (Sight::Window { n_slots: 4 }, Reward::Progress),
-        (Sight::Pairs { n_slots: Some(6) }, Reward::Presence),
+    for (observation_kind, reward) in [
+        (ObservationKind::Window { n_slots: 4 }, Reward::Progress),
+        (ObservationKind::Pairs { n_slots: Some(6) }, Reward::Presence),
     ] {
         let options = CheckOptions { n_episodes: 3, ..CheckOptions::default() };
-        let report = check(|| environment(sight, reward, 100_000), options);
+        let report = check(|| environment(observation_kind, reward, 100_000), options);
         report.assert_passed();
         assert_eq!(report.n_terminated, 3);
-        check(|| environment(sight, reward, 9), options).assert_passed();
+        check(|| environment(observation_kind, reward, 9), options).assert_passed();
     }
 }
 
 #[test]
 fn an_episode_is_the_simulation_of_a_policy_that_decides_alike() {
     // Twelve jobs are never more than the slots, so a policy sees what the environment shows.
-    let sight = Sight::Pairs { n_slots: Some(12) };
+    let observation_kind = ObservationKind::Pairs { n_slots: Some(12) };
     for seed in 0..3 {
         let played = evaluate(
-            || environment(sight, Reward::Presence, 100_000),
+            || environment(observation_kind, Reward::Presence, 100_000),
             &shortest(),
             Choice::MostProbable,
             &[seed],
         );
         let played = played.unwrap()[0];
-        let simulated = course(12).completion_h(seed, Box::new(sequential(sight))).unwrap();
+        let simulated = scenario(12).completion_h(seed, Box::new(sequential(observation_kind))).unwrap();
         assert!(simulated > 1.0);
         assert!((played.total_reward + simulated).abs() < 1e-3 * simulated, "{played:?} {simulated}");
         let progress = evaluate(
-            || environment(sight, Reward::Progress, 100_000),
+            || environment(observation_kind, Reward::Progress, 100_000),
             &shortest(),
             Choice::MostProbable,
             &[seed],

@@ -1,5 +1,5 @@
-//! Learned values, optimal placement: what each job is worth on each worker type is scored by a network, and the shares
-//! of the largest sum of values are found by linear programming.
+//! Learned values, optimal placement: a network scores each job on each worker type, and a linear program finds the shares
+//! with the largest sum of values.
 //!
 //! | symbol | meaning | unit |
 //! |---|---|---|
@@ -10,20 +10,18 @@
 //!
 //!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
 //!
-//! Where two jobs may share workers, a job has beside another of its value what it keeps of its speed.
+//! Where two jobs may share workers, a job's value beside another is reduced as its throughput is.
 //!
-//! Without a network every score is 0: what completes the most jobs per hour at this moment, which is the rule of
-//! Smith for service that may be interrupted, on workers that are not alike. The score learns what that rule does not see:
-//! what comes after the moment.
+//! Without a network every score is 0, which completes the most jobs per hour at this moment: Smith's rule for preemptive
+//! service, on unequal workers. Scores learn what this rule ignores: the effect on later decisions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::draft::Draft;
 use super::features::{N_FEATURES, of_pair};
+use super::partial_decision::PartialDecision;
 use apportion::Allocation;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
-use apportion::policy::heuristic::Behaviour;
 use apportion::policy::program::ProgramPolicyError;
 use apportion::policy::{
     Decision, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine, ThroughputView,
@@ -31,6 +29,7 @@ use apportion::policy::{
 use apportion::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use apportion::program::expression::Vocabulary;
 use apportion::program::{Objective, ObjectiveText, Sense};
+use apportion::spec::Fidelity;
 use apportion::workload::Combination;
 use apportion_learn::actor::{Actor, ActorError, Scratch};
 
@@ -76,14 +75,14 @@ impl ByValues {
             refine: Refine::None,
             hierarchical: false,
             discounted: false,
-            behaviour: Behaviour::Corrected,
+            fidelity: Fidelity::Corrected,
             backend,
         })?;
         Ok(Self { scorer, pairs, program, scratch: Scratch::default() })
     }
 
     /// ln V: [n × K], row after row; −∞ where the job does not run.
-    fn logarithms(&mut self, problem: &Problem, draft: &Draft) -> Result<Vec<f64>, ActorError> {
+    fn logarithms(&mut self, problem: &Problem, partial: &PartialDecision) -> Result<Vec<f64>, ActorError> {
         let mut row = [0.0; N_FEATURES];
         let mut logarithms = Vec::with_capacity(problem.n_jobs() * problem.n_types());
         for (job, active) in problem.jobs().enumerate() {
@@ -96,7 +95,7 @@ impl ByValues {
                 let rate = speed / active.steps_remaining.get() * 3600.0;
                 let mut score = [0.0];
                 if let Some(scorer) = &self.scorer {
-                    of_pair(problem, draft, (job, kind), &mut row);
+                    of_pair(problem, partial, (job, kind), &mut row);
                     scorer.logits(0, &row, &mut self.scratch, &mut score)?;
                     if !score[0].is_finite() {
                         return Err(ActorError::NotANumber { action: logarithms.len(), found: score[0] });
@@ -113,7 +112,7 @@ impl ByValues {
         &mut self,
         name: &str,
         problem: &Problem,
-        draft: &Draft,
+        partial: &PartialDecision,
     ) -> Result<Decision, PolicyError> {
         if self.pairs && problem.n_jobs() > N_PAIRED_MAX {
             let reason = format!(
@@ -123,7 +122,7 @@ impl ByValues {
             );
             return Err(PolicyError::Undecided { policy: name.to_owned(), reason });
         }
-        let logarithms = self.logarithms(problem, draft).map_err(undecided(name))?;
+        let logarithms = self.logarithms(problem, partial).map_err(undecided(name))?;
         let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let value = |logarithm: &f64| {
             if logarithm.is_finite() { (logarithm - largest).max(-SPREAD_MAX).exp() } else { 0.0 }
@@ -152,7 +151,7 @@ impl ByValues {
     }
 }
 
-/// What two jobs are worth beside each other, of those that are worth more so than one after the other: [K] each.
+/// Values of pairs that are worth more together than one after the other: [K] for each job of a pair.
 fn of_pairs(problem: &Problem, values: &[f64]) -> BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>> {
     let n_types = problem.n_types();
     let beside = |pair: Combination<JobIndex>| {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::actors::SCORER;
-use super::course::{Course, Reward};
 use super::environment::{GangEnvironment, GangEnvironmentOptions};
-use super::look::Sight;
+use super::observation::ObservationKind;
 use super::policy::{Asked, Decider, GangPolicy, Sequential};
+use super::scenario::{Reward, Scenario};
 use super::teacher::demonstrate;
 use super::values::ByValues;
 use crate::document::ActorName;
@@ -88,7 +88,7 @@ impl Default for GangsWorld {
 }
 
 impl GangsWorld {
-    fn course(&self) -> Result<Course, String> {
+    fn scenario(&self) -> Result<Scenario, String> {
         let positive = "expected a whole number above 0";
         for (field, value) in [
             ("workers", u64::from(self.workers)),
@@ -103,14 +103,14 @@ impl GangsWorld {
         if self.colocation == Colocation::Pairs && self.actor != ActorName::Values {
             return Err("`colocation` is pairs, expected none where the actor is not `values`".to_owned());
         }
-        Course::on(&self.throughputs, (self.workers, 1), &self.rates, (self.jobs, self.multi_worker))
+        Scenario::on(&self.throughputs, (self.workers, 1), &self.rates, (self.jobs, self.multi_worker))
     }
 
-    fn sight(&self, in_training: bool) -> Result<Sight, String> {
+    fn observation_kind(&self, in_training: bool) -> Result<ObservationKind, String> {
         match self.actor {
-            ActorName::Window => Ok(Sight::Window { n_slots: self.slots }),
+            ActorName::Window => Ok(ObservationKind::Window { n_slots: self.slots }),
             ActorName::Pairs | ActorName::Values => {
-                Ok(Sight::Pairs { n_slots: in_training.then_some(self.slots) })
+                Ok(ObservationKind::Pairs { n_slots: in_training.then_some(self.slots) })
             }
             _ => Err("`actor` is a rule, expected `window`, `pairs` or `values`".to_owned()),
         }
@@ -119,13 +119,13 @@ impl GangsWorld {
     /// What makes environments, still to be reset, and the data that they are made of.
     fn environments(&self) -> Result<(impl Fn() -> Option<GangEnvironment> + Clone + use<>, String), String> {
         let options = GangEnvironmentOptions {
-            course: self.course()?,
-            sight: self.sight(true)?,
+            scenario: self.scenario()?,
+            observation_kind: self.observation_kind(true)?,
             reward: self.reward,
             step_limit: self.step_limit,
         };
         GangEnvironment::new(options.clone()).map_err(|error| error.to_string())?;
-        let data = format!("{:?}", options.course.throughputs);
+        let data = format!("{:?}", options.scenario.throughputs);
         Ok((move || GangEnvironment::new(options.clone()).ok(), data))
     }
 
@@ -138,11 +138,12 @@ impl GangsWorld {
                 ByValues::new("gangs", Some(actor), pairs, None).map_err(|error| error.to_string())?;
             Decider::Values(Box::new(values))
         } else {
-            let sight = self.sight(false)?;
-            Decider::Sequential(Sequential { actor, sight, choice })
+            let observation_kind = self.observation_kind(false)?;
+            Decider::Sequential(Sequential { actor, observation_kind, choice })
         };
         let policy = GangPolicy::new("gangs", decider, Asked::Events, seed);
-        let hours = self.course()?.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
+        let hours =
+            self.scenario()?.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
         Ok(Finished { total_reward: -hours, n_steps: self.jobs, status: Status::Terminated })
     }
 

@@ -1,10 +1,10 @@
-//! The dual-agent scheduler's two agents on a [`Board`]: one says who is next, the other where it goes, a server at a
-//! time.
+//! The dual-agent scheduler's two agents on a [`RoundState`]: one chooses the next job, the other its servers, one at
+//! a time.
 
-use super::board::{Board, Server};
+use super::action_scheme::{ActionScheme, Continuation};
 use super::gang::{Plan, plan};
 use super::memory::Memory;
-use super::play::{Keeps, Play};
+use super::round_state::{RoundState, Server};
 use super::rows::{Gang, candidate_row, global_row, job_row, server_row, stay_row};
 use crate::dual_agent::cluster::N_TYPES;
 use crate::dual_agent::episode::{ORDERING, PLACEMENT};
@@ -15,7 +15,7 @@ use apportion::index::{Id, JobIndex, ServerId, WorkerId};
 use apportion::policy::RoundView;
 use apportion_learn::environment::Space;
 
-/// What the agents see, and whom they follow when they are shown.
+/// What the agents see, and when they decide anew.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AgentsOptions {
     /// Rows that there is room for.
@@ -26,7 +26,7 @@ pub struct AgentsOptions {
     pub lease_rounds: u64,
 }
 
-/// Whose turn it is.
+/// The agent that acts next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Order,
@@ -34,8 +34,8 @@ enum Turn {
     Over,
 }
 
-/// The agents at work on a round. Where there is nothing to decide, nobody is asked: no waiting job fits, or one server
-/// alone will do.
+/// The agents at work on a round. A decision with one possible answer is made without an action: no waiting job
+/// fits, or only one server does.
 #[derive(Clone, Debug)]
 pub struct Agents {
     options: AgentsOptions,
@@ -76,26 +76,26 @@ impl Agents {
     }
 
     /// Goes on to where an agent decides.
-    fn settle(&mut self, board: &mut Board) {
+    fn settle(&mut self, round: &mut RoundState) {
         loop {
             match self.turn {
                 Turn::Over => return,
                 Turn::Order => {
-                    self.look_at_jobs(board);
+                    self.look_at_jobs(round);
                     if !self.fits.contains(&true) {
                         self.turn = Turn::Over;
                         return;
                     }
-                    self.look_at_servers(board);
+                    self.look_at_servers(round);
                     return;
                 }
                 Turn::Place { job, .. } => {
-                    self.look_at_candidates(board, job);
+                    self.look_at_candidates(round, job);
                     match self.candidates.len() + usize::from(self.may_stay) {
                         0 => self.turn = Turn::Over,
-                        1 => self.take(board, job, usize::from(!self.may_stay)),
+                        1 => self.take(round, job, usize::from(!self.may_stay)),
                         _ => {
-                            self.look_at_servers(board);
+                            self.look_at_servers(round);
                             return;
                         }
                     }
@@ -104,84 +104,84 @@ impl Agents {
         }
     }
 
-    fn look_at_jobs(&mut self, board: &Board) {
+    fn look_at_jobs(&mut self, round: &RoundState) {
         let mut sorted: Vec<(f64, JobIndex)> =
-            board.waiting().iter().map(|job| (board.standing(*job).left_s, *job)).collect();
+            round.waiting().iter().map(|job| (round.job_state(*job).left_s, *job)).collect();
         sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        let free = board.free_by_type();
+        let free = round.free_by_type();
         // Those that fit come first: what does not fit is seen where there is room.
-        sorted.sort_by_key(|(_, job)| !board.fits(*job, &free));
+        sorted.sort_by_key(|(_, job)| !round.fits(*job, &free));
         sorted.truncate(self.options.window.n_jobs);
         sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         self.jobs = sorted.into_iter().map(|(_, job)| job).collect();
-        self.fits = self.jobs.iter().map(|job| board.fits(*job, &free)).collect();
+        self.fits = self.jobs.iter().map(|job| round.fits(*job, &free)).collect();
     }
 
-    fn look_at_servers(&mut self, board: &Board) {
-        let free = board.servers().enumerate().filter(|(_, server)| !server.free.is_empty());
+    fn look_at_servers(&mut self, round: &RoundState) {
+        let free = round.servers().enumerate().filter(|(_, server)| !server.free.is_empty());
         let merit = |server: &Server| {
-            let known = board.known(server.free[0]);
+            let known = round.known(server.free[0]);
             server.free.len() as f64 / 8.0 - server.kind.index() as f64 + known.log_speed - known.deviation
         };
         let sorted = free.map(|(id, server)| (-merit(server), id)).collect();
-        self.servers = kept(sorted, self.options.window.n_servers);
+        self.servers = cheapest(sorted, self.options.window.n_servers);
     }
 
-    fn look_at_candidates(&mut self, board: &Board, job: JobIndex) {
-        let chosen = self.chosen.first().map(|worker| board.servers()[board.server_of(*worker)].kind);
-        self.may_stay = self.chosen.is_empty() && board.may_stay(job);
-        let free = board.free_by_type();
+    fn look_at_candidates(&mut self, round: &RoundState, job: JobIndex) {
+        let chosen = self.chosen.first().map(|worker| round.servers()[round.server_of(*worker)].kind);
+        self.may_stay = self.chosen.is_empty() && round.may_stay(job);
+        let free = round.free_by_type();
         let mut sorted = Vec::new();
-        for (id, server) in board.servers().enumerate() {
+        for (id, server) in round.servers().enumerate() {
             let room = server.free.len();
             let fits = match chosen {
                 Some(kind) => server.kind == kind,
-                None => free[server.kind] as usize >= self.needed && board.speed(job, server.kind) > 0.0,
+                None => free[server.kind] as usize >= self.needed && round.speed(job, server.kind) > 0.0,
             };
-            let held = self.chosen.iter().any(|worker| board.server_of(*worker) == id);
+            let held = self.chosen.iter().any(|worker| round.server_of(*worker) == id);
             if room == 0 || !fits || held {
                 continue;
             }
             let taken = room.min(self.needed);
-            let known = board.known(server.free[taken - 1]);
+            let known = round.known(server.free[taken - 1]);
             let there = known.log_speed - 0.5 * known.deviation;
             let whole = 0.3 * taken as f64 / self.needed as f64;
-            sorted.push((-(board.speed(job, server.kind).ln() + there + whole), id));
+            sorted.push((-(round.speed(job, server.kind).ln() + there + whole), id));
         }
-        self.candidates = kept(sorted, self.options.window.n_servers);
+        self.candidates = cheapest(sorted, self.options.window.n_servers);
     }
 
-    fn choose(&mut self, board: &Board, row: usize) {
+    fn choose(&mut self, round: &RoundState, row: usize) {
         let job = self.jobs[row];
         self.chosen.clear();
-        self.needed = board.problem().jobs()[job].scale_factor as usize;
-        self.advised = plan(board, job);
+        self.needed = round.problem().jobs()[job].scale_factor as usize;
+        self.advised = plan(round, job);
         self.turn = Turn::Place { job, row };
     }
 
     /// Where the job was, or one more server.
-    fn take(&mut self, board: &mut Board, job: JobIndex, action: usize) {
+    fn take(&mut self, round: &mut RoundState, job: JobIndex, action: usize) {
         if action == 0 {
-            board.stay(job);
+            round.stay(job);
             self.turn = Turn::Order;
             return;
         }
         let server = self.candidates[action - 1];
-        let taken = self.offered(board, server);
+        let taken = self.offered(round, server);
         self.needed -= taken.len();
         self.chosen.extend(taken);
         if self.needed == 0 {
-            board.place(job, std::mem::take(&mut self.chosen));
+            round.place(job, std::mem::take(&mut self.chosen));
             self.turn = Turn::Order;
         }
     }
 
-    /// The workers that a server gives: those that the rule takes there, else its fastest.
-    fn offered(&self, board: &Board, server: ServerId) -> Vec<WorkerId> {
+    /// The workers that a server gives: the ones that the rule takes there, else its fastest.
+    fn offered(&self, round: &RoundState, server: ServerId) -> Vec<WorkerId> {
         let planned = self.advised.iter().flat_map(|plan| &plan.workers);
         let planned: Vec<WorkerId> =
-            planned.copied().filter(|worker| board.server_of(*worker) == server).collect();
-        let free = &board.servers()[server].free;
+            planned.copied().filter(|worker| round.server_of(*worker) == server).collect();
+        let free = &round.servers()[server].free;
         let room = free.len().min(self.needed);
         if planned.len() == room && planned.iter().all(|worker| free.contains(worker)) {
             return planned;
@@ -189,21 +189,21 @@ impl Agents {
         free[..room].to_vec()
     }
 
-    fn advised_candidate(&self, board: &Board) -> Option<usize> {
+    fn advised_candidate(&self, round: &RoundState) -> Option<usize> {
         let plan = self.advised.as_ref()?;
         if self.chosen.is_empty() && plan.stays && self.may_stay {
             return Some(0);
         }
-        let so_far = board.servers_of(&self.chosen).len();
+        let so_far = round.servers_of(&self.chosen).len();
         let taken = plan.servers.get(..so_far)?;
-        let follows = self.chosen.iter().all(|worker| taken.contains(&board.server_of(*worker)));
+        let follows = self.chosen.iter().all(|worker| taken.contains(&round.server_of(*worker)));
         let next = plan.servers.get(so_far).filter(|_| follows)?;
         self.candidates.iter().position(|server| server == next).map(|place| place + 1)
     }
 }
 
-/// Of (cost, server) those of least cost that there is room for, in their order.
-fn kept(mut sorted: Vec<(f64, ServerId)>, room: usize) -> Vec<ServerId> {
+/// The servers of least cost among (cost, server), as many as there is room for, in their order.
+fn cheapest(mut sorted: Vec<(f64, ServerId)>, room: usize) -> Vec<ServerId> {
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
     sorted.truncate(room);
     let mut servers: Vec<ServerId> = sorted.into_iter().map(|(_, server)| server).collect();
@@ -211,7 +211,7 @@ fn kept(mut sorted: Vec<(f64, ServerId)>, room: usize) -> Vec<ServerId> {
     servers
 }
 
-impl Play for Agents {
+impl ActionScheme for Agents {
     fn spaces(&self) -> Vec<Space> {
         let window = self.options.window;
         let most = window.n_jobs.max(window.n_candidates()) as f32;
@@ -222,17 +222,17 @@ impl Play for Agents {
         ]
     }
 
-    fn check(&self, board: &Board) -> Result<(), String> {
-        let n_types = board.problem().n_types();
+    fn check(&self, round: &RoundState) -> Result<(), String> {
+        let n_types = round.problem().n_types();
         if n_types <= N_TYPES {
             return Ok(());
         }
         Err(format!("the cluster has {n_types} worker types, and at most {N_TYPES} are seen"))
     }
 
-    fn begin(&mut self, board: &mut Board) {
+    fn begin(&mut self, round: &mut RoundState) {
         self.turn = Turn::Order;
-        self.settle(board);
+        self.settle(round);
     }
 
     fn is_over(&self) -> bool {
@@ -243,46 +243,46 @@ impl Play for Agents {
         if matches!(self.turn, Turn::Place { .. }) { PLACEMENT } else { ORDERING }
     }
 
-    fn observe(&self, board: &Board, observation: &mut [f32]) {
+    fn observe(&self, round: &RoundState, observation: &mut [f32]) {
         observation.fill(0.0);
         let window = self.options.window;
         let (head, rest) = observation.split_at_mut(2 + GLOBAL_FEATURES);
         (head[0], head[1]) = (self.jobs.len() as f32, self.servers.len() as f32);
-        global_row(board, &mut head[2..]);
+        global_row(round, &mut head[2..]);
         let (jobs, rest) = rest.split_at_mut(window.n_jobs * JOB_FEATURES);
         for (row, job) in jobs.chunks_exact_mut(JOB_FEATURES).zip(&self.jobs) {
-            job_row(board, *job, row);
+            job_row(round, *job, row);
         }
         let (servers, rest) = rest.split_at_mut(window.n_servers * SERVER_FEATURES);
         for (row, server) in servers.chunks_exact_mut(SERVER_FEATURES).zip(&self.servers) {
-            server_row(board, *server, row);
+            server_row(round, *server, row);
         }
         let Turn::Place { job, row } = self.turn else { return };
         (rest[0], rest[1]) = (row as f32, (self.candidates.len() + 1) as f32);
         let (rows, advice) = rest[2..].split_at_mut(window.n_candidates() * CANDIDATE_FEATURES);
-        if let Some(action) = self.advised_candidate(board)
+        if let Some(action) = self.advised_candidate(round)
             && let Some(place) = advice.get_mut(action)
         {
             *place = 1.0;
         }
         let (stay, rows) = rows.split_at_mut(CANDIDATE_FEATURES);
         if self.may_stay {
-            stay_row(board, job, stay);
+            stay_row(round, job, stay);
         }
         let gang = Gang { job, chosen: &self.chosen, needed: self.needed };
         for (row, server) in rows.chunks_exact_mut(CANDIDATE_FEATURES).zip(&self.candidates) {
-            candidate_row(board, &gang, (*server, &self.offered(board, *server)), row);
+            candidate_row(round, &gang, (*server, &self.offered(round, *server)), row);
         }
     }
 
-    fn mask(&self, board: &Board, mask: &mut [bool]) {
+    fn mask(&self, round: &RoundState, mask: &mut [bool]) {
         mask.fill(false);
         match self.turn {
             Turn::Over => {}
             Turn::Order => {
                 mask[..self.fits.len()].copy_from_slice(&self.fits);
                 // While nothing runs, something must.
-                mask[self.options.window.n_jobs] = !board.placed().is_empty();
+                mask[self.options.window.n_jobs] = !round.placed().is_empty();
             }
             Turn::Place { .. } => {
                 mask[0] = self.may_stay;
@@ -291,75 +291,75 @@ impl Play for Agents {
         }
     }
 
-    fn act(&mut self, board: &mut Board, action: usize) {
+    fn act(&mut self, round: &mut RoundState, action: usize) {
         match self.turn {
             Turn::Over => {}
             Turn::Order if action == self.options.window.n_jobs => self.turn = Turn::Over,
-            Turn::Order => self.choose(board, action),
-            Turn::Place { job, .. } => self.take(board, job, action),
+            Turn::Order => self.choose(round, action),
+            Turn::Place { job, .. } => self.take(round, job, action),
         }
-        self.settle(board);
+        self.settle(round);
     }
 
-    fn advice(&self, board: &Board) -> Option<usize> {
+    fn advice(&self, round: &RoundState) -> Option<usize> {
         match self.turn {
             Turn::Over => None,
             Turn::Order => {
                 let service = |job: JobIndex| {
-                    board.standing(job).left_s * f64::from(board.problem().jobs()[job].scale_factor)
+                    round.job_state(job).left_s * f64::from(round.problem().jobs()[job].scale_factor)
                 };
                 let fitting = (0..self.jobs.len()).filter(|row| self.fits[*row]);
                 fitting.min_by(|one, other| service(self.jobs[*one]).total_cmp(&service(self.jobs[*other])))
             }
-            Turn::Place { .. } => self.advised_candidate(board),
+            Turn::Place { .. } => self.advised_candidate(round),
         }
     }
 
-    fn keeps(&self, memory: &mut Memory, view: &RoundView<'_>) -> Keeps {
+    fn continuation(&self, memory: &mut Memory, view: &RoundView<'_>) -> Continuation {
         let due = memory.is_due(view, self.options.lease_rounds);
-        if due { Keeps::Nothing } else { Keeps::Everything }
+        if due { Continuation::Nothing } else { Continuation::Everything }
     }
 
     fn state_length(&self) -> usize {
         STATE_LEN
     }
 
-    fn state(&self, board: &Board, state: &mut [f32]) {
+    fn state(&self, round: &RoundState, state: &mut [f32]) {
         state.fill(0.0);
         let (head, rest) = state.split_at_mut(GLOBAL_FEATURES);
-        global_row(board, head);
+        global_row(round, head);
         let (jobs, rest) = rest.split_at_mut(2 * JOB_FEATURES);
         let mut row = [0.0; JOB_FEATURES];
         for job in &self.jobs {
-            job_row(board, *job, &mut row);
+            job_row(round, *job, &mut row);
             pool(jobs, &row, self.jobs.len());
         }
         let (servers, rest) = rest.split_at_mut(2 * SERVER_FEATURES);
         let mut row = [0.0; SERVER_FEATURES];
         for server in &self.servers {
-            server_row(board, *server, &mut row);
+            server_row(round, *server, &mut row);
             pool(servers, &row, self.servers.len());
         }
         let (chosen, rest) = rest.split_at_mut(JOB_FEATURES);
         if let Turn::Place { job, .. } = self.turn {
-            job_row(board, job, chosen);
+            job_row(round, job, chosen);
             rest[0] = 1.0;
         }
-        let total = board.problem().cluster().n_workers().max(1) as f64;
+        let total = round.problem().cluster().n_workers().max(1) as f64;
         let of_placed = |weight: &dyn Fn(JobIndex) -> f64| {
-            board.placed().iter().map(|(job, _)| weight(*job)).sum::<f64>()
+            round.placed().iter().map(|(job, _)| weight(*job)).sum::<f64>()
         };
-        let hours = |job: JobIndex| board.standing(job).left_s / 3600.0;
-        let gang = |job: JobIndex| f64::from(board.problem().jobs()[job].scale_factor);
+        let hours = |job: JobIndex| round.job_state(job).left_s / 3600.0;
+        let gang = |job: JobIndex| f64::from(round.problem().jobs()[job].scale_factor);
         let of_waiting =
-            |weight: &dyn Fn(JobIndex) -> f64| board.waiting().iter().map(|job| weight(*job)).sum::<f64>();
+            |weight: &dyn Fn(JobIndex) -> f64| round.waiting().iter().map(|job| weight(*job)).sum::<f64>();
         put(
             &mut rest[1..],
             &[
-                board.placed().len() as f64 / total,
+                round.placed().len() as f64 / total,
                 of_placed(&|job| hours(job) * gang(job)) / total / 10.0,
                 of_placed(&hours) / total / 10.0,
-                board.problem().n_jobs() as f64 / total,
+                round.problem().n_jobs() as f64 / total,
                 of_waiting(&hours) / total / 10.0,
                 of_waiting(&|job| hours(job) * gang(job)) / total / 10.0,
             ],

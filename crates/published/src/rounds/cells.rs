@@ -1,4 +1,4 @@
-//! DeepShare's decisions (Ryu and Eo, ICPADS 2023) on a [`Board`]: servers are grouped in cells of four of one type, and
+//! DeepShare's decisions (Ryu and Eo, ICPADS 2023) on a [`RoundState`]: servers are grouped in cells of four of one type, and
 //! an action starts a job on a set of a cell's servers, spread evenly, or nothing more there.
 //!
 //! As in its own world, a job goes on where it is as long as it makes more than 0.6 of what is expected of its workers,
@@ -6,9 +6,9 @@
 //! What differs: jobs may be on one server; there are several cells, offered one after another, those of the first type
 //! first; and of a job is seen, in place of a serial number, what distinguishes it here.
 
-use super::board::{Board, SERVERS_PER_CELL, Server};
+use super::action_scheme::{ActionScheme, Continuation};
 use super::memory::Memory;
-use super::play::{Keeps, Play};
+use super::round_state::{RoundState, SERVERS_PER_CELL, Server};
 use crate::deepshare::PREEMPT_AT;
 use crate::dual_agent::observe::{FEATURE_MAX, put};
 use apportion::index::{Id, JobIndex, ServerId, WorkerId};
@@ -30,7 +30,7 @@ const NOTHING: usize = SERVER_SETS.len();
 const OF_SERVER: usize = 4;
 
 /// Numbers about the first job of a demand: whether there is one; its speed here against its best; log hours left; log
-/// hours since it came; what it keeps if it is scattered.
+/// hours since it came; the part of its speed that it retains if it is scattered.
 const OF_JOB: usize = 5;
 
 /// Numbers about the whole: place of the cell's type; jobs waiting; free workers of the types before, of this one and of
@@ -51,35 +51,35 @@ pub struct Cells {
 
 impl Cells {
     /// The job that an action starts, with its workers.
-    fn decode(&self, board: &Board, action: usize) -> Option<(JobIndex, Vec<WorkerId>)> {
+    fn decode(&self, round: &RoundState, action: usize) -> Option<(JobIndex, Vec<WorkerId>)> {
         let cell = self.groups.get(self.offered)?;
         let set: Option<Vec<&Server>> =
-            SERVER_SETS.get(action)?.iter().map(|place| Some(&board.servers()[*cell.get(*place)?])).collect();
+            SERVER_SETS.get(action)?.iter().map(|place| Some(&round.servers()[*cell.get(*place)?])).collect();
         let set = set?;
         let kind = set.first()?.kind;
         let room = set.iter().map(|server| server.free.len()).min()?;
         let fits = |job: &JobIndex| {
-            let workers = board.problem().jobs()[*job].scale_factor as usize;
+            let workers = round.problem().jobs()[*job].scale_factor as usize;
             let even = workers.is_multiple_of(set.len());
-            even && workers / set.len() <= room && board.speed(*job, kind) > 0.0
+            even && workers / set.len() <= room && round.speed(*job, kind) > 0.0
         };
-        let job = first_of_demands(board, &self.queue).into_iter().flatten().find(fits)?;
-        let each = board.problem().jobs()[job].scale_factor as usize / set.len();
+        let job = first_of_demands(round, &self.queue).into_iter().flatten().find(fits)?;
+        let each = round.problem().jobs()[job].scale_factor as usize / set.len();
         let workers = set.iter().flat_map(|server| server.free[..each].iter().copied()).collect();
         Some((job, workers))
     }
 
     /// Goes on to a cell where something can be started.
-    fn settle(&mut self, board: &Board) {
+    fn settle(&mut self, round: &RoundState) {
         self.queue.clear();
-        self.queue.extend_from_slice(board.waiting());
+        self.queue.extend_from_slice(round.waiting());
         while self.offered < self.groups.len() {
             for action in 0..NOTHING {
-                self.allowed[action] = self.decode(board, action).is_some();
+                self.allowed[action] = self.decode(round, action).is_some();
             }
             if self.allowed[..NOTHING].contains(&true) {
                 // While nothing runs, something must.
-                self.allowed[NOTHING] = !board.placed().is_empty();
+                self.allowed[NOTHING] = !round.placed().is_empty();
                 return;
             }
             self.offered += 1;
@@ -88,10 +88,10 @@ impl Cells {
 }
 
 /// The servers of each cell.
-fn groups(board: &Board) -> Vec<Vec<ServerId>> {
+fn groups(round: &RoundState) -> Vec<Vec<ServerId>> {
     let mut groups: Vec<Vec<ServerId>> = Vec::new();
-    for (id, server) in board.servers().enumerate() {
-        let same = |cell: &Vec<ServerId>| board.servers()[cell[0]].group == server.group;
+    for (id, server) in round.servers().enumerate() {
+        let same = |cell: &Vec<ServerId>| round.servers()[cell[0]].group == server.group;
         match groups.last_mut() {
             Some(cell) if same(cell) => cell.push(id),
             _ => groups.push(vec![id]),
@@ -101,10 +101,10 @@ fn groups(board: &Board) -> Vec<Vec<ServerId>> {
 }
 
 /// The first job of each demand in a queue; of other numbers of workers, of the demand above.
-fn first_of_demands(board: &Board, queue: &[JobIndex]) -> [Option<JobIndex>; DEMANDS.len()] {
+fn first_of_demands(round: &RoundState, queue: &[JobIndex]) -> [Option<JobIndex>; DEMANDS.len()] {
     let mut found = [None; DEMANDS.len()];
     for &job in queue {
-        let workers = board.problem().jobs()[job].scale_factor;
+        let workers = round.problem().jobs()[job].scale_factor;
         let demand = DEMANDS.iter().position(|most| workers <= *most).unwrap_or(DEMANDS.len() - 1);
         found[demand] = found[demand].or(Some(job));
     }
@@ -117,20 +117,20 @@ pub(super) fn cell_holds(n_servers: usize, per_server: usize, n_workers: usize) 
     [1, 2, SERVERS_PER_CELL].into_iter().any(fits)
 }
 
-impl Play for Cells {
+impl ActionScheme for Cells {
     fn spaces(&self) -> Vec<Space> {
         vec![Space::uniform(LENGTH, (-FEATURE_MAX, FEATURE_MAX), NOTHING + 1)]
     }
 
-    fn check(&self, board: &Board) -> Result<(), String> {
-        let groups = groups(board);
-        let types = board.problem().cluster().types();
-        for (job, active) in board.problem().jobs().enumerate() {
+    fn check(&self, round: &RoundState) -> Result<(), String> {
+        let groups = groups(round);
+        let types = round.problem().cluster().types();
+        for (job, active) in round.problem().jobs().enumerate() {
             let n_workers = active.scale_factor as usize;
             let holds = |cell: &Vec<ServerId>| {
-                let kind = board.servers()[cell[0]].kind;
+                let kind = round.servers()[cell[0]].kind;
                 let per_server = types[kind].workers_per_server.max(1) as usize;
-                board.speed(job, kind) > 0.0 && cell_holds(cell.len(), per_server, n_workers)
+                round.speed(job, kind) > 0.0 && cell_holds(cell.len(), per_server, n_workers)
             };
             if !groups.iter().any(holds) {
                 let id = active.id;
@@ -143,37 +143,37 @@ impl Play for Cells {
         Ok(())
     }
 
-    fn begin(&mut self, board: &mut Board) {
-        self.groups = groups(board);
+    fn begin(&mut self, round: &mut RoundState) {
+        self.groups = groups(round);
         self.offered = 0;
-        self.settle(board);
+        self.settle(round);
     }
 
     fn is_over(&self) -> bool {
         self.offered >= self.groups.len()
     }
 
-    fn observe(&self, board: &Board, observation: &mut [f32]) {
+    fn observe(&self, round: &RoundState, observation: &mut [f32]) {
         observation.fill(0.0);
         let Some(cell) = self.groups.get(self.offered) else { return };
         let (servers, rest) = observation.split_at_mut(SERVERS_PER_CELL * OF_SERVER);
         for (row, server) in servers.chunks_exact_mut(OF_SERVER).zip(cell) {
-            let server = &board.servers()[*server];
+            let server = &round.servers()[*server];
             let free = server.free.len() as f64 / server.n_workers.max(1) as f64;
-            let fastest = server.free.first().map_or(0.0, |worker| board.known(*worker).log_speed);
+            let fastest = server.free.first().map_or(0.0, |worker| round.known(*worker).log_speed);
             put(row, &[free, fastest, server.n_spread as f64 / 4.0, 1.0]);
         }
-        let kind = board.servers()[cell[0]].kind;
+        let kind = round.servers()[cell[0]].kind;
         let (jobs, whole) = rest.split_at_mut(DEMANDS.len() * OF_JOB);
-        for (row, job) in jobs.chunks_exact_mut(OF_JOB).zip(first_of_demands(board, &self.queue)) {
+        for (row, job) in jobs.chunks_exact_mut(OF_JOB).zip(first_of_demands(round, &self.queue)) {
             let Some(job) = job else { continue };
-            let hours = (board.standing(job).left_s / 3600.0).max(1e-3);
-            let since = board.problem().jobs()[job].elapsed.get() / 3600.0;
-            let kept = board.kept(job, kind);
-            put(row, &[1.0, board.relative(job, kind), hours.ln() / 4.0, since.ln_1p() / 4.0, kept]);
+            let hours = (round.job_state(job).left_s / 3600.0).max(1e-3);
+            let since = round.problem().jobs()[job].elapsed.get() / 3600.0;
+            let kept = round.kept(job, kind);
+            put(row, &[1.0, round.relative(job, kind), hours.ln() / 4.0, since.ln_1p() / 4.0, kept]);
         }
-        let types = board.problem().cluster().types();
-        let free = board.free_by_type();
+        let types = round.problem().cluster().types();
+        let free = round.free_by_type();
         let part = |keep: &dyn Fn(usize) -> bool| {
             let chosen = || types.ids().filter(|id| keep(id.index()));
             let all: f64 = chosen().map(|id| f64::from(types[id].n_workers)).sum();
@@ -192,30 +192,30 @@ impl Play for Cells {
         );
     }
 
-    fn mask(&self, _board: &Board, mask: &mut [bool]) {
+    fn mask(&self, _board: &RoundState, mask: &mut [bool]) {
         mask.copy_from_slice(&self.allowed);
     }
 
-    fn act(&mut self, board: &mut Board, action: usize) {
-        match self.decode(board, action) {
-            Some((job, workers)) => board.place(job, workers),
+    fn act(&mut self, round: &mut RoundState, action: usize) {
+        match self.decode(round, action) {
+            Some((job, workers)) => round.place(job, workers),
             None => self.offered += 1,
         }
-        self.settle(board);
+        self.settle(round);
     }
 
     /// The narrowest set, and of equals the fullest servers; wherever anything fits.
-    fn advice(&self, board: &Board) -> Option<usize> {
+    fn advice(&self, round: &RoundState) -> Option<usize> {
         let cell = self.groups.get(self.offered)?;
         let room = |action: usize| {
-            let free = |place: &usize| board.servers()[cell[*place]].free.len();
+            let free = |place: &usize| round.servers()[cell[*place]].free.len();
             SERVER_SETS[action].iter().map(free).sum::<usize>()
         };
         let allowed = (0..NOTHING).filter(|action| self.allowed[*action]);
         allowed.min_by_key(|action| (SERVER_SETS[*action].len(), room(*action)))
     }
 
-    fn keeps(&self, _memory: &mut Memory, _view: &RoundView<'_>) -> Keeps {
-        Keeps::Retaining(PREEMPT_AT)
+    fn continuation(&self, _memory: &mut Memory, _view: &RoundView<'_>) -> Continuation {
+        Continuation::Retaining(PREEMPT_AT)
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::board::Board;
-use super::course::RoundsCourse;
+use super::action_scheme::{ActionScheme, close, open};
 use super::memory::Memory;
-use super::play::{Play, close, open};
+use super::round_state::RoundState;
+use super::scenario::RoundsScenario;
 use super::world::RoundsWorld;
-use crate::gangs::{CourseError, Presence, Reward};
+use crate::gangs::{Presence, Reward, ScenarioError};
 use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
 use apportion::simulator::{Simulation, SimulationError, Step};
 use apportion_learn::environment::{Environment, Refused, Show, Space, Status, Transition};
@@ -42,9 +42,9 @@ struct Episode {
     simulation: Simulation,
     presence: Presence,
     given: Arc<Mutex<Vec<Placed>>>,
-    play: Box<dyn Play>,
+    scheme: Box<dyn ActionScheme>,
     memory: Memory,
-    board: Board,
+    round: RoundState,
     n_jobs: usize,
     /// What rewards have been paid for.
     paid: f64,
@@ -56,12 +56,12 @@ struct Episode {
 
 impl Episode {
     /// Runs the simulation to where something is to be decided. False if nothing ever is again.
-    fn advance(&mut self) -> Result<bool, CourseError> {
+    fn advance(&mut self) -> Result<bool, ScenarioError> {
         while self.simulation.reach_boundary(&mut self.presence)? == Step::Advanced {
-            let Self { play, memory, .. } = self;
-            let opened = self.simulation.look(|view| open(&mut **play, memory, view))?;
-            let Some((board, decides)) = opened.transpose().map_err(undecided)? else { return Ok(false) };
-            self.board = board;
+            let Self { scheme, memory, .. } = self;
+            let opened = self.simulation.look(|view| open(&mut **scheme, memory, view))?;
+            let Some((round, decides)) = opened.transpose().map_err(undecided)? else { return Ok(false) };
+            self.round = round;
             if decides {
                 return Ok(true);
             }
@@ -70,9 +70,9 @@ impl Episode {
         Ok(false)
     }
 
-    fn end_round(&mut self) -> Result<(), CourseError> {
-        close(&mut self.memory, &self.board);
-        let placed = self.board.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
+    fn end_round(&mut self) -> Result<(), ScenarioError> {
+        close(&mut self.memory, &self.round);
+        let placed = self.round.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = placed;
         self.simulation.start_round(&mut self.presence)?;
         self.n_rounds += 1;
@@ -97,7 +97,7 @@ impl Episode {
 /// Episodes of decisions inside rounds.
 #[derive(Debug)]
 pub struct RoundsEnvironment {
-    course: RoundsCourse,
+    scenario: RoundsScenario,
     world: RoundsWorld,
     spaces: Vec<Space>,
     state_length: usize,
@@ -109,11 +109,11 @@ pub struct RoundsEnvironment {
 
 impl RoundsEnvironment {
     /// Episodes of a world.
-    pub(super) fn new(world: RoundsWorld, course: RoundsCourse) -> Self {
-        let play = world.play();
-        let (spaces, state_length) = (play.spaces(), play.state_length());
+    pub(super) fn new(world: RoundsWorld, scenario: RoundsScenario) -> Self {
+        let scheme = world.scheme();
+        let (spaces, state_length) = (scheme.spaces(), scheme.state_length());
         Self {
-            course,
+            scenario,
             world,
             spaces,
             state_length,
@@ -124,25 +124,25 @@ impl RoundsEnvironment {
         }
     }
 
-    fn begin(&self, seed: u64) -> Result<Option<Episode>, CourseError> {
+    fn begin(&self, seed: u64) -> Result<Option<Episode>, ScenarioError> {
         let given = Arc::new(Mutex::new(Vec::new()));
-        let mut simulation = self.course.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
+        let mut simulation = self.scenario.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
         let mut memory = Memory::default();
-        let mut play = self.world.play();
+        let mut scheme = self.world.scheme();
         let mut presence = Presence::default();
         if simulation.reach_boundary(&mut presence)? != Step::Advanced {
             return Ok(None);
         }
-        let opened = simulation.look(|view| open(&mut *play, &mut memory, view))?;
-        let Some((board, decides)) = opened.transpose().map_err(undecided)? else { return Ok(None) };
+        let opened = simulation.look(|view| open(&mut *scheme, &mut memory, view))?;
+        let Some((round, decides)) = opened.transpose().map_err(undecided)? else { return Ok(None) };
         let mut episode = Episode {
             simulation,
             presence,
             given,
-            play,
+            scheme,
             memory,
-            board,
-            n_jobs: self.course.n_jobs(seed),
+            round,
+            n_jobs: self.scenario.n_jobs(seed),
             paid: 0.0,
             n_rounds: 0,
             broken: false,
@@ -170,7 +170,7 @@ impl RoundsEnvironment {
             mask.resize(n_actions, false);
             self.observe(&mut seen, &mut mask);
             let Some(episode) = &self.episode else { return Ok(()) };
-            let advice = episode.play.advice(&episode.board).filter(|action| mask[*action]);
+            let advice = episode.scheme.advice(&episode.round).filter(|action| mask[*action]);
             let action = advice.or_else(|| mask.iter().position(|allowed| *allowed)).unwrap_or(0);
             show(agent, &seen, &mask, action);
             self.step(action).map_err(|refused| refused.to_string())?;
@@ -185,7 +185,7 @@ impl Environment for RoundsEnvironment {
     }
 
     fn agent(&self) -> usize {
-        self.episode.as_ref().map_or(0, |episode| episode.play.agent())
+        self.episode.as_ref().map_or(0, |episode| episode.scheme.agent())
     }
 
     fn reset(&mut self, seed: u64) {
@@ -201,8 +201,8 @@ impl Environment for RoundsEnvironment {
             mask.fill(true);
             return;
         };
-        episode.play.observe(&episode.board, observation);
-        episode.play.mask(&episode.board, mask);
+        episode.scheme.observe(&episode.round, observation);
+        episode.scheme.mask(&episode.round, mask);
     }
 
     fn step(&mut self, action: usize) -> Result<Transition, Refused> {
@@ -211,7 +211,7 @@ impl Environment for RoundsEnvironment {
             return Err(Refused::Over);
         };
         self.mask.resize(n_actions, false);
-        episode.play.mask(&episode.board, &mut self.mask);
+        episode.scheme.mask(&episode.round, &mut self.mask);
         match self.mask.get(action) {
             None => return Err(Refused::Unknown { action, n_actions }),
             Some(false) => return Err(Refused::Masked { action }),
@@ -219,10 +219,10 @@ impl Environment for RoundsEnvironment {
         }
         self.n_steps += 1;
         episode.n_rounds = 0;
-        episode.play.act(&mut episode.board, action);
+        episode.scheme.act(&mut episode.round, action);
         let mut goes_on = true;
         let mut reward = 0.0;
-        if episode.play.is_over() {
+        if episode.scheme.is_over() {
             let advanced = episode.end_round().and_then(|()| episode.advance());
             goes_on = advanced.unwrap_or_else(|_| {
                 episode.broken = true;
@@ -250,7 +250,7 @@ impl Environment for RoundsEnvironment {
 
     fn state(&self, state: &mut [f32]) {
         match &self.episode {
-            Some(episode) => episode.play.state(&episode.board, state),
+            Some(episode) => episode.scheme.state(&episode.round, state),
             None => state.fill(0.0),
         }
     }

@@ -1,8 +1,8 @@
-//! Where a gang may go, and how fast it is expected to be there.
+//! Workers for a gang, and its expected speed on them.
 
 use std::collections::BTreeMap;
 
-use super::board::{Board, Server};
+use super::round_state::{RoundState, Server};
 use apportion::index::{IndexVec, JobIndex, ServerId, WorkerId, WorkerTypeId};
 
 /// The part of its speed that a job gives up for servers that it fills, where half of them stayed free otherwise.
@@ -28,7 +28,7 @@ struct Offer {
     workers: Vec<WorkerId>,
     /// Expected speed of the slowest, against its type.
     slowest: f64,
-    /// What a rule compares, where all workers being as their type is 1.
+    /// The number that a rule compares; 1 if all workers are as fast as their type.
     worth: f64,
 }
 
@@ -38,22 +38,22 @@ pub(super) struct Offers(IndexVec<WorkerTypeId, BTreeMap<usize, [Option<Offer>; 
 
 impl Offers {
     /// Of all types.
-    pub(super) fn new(board: &Board) -> Self {
-        Self(board.problem().cluster().types().ids().map(|kind| of_type(board, kind)).collect())
+    pub(super) fn new(round: &RoundState) -> Self {
+        Self(round.problem().cluster().types().ids().map(|kind| of_type(round, kind)).collect())
     }
 
     /// What is free of a type has changed.
-    pub(super) fn renew(&mut self, board: &Board, kind: WorkerTypeId) {
-        self.0[kind] = of_type(board, kind);
+    pub(super) fn renew(&mut self, round: &RoundState, kind: WorkerTypeId) {
+        self.0[kind] = of_type(round, kind);
     }
 }
 
-fn of_type(board: &Board, kind: WorkerTypeId) -> BTreeMap<usize, [Option<Offer>; 2]> {
+fn of_type(round: &RoundState, kind: WorkerTypeId) -> BTreeMap<usize, [Option<Offer>; 2]> {
     let best = |needed: &usize| {
-        let least = board.n_servers_least(kind, *needed);
+        let least = round.n_servers_least(kind, *needed);
         let mut best: [Option<Offer>; 2] = [None, None];
-        for (servers, workers) in proposals(board, kind, *needed) {
-            let offer = offer(board, servers, workers);
+        for (servers, workers) in proposals(round, kind, *needed) {
+            let offer = offer(round, servers, workers);
             let place = &mut best[usize::from(offer.servers.len() > least)];
             if place.as_ref().is_none_or(|before| offer.worth > before.worth) {
                 *place = Some(offer);
@@ -61,28 +61,28 @@ fn of_type(board: &Board, kind: WorkerTypeId) -> BTreeMap<usize, [Option<Offer>;
         }
         (*needed, best)
     };
-    board.sizes().iter().map(best).collect()
+    round.sizes().iter().map(best).collect()
 }
 
 /// Expected speeds of some workers against their type: of the slowest, and in the mean.
-fn speeds(board: &Board, workers: &[WorkerId]) -> (f64, f64) {
-    let speed = |worker: &WorkerId| board.known(*worker).log_speed.min(1.0).exp();
+fn speeds(round: &RoundState, workers: &[WorkerId]) -> (f64, f64) {
+    let speed = |worker: &WorkerId| round.known(*worker).log_speed.min(1.0).exp();
     let slowest = workers.iter().map(speed).fold(f64::INFINITY, f64::min);
     (slowest, workers.iter().map(speed).sum::<f64>() / workers.len().max(1) as f64)
 }
 
-fn offer(board: &Board, servers: Vec<ServerId>, workers: Vec<WorkerId>) -> Offer {
-    let (slowest, worth) = worth(board, &servers, &workers);
+fn offer(round: &RoundState, servers: Vec<ServerId>, workers: Vec<WorkerId>) -> Offer {
+    let (slowest, worth) = worth(round, &servers, &workers);
     Offer { servers, workers, slowest, worth }
 }
 
-/// A gang is as fast as its slowest worker, and takes them all from the others: the more of the cluster's workers are
-/// wanted, the more that counts, so that gangs of equals are made and fast workers are not spent on whoever comes first.
-/// Workers that stay free beside the gang, where a larger one might have been, count a little.
-pub(super) fn worth(board: &Board, servers: &[ServerId], workers: &[WorkerId]) -> (f64, f64) {
-    let (slowest, mean) = speeds(board, workers);
-    let pressure = board.pressure();
-    let on = || servers.iter().map(|server| &board.servers()[*server]);
+/// The worth of workers for a gang, after the log speed of the slowest, which sets the gang's speed. The more of the
+/// cluster's workers are in demand, the more a difference between slowest and mean speed costs, so that workers of a gang
+/// are about equally fast. Free workers that stay beside the gang, where a larger one would fit, cost a little.
+pub(super) fn worth(round: &RoundState, servers: &[ServerId], workers: &[WorkerId]) -> (f64, f64) {
+    let (slowest, mean) = speeds(round, workers);
+    let pressure = round.pressure();
+    let on = || servers.iter().map(|server| &round.servers()[*server]);
     let free: usize = on().map(|server| server.free.len()).sum();
     let all: usize = on().map(|server| server.n_workers).sum();
     let left = free.saturating_sub(workers.len()) as f64 / all.max(1) as f64;
@@ -90,33 +90,33 @@ pub(super) fn worth(board: &Board, servers: &[ServerId], workers: &[WorkerId]) -
 }
 
 /// The expected speed of a job on these workers, as a part of its speed on its fastest type.
-pub(super) fn expected(board: &Board, job: JobIndex, kind: WorkerTypeId, workers: &[WorkerId]) -> f64 {
-    let scattered = board.servers_of(workers).len() > board.n_servers_least(kind, workers.len());
-    let kept = if scattered { board.kept(job, kind) } else { 1.0 };
-    board.relative(job, kind) * speeds(board, workers).0 * kept
+pub(super) fn expected(round: &RoundState, job: JobIndex, kind: WorkerTypeId, workers: &[WorkerId]) -> f64 {
+    let scattered = round.servers_of(workers).len() > round.n_servers_least(kind, workers.len());
+    let kept = if scattered { round.kept(job, kind) } else { 1.0 };
+    round.relative(job, kind) * speeds(round, workers).0 * kept
 }
 
 /// Where a rule puts a job: where it is expected to be fastest, less what it takes from others. None if it fits nowhere.
-pub(super) fn plan(board: &Board, job: JobIndex) -> Option<Plan> {
-    let needed = board.problem().jobs()[job].scale_factor as usize;
+pub(super) fn plan(round: &RoundState, job: JobIndex) -> Option<Plan> {
+    let needed = round.problem().jobs()[job].scale_factor as usize;
     let mut best: Option<(f64, f64, &Offer)> = None;
-    for (kind, offers) in board.offers().0.enumerate() {
-        let relative = board.relative(job, kind);
+    for (kind, offers) in round.offers().0.enumerate() {
+        let relative = round.relative(job, kind);
         let Some(offers) = offers.get(&needed).filter(|_| relative > 0.0) else { continue };
         for (offer, scattered) in offers.iter().zip([false, true]) {
             let Some(offer) = offer else { continue };
-            let speed = relative * if scattered { board.kept(job, kind) } else { 1.0 };
+            let speed = relative * if scattered { round.kept(job, kind) } else { 1.0 };
             if best.is_none_or(|(most, _, _)| speed * offer.worth > most) {
                 best = Some((speed * offer.worth, speed * offer.slowest, offer));
             }
         }
     }
-    if board.may_stay(job)
-        && let Some(placed) = &board.standing(job).previous
+    if round.may_stay(job)
+        && let Some(placed) = &round.job_state(job).previous
     {
-        let servers = board.servers_of(&placed.workers);
-        let (slowest, worth) = worth(board, &servers, &placed.workers);
-        let expected = expected(board, job, placed.worker_type, &placed.workers);
+        let servers = round.servers_of(&placed.workers);
+        let (slowest, worth) = worth(round, &servers, &placed.workers);
+        let expected = expected(round, job, placed.worker_type, &placed.workers);
         if best.is_none_or(|(most, _, _)| expected / slowest * worth >= most) {
             return Some(Plan { stays: true, servers, workers: placed.workers.clone(), expected });
         }
@@ -129,15 +129,15 @@ pub(super) fn plan(board: &Board, job: JobIndex) -> Option<Plan> {
 
 /// Free workers of a type for a gang: neighbours in speed on one server; or on several that are equally free, neighbours in
 /// speed; or on those with the most room.
-fn proposals(board: &Board, kind: WorkerTypeId, needed: usize) -> Vec<(Vec<ServerId>, Vec<WorkerId>)> {
-    let all = board.servers().enumerate();
+fn proposals(round: &RoundState, kind: WorkerTypeId, needed: usize) -> Vec<(Vec<ServerId>, Vec<WorkerId>)> {
+    let all = round.servers().enumerate();
     let mut of_kind: Vec<(ServerId, &Server)> =
         all.filter(|(_, server)| server.kind == kind && !server.free.is_empty()).collect();
     let mut found = Vec::new();
     for (id, server) in &of_kind {
         found.extend(server.free.windows(needed).map(|workers| (vec![*id], workers.to_vec())));
     }
-    let slowest = |server: &Server| server.free.last().map_or(0.0, |worker| board.known(*worker).log_speed);
+    let slowest = |server: &Server| server.free.last().map_or(0.0, |worker| round.known(*worker).log_speed);
     of_kind.sort_by(|(one, a), (other, b)| {
         let room = b.free.len().cmp(&a.free.len());
         room.then(slowest(b).total_cmp(&slowest(a))).then(one.cmp(other))

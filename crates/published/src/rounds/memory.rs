@@ -1,13 +1,12 @@
-//! What is remembered from round to round: what jobs had, and how fast workers were.
+//! The memory of a policy from round to round: jobs' histories, and estimates of workers' speeds.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dual_agent::performance::{FilterOptions, FilterState, PerformanceFilter};
-use crate::world::Servers;
 use apportion::index::{Id, IndexVec, JobId, ServerId, WorkerId};
 use apportion::policy::{Location, Placed, RoundView};
+use apportion::throughput::server_speeds::{FilterOptions, FilterState, ServerPlace, SpeedFilter};
 use apportion::units::Seconds;
 
 /// Seconds in which all but 1/e is forgotten of workers that are not measured.
@@ -24,10 +23,10 @@ pub struct Known {
     pub since_s: f64,
 }
 
-/// What a job had.
+/// The history of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Past {
+pub struct JobHistory {
     /// Time that it ran, s.
     pub service_s: f64,
     /// Steps that were left when it was first seen.
@@ -48,19 +47,20 @@ pub struct Expected {
     pub expected: f64,
 }
 
-/// What is remembered.
+/// Jobs' histories, and the filter of workers' speeds.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    kept: Kept,
-    filter: Option<PerformanceFilter>,
+    remembered: Remembered,
+    filter: Option<SpeedFilter>,
 }
 
-/// What is remembered of jobs and decisions.
+/// Jobs' histories and the last decision.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
-    past: BTreeMap<JobId, Past>,
-    /// What was expected of those placed in the last round.
+struct Remembered {
+    #[serde(rename = "past")]
+    history: BTreeMap<JobId, JobHistory>,
+    /// Expectations of the jobs placed in the last round.
     expected: BTreeMap<JobId, Expected>,
     now: Option<Seconds>,
     n_queued: u64,
@@ -80,30 +80,32 @@ struct Decided {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryState {
-    kept: Kept,
+    #[serde(rename = "kept")]
+    remembered: Remembered,
     filter: Option<FilterState>,
 }
 
 impl Memory {
     /// A round begins: takes in what the one before showed.
     pub fn learn(&mut self, view: &RoundView<'_>) {
-        let elapsed = self.kept.now.map_or(0.0, |before| view.now.get() - before.get());
-        self.kept.now = Some(view.now);
-        let filter = self.filter.get_or_insert_with(|| PerformanceFilter::new(&as_servers(view), OPTIONS));
+        let elapsed = self.remembered.now.map_or(0.0, |before| view.now.get() - before.get());
+        self.remembered.now = Some(view.now);
+        let filter = self.filter.get_or_insert_with(|| SpeedFilter::new(&as_servers(view), OPTIONS));
         filter.predict(elapsed);
-        for past in self.kept.past.values_mut() {
-            past.retained = 1.0;
+        for history in self.remembered.history.values_mut() {
+            history.retained = 1.0;
         }
         for ran in view.ran {
             let job = ran.combination.first();
-            if let Some(past) = self.kept.past.get_mut(&job) {
-                past.service_s += ran.time.get();
+            if let Some(history) = self.remembered.history.get_mut(&job) {
+                history.service_s += ran.time.get();
             }
-            let Some(expected) = self.kept.expected.get(&job).filter(|_| ran.throughput[0] > 0.0) else {
+            let Some(expected) = self.remembered.expected.get(&job).filter(|_| ran.throughput[0] > 0.0)
+            else {
                 continue;
             };
-            if let Some(past) = self.kept.past.get_mut(&job) {
-                past.retained = ran.throughput[0] / expected.expected;
+            if let Some(history) = self.remembered.history.get_mut(&job) {
+                history.retained = ran.throughput[0] / expected.expected;
             }
             let log_speed = (ran.throughput[0] / expected.by_type).ln();
             let on = view.previous.iter().find(|placed| placed.combination == ran.combination);
@@ -111,38 +113,38 @@ impl Memory {
                 filter.observe(worker, log_speed);
             }
         }
-        self.kept.expected.clear();
+        self.remembered.expected.clear();
         let there: BTreeMap<JobId, f64> =
             view.problem.jobs().iter().map(|active| (active.id, active.steps_remaining.get())).collect();
-        self.kept.past.retain(|job, _| there.contains_key(job));
+        self.remembered.history.retain(|job, _| there.contains_key(job));
         for active in view.problem.jobs() {
-            let Kept { past, n_queued, .. } = &mut self.kept;
-            past.entry(active.id).or_insert_with(|| {
+            let Remembered { history, n_queued, .. } = &mut self.remembered;
+            history.entry(active.id).or_insert_with(|| {
                 let queued = *n_queued;
                 *n_queued += 1;
                 let steps_at_first = active.steps_remaining.get();
-                Past { service_s: 0.0, steps_at_first, retained: 1.0, queued }
+                JobHistory { service_s: 0.0, steps_at_first, retained: 1.0, queued }
             });
         }
     }
 
     /// Sends a job to the end of the queue.
     pub fn send_back(&mut self, job: JobId) {
-        let Kept { past, n_queued, .. } = &mut self.kept;
-        if let Some(past) = past.get_mut(&job) {
-            past.queued = *n_queued;
+        let Remembered { history, n_queued, .. } = &mut self.remembered;
+        if let Some(history) = history.get_mut(&job) {
+            history.queued = *n_queued;
             *n_queued += 1;
         }
     }
 
     /// What a job had, if it has been seen.
-    pub fn past(&self, job: JobId) -> Option<&Past> {
-        self.kept.past.get(&job)
+    pub fn history(&self, job: JobId) -> Option<&JobHistory> {
+        self.remembered.history.get(&job)
     }
 
     /// This is expected of a job in this round.
     pub fn expect(&mut self, job: JobId, expected: Expected) {
-        self.kept.expected.insert(job, expected);
+        self.remembered.expected.insert(job, expected);
     }
 
     /// What is known of a worker.
@@ -151,7 +153,7 @@ impl Memory {
         self.filter.as_ref().map_or(
             Known { log_speed: 0.0, deviation: OPTIONS.deviation, since_s: f64::INFINITY },
             |filter| Known {
-                // What nobody uses nobody measures, and what was slow would pass for slow for ever.
+                // Only workers in use are measured; without this, a slow one that is avoided would stay slow for ever.
                 log_speed: filter.mean(place) * (-filter.since_s(place) / FORGOTTEN_S).exp(),
                 deviation: filter.variance(place).sqrt(),
                 since_s: filter.since_s(place),
@@ -163,29 +165,32 @@ impl Memory {
     pub fn is_due(&mut self, view: &RoundView<'_>, rounds_max: u64) -> bool {
         let jobs = || view.problem.jobs().iter().map(|active| active.id);
         let workers = || view.free.iter().flatten().copied();
-        let due = self.kept.decided.as_ref().is_none_or(|last| {
+        let due = self.remembered.decided.as_ref().is_none_or(|last| {
             view.round.saturating_sub(last.round) >= rounds_max
                 || !jobs().eq(last.jobs.iter().copied())
                 || !workers().eq(last.workers.iter().copied())
         });
         if due {
             let (jobs, workers) = (jobs().collect(), workers().collect());
-            self.kept.decided = Some(Decided { round: view.round, jobs, workers });
+            self.remembered.decided = Some(Decided { round: view.round, jobs, workers });
         }
         due
     }
 
     /// What must survive a checkpoint.
     pub fn state(&self) -> MemoryState {
-        MemoryState { kept: self.kept.clone(), filter: self.filter.as_ref().map(PerformanceFilter::state) }
+        MemoryState {
+            remembered: self.remembered.clone(),
+            filter: self.filter.as_ref().map(SpeedFilter::state),
+        }
     }
 
     /// Takes back what [`state`](Self::state) gave, when the first view shows what workers there are. False if that was of
     /// other workers.
     pub fn restore(&mut self, state: MemoryState, view: &RoundView<'_>) -> bool {
-        let mut filter = PerformanceFilter::new(&as_servers(view), OPTIONS);
+        let mut filter = SpeedFilter::new(&as_servers(view), OPTIONS);
         let fits = state.filter.as_ref().is_none_or(|state| filter.restore(state));
-        *self = Self { kept: state.kept, filter: state.filter.map(|_| filter) };
+        *self = Self { remembered: state.remembered, filter: state.filter.map(|_| filter) };
         fits
     }
 }
@@ -193,24 +198,23 @@ impl Memory {
 /// What is assumed of workers' speeds: as in the dual-agent scheduler's own world.
 const OPTIONS: FilterOptions = FilterOptions::FITTED;
 
-/// The filter's servers are workers here, and their servers its racks.
-fn as_servers(view: &RoundView<'_>) -> Servers {
-    let mut servers = Servers::new();
-    for location in view.locations {
-        let rack = u32::try_from(location.server.index()).unwrap_or(u32::MAX);
-        servers.push([0, 1], location.worker_type, rack);
-    }
-    servers
+/// Workers as the filter's servers, and their servers as its racks.
+fn as_servers(view: &RoundView<'_>) -> Vec<ServerPlace> {
+    let place = |location: &Location| ServerPlace {
+        worker_type: location.worker_type,
+        rack: u32::try_from(location.server.index()).unwrap_or(u32::MAX),
+    };
+    view.locations.iter().map(place).collect()
 }
 
 fn as_server(worker: WorkerId) -> ServerId {
     ServerId::from_index(worker.index())
 }
 
-/// A gang is as fast as its slowest worker, which is taken to be the one that is expected to be. None of a gang over
-/// several servers, whose network may be what slows it.
+/// The worker that a gang's speed is attributed to: the one expected to be slowest. None for a gang over several
+/// servers, whose network may be the cause.
 fn slowest(
-    filter: &PerformanceFilter,
+    filter: &SpeedFilter,
     placed: &Placed,
     locations: &IndexVec<WorkerId, Location>,
 ) -> Option<ServerId> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::board::Board;
+use super::action_scheme::{ActionScheme, close, open};
 use super::memory::{Memory, MemoryState};
-use super::play::{Play, close, open};
+use super::round_state::RoundState;
 use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
 use apportion::workload::random::{SeedStreams, Stream};
 use apportion_learn::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
@@ -16,7 +16,7 @@ use apportion_learn::environment::Space;
 #[derive(Debug)]
 pub struct LearnedRounds {
     name: String,
-    play: Box<dyn Play>,
+    scheme: Box<dyn ActionScheme>,
     actor: Arc<dyn Actor>,
     choice: Choice,
     spaces: Vec<Space>,
@@ -43,15 +43,15 @@ impl LearnedRounds {
     /// A policy that has decided nothing yet; `seed` is of what it draws.
     pub fn new(
         name: impl Into<String>,
-        play: Box<dyn Play>,
+        scheme: Box<dyn ActionScheme>,
         actor: Arc<dyn Actor>,
         choice: Choice,
         seed: u64,
     ) -> Self {
         Self {
             name: name.into(),
-            spaces: play.spaces(),
-            play,
+            spaces: scheme.spaces(),
+            scheme,
             actor,
             choice,
             memory: Memory::default(),
@@ -66,14 +66,14 @@ impl LearnedRounds {
     }
 
     /// The next action.
-    fn choose(&mut self, board: &Board) -> Result<usize, ActorError> {
-        let agent = self.play.agent();
+    fn choose(&mut self, round: &RoundState) -> Result<usize, ActorError> {
+        let agent = self.scheme.agent();
         let space = &self.spaces[agent];
         self.observation.resize(space.observation_length(), 0.0);
         self.mask.resize(space.n_actions, false);
         self.numbers.resize(space.n_actions, 0.0);
-        self.play.observe(board, &mut self.observation);
-        self.play.mask(board, &mut self.mask);
+        self.scheme.observe(round, &mut self.observation);
+        self.scheme.mask(round, &mut self.mask);
         self.actor.logits(agent, &self.observation, &mut self.scratch, &mut self.numbers)?;
         masked_softmax(&mut self.numbers, &self.mask)?;
         Ok(match self.choice {
@@ -90,18 +90,18 @@ impl RoundPolicy for LearnedRounds {
         {
             return Err(PolicyError::State { policy: self.name.clone() });
         }
-        let (mut board, mut decides) = open(&mut *self.play, &mut self.memory, view)
+        let (mut round, mut decides) = open(&mut *self.scheme, &mut self.memory, view)
             .map_err(|reason| PolicyError::Undecided { policy: self.name.clone(), reason })?;
         while decides {
-            let action = self.choose(&board).map_err(|error| PolicyError::Undecided {
+            let action = self.choose(&round).map_err(|error| PolicyError::Undecided {
                 policy: self.name.clone(),
                 reason: error.to_string(),
             })?;
-            self.play.act(&mut board, action);
-            decides = !self.play.is_over();
+            self.scheme.act(&mut round, action);
+            decides = !self.scheme.is_over();
         }
-        close(&mut self.memory, &board);
-        self.decided = board.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
+        close(&mut self.memory, &round);
+        self.decided = round.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
         Ok(())
     }
 

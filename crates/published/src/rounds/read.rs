@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::play::Play;
-use super::world::{PlayName, RoundsWorld};
+use super::action_scheme::ActionScheme;
+use super::world::{ActionSchemeName, RoundsWorld};
 use crate::dual_agent::EpisodeOptions;
 use crate::dual_agent::network::SetActor;
 use crate::dual_agent::observe::Window;
@@ -16,21 +16,22 @@ use apportion_learn::checkpoint::CheckpointError;
 use apportion_learn::trained::{Trained, TrainedError};
 
 /// Whoever decides, and with what eyes.
-pub type Decider = (Arc<dyn Actor>, Box<dyn Play>);
+pub type Decider = (Arc<dyn Actor>, Box<dyn ActionScheme>);
 
 /// The same without weights: every allowed action is as likely.
-pub fn uniform(play: PlayName) -> Decider {
-    let world = RoundsWorld { play, ..RoundsWorld::default() };
-    (Arc::new(UniformActor), world.play())
+pub fn uniform(scheme: ActionSchemeName) -> Decider {
+    let world = RoundsWorld { scheme, ..RoundsWorld::default() };
+    (Arc::new(UniformActor), world.scheme())
 }
 
 /// The decider in a file of weights. Two agents may also be of their own world, whose rows are the same.
 ///
 /// # Errors
 /// If the file holds something else.
-pub fn read_decider(trained: &Trained, play: PlayName) -> Result<Decider, TrainedError> {
+pub fn read_decider(trained: &Trained, scheme: ActionSchemeName) -> Result<Decider, TrainedError> {
     #[cfg(feature = "onnx")]
-    if let (Trained::Onnx(_), PlayName::Agents, None) = (trained, play, trained.spec().get("world")) {
+    if let (Trained::Onnx(_), ActionSchemeName::Agents, None) = (trained, scheme, trained.spec().get("world"))
+    {
         let (actor, ports) = trained.actor()?;
         let [order, placement] = &ports[..] else {
             return Err(TrainedError::Agents { found: ports.len(), expected: 2 });
@@ -38,13 +39,13 @@ pub fn read_decider(trained: &Trained, play: PlayName) -> Result<Decider, Traine
         // Of a model that this program did not write the sizes say how much it sees.
         let window = player::window_of(order, placement)?;
         let [seen_jobs, seen_servers] = [window.n_jobs, window.n_servers];
-        return Ok((actor, RoundsWorld { seen_jobs, seen_servers, ..RoundsWorld::default() }.play()));
+        return Ok((actor, RoundsWorld { seen_jobs, seen_servers, ..RoundsWorld::default() }.scheme()));
     }
-    let world = world_of(trained.spec(), play)?;
-    let seen = world.play();
+    let world = world_of(trained.spec(), scheme)?;
+    let seen = world.scheme();
     let sizes: Vec<(usize, usize)> =
         seen.spaces().iter().map(|space| (space.observation_length(), space.n_actions)).collect();
-    let actor: Arc<dyn Actor> = if let (Trained::Own(checkpoint), Some(_)) = (trained, play.network()) {
+    let actor: Arc<dyn Actor> = if let (Trained::Own(checkpoint), Some(_)) = (trained, scheme.network()) {
         Arc::new(SetActor::from_checkpoint(checkpoint)?)
     } else {
         trained.actor_of(&sizes)?
@@ -75,21 +76,21 @@ fn read_world(spec: &Value) -> Result<Option<RoundsWorld>, CheckpointError> {
 }
 
 /// What a training of this specification sees.
-fn world_of(spec: &Value, play: PlayName) -> Result<RoundsWorld, TrainedError> {
+fn world_of(spec: &Value, scheme: ActionSchemeName) -> Result<RoundsWorld, TrainedError> {
     let system = spec.get("system").and_then(Value::as_str);
-    if system == Some("dual_agent") && play == PlayName::Agents {
+    if system == Some("dual_agent") && scheme == ActionSchemeName::Agents {
         let options = player::episode_of(spec)?;
         if options.proposals {
             return Err(TrainedError::Kind { expected: "network of agents that choose servers" });
         }
         let [seen_jobs, seen_servers] = [options.window.n_jobs, options.window.n_servers];
         let advised = options.advised;
-        return Ok(RoundsWorld { play, seen_jobs, seen_servers, advised, ..RoundsWorld::default() });
+        return Ok(RoundsWorld { scheme, seen_jobs, seen_servers, advised, ..RoundsWorld::default() });
     }
-    let usual = RoundsWorld { play, ..RoundsWorld::default() };
+    let usual = RoundsWorld { scheme, ..RoundsWorld::default() };
     let world = if system == Some("rounds") { read_world(spec)?.unwrap_or_default() } else { usual };
-    if world.play != play {
-        return Err(TrainedError::Kind { expected: play.expected() });
+    if world.scheme != scheme {
+        return Err(TrainedError::Kind { expected: scheme.expected() });
     }
     Ok(world)
 }

@@ -1,10 +1,10 @@
-//! What the two agents see of a [`Board`]: the rows of the dual-agent scheduler's own world
+//! What the two agents see of a [`RoundState`]: the rows of the dual-agent scheduler's own world
 //! ([`observe`](crate::dual_agent::observe)), so that its networks serve here too. Worker types take the places
 //! of that world's five, the one that the cluster lists first being the fastest; and where that world knows what a job's owner had before, here is the
 //! logarithm of its workers.
 
-use super::board::{Board, Server};
 use super::gang::{expected, plan};
+use super::round_state::{RoundState, Server};
 use crate::dual_agent::cluster::N_TYPES;
 use crate::dual_agent::observe::put;
 use apportion::index::{Id, JobIndex, ServerId, WorkerId, WorkerTypeId};
@@ -13,37 +13,37 @@ use apportion::units::DollarsPerWorkerHour;
 /// Seconds in which what was measured is forgotten, as that world has it.
 const FORGOTTEN_S: f64 = 7200.0;
 
-/// Where nobody says what workers cost.
+/// The price of workers where a cluster has none.
 const PRICE: f64 = 1.0;
 
 fn age(since_s: f64) -> f64 {
     1.0 - (-since_s / FORGOTTEN_S).exp()
 }
 
-fn log_price(board: &Board, kind: WorkerTypeId) -> f64 {
-    let price = board.problem().cluster().types()[kind].price;
+fn log_price(round: &RoundState, kind: WorkerTypeId) -> f64 {
+    let price = round.problem().cluster().types()[kind].price;
     price.map_or(PRICE, DollarsPerWorkerHour::get).max(0.01).ln() / 2.0
 }
 
 /// Writes numbers about the whole.
-pub(super) fn global_row(board: &Board, row: &mut [f32]) {
-    let types = board.problem().cluster().types();
-    let free = board.free_by_type();
+pub(super) fn global_row(round: &RoundState, row: &mut [f32]) {
+    let types = round.problem().cluster().types();
+    let free = round.free_by_type();
     for (kind, place) in types.ids().zip(row[..N_TYPES].iter_mut()) {
         put(std::slice::from_mut(place), &[f64::from(free[kind]) / f64::from(types[kind].n_workers.max(1))]);
     }
     let total: f64 = types.iter().map(|kind| f64::from(kind.n_workers)).sum::<f64>().max(1.0);
     let all_free: f64 = free.iter().map(|free| f64::from(*free)).sum();
-    let waiting = board.waiting();
-    let gang = |job: &JobIndex| f64::from(board.problem().jobs()[*job].scale_factor);
+    let waiting = round.waiting();
+    let gang = |job: &JobIndex| f64::from(round.problem().jobs()[*job].scale_factor);
     let wanted: f64 = waiting.iter().map(gang).sum();
-    let left_s: f64 = waiting.iter().map(|job| board.standing(*job).left_s).sum();
+    let left_s: f64 = waiting.iter().map(|job| round.job_state(*job).left_s).sum();
     let n_waiting = waiting.len() as f64;
     put(
         &mut row[N_TYPES..],
         &[
             n_waiting.ln_1p() / 5.0,
-            (board.placed().len() as f64).ln_1p() / 5.0,
+            (round.placed().len() as f64).ln_1p() / 5.0,
             (wanted / total).min(3.0),
             1.0 - all_free / total,
             (left_s / 3600.0 / n_waiting.max(1.0)).ln_1p() / 3.0,
@@ -52,52 +52,52 @@ pub(super) fn global_row(board: &Board, row: &mut [f32]) {
 }
 
 /// Writes what is known of a waiting job.
-pub(super) fn job_row(board: &Board, job: JobIndex, row: &mut [f32]) {
-    let active = &board.problem().jobs()[job];
-    let standing = board.standing(job);
+pub(super) fn job_row(round: &RoundState, job: JobIndex, row: &mut [f32]) {
+    let active = &round.problem().jobs()[job];
+    let job_state = round.job_state(job);
     let gang = f64::from(active.scale_factor);
-    let hours = (standing.left_s / 3600.0).max(1e-3);
-    let types = board.problem().cluster().types();
+    let hours = (job_state.left_s / 3600.0).max(1e-3);
+    let types = round.problem().cluster().types();
     let fastest = types.ids().max_by(|one, other| {
-        board
+        round
             .relative(job, *one)
-            .total_cmp(&board.relative(job, *other))
+            .total_cmp(&round.relative(job, *other))
             .then(other.index().cmp(&one.index()))
     });
-    let price = fastest.map_or(0.0, |kind| log_price(board, kind));
+    let price = fastest.map_or(0.0, |kind| log_price(round, kind));
     put(
         row,
         &[
-            ((active.elapsed.get() - standing.service_s).max(0.0) / 600.0).ln_1p() / 4.0,
+            ((active.elapsed.get() - job_state.service_s).max(0.0) / 600.0).ln_1p() / 4.0,
             hours.ln() / 4.0,
             gang / 16.0,
-            (standing.service_s * gang / 3600.0).ln_1p() / 8.0,
-            standing.part_left,
-            f64::from(board.may_stay(job)),
+            (job_state.service_s * gang / 3600.0).ln_1p() / 8.0,
+            job_state.part_left,
+            f64::from(round.may_stay(job)),
             (hours * gang * (2.0 * price).exp()).ln_1p() / 8.0,
             gang.ln(),
         ],
     );
     for (kind, place) in types.ids().zip(row[8..8 + N_TYPES].iter_mut()) {
-        put(std::slice::from_mut(place), &[board.relative(job, kind)]);
+        put(std::slice::from_mut(place), &[round.relative(job, kind)]);
     }
-    let found = plan(board, job);
+    let found = plan(round, job);
     let there = found.as_ref().and_then(|plan| plan.servers.first());
-    let relative = there.map_or(0.0, |server| board.relative(job, board.servers()[*server].kind));
+    let relative = there.map_or(0.0, |server| round.relative(job, round.servers()[*server].kind));
     let log_speed = found.as_ref().map_or(-3.0, |plan| plan.expected.ln().max(-3.0));
     put(&mut row[8 + N_TYPES..], &[f64::from(found.is_some()), log_speed, relative]);
 }
 
 /// Writes what is known of a server that has free workers.
-pub(super) fn server_row(board: &Board, server: ServerId, row: &mut [f32]) {
-    let found = &board.servers()[server];
+pub(super) fn server_row(round: &RoundState, server: ServerId, row: &mut [f32]) {
+    let found = &round.servers()[server];
     let capacity = found.n_workers.max(1) as f64;
     let free = found.free.len() as f64;
-    let known = found.free.first().map(|worker| board.known(*worker));
+    let known = found.free.first().map(|worker| round.known(*worker));
     let (log_speed, deviation, since_s) =
         known.map_or((0.0, 0.0, f64::INFINITY), |known| (known.log_speed, known.deviation, known.since_s));
     let speed = 1.0 - found.kind.index() as f64 / N_TYPES as f64;
-    let price = log_price(board, found.kind);
+    let price = log_price(round, found.kind);
     let part = free / capacity;
     put(row, &[part, speed, log_speed, deviation, 1.0 - part, price, age(since_s), capacity / 8.0]);
 }
@@ -115,66 +115,66 @@ pub(super) struct Gang<'a> {
 
 /// Writes what is known of a server, and of the workers that it gives, as a candidate for a gang.
 pub(super) fn candidate_row(
-    board: &Board,
+    round: &RoundState,
     gang: &Gang<'_>,
     (server, taken): (ServerId, &[WorkerId]),
     row: &mut [f32],
 ) {
-    let found = &board.servers()[server];
+    let found = &round.servers()[server];
     let beside = gang.chosen.iter().any(|worker| {
-        let other = &board.servers()[board.server_of(*worker)];
+        let other = &round.servers()[round.server_of(*worker)];
         (other.kind, other.group) == (found.kind, found.group)
     });
-    let previous = board.standing(gang.job).previous.as_ref();
+    let previous = round.job_state(gang.job).previous.as_ref();
     let was =
-        previous.is_some_and(|placed| placed.workers.iter().any(|worker| board.server_of(*worker) == server));
-    write_candidate(board, gang, (found.kind, taken), [f64::from(beside), f64::from(was)], row);
+        previous.is_some_and(|placed| placed.workers.iter().any(|worker| round.server_of(*worker) == server));
+    write_candidate(round, gang, (found.kind, taken), [f64::from(beside), f64::from(was)], row);
 }
 
 /// Writes the candidate that stands for all the workers that a job had in the round before.
-pub(super) fn stay_row(board: &Board, job: JobIndex, row: &mut [f32]) {
-    if let Some(placed) = &board.standing(job).previous {
+pub(super) fn stay_row(round: &RoundState, job: JobIndex, row: &mut [f32]) {
+    if let Some(placed) = &round.job_state(job).previous {
         let gang = Gang { job, chosen: &[], needed: placed.workers.len() };
-        write_candidate(board, &gang, (placed.worker_type, &placed.workers), [1.0, 1.0], row);
+        write_candidate(round, &gang, (placed.worker_type, &placed.workers), [1.0, 1.0], row);
     }
 }
 
 fn write_candidate(
-    board: &Board,
+    round: &RoundState,
     gang: &Gang<'_>,
     (kind, taken): (WorkerTypeId, &[WorkerId]),
     [beside, was]: [f64; 2],
     row: &mut [f32],
 ) {
-    let on = board.servers_of(taken);
+    let on = round.servers_of(taken);
     let of_servers = |part: &dyn Fn(&Server) -> f64| {
-        on.iter().map(|server| part(&board.servers()[*server])).sum::<f64>() / on.len().max(1) as f64
+        on.iter().map(|server| part(&round.servers()[*server])).sum::<f64>() / on.len().max(1) as f64
     };
     let free = of_servers(&|server| server.free.len() as f64 / server.n_workers.max(1) as f64);
     let crowd = of_servers(&|server| server.n_spread as f64);
-    let slowest = taken.iter().map(|worker| board.known(*worker));
+    let slowest = taken.iter().map(|worker| round.known(*worker));
     let slowest = slowest.min_by(|one, other| one.log_speed.total_cmp(&other.log_speed));
     let (log_speed, deviation, since_s) =
         slowest.map_or((0.0, 0.0, f64::INFINITY), |known| (known.log_speed, known.deviation, known.since_s));
-    let size = f64::from(board.problem().jobs()[gang.job].scale_factor);
+    let size = f64::from(round.problem().jobs()[gang.job].scale_factor);
     let all: Vec<WorkerId> = gang.chosen.iter().chain(taken).copied().collect();
     let needed = gang.needed.max(1) as f64;
     put(
         row,
         &[
             free,
-            board.relative(gang.job, kind),
+            round.relative(gang.job, kind),
             log_speed,
             deviation,
             -0.1 * crowd,
             1.0 - free,
-            log_price(board, kind),
+            log_price(round, kind),
             beside,
             1.0 - gang.needed as f64 / size,
             taken.len() as f64 / needed,
             age(since_s),
             was,
-            expected(board, gang.job, kind, &all).ln().max(-3.0),
+            expected(round, gang.job, kind, &all).ln().max(-3.0),
         ],
     );
 }

@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::action_scheme::{ActionScheme, close, open};
 use super::agents::{Agents, AgentsOptions};
-use super::board::Board;
 use super::cells::Cells;
-use super::course::{Condition, RoundsCourse};
 use super::environment::Relay;
 use super::gang::{plan, worth};
 use super::memory::Memory;
-use super::play::{Play, close, open};
 use super::policy::LearnedRounds;
+use super::round_state::RoundState;
 use super::rows::{Gang, candidate_row, global_row, job_row};
-use super::world::{FurtherCluster, PlayName, RoundsWorld};
+use super::scenario::{Condition, RoundsScenario};
+use super::world::{ActionSchemeName, FurtherCluster, RoundsWorld};
 use crate::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, Window};
-use crate::gangs::{Course, Presence};
+use crate::gangs::{Presence, Scenario};
 use apportion::index::{Id, JobId, ServerId, WorkerId};
 use apportion::policy::Placed;
 use apportion::simulator::{Checkpoint, Limits, Outcome, Simulation, Step};
@@ -24,25 +24,25 @@ use apportion_learn::actor::{
 use apportion_learn::checker::{CheckOptions, check};
 use apportion_learn::environment::{Environment, Status};
 
-const PLAYS: [PlayName; 2] = [PlayName::Agents, PlayName::Cells];
+const SCHEMES: [ActionSchemeName; 2] = [ActionSchemeName::Agents, ActionSchemeName::Cells];
 
-fn world(play: PlayName) -> RoundsWorld {
+fn world(scheme: ActionSchemeName) -> RoundsWorld {
     let conditions = vec![
         Condition::default(),
         Condition { contention: 0.3, ..Condition::default() },
         Condition { straggling: 0.5, straggling_rounds: Some(7), ..Condition::default() },
     ];
-    RoundsWorld { play, conditions, rates: vec![0.5], jobs: 14, ..RoundsWorld::default() }
+    RoundsWorld { scheme, conditions, rates: vec![0.5], jobs: 14, ..RoundsWorld::default() }
 }
 
-fn course(conditions: Vec<Condition>) -> RoundsCourse {
-    let course = Course::on("osdi20", (8, 4), &[0.6], (14, true)).unwrap();
-    RoundsCourse { courses: vec![course], conditions }
+fn scenario(conditions: Vec<Condition>) -> RoundsScenario {
+    let scenario = Scenario::on("osdi20", (8, 4), &[0.6], (14, true)).unwrap();
+    RoundsScenario { scenarios: vec![scenario], conditions }
 }
 
-fn by_chance(play: PlayName, seed: u64) -> Box<LearnedRounds> {
-    let play = world(play).play();
-    Box::new(LearnedRounds::new("tested", play, Arc::new(UniformActor), Choice::Sampled, seed))
+fn by_chance(scheme: ActionSchemeName, seed: u64) -> Box<LearnedRounds> {
+    let scheme = world(scheme).scheme();
+    Box::new(LearnedRounds::new("tested", scheme, Arc::new(UniformActor), Choice::Sampled, seed))
 }
 
 /// Logits that depend on what is seen in no simple way, so that every row matters.
@@ -70,21 +70,21 @@ impl Actor for Stirred {
 
 #[test]
 fn both_pass_the_check() {
-    for play in PLAYS {
-        let (make, _) = world(play).environment().unwrap();
+    for scheme in SCHEMES {
+        let (make, _) = world(scheme).environment().unwrap();
         let report = check(make, CheckOptions { n_episodes: 3, ..CheckOptions::default() });
         report.assert_passed();
         assert_eq!(report.n_terminated, 3);
     }
 }
 
-/// The same actor as a policy, and as whoever acts in the environment: the rewards add up to what becomes of the jobs.
+/// The same actor as a policy and in the environment: the rewards add up to the return that the policy is judged by.
 #[test]
 fn a_policy_does_what_its_actor_does_in_training() {
-    for play in PLAYS {
+    for scheme in SCHEMES {
         for seed in 0..6 {
-            let judged = world(play).judge(Arc::new(Stirred), Choice::MostProbable, seed).unwrap();
-            let (make, _) = world(play).environment().unwrap();
+            let judged = world(scheme).judge(Arc::new(Stirred), Choice::MostProbable, seed).unwrap();
+            let (make, _) = world(scheme).environment().unwrap();
             let mut environment = make();
             environment.reset(seed);
             let (mut total, mut status, mut scratch) = (0.0, Status::Running, Scratch::default());
@@ -101,67 +101,67 @@ fn a_policy_does_what_its_actor_does_in_training() {
                 status = transition.status;
             }
             assert_eq!(status, Status::Terminated);
-            assert!((total - judged.total_reward).abs() < 1e-3, "{play:?}: {total} {judged:?}");
+            assert!((total - judged.total_reward).abs() < 1e-3, "{scheme:?}: {total} {judged:?}");
         }
     }
 }
 
 #[test]
 fn a_stopped_simulation_goes_on_as_if_it_had_not_been() {
-    for play in PLAYS {
-        for (seed, condition) in world(play).conditions.into_iter().enumerate() {
-            let (course, seed) = (course(vec![condition]), seed as u64);
+    for scheme in SCHEMES {
+        for (seed, condition) in world(scheme).conditions.into_iter().enumerate() {
+            let (scenario, seed) = (scenario(vec![condition]), seed as u64);
             let run = |simulation: &mut Simulation, presence: &mut Presence, limits: &Limits| {
                 let outcome = simulation.run(presence, limits).unwrap();
                 (outcome, presence.until(simulation.now()), simulation.round())
             };
             let whole = {
-                let mut simulation = course.simulation(seed, by_chance(play, seed)).unwrap();
+                let mut simulation = scenario.simulation(seed, by_chance(scheme, seed)).unwrap();
                 run(&mut simulation, &mut Presence::default(), &Limits::default())
             };
             assert_eq!(whole.0, Outcome::Finished);
-            let mut first = course.simulation(seed, by_chance(play, seed)).unwrap();
+            let mut first = scenario.simulation(seed, by_chance(scheme, seed)).unwrap();
             let mut presence = Presence::default();
             run(&mut first, &mut presence, &Limits { rounds: Some(60), ..Limits::default() });
             let saved = serde_json::to_string(&first.checkpoint()).unwrap();
             let checkpoint: Checkpoint = serde_json::from_str(&saved).unwrap();
-            let [only] = &course.courses[..] else { unreachable!() };
+            let [only] = &scenario.scenarios[..] else { unreachable!() };
             let parts = (&only.cluster, Arc::clone(&only.throughputs));
             let arrivals = only.arrivals(seed).unwrap();
-            let policy = by_chance(play, 99);
+            let policy = by_chance(scheme, 99);
             let mut second =
                 Simulation::resume_with_round_policy(parts, arrivals, policy, &checkpoint).unwrap();
-            assert_eq!(run(&mut second, &mut presence, &Limits::default()), whole, "{play:?} {seed}");
+            assert_eq!(run(&mut second, &mut presence, &Limits::default()), whole, "{scheme:?} {seed}");
         }
     }
 }
 
-/// A board of some rounds into a simulation, and its memory.
-fn boards(condition: Condition, seed: u64, mut look: impl FnMut(&Board, &Memory, u64)) {
-    let course = course(vec![condition]);
+/// A round of some rounds into a simulation, and its memory.
+fn rounds(condition: Condition, seed: u64, mut look: impl FnMut(&RoundState, &Memory, u64)) {
+    let scenario = scenario(vec![condition]);
     let window = Window { n_jobs: 24, n_servers: 8 };
-    let mut play = Agents::new(AgentsOptions { window, advised: false, lease_rounds: 1 });
+    let mut scheme = Agents::new(AgentsOptions { window, advised: false, lease_rounds: 1 });
     let mut memory = Memory::default();
     let given = Arc::new(Mutex::new(Vec::new()));
     let relay = Relay(Arc::clone(&given));
-    let mut simulation = course.simulation(seed, Box::new(relay)).unwrap();
+    let mut simulation = scenario.simulation(seed, Box::new(relay)).unwrap();
     let mut presence = Presence::default();
-    for round in 0..120 {
+    for number in 0..120 {
         if simulation.reach_boundary(&mut presence).unwrap() != Step::Advanced {
             return;
         }
-        let (mut board, _) = simulation
-            .look(|view| open(&mut play, &mut memory, view))
+        let (mut round, _) = simulation
+            .look(|view| open(&mut scheme, &mut memory, view))
             .unwrap()
             .expect("inside rounds")
             .unwrap();
-        look(&board, &memory, round);
-        while !play.is_over() {
-            let action = play.advice(&board).expect("the rule has an answer");
-            play.act(&mut board, action);
+        look(&round, &memory, number);
+        while !scheme.is_over() {
+            let action = scheme.advice(&round).expect("the rule has an answer");
+            scheme.act(&mut round, action);
         }
-        close(&mut memory, &board);
-        *given.lock().unwrap() = board.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
+        close(&mut memory, &round);
+        *given.lock().unwrap() = round.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
         simulation.start_round(&mut presence).unwrap();
     }
 }
@@ -172,24 +172,24 @@ fn the_rule_finds_the_best_workers_of_a_server() {
     let condition = Condition { straggling: 0.6, ..Condition::default() };
     let mut n_compared = 0;
     for seed in 0..4 {
-        boards(condition, seed, |board, _, _| {
-            for &job in board.waiting() {
-                let needed = board.problem().jobs()[job].scale_factor as usize;
+        rounds(condition, seed, |round, _, _| {
+            for &job in round.waiting() {
+                let needed = round.problem().jobs()[job].scale_factor as usize;
                 let mut best: Option<f64> = None;
-                for (id, server) in board.servers().enumerate() {
-                    let relative = board.relative(job, server.kind);
+                for (id, server) in round.servers().enumerate() {
+                    let relative = round.relative(job, server.kind);
                     for set in 0_u32..1 << server.free.len() {
                         let chosen =
                             server.free.iter().enumerate().filter(|(place, _)| set >> place & 1 == 1);
                         let workers: Vec<WorkerId> = chosen.map(|(_, worker)| *worker).collect();
                         if workers.len() == needed && relative > 0.0 {
-                            let merit = relative * worth(board, &[id], &workers).1;
+                            let merit = relative * worth(round, &[id], &workers).1;
                             best = Some(best.map_or(merit, |best| best.max(merit)));
                         }
                     }
                 }
-                let (Some(best), Some(found)) = (best, plan(board, job)) else { continue };
-                let (slowest, worth) = worth(board, &found.servers, &found.workers);
+                let (Some(best), Some(found)) = (best, plan(round, job)) else { continue };
+                let (slowest, worth) = worth(round, &found.servers, &found.workers);
                 let merit = found.expected / slowest * worth;
                 assert!(merit >= best - 1e-9, "{merit} {best} {found:?}");
                 n_compared += 1;
@@ -199,13 +199,13 @@ fn the_rule_finds_the_best_workers_of_a_server() {
     assert!(n_compared > 100);
 }
 
-/// Workers that never change: after a while what is known of those that jobs ran on is what they are.
+/// Workers that never change: after a while the estimates of used workers are exact.
 #[test]
 fn what_jobs_make_shows_how_fast_their_workers_are() {
     let condition = Condition { straggling: 0.6, ..Condition::default() };
     let (mut slow, mut fast, mut n_measured) = (0.0_f64, 0.0_f64, 0);
-    boards(condition, 3, |board, memory, round| {
-        if round < 119 {
+    rounds(condition, 3, |round, memory, number| {
+        if number < 119 {
             return;
         }
         for worker in (0..24).map(WorkerId::from_index) {
@@ -216,11 +216,11 @@ fn what_jobs_make_shows_how_fast_their_workers_are() {
                 (slow, fast) = (slow.min(known.log_speed), fast.max(known.log_speed));
             }
         }
-        assert!(board.problem().n_jobs() > 0);
+        assert!(round.problem().n_jobs() > 0);
     });
     assert!(n_measured >= 4 && slow < -0.2 && fast > slow + 0.1, "{n_measured} {slow} {fast}");
     // Where nothing is slow, nothing is thought to be.
-    boards(Condition::default(), 3, |_, memory, _| {
+    rounds(Condition::default(), 3, |_, memory, _| {
         for worker in (0..24).map(WorkerId::from_index) {
             assert!(memory.known(worker).log_speed.abs() < 1e-9);
         }
@@ -231,60 +231,60 @@ fn what_jobs_make_shows_how_fast_their_workers_are() {
 /// queue; what starts is spread evenly over one, two or four servers of a cell, the first that fits of those of its size.
 #[test]
 fn cells_keep_what_runs_well_and_spread_what_starts_evenly() {
-    let course =
-        course(vec![Condition { straggling: 0.9, straggling_rounds: Some(2), ..Condition::default() }]);
+    let scenario =
+        scenario(vec![Condition { straggling: 0.9, straggling_rounds: Some(2), ..Condition::default() }]);
     let given = Arc::new(Mutex::new(Vec::new()));
-    let mut simulation = course.simulation(2, Box::new(Relay(Arc::clone(&given)))).unwrap();
+    let mut simulation = scenario.simulation(2, Box::new(Relay(Arc::clone(&given)))).unwrap();
     let (mut memory, mut presence, mut cells) = (Memory::default(), Presence::default(), Cells::default());
     let (mut n_kept, mut n_sent_back, mut n_started) = (0, 0, 0);
     for _ in 0..200 {
         if simulation.reach_boundary(&mut presence).unwrap() != Step::Advanced {
             break;
         }
-        let (mut board, _) = simulation
+        let (mut round, _) = simulation
             .look(|view| open(&mut cells, &mut memory, view))
             .unwrap()
             .expect("inside rounds")
             .unwrap();
-        let queued = |job| memory.past(board.problem().jobs()[job].id).expect("seen").queued;
-        for job in board.problem().jobs().ids() {
-            let standing = board.standing(job);
-            let Some(previous) = &standing.previous else { continue };
-            let stays = board.placed().iter().any(|(_, placed)| placed == previous);
-            assert_eq!(stays, standing.retained > 0.6);
+        let queued = |job| memory.history(round.problem().jobs()[job].id).expect("seen").queued;
+        for job in round.problem().jobs().ids() {
+            let job_state = round.job_state(job);
+            let Some(previous) = &job_state.previous else { continue };
+            let stays = round.placed().iter().any(|(_, placed)| placed == previous);
+            assert_eq!(stays, job_state.retained > 0.6);
             n_kept += usize::from(stays);
             if !stays {
                 n_sent_back += 1;
                 let others =
-                    board.waiting().iter().filter(|other| board.standing(**other).previous.is_none());
+                    round.waiting().iter().filter(|other| round.job_state(**other).previous.is_none());
                 assert!(
                     others.clone().all(|other| queued(*other) < queued(job)),
                     "it is at the end of the queue"
                 );
             }
         }
-        let n_before = board.placed().len();
+        let n_before = round.placed().len();
         while !cells.is_over() {
-            let (waiting, n_placed) = (board.waiting().to_vec(), board.placed().len());
-            let action = cells.advice(&board).expect("the rule has an answer");
-            cells.act(&mut board, action);
-            if let Some((job, _)) = board.placed().get(n_placed) {
-                let size = |job| board.problem().jobs()[job].scale_factor;
+            let (waiting, n_placed) = (round.waiting().to_vec(), round.placed().len());
+            let action = cells.advice(&round).expect("the rule has an answer");
+            cells.act(&mut round, action);
+            if let Some((job, _)) = round.placed().get(n_placed) {
+                let size = |job| round.problem().jobs()[job].scale_factor;
                 let first = waiting.iter().find(|other| size(**other) == size(*job));
                 assert_eq!(first, Some(job), "the first of its size");
             }
         }
-        for (_, placed) in &board.placed()[n_before..] {
-            let on = board.servers_of(&placed.workers);
-            let cell = |server: &ServerId| board.servers()[*server].group;
+        for (_, placed) in &round.placed()[n_before..] {
+            let on = round.servers_of(&placed.workers);
+            let cell = |server: &ServerId| round.servers()[*server].group;
             let share =
-                |server| placed.workers.iter().filter(|worker| board.server_of(**worker) == server).count();
+                |server| placed.workers.iter().filter(|worker| round.server_of(**worker) == server).count();
             assert!([1, 2, 4].contains(&on.len()) && on.iter().all(|server| cell(server) == cell(&on[0])));
             assert!(on.iter().all(|server| share(*server) * on.len() == placed.workers.len()));
             n_started += 1;
         }
-        close(&mut memory, &board);
-        *given.lock().unwrap() = board.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
+        close(&mut memory, &round);
+        *given.lock().unwrap() = round.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
         simulation.start_round(&mut presence).unwrap();
     }
     assert!(n_kept > 50 && n_sent_back > 2 && n_started > 10, "{n_kept} {n_sent_back} {n_started}");
@@ -297,9 +297,9 @@ fn what_goes_on_stays_on_its_workers() {
         advised: true,
         lease_rounds: 5,
     });
-    let course = course(vec![Condition::default()]);
+    let scenario = scenario(vec![Condition::default()]);
     let given = Arc::new(Mutex::new(Vec::new()));
-    let mut simulation = course.simulation(1, Box::new(Relay(Arc::clone(&given)))).unwrap();
+    let mut simulation = scenario.simulation(1, Box::new(Relay(Arc::clone(&given)))).unwrap();
     let (mut memory, mut presence) = (Memory::default(), Presence::default());
     let mut before: Option<(Vec<JobId>, Vec<Placed>, u32)> = None;
     let mut n_kept = 0;
@@ -307,16 +307,16 @@ fn what_goes_on_stays_on_its_workers() {
         if simulation.reach_boundary(&mut presence).unwrap() != Step::Advanced {
             break;
         }
-        let (mut board, decides) = simulation
+        let (mut round, decides) = simulation
             .look(|view| open(&mut agents, &mut memory, view))
             .unwrap()
             .expect("inside rounds")
             .unwrap();
-        let jobs: Vec<JobId> = board.problem().jobs().iter().map(|active| active.id).collect();
+        let jobs: Vec<JobId> = round.problem().jobs().iter().map(|active| active.id).collect();
         let rounds = match &before {
             Some((had, placed, rounds)) if *had == jobs && *rounds < 4 => {
                 assert!(!decides, "nothing has changed");
-                let now: Vec<_> = board.placed().iter().map(|(_, placed)| placed.clone()).collect();
+                let now: Vec<_> = round.placed().iter().map(|(_, placed)| placed.clone()).collect();
                 assert!(placed.iter().all(|placed| now.contains(placed)) && now.len() == placed.len());
                 n_kept += 1;
                 rounds + 1
@@ -324,11 +324,11 @@ fn what_goes_on_stays_on_its_workers() {
             _ => 0,
         };
         while decides && !agents.is_over() {
-            let action = agents.advice(&board).expect("the rule has an answer");
-            agents.act(&mut board, action);
+            let action = agents.advice(&round).expect("the rule has an answer");
+            agents.act(&mut round, action);
         }
-        close(&mut memory, &board);
-        let placed: Vec<_> = board.placed().iter().map(|(_, placed)| placed.clone()).collect();
+        close(&mut memory, &round);
+        let placed: Vec<_> = round.placed().iter().map(|(_, placed)| placed.clone()).collect();
         *given.lock().unwrap() = placed.iter().rev().cloned().collect();
         simulation.start_round(&mut presence).unwrap();
         before = Some((jobs, placed, rounds));
@@ -340,17 +340,17 @@ fn what_goes_on_stays_on_its_workers() {
 #[test]
 fn rows_say_what_the_matrix_does() {
     let mut seen = false;
-    boards(Condition::default(), 5, |board, _, _| {
-        let [job] = board.waiting() else { return };
-        if seen || board.problem().n_jobs() > 1 {
+    rounds(Condition::default(), 5, |round, _, _| {
+        let [job] = round.waiting() else { return };
+        if seen || round.problem().n_jobs() > 1 {
             return;
         }
         seen = true;
-        let active = &board.problem().jobs()[*job];
-        let speeds = board.problem().throughput().row(*job);
+        let active = &round.problem().jobs()[*job];
+        let speeds = round.problem().throughput().row(*job);
         let fastest = speeds.iter().copied().fold(0.0, f64::max);
         let mut row = [0.0; JOB_FEATURES];
-        job_row(board, *job, &mut row);
+        job_row(round, *job, &mut row);
         let close = |found: f32, expected: f64| {
             assert!((f64::from(found) - expected).abs() < 1e-5, "{found} {expected}");
         };
@@ -363,15 +363,15 @@ fn rows_say_what_the_matrix_does() {
         }
         assert_eq!(row[13..], [1.0, 0.0, 1.0], "it fits where it is fastest");
         let mut whole = [0.0; GLOBAL_FEATURES];
-        global_row(board, &mut whole);
+        global_row(round, &mut whole);
         assert_eq!(whole[..5], [1.0, 1.0, 1.0, 0.0, 0.0], "all of three types is free");
         close(whole[5], 2.0_f64.ln() / 5.0);
         close(whole[7], f64::from(active.scale_factor) / 24.0);
         let gang = Gang { job: *job, chosen: &[], needed: active.scale_factor as usize };
-        let found = plan(board, *job).expect("it fits");
+        let found = plan(round, *job).expect("it fits");
         let mut candidate = [0.0; CANDIDATE_FEATURES];
-        candidate_row(board, &gang, (found.servers[0], &found.workers), &mut candidate);
-        let of_type = speeds[board.servers()[found.servers[0]].kind.index()];
+        candidate_row(round, &gang, (found.servers[0], &found.workers), &mut candidate);
+        let of_type = speeds[round.servers()[found.servers[0]].kind.index()];
         close(candidate[1], of_type / fastest);
         close(candidate[12], found.expected.ln());
     });
@@ -386,22 +386,22 @@ fn a_seed_says_on_which_cluster_at_which_rate_and_under_which_condition() {
         jobs: 9,
         further: vec![FurtherCluster { workers: 32, per_server: 4, rates: vec![2.0, 3.0], jobs: 40 }],
         conditions: vec![Condition::default(), slow],
-        ..world(PlayName::Agents)
+        ..world(ActionSchemeName::Agents)
     };
-    let course = world.course().unwrap();
+    let scenario = world.scenario().unwrap();
     for seed in 0..16 {
-        let (of, rate, condition) = course.of(seed).unwrap();
+        let (of, rate, condition) = scenario.of(seed).unwrap();
         let turn = usize::try_from(seed).unwrap();
         assert_eq!((of.cluster.n_workers(), of.n_jobs), [(24, 9), (96, 40)][turn % 2]);
         assert_eq!(rate.get(), [0.5, 2.0, 1.0, 3.0][turn % 4]);
         assert_eq!(condition, if turn % 8 < 4 { Condition::default() } else { slow });
-        let simulation = course.simulation(seed, by_chance(PlayName::Agents, seed)).unwrap();
+        let simulation = scenario.simulation(seed, by_chance(ActionSchemeName::Agents, seed)).unwrap();
         assert_eq!(simulation.cluster().n_workers(), of.cluster.n_workers());
         assert_eq!(simulation.options().faults.stragglers.is_some(), condition == slow);
     }
     let none = FurtherCluster { workers: 16, per_server: 2, rates: vec![], jobs: 4 };
     let said =
-        |further| RoundsWorld { further: vec![further], ..RoundsWorld::default() }.course().unwrap_err();
+        |further| RoundsWorld { further: vec![further], ..RoundsWorld::default() }.scenario().unwrap_err();
     assert!(said(none.clone()).contains("`rates` is []"));
     assert!(said(FurtherCluster { per_server: 0, ..none.clone() }).contains("`per_server` is 0"));
     assert!(said(FurtherCluster { workers: 4, rates: vec![1.0], ..none }).contains("`workers` is 4"));
@@ -418,8 +418,8 @@ fn options_out_of_their_range_are_refused() {
     assert!(said(RoundsWorld { conditions: vec![slow], ..base() }).contains("`straggling` is 1"));
     let never = Condition { straggling_rounds: Some(0), ..Condition::default() };
     assert!(said(RoundsWorld { conditions: vec![never], ..base() }).contains("`straggling_rounds` is 0"));
-    let cells = RoundsWorld { play: PlayName::Cells, per_server: 1, ..base() };
+    let cells = RoundsWorld { scheme: ActionSchemeName::Cells, per_server: 1, ..base() };
     assert!(said(cells).contains("`per_server` is 1, expected as many that a cell of four"));
-    assert!(RoundsWorld { play: PlayName::Cells, per_server: 2, ..base() }.environment().is_ok());
+    assert!(RoundsWorld { scheme: ActionSchemeName::Cells, per_server: 2, ..base() }.environment().is_ok());
     assert!(said(RoundsWorld { rates: vec![], ..base() }).contains("`rates` is []"));
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::action_scheme::ActionScheme;
 use super::agents::{Agents, AgentsOptions};
 use super::cells::{Cells, cell_holds};
-use super::course::{Condition, RoundsCourse};
 use super::environment::RoundsEnvironment;
-use super::play::Play;
 use super::policy::LearnedRounds;
+use super::scenario::{Condition, RoundsScenario};
 use crate::dual_agent::network;
 use crate::dual_agent::observe::Window;
-use crate::gangs::{Course, Reward, SCALE_FACTOR_MAX};
+use crate::gangs::{Reward, SCALE_FACTOR_MAX, Scenario};
 use apportion_learn::actor::{Actor, Choice};
 use apportion_learn::environment::Status;
 use apportion_learn::system::{Registered, System, SystemError, check_seen, options};
@@ -33,7 +33,7 @@ fn open(world: &Value) -> Result<System, SystemError> {
     check_seen("seen_servers", options.seen_servers)?;
     let (make, data) = options.environment()?;
     let shown = make.clone();
-    let network = options.play.network();
+    let network = options.scheme.network();
     Ok(System::new(SYSTEM.name, &data, move || Box::new(make()))
         .with_network(network)
         .with_play("less the mean completion time, in hours", move |actor, choice, seed| {
@@ -48,7 +48,7 @@ fn open(world: &Value) -> Result<System, SystemError> {
 /// Whose decisions are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PlayName {
+pub enum ActionSchemeName {
     /// The dual-agent scheduler's.
     #[default]
     Agents,
@@ -56,7 +56,7 @@ pub enum PlayName {
     Cells,
 }
 
-impl PlayName {
+impl ActionSchemeName {
     /// The network that decides, if it is not dense layers.
     pub(super) fn network(self) -> Option<&'static str> {
         (self == Self::Agents).then_some(network::NAME)
@@ -90,7 +90,8 @@ pub struct FurtherCluster {
 #[serde(deny_unknown_fields, default)]
 pub struct RoundsWorld {
     /// Whose decisions are made: `agents` or `cells`.
-    pub play: PlayName,
+    #[serde(rename = "play")]
+    pub scheme: ActionSchemeName,
     /// A throughput matrix that ships with the program.
     pub throughputs: String,
     /// Workers of each of its types.
@@ -125,7 +126,7 @@ pub struct RoundsWorld {
 impl Default for RoundsWorld {
     fn default() -> Self {
         Self {
-            play: PlayName::Agents,
+            scheme: ActionSchemeName::Agents,
             throughputs: "osdi20".to_owned(),
             workers: 8,
             per_server: 2,
@@ -186,7 +187,11 @@ impl RoundsWorld {
         }
         let n_servers = (workers / per_server) as usize;
         let holds = cell_holds(n_servers, *per_server as usize, SCALE_FACTOR_MAX as usize);
-        if self.play == PlayName::Cells && self.multi_worker && *workers >= SCALE_FACTOR_MAX && !holds {
+        if self.scheme == ActionSchemeName::Cells
+            && self.multi_worker
+            && *workers >= SCALE_FACTOR_MAX
+            && !holds
+        {
             return Err(format!(
                 "`per_server` is {per_server}, expected as many that a cell of four servers holds {SCALE_FACTOR_MAX} \
                  workers, the same number on each of one, two or four"
@@ -203,25 +208,25 @@ impl RoundsWorld {
         [vec![first], self.further.clone()].concat()
     }
 
-    pub(super) fn course(&self) -> Result<RoundsCourse, String> {
+    pub(super) fn scenario(&self) -> Result<RoundsScenario, String> {
         self.check()?;
         let on = |cluster: FurtherCluster| {
             let FurtherCluster { workers, per_server, rates, jobs } = cluster;
-            Course::on(&self.throughputs, (workers, per_server), &rates, (jobs, self.multi_worker))
+            Scenario::on(&self.throughputs, (workers, per_server), &rates, (jobs, self.multi_worker))
         };
-        let courses = self.clusters().into_iter().map(on).collect::<Result<_, _>>()?;
-        Ok(RoundsCourse { courses, conditions: self.conditions.clone() })
+        let scenarios = self.clusters().into_iter().map(on).collect::<Result<_, _>>()?;
+        Ok(RoundsScenario { scenarios, conditions: self.conditions.clone() })
     }
 
     /// What sees and acts.
-    pub fn play(&self) -> Box<dyn Play> {
-        match self.play {
-            PlayName::Agents => {
+    pub fn scheme(&self) -> Box<dyn ActionScheme> {
+        match self.scheme {
+            ActionSchemeName::Agents => {
                 let window = Window { n_jobs: self.seen_jobs, n_servers: self.seen_servers };
                 let (advised, lease_rounds) = (self.advised, self.lease_rounds);
                 Box::new(Agents::new(AgentsOptions { window, advised, lease_rounds }))
             }
-            PlayName::Cells => Box::new(Cells::default()),
+            ActionSchemeName::Cells => Box::new(Cells::default()),
         }
     }
 
@@ -229,18 +234,18 @@ impl RoundsWorld {
     pub(super) fn environment(
         &self,
     ) -> Result<(impl Fn() -> RoundsEnvironment + Clone + use<>, String), String> {
-        let course = self.course()?;
+        let scenario = self.scenario()?;
         let data =
-            course.courses.first().map_or_else(String::new, |first| format!("{:?}", first.throughputs));
+            scenario.scenarios.first().map_or_else(String::new, |first| format!("{:?}", first.throughputs));
         let world = self.clone();
-        Ok((move || RoundsEnvironment::new(world.clone(), course.clone()), data))
+        Ok((move || RoundsEnvironment::new(world.clone(), scenario.clone()), data))
     }
 
     /// Plays the episode of a seed: the return is less its mean completion time in hours.
     pub(super) fn judge(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
-        let policy = LearnedRounds::new("rounds", self.play(), actor, choice, seed);
-        let course = self.course()?;
-        let hours = course.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
-        Ok(Finished { total_reward: -hours, n_steps: course.n_jobs(seed), status: Status::Terminated })
+        let policy = LearnedRounds::new("rounds", self.scheme(), actor, choice, seed);
+        let scenario = self.scenario()?;
+        let hours = scenario.completion_h(seed, Box::new(policy)).map_err(|error| error.to_string())?;
+        Ok(Finished { total_reward: -hours, n_steps: scenario.n_jobs(seed), status: Status::Terminated })
     }
 }

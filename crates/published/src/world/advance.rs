@@ -7,14 +7,14 @@ use apportion::index::{Id, JobId, WorkerTypeId};
 
 /// How fast placed jobs are.
 pub trait Speeds {
-    /// The rate of a placed job, from what it holds and who else is on its servers.
+    /// The rate of a placed job, from what it holds and the other jobs on its servers.
     fn rate(&mut self, world: &World, job: JobId) -> Rate;
 }
 
 /// How fast a job is in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Work per second with nobody else on its servers; 0 = it stands still.
+    /// Work per second with its servers to itself; 0 = it stands still.
     pub alone_per_s: f64,
     /// The fraction of that retained beside its neighbours, in [0, 1].
     pub retention: f64,
@@ -72,9 +72,9 @@ pub struct Rules {
     pub completions: Completions,
     /// What happens after a round.
     pub after_round: AfterRound,
-    /// Seconds at the start of a round in which a job stands still that holds others than it last ran with, in number,
-    /// role or worker type, or that did not run in the round before. Its first start costs nothing, and who changes
-    /// servers of a type neither.
+    /// Seconds at the start of a round in which a job stands still because its tasks differ from the last it ran with, in
+    /// number, role or worker type, or because it did not run in the round before. Its first start costs nothing, and so
+    /// does a change of servers within a type.
     pub scaling_cost_s: f64,
 }
 
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// Takes those placed jobs off their servers that retain at most this fraction.
+    /// Takes placed jobs that retain at most this fraction off their servers.
     pub fn suspend_at_or_below(&mut self, least: f64) {
         self.suspend_where(|world, job| world.retention[job] <= least);
     }

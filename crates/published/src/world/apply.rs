@@ -66,7 +66,7 @@ pub enum Rejected {
 }
 
 impl World {
-    /// Applies a decision; the end of the round is nobody's but the caller's.
+    /// Applies a decision; only the caller can end the round.
     ///
     /// # Errors
     /// If it cannot be applied; the world is then as it was.

@@ -28,7 +28,7 @@ pub(crate) use play::summary_of;
 pub use play::{AllocatedError, PlayError};
 pub use run::{Limits, WorldError, WorldPolicy, run};
 pub use servers::{ACCELERATOR, N_RESOURCES, PROCESSOR, Servers, Slots};
-pub use shares::Aim;
+pub use shares::Goal;
 pub use state::{Status, World};
 pub(crate) use summary::percentile;
 pub use summary::{JobOutcome, Summary};

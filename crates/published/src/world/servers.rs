@@ -1,8 +1,9 @@
 //! Servers: what each holds of two resources, its worker type and its rack.
 
 use apportion::index::{Id, IndexVec, ServerId, WorkerTypeId};
+use apportion::throughput::server_speeds::ServerPlace;
 
-/// Resources of a server: slots of its processor and of its accelerators. What a slot stands for is the world's affair.
+/// Resources of a server: slots of its processor and of its accelerators. Each world defines what a slot stands for.
 pub const N_RESOURCES: usize = 2;
 
 /// Position of processor slots.
@@ -18,8 +19,7 @@ pub type Slots = [u16; N_RESOURCES];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Servers {
     capacity: IndexVec<ServerId, Slots>,
-    worker_type: IndexVec<ServerId, WorkerTypeId>,
-    rack: IndexVec<ServerId, u32>,
+    places: IndexVec<ServerId, ServerPlace>,
     total: [u32; N_RESOURCES],
     n_worker_types: usize,
 }
@@ -41,9 +41,8 @@ impl Servers {
 
     /// Adds a server.
     pub fn push(&mut self, capacity: Slots, worker_type: WorkerTypeId, rack: u32) -> ServerId {
-        self.worker_type.push(worker_type);
         self.n_worker_types = self.n_worker_types.max(worker_type.index() + 1);
-        self.rack.push(rack);
+        self.places.push(ServerPlace { worker_type, rack });
         for (sum, slots) in self.total.iter_mut().zip(capacity) {
             *sum += u32::from(slots);
         }
@@ -77,12 +76,17 @@ impl Servers {
 
     /// The type of a server's accelerators.
     pub fn worker_type(&self, server: ServerId) -> WorkerTypeId {
-        self.worker_type[server]
+        self.places[server].worker_type
     }
 
     /// The rack of a server.
     pub fn rack(&self, server: ServerId) -> u32 {
-        self.rack[server]
+        self.places[server].rack
+    }
+
+    /// Type and rack of each server: [server].
+    pub fn places(&self) -> &[ServerPlace] {
+        self.places.as_slice()
     }
 
     /// What all servers hold together.

@@ -1,12 +1,12 @@
-//! Shares of rounds by a linear program, rounded by priorities: what allocation policies do, at home in worlds where jobs
-//! have sizes.
+//! Shares of rounds by a linear program, rounded by priorities: allocation policies for worlds where jobs have several
+//! sizes.
 //!
 //! A job's columns are its sizes c; x is the fraction of rounds in which it has each:
 //!
 //!   Σ_c x\[j,c\] ≤ 1                              for every job j
 //!   Σ_{j,c} x\[j,c\] · needs\[c,r\] ≤ total\[r\]      for every resource r
 //!
-//! and of all that, what the [`Aim`] says is largest. A round goes to sizes by priority, as in Gavel's mechanism (OSDI
+//! and the [`Goal`] is maximized. A round goes to sizes by priority, as in Gavel's mechanism (OSDI
 //! 2020, §5): x over the part of the rounds since its arrival in which the job had this size. The true speeds of the world
 //! are known: an oracle, as Optimus is.
 
@@ -18,12 +18,12 @@ use apportion::program::{Program, Range, Sense};
 use apportion::solver::registry::default_chain;
 use apportion::solver::{Limits, solve_certified};
 
-/// What the shares make largest.
+/// The objective that shares maximize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aim {
-    /// The least speed, each as a part of the job's fastest; among such shares the sum of those parts.
+pub enum Goal {
+    /// The least speed over jobs, each relative to the job's fastest; ties by the sum of relative speeds.
     LeastSpeed,
-    /// The sum of speeds, each over the work that remains: what is about to end comes first.
+    /// The sum over jobs of speed over remaining work, which favors jobs about to end.
     Completions,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Size<T> {
     pub(crate) per_s: f64,
 }
 
-/// Of these sizes those that no other beats in needs and speed; of sizes that are alike the first.
+/// The sizes that no other dominates in needs and speed; the first of identical ones.
 pub(crate) fn efficient<T>(mut all: Vec<Size<T>>) -> Vec<Size<T>> {
     let no_worse = |one: &Size<T>, other: &Size<T>| {
         one.per_s >= other.per_s && one.needs.iter().zip(&other.needs).all(|(one, other)| one <= other)
@@ -62,20 +62,20 @@ struct Columns {
 /// Shares of a world's rounds, and what came of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares<T> {
-    aim: Aim,
+    goal: Goal,
     /// [job type][size], made at the first job of a type.
     sizes: Vec<Vec<Size<T>>>,
     /// Rounds in which each job had each size: [job][size].
     received: Vec<Vec<u32>>,
 }
 
-/// Who is to have what in a round, the first first; and who nothing.
+/// Jobs with their sizes in a round, by priority; and jobs without any.
 pub(crate) type Handed<T> = (Vec<(JobId, T)>, Vec<JobId>);
 
 impl<T: Copy> Shares<T> {
     /// Before any round.
-    pub(crate) fn new(aim: Aim) -> Self {
-        Self { aim, sizes: Vec::new(), received: Vec::new() }
+    pub(crate) fn new(goal: Goal) -> Self {
+        Self { goal, sizes: Vec::new(), received: Vec::new() }
     }
 
     /// What jobs are to have in this round: one size each, by priority, while there is as much as `total` of each resource.
@@ -150,7 +150,7 @@ impl<T: Copy> Shares<T> {
     fn optimum(&self, world: &World, jobs: &[Columns], (n_columns, total): (usize, &[f64])) -> Vec<f64> {
         let mut program = self.program(world, jobs, total);
         let Some(mut shares) = solved(&program) else { return vec![0.0; n_columns] };
-        if self.aim == Aim::LeastSpeed {
+        if self.goal == Goal::LeastSpeed {
             let level = n_columns;
             program.columns[level].lower = shares[level] * (1.0 - LEVEL_SLACK);
             program.cost[level] = 0.0;
@@ -173,10 +173,10 @@ impl<T: Copy> Shares<T> {
         for &Columns { job, .. } in jobs {
             let left = world.job(job).work_estimated - world.progress(job);
             for size in self.sizes(world, job) {
-                let cost = match self.aim {
-                    Aim::LeastSpeed => 0.0,
+                let cost = match self.goal {
+                    Goal::LeastSpeed => 0.0,
                     // What ends within the second, or has passed its estimate, can end no sooner.
-                    Aim::Completions => size.per_s / left.max(size.per_s),
+                    Goal::Completions => size.per_s / left.max(size.per_s),
                 };
                 let column = program.push_column(Range::NON_NEGATIVE, share, cost);
                 for (terms, needs) in resources.iter_mut().zip(&size.needs).filter(|(_, needs)| **needs > 0.0)
@@ -185,7 +185,7 @@ impl<T: Copy> Shares<T> {
                 }
             }
         }
-        let level = (self.aim == Aim::LeastSpeed).then(|| program.push_column(share, share, 1.0));
+        let level = (self.goal == Goal::LeastSpeed).then(|| program.push_column(share, share, 1.0));
         for Columns { job, span } in jobs {
             program.push_row(Range::at_most(1.0), span.clone().map(|column| (column, 1.0)));
             if let Some(level) = level {

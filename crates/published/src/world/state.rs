@@ -322,8 +322,8 @@ impl World {
         self.service_s[job]
     }
 
-    /// Tasks of a role on a worker type that a job held when it last ran; 0 where scaling costs nothing, and nobody
-    /// keeps them.
+    /// Tasks of a role on a worker type that a job held when it last ran; always 0 where scaling costs
+    /// nothing, because then they are not stored.
     pub fn ran_with(&self, job: JobId, worker_type: WorkerTypeId, role: Role) -> u16 {
         self.ran_with.get(self.position_of(job, worker_type, role)).copied().unwrap_or(0)
     }

@@ -2,8 +2,8 @@
 
 use crate::sweep::inputs::RunError;
 use apportion::simulator::Semantics;
-use apportion::spec::nearest;
-use apportion::spec::run::{RunSpec, Semantics as Whose};
+use apportion::spec::run::RunSpec;
+use apportion::spec::{Fidelity, nearest};
 
 /// One point at which the published system is not what it set out to be.
 #[derive(Clone, Copy, Debug)]
@@ -146,11 +146,8 @@ impl<'a> Kept<'a> {
 
     /// The simulator's semantics.
     pub(super) fn semantics(self) -> Semantics {
-        let corrected = Semantics::corrected();
-        let mut semantics = match self.spec.semantics {
-            Whose::Corrected => return corrected,
-            Whose::Gavel => Semantics::gavel(),
-        };
+        let corrected = Semantics::of(Fidelity::Corrected);
+        let mut semantics = Semantics::of(self.spec.semantics);
         for difference in DIFFERENCES {
             if let Part::Simulator(copy) = difference.part
                 && self.corrects(&difference)
@@ -182,7 +179,7 @@ impl<'a> Kept<'a> {
 
     fn has(self, is: impl Fn(Part) -> bool) -> bool {
         let mut of_part = DIFFERENCES.iter().filter(|difference| is(difference.part));
-        self.spec.semantics == Whose::Gavel && of_part.any(|difference| !self.corrects(difference))
+        self.spec.semantics == Fidelity::Published && of_part.any(|difference| !self.corrects(difference))
     }
 }
 
@@ -199,7 +196,7 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), RunError> {
             return Err(RunError::field("correct", message));
         }
     }
-    if spec.semantics == Whose::Corrected && !spec.correct.is_empty() {
+    if spec.semantics == Fidelity::Corrected && !spec.correct.is_empty() {
         return Err(RunError::field("correct", "there is nothing to correct unless `semantics` is `gavel`"));
     }
     Ok(())
@@ -215,11 +212,11 @@ mod tests {
 
     #[test]
     fn all_corrections_together_are_the_corrected_semantics_and_each_is_one() {
-        let published = Semantics::gavel();
+        let published = Semantics::of(Fidelity::Published);
         assert_eq!(Kept::of(&spec("gavel", "none")).semantics(), published);
         let all = spec("gavel", "all");
         let all = Kept::of(&all);
-        assert_eq!(all.semantics(), Semantics::corrected());
+        assert_eq!(all.semantics(), Semantics::of(Fidelity::Corrected));
         assert!(!(all.rules() || all.optimum() || all.profiling()));
         let n_simulator = DIFFERENCES.iter().filter(|one| matches!(one.part, Part::Simulator(_))).count();
         let fields = |semantics: Semantics| match serde_json::to_value(semantics).unwrap() {
@@ -233,7 +230,7 @@ mod tests {
             other => unreachable!("semantics are fields, not {other}"),
         };
         let before = fields(published);
-        let corrected = fields(Semantics::corrected());
+        let corrected = fields(Semantics::of(Fidelity::Corrected));
         assert_eq!(before.iter().filter(|(name, value)| corrected[*name] != **value).count(), n_simulator);
         for difference in DIFFERENCES.iter().filter(|one| matches!(one.part, Part::Simulator(_))) {
             let after = fields(Kept::of(&spec("gavel", difference.name)).semantics());

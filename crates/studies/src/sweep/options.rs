@@ -4,9 +4,9 @@ use crate::sweep::differences::{self, Kept};
 use crate::sweep::inputs::RunError;
 use apportion::catalog::{self, Catalog, CatalogError, PolicyOptions, Ready};
 use apportion::policy::Refine;
-use apportion::policy::heuristic::Behaviour;
 use apportion::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};
 use apportion::solver::registry;
+use apportion::spec::Fidelity;
 use apportion::spec::policy as file;
 use apportion::spec::run::RunSpec;
 use apportion::throughput::Profiling;
@@ -68,7 +68,7 @@ fn profiling(spec: &RunSpec) -> Option<Profiling> {
 pub(super) fn make_policy(catalog: &Catalog, spec: &RunSpec) -> Result<Ready, RunError> {
     differences::check(spec)?;
     let kept = Kept::of(spec);
-    let behaviour = if kept.rules() { Behaviour::Published } else { Behaviour::Corrected };
+    let fidelity = if kept.rules() { Fidelity::Published } else { Fidelity::Corrected };
     if let Some(backend) = &spec.solver.backend {
         registry::entry(backend).map_err(|error| RunError::field("solver.backend", error.to_string()))?;
     }
@@ -77,7 +77,7 @@ pub(super) fn make_policy(catalog: &Catalog, spec: &RunSpec) -> Result<Ready, Ru
         None => kept.optimum().then_some(Refine::Interior),
     };
     let backend = spec.solver.backend.clone();
-    let options = PolicyOptions { behaviour, seed: spec.seed, refine, backend };
+    let options = PolicyOptions { fidelity, seed: spec.seed, refine, backend };
     catalog.ready(&spec.policy, &options).map_err(refused)
 }
 

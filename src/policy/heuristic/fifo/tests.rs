@@ -101,12 +101,12 @@ fn shares_in_bits(decision: &Decision) -> Vec<Vec<String>> {
 
 #[test]
 fn published_decisions_are_those_of_the_published_code() {
-    recorded_with(NAME, |seed| Box::new(Fifo::new(Behaviour::Published, seed)));
+    recorded_with(NAME, |seed| Box::new(Fifo::new(Fidelity::Published, seed)));
 }
 
 #[test]
 fn published_decisions_give_workers_away_twice_and_say_so() {
-    let mut fifo = Fifo::new(Behaviour::Published, 0);
+    let mut fifo = Fifo::new(Fidelity::Published, 0);
     // Only `a` has room for two, but `b` is the last that has any.
     let decision = fifo.allocate(&problem([4, 1], &[(2, [1.0, 1.0])])).unwrap();
     assert_eq!(given(&decision), [Some(1)]);
@@ -115,7 +115,7 @@ fn published_decisions_give_workers_away_twice_and_say_so() {
 
 #[test]
 fn the_queue_blocks_at_its_head() {
-    let mut fifo = Fifo::new(Behaviour::Corrected, 3);
+    let mut fifo = Fifo::new(Fidelity::Corrected, 3);
     let jobs = [(1, [1.0, 0.0]), (2, [1.0, 0.0]), (1, [1.0, 0.0])];
     assert_eq!(given(&fifo.allocate(&problem([2, 5], &jobs)).unwrap()), [Some(0), None, None]);
 }
@@ -123,7 +123,7 @@ fn the_queue_blocks_at_its_head() {
 #[test]
 fn a_running_job_keeps_its_type_and_the_next_takes_what_is_left() {
     for seed in 0..20 {
-        let mut fifo = Fifo::new(Behaviour::Corrected, seed);
+        let mut fifo = Fifo::new(Fidelity::Corrected, seed);
         let job = |id| (id, 1, vec![1.0, 2.0]);
         let before = given(&fifo.allocate(&problem_of(&[1, 1], &[job(0), job(1), job(2)])).unwrap());
         assert_eq!(before[2], None);
@@ -139,7 +139,7 @@ fn types_are_drawn_uniformly_from_those_that_fit() {
     // The middle type has too few workers, so the others share the draws.
     let jobs = [(0, 2, vec![1.0, 1.0, 1.0])];
     let on_first = (0..1000).filter(|seed| {
-        let mut fifo = Fifo::new(Behaviour::Corrected, *seed);
+        let mut fifo = Fifo::new(Fidelity::Corrected, *seed);
         given(&fifo.allocate(&problem_of(&[2, 1, 2], &jobs)).unwrap()) == [Some(0)]
     });
     // Five standard errors of 1,000 draws around 500.
@@ -148,11 +148,11 @@ fn types_are_drawn_uniformly_from_those_that_fit() {
 
 #[test]
 fn a_restored_queue_goes_on_as_if_never_stopped() {
-    for behaviour in [Behaviour::Corrected, Behaviour::Published] {
-        let mut fifo = Fifo::new(behaviour, 9);
+    for fidelity in [Fidelity::Corrected, Fidelity::Published] {
+        let mut fifo = Fifo::new(fidelity, 9);
         let jobs: Vec<_> = (0..12).map(|id| (id, 1, vec![1.0, 2.0, 3.0])).collect();
         fifo.allocate(&problem_of(&[2, 2, 2], &jobs)).unwrap();
-        let mut restored = Fifo::new(behaviour, 0);
+        let mut restored = Fifo::new(fidelity, 0);
         let text = fifo.state().to_string();
         restored.restore(&serde_json::from_str(&text).unwrap()).unwrap();
         for ended in 1..9 {
@@ -165,18 +165,18 @@ fn a_restored_queue_goes_on_as_if_never_stopped() {
 
 #[test]
 fn another_policys_state_is_refused() {
-    let mut fifo = Fifo::new(Behaviour::Corrected, 9);
+    let mut fifo = Fifo::new(Fidelity::Corrected, 9);
     for state in [serde_json::json!(null), serde_json::json!({"running": 3})] {
         assert!(matches!(fifo.restore(&state), Err(PolicyError::State { .. })), "{state}");
     }
-    let published = Fifo::new(Behaviour::Published, 9).state();
+    let published = Fifo::new(Fidelity::Published, 9).state();
     assert!(matches!(fifo.restore(&published), Err(PolicyError::State { .. })));
 }
 
 #[test]
 fn no_jobs_are_no_rows() {
-    for behaviour in [Behaviour::Corrected, Behaviour::Published] {
-        let decision = Fifo::new(behaviour, 1).allocate(&problem([1, 1], &[])).unwrap();
+    for fidelity in [Fidelity::Corrected, Fidelity::Published] {
+        let decision = Fifo::new(fidelity, 1).allocate(&problem([1, 1], &[])).unwrap();
         assert!(decision.allocation.combinations().is_empty());
     }
 }

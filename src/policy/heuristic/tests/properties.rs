@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::Snapshot;
 use crate::index::Id;
 use crate::policy::decision::Policy;
-use crate::policy::heuristic::Behaviour;
 use crate::policy::heuristic::allox::{AlloX, AlloXParameters};
 use crate::policy::heuristic::fifo_packed::{FifoPacked, FifoPackedParameters};
 use crate::policy::heuristic::gandiva::{Gandiva, GandivaParameters};
@@ -13,8 +12,9 @@ use crate::policy::heuristic::las::{Las, LasParameters};
 use crate::policy::heuristic::sjf::Sjf;
 use crate::policy::heuristic::srtf::{ShortestParameters, Srtf};
 use crate::policy::heuristic::themis::{Themis, ThemisParameters};
+use crate::spec::Fidelity;
 
-/// Every rule in every behaviour; `allox` only if all jobs need one worker.
+/// Every rule in every fidelity; `allox` only if all jobs need one worker.
 fn rules(alone: bool) -> Vec<Box<dyn Policy>> {
     let mut rules: Vec<Box<dyn Policy>> = vec![
         Box::new(Srtf::new(ShortestParameters::default())),
@@ -22,13 +22,13 @@ fn rules(alone: bool) -> Vec<Box<dyn Policy>> {
         Box::new(Las::new(LasParameters { thresholds: vec![5.0, 50.0], ..LasParameters::default() })),
         Box::new(Themis::new(ThemisParameters { lease_s: 15.0, fairness: 0.5 }, 4)),
     ];
-    for behaviour in [Behaviour::Published, Behaviour::Corrected] {
-        let gandiva = GandivaParameters { behaviour, ..GandivaParameters::default() };
+    for fidelity in [Fidelity::Published, Fidelity::Corrected] {
+        let gandiva = GandivaParameters { fidelity, ..GandivaParameters::default() };
         rules.push(Box::new(Gandiva::new(gandiva, 4)));
-        let fifo_packed = FifoPackedParameters { behaviour, ..FifoPackedParameters::default() };
+        let fifo_packed = FifoPackedParameters { fidelity, ..FifoPackedParameters::default() };
         rules.push(Box::new(FifoPacked::new(fifo_packed)));
         if alone {
-            let allox = AlloXParameters { behaviour, ..AlloXParameters::default() };
+            let allox = AlloXParameters { fidelity, ..AlloXParameters::default() };
             rules.push(Box::new(AlloX::new(allox)));
         }
     }
@@ -101,7 +101,7 @@ proptest! {
 
     #[test]
     fn no_worker_idles_that_a_job_could_use(history in history()) {
-        // Of the rules that hand out whole workers and pass over who does not fit.
+        // The rules that hand out whole workers and skip jobs that do not fit.
         for mut policy in rules(history.alone).into_iter().take(4) {
             for snapshot in &history.snapshots {
                 let problem = snapshot.problem();

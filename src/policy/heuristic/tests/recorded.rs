@@ -1,4 +1,4 @@
-//! Decisions recorded from Gavel's own classes, sequence by sequence, against the published behaviour.
+//! Decisions recorded from Gavel's own classes, sequence by sequence, against the published fidelity.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::Snapshot;
 use crate::index::Id;
 use crate::policy::decision::Policy;
-use crate::policy::heuristic::Behaviour;
 use crate::policy::heuristic::allox::{AlloX, AlloXParameters};
 use crate::policy::heuristic::fifo_packed::{FifoPacked, FifoPackedParameters};
 use crate::policy::heuristic::gandiva::{Gandiva, GandivaParameters};
+use crate::spec::Fidelity;
 
 const RECORDED: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/gavel_stateful_heuristics.jsonl"));
@@ -39,16 +39,16 @@ struct Call {
 
 impl Sequence {
     fn policy(&self) -> Box<dyn Policy> {
-        let behaviour = Behaviour::Published;
+        let fidelity = Fidelity::Published;
         match self.policy.as_str() {
-            "allox" => Box::new(AlloX::new(AlloXParameters { alpha: self.alpha.unwrap(), behaviour })),
+            "allox" => Box::new(AlloX::new(AlloXParameters { alpha: self.alpha.unwrap(), fidelity })),
             "gandiva" => Box::new(Gandiva::new(
-                GandivaParameters { behaviour, ..GandivaParameters::default() },
+                GandivaParameters { fidelity, ..GandivaParameters::default() },
                 self.seed,
             )),
             "fifo_packed" => {
                 let threshold = self.threshold.unwrap();
-                Box::new(FifoPacked::new(FifoPackedParameters { threshold, behaviour }))
+                Box::new(FifoPacked::new(FifoPackedParameters { threshold, fidelity }))
             }
             other => panic!("nobody recorded `{other}`"),
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::ThroughputView;
-use crate::policy::heuristic::Behaviour;
 use crate::policy::program::levels;
 use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::pairs::Pairing;
@@ -14,6 +13,7 @@ use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use crate::program::expression::Vocabulary;
 use crate::program::{Demand, Objective, ObjectiveText, Program, Sense};
 use crate::solver::registry;
+use crate::spec::Fidelity;
 use crate::workload::Combination;
 
 /// Jobs with speeds of their own on two types, alone and beside each other.
@@ -52,7 +52,7 @@ fn master<'o>(problem: &Problem, objective: &'o Objective, pricing: PricingLimit
         classes: true,
         hierarchical: false,
         waived: &[],
-        behaviour: Behaviour::Corrected,
+        fidelity: Fidelity::Corrected,
         data: &[],
         isolated_elapsed: &[],
     };

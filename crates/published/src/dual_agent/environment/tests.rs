@@ -176,7 +176,7 @@ fn networks_that_say_nothing_play_as_the_rule_beside_them() {
 /// Whole placements are the rule's own, so networks that say nothing place as it does, to the last bit.
 #[test]
 fn networks_that_say_nothing_choose_the_placements_of_the_rule() {
-    let manner = "patient=0.45/expecting=0.6";
+    let waiting_rule = "patient=0.45/expecting=0.6";
     let world = DualAgentWorld {
         advised: true,
         proposals: true,
@@ -185,12 +185,13 @@ fn networks_that_say_nothing_choose_the_placements_of_the_rule() {
         scale: 0.02,
         seen_servers: 10,
         knowledge: Knowledge::Switching,
-        order: Some(format!("srtf_estimated/{manner}")),
+        order: Some(format!("srtf_estimated/{waiting_rule}")),
         moving: 1.02,
         packing: 0.5,
         ..world()
     };
-    let rule: Rule = format!("srtf_estimated/switching/{manner}/moving=1.02/packing=0.5").parse().unwrap();
+    let rule: Rule =
+        format!("srtf_estimated/switching/{waiting_rule}/moving=1.02/packing=0.5").parse().unwrap();
     let actor = actor_of(8, 4, Some(Residual::of(0.45)), Choices::Proposals);
     let (tables, options) = (tables(), world.episode().unwrap());
     let cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.02, ..CloudOptions::default() });

@@ -1,19 +1,20 @@
-//! The source of jobs, with the next one in hand.
+//! The jobs that are still to arrive.
 
 use crate::index::{Id, JobId};
 use crate::units::Seconds;
 use crate::workload::{Arrivals, Job};
 
+/// A source of jobs whose next one has been drawn already, so that its time of arrival is known.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(super) struct ArrivalQueue {
     source: Box<dyn Arrivals>,
     next: Option<Job>,
     /// Jobs taken so far, so the id of the next one.
     n_taken: u32,
 }
 
-impl Feed {
-    /// A source of which `n_taken` jobs have been had.
+impl ArrivalQueue {
+    /// A source whose first `n_taken` jobs are skipped.
     pub(super) fn new(mut source: Box<dyn Arrivals>, n_taken: u32) -> Self {
         for _ in 0..n_taken {
             source.next_job();

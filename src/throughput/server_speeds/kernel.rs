@@ -1,11 +1,18 @@
 //! The p-step random-walk kernel on the graph of servers.
 
-use crate::dual_agent::cluster::type_of;
-use crate::world::Servers;
-use apportion::index::{Id, ServerId};
+use crate::index::{Id, WorkerTypeId};
 
 /// Neighbours of a server in the graph.
 const N_NEIGHBOURS: usize = 10;
+
+/// The type and the rack of a server: servers of one type are similar, in one rack more so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerPlace {
+    /// Its type.
+    pub worker_type: WorkerTypeId,
+    /// Its rack.
+    pub rack: u32,
+}
 
 /// Constants of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,14 +25,14 @@ pub struct KernelOptions {
     pub n_steps: u32,
 }
 
-/// A matrix over servers: what is not 0 of each row, by column.
+/// A sparse matrix over servers: the nonzero entries of each row, by column.
 pub type Rows = Vec<Vec<(usize, f64)>>;
 
-/// K = ((1−a) I + a P)ᵖ with P = D^−½ W D^−½, [server × server]. Servers of a type are neighbours, those of a rack
-/// before others and those of close number before far ones; types share nothing, so K falls into a block for each.
+/// K = ((1−a) I + a P)ᵖ with P = D^−½ W D^−½, [server × server]. Each server's neighbours are the nearest of its type:
+/// first its rack, then close numbers. Different types are independent, so K has a block for each type.
 ///
 /// Positive semi-definite, for P's eigenvalues are at least −1 and a ≤ ½.
-pub fn kernel(servers: &Servers, options: &KernelOptions) -> Rows {
+pub fn kernel(servers: &[ServerPlace], options: &KernelOptions) -> Rows {
     let weights = weights(servers, options.length);
     let degrees: Vec<f64> = weights.iter().map(|row| row.iter().map(|(_, weight)| weight).sum()).collect();
     let step_of = |(row, weights): (usize, &Vec<(usize, f64)>)| {
@@ -43,14 +50,15 @@ pub fn kernel(servers: &Servers, options: &KernelOptions) -> Rows {
     (0..options.n_steps).fold(identity, |kernel, _| product(&kernel, &step))
 }
 
-/// W: how near each server's nearest of its type are.
-fn weights(servers: &Servers, length: f64) -> Rows {
+/// W: weights of each server's neighbours by their distance.
+fn weights(servers: &[ServerPlace], length: f64) -> Rows {
     let mut weights: Rows = vec![Vec::new(); servers.len()];
-    let mut of_type: Vec<Vec<usize>> = vec![Vec::new(); servers.n_worker_types()];
-    for server in servers.ids() {
-        of_type[type_of(servers, server)].push(server.index());
+    let n_types = servers.iter().map(|place| place.worker_type.index() + 1).max().unwrap_or(0);
+    let mut of_type: Vec<Vec<usize>> = vec![Vec::new(); n_types];
+    for (server, place) in servers.iter().enumerate() {
+        of_type[place.worker_type.index()].push(server);
     }
-    let rack = |server: usize| servers.rack(ServerId::from_index(server));
+    let rack = |server: usize| servers[server].rack;
     for members in &of_type {
         for &one in members {
             let apart = |other: usize| f64::from(rack(other) != rack(one));

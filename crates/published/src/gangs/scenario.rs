@@ -1,4 +1,4 @@
-//! Workloads to learn from: what an episode is of, and how long its jobs take.
+//! Scenarios of episodes: cluster, throughputs and generated jobs, and mean completion times under a policy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use apportion::throughput::Throughputs;
 use apportion::units::{JobsPerHour, Seconds};
 use apportion::workload::{Arrivals, GeneratorError, Native, WorkloadOptions};
 
-/// What episodes are of: jobs that arrive in an empty cluster, until all are done.
+/// A family of episodes: jobs that arrive in an empty cluster, until all are done.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct Scenario {
     /// The cluster.
     pub cluster: Cluster,
     /// Speeds.
@@ -29,7 +29,7 @@ pub struct Course {
 /// The most workers that a generated job needs.
 pub const SCALE_FACTOR_MAX: u32 = 8;
 
-impl Course {
+impl Scenario {
     /// On `workers` of each type of a matrix that ships with the program, `per_server` on a server.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Course {
     ///
     /// # Errors
     /// If no such jobs can be drawn, or they do not fit the cluster.
-    pub fn simulation(&self, seed: u64, policy: Box<dyn Policy>) -> Result<Simulation, CourseError> {
+    pub fn simulation(&self, seed: u64, policy: Box<dyn Policy>) -> Result<Simulation, ScenarioError> {
         let parts = (&self.cluster, Arc::clone(&self.throughputs));
         Ok(Simulation::new(parts, self.arrivals(seed)?, policy, Options::default().with_seed(seed))?)
     }
@@ -72,15 +72,15 @@ impl Course {
     ///
     /// # Errors
     /// If no such jobs can be drawn.
-    pub fn arrivals(&self, seed: u64) -> Result<Box<dyn Arrivals>, CourseError> {
-        self.arrivals_at(*of_seed(&self.rates, seed).ok_or(CourseError::NoRate)?, seed)
+    pub fn arrivals(&self, seed: u64) -> Result<Box<dyn Arrivals>, ScenarioError> {
+        self.arrivals_at(*of_seed(&self.rates, seed).ok_or(ScenarioError::NoRate)?, seed)
     }
 
     /// The jobs of a seed, at this rate.
     ///
     /// # Errors
     /// If the generator refuses the rate.
-    pub fn arrivals_at(&self, rate: JobsPerHour, seed: u64) -> Result<Box<dyn Arrivals>, CourseError> {
+    pub fn arrivals_at(&self, rate: JobsPerHour, seed: u64) -> Result<Box<dyn Arrivals>, ScenarioError> {
         let options =
             WorkloadOptions::continuous(rate.mean_gap()).jobs(self.n_jobs).multi_worker(self.multi_worker);
         Ok(Box::new(Native::try_new(options, &self.throughputs, seed)?))
@@ -91,7 +91,7 @@ impl Course {
     ///
     /// # Errors
     /// If the simulation fails.
-    pub fn completion_h(&self, seed: u64, policy: Box<dyn Policy>) -> Result<f64, CourseError> {
+    pub fn completion_h(&self, seed: u64, policy: Box<dyn Policy>) -> Result<f64, ScenarioError> {
         self.hours(self.simulation(seed, policy)?)
     }
 
@@ -99,11 +99,11 @@ impl Course {
     ///
     /// # Errors
     /// As [`completion_h`](Self::completion_h).
-    pub fn hours(&self, mut simulation: Simulation) -> Result<f64, CourseError> {
+    pub fn hours(&self, mut simulation: Simulation) -> Result<f64, ScenarioError> {
         let mut presence = Presence::default();
         let outcome = simulation.run(&mut presence, &Limits::default())?;
         if outcome == Outcome::Stalled {
-            return Err(CourseError::Stalled);
+            return Err(ScenarioError::Stalled);
         }
         Ok(presence.until(simulation.now()) / 3600.0 / self.n_jobs.max(1) as f64)
     }
@@ -116,7 +116,7 @@ pub fn of_seed<T>(all: &[T], seed: u64) -> Option<&T> {
 
 /// Why there is no such episode.
 #[derive(Debug, thiserror::Error)]
-pub enum CourseError {
+pub enum ScenarioError {
     /// No rate of arrival.
     #[error("there is no rate of arrival")]
     NoRate,
@@ -145,9 +145,9 @@ pub enum Reward {
 /// Adds up what rewards are made of.
 #[derive(Clone, Debug, Default)]
 pub struct Presence {
-    /// Completion times of those that are done, s.
+    /// Sum of completion times of completed jobs, s.
     done_s: f64,
-    /// Arrivals of those that are there, s.
+    /// Sum of arrival times of active jobs, s.
     arrivals_s: f64,
     n_active: f64,
     steps: BTreeMap<JobId, f64>,
@@ -156,7 +156,7 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Time that jobs have been there in all, those that still are until `now`, in s.
+    /// Total time that jobs have been present, active ones until `now`, s.
     pub fn until(&self, now: Seconds) -> f64 {
         self.done_s + self.n_active * now.get() - self.arrivals_s
     }

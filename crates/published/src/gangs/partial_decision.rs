@@ -1,4 +1,4 @@
-//! A decision in the making: who has been given what, and what is left.
+//! A partial decision: jobs that have been given workers, and workers that are free.
 
 use apportion::index::{Id, IndexVec, JobIndex, WorkerTypeId};
 use apportion::policy::PolicyError;
@@ -7,27 +7,27 @@ use apportion::problem::Problem;
 
 const HOUR_S: f64 = 3600.0;
 
-/// What does not change while a decision is made.
+/// Facts about a job that do not change while a decision is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     /// Steps/s on the fastest type with workers enough.
     pub(super) fastest: f64,
     /// Time left there, h.
     pub(super) hours: f64,
-    /// The part of the other jobs that have less service left, service being time there × workers.
-    pub(super) standing: f64,
+    /// Part of the other jobs that have less service left (time on the fastest type × workers).
+    pub(super) rank: f64,
     /// The type that the last decision gave it most of.
     pub(super) held: Option<WorkerTypeId>,
 }
 
-/// A decision in the making.
+/// Jobs that have been given workers so far, and the workers that are free.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct PartialDecision {
     free: IndexVec<WorkerTypeId, u32>,
     placed: IndexVec<JobIndex, Option<WorkerTypeId>>,
     by_arrival: Vec<JobIndex>,
     facts: IndexVec<JobIndex, Facts>,
-    /// Mean over the jobs of ln (speed / fastest speed), of those that run there.
+    /// Mean of ln (speed / fastest speed) over the jobs that run there.
     mean_ratio: IndexVec<WorkerTypeId, f64>,
     /// Types with workers, the one on which jobs are relatively fastest first.
     by_speed: Vec<WorkerTypeId>,
@@ -35,7 +35,7 @@ pub struct Draft {
     wanted: u64,
 }
 
-impl Draft {
+impl PartialDecision {
     /// Nothing is given yet; `held` says what the last decision gave each job.
     ///
     /// # Errors
@@ -57,10 +57,10 @@ impl Draft {
                 let row = problem.throughput().row(job).iter();
                 let fastest = row.zip(free.iter()).filter_map(large_enough).fold(0.0, f64::max);
                 let hours = active.steps_remaining.get() / fastest / HOUR_S;
-                Facts { fastest, hours, standing: 0.0, held: held(job) }
+                Facts { fastest, hours, rank: 0.0, held: held(job) }
             })
             .collect();
-        let facts = with_standing(problem, facts);
+        let facts = with_ranks(problem, facts);
         let mean_ratio: IndexVec<WorkerTypeId, f64> =
             types.ids().map(|kind| mean_ratio(problem, &facts, kind)).collect();
         let mut by_speed: Vec<WorkerTypeId> = types.ids().filter(|kind| free[*kind] > 0).collect();
@@ -115,7 +115,7 @@ impl Draft {
         self.placed[job] = Some(kind);
     }
 
-    /// Who has been given what, in order of the jobs.
+    /// Jobs that have been given workers, with their types, in order of the jobs.
     pub fn placed(&self) -> impl Iterator<Item = (JobIndex, WorkerTypeId)> {
         self.placed.enumerate().filter_map(|(job, kind)| Some((job, (*kind)?)))
     }
@@ -134,14 +134,14 @@ impl Draft {
     }
 }
 
-/// Fills in where each job stands among the others.
-fn with_standing(problem: &Problem, mut facts: IndexVec<JobIndex, Facts>) -> IndexVec<JobIndex, Facts> {
+/// Fills in each job's rank.
+fn with_ranks(problem: &Problem, mut facts: IndexVec<JobIndex, Facts>) -> IndexVec<JobIndex, Facts> {
     let service = |job: JobIndex| facts[job].hours * f64::from(problem.jobs()[job].scale_factor);
     let mut order: Vec<(f64, JobIndex)> = problem.jobs().ids().map(|job| (service(job), job)).collect();
     order.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.index().cmp(&other.1.index())));
     let others = (order.len().max(2) - 1) as f64;
     for (place, (_, job)) in order.into_iter().enumerate() {
-        facts[job].standing = place as f64 / others;
+        facts[job].rank = place as f64 / others;
     }
     facts
 }

@@ -1,7 +1,7 @@
-//! What is seen of a decision in the making, which actions there are, and what they mean.
+//! Observations of a partial decision: what they contain, which actions there are, and what actions mean.
 
-use super::draft::Draft;
 use super::features::{MOST, N_FEATURES, of_pair, of_stop};
+use super::partial_decision::PartialDecision;
 use apportion::index::{JobIndex, WorkerTypeId};
 use apportion::problem::Problem;
 
@@ -11,9 +11,9 @@ pub const N_WINDOW_TYPES: usize = 3;
 /// Rows of a window.
 pub const N_WINDOW_ROWS: usize = 9;
 
-/// A way of looking.
+/// A kind of observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum ObservationKind {
     /// A matrix [[`N_WINDOW_ROWS`] × slots], row-major, zeros where there is no job. Of a job its speeds on the three
     /// types over its fastest (DL2: its type), ln of 1 + hours since arrival / 4, ln of the hours left on its fastest
     /// type / 4, and of the last decision its dominant share and the parts of the first and of the second type that it
@@ -30,22 +30,22 @@ pub enum Sight {
     },
 }
 
-/// One look: the jobs and types that are seen, in order of their actions.
+/// An observation: its jobs and types, in order of their actions.
 ///
-/// Seen are the jobs that can still be given workers, by arrival; where there are more than slots, the first half of the
-/// slots has the earliest and the second half the latest, so that neither those that wait long nor those that have just
-/// come are out of sight. A job that is given its workers makes room, so any number of jobs comes into sight in turn.
+/// It contains jobs that can still be given workers, by arrival. If they outnumber the slots, the first half of the slots
+/// has the earliest and the second half the latest, so that both old and new jobs are in view. A job that is given its
+/// workers makes room for another, so every job comes into view in turn.
 #[derive(Clone, Debug)]
-pub struct Look {
-    sight: Sight,
+pub struct Observation {
+    kind: ObservationKind,
     jobs: Vec<JobIndex>,
     types: Vec<WorkerTypeId>,
 }
 
-impl Sight {
-    /// Looks.
-    pub fn look(self, problem: &Problem, draft: &Draft) -> Look {
-        let mut jobs: Vec<JobIndex> = draft.open(problem).collect();
+impl ObservationKind {
+    /// The observation of a partial decision.
+    pub fn observation(self, problem: &Problem, partial: &PartialDecision) -> Observation {
+        let mut jobs: Vec<JobIndex> = partial.open(problem).collect();
         let n_slots = match self {
             Self::Window { n_slots } | Self::Pairs { n_slots: Some(n_slots) } => n_slots,
             Self::Pairs { n_slots: None } => jobs.len(),
@@ -55,30 +55,32 @@ impl Sight {
             jobs.drain(n_slots - n_late..jobs.len() - n_late);
         }
         let types = match self {
-            Self::Window { .. } => draft.types().iter().copied().take(N_WINDOW_TYPES).collect(),
+            Self::Window { .. } => partial.types().iter().copied().take(N_WINDOW_TYPES).collect(),
             Self::Pairs { .. } => problem.cluster().types().ids().collect(),
         };
-        Look { sight: self, jobs, types }
+        Observation { kind: self, jobs, types }
     }
 }
 
-impl Look {
-    /// Is there nothing that could be given?
+impl Observation {
+    /// Has it no jobs?
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
     fn n_types(&self) -> usize {
-        match self.sight {
-            Sight::Window { .. } => N_WINDOW_TYPES,
-            Sight::Pairs { .. } => self.types.len(),
+        match self.kind {
+            ObservationKind::Window { .. } => N_WINDOW_TYPES,
+            ObservationKind::Pairs { .. } => self.types.len(),
         }
     }
 
     fn n_slots(&self) -> usize {
-        match self.sight {
-            Sight::Window { n_slots } | Sight::Pairs { n_slots: Some(n_slots) } => n_slots,
-            Sight::Pairs { n_slots: None } => self.jobs.len(),
+        match self.kind {
+            ObservationKind::Window { n_slots } | ObservationKind::Pairs { n_slots: Some(n_slots) } => {
+                n_slots
+            }
+            ObservationKind::Pairs { n_slots: None } => self.jobs.len(),
         }
     }
 
@@ -89,9 +91,9 @@ impl Look {
 
     /// Numbers in the observation.
     pub fn observation_length(&self) -> usize {
-        match self.sight {
-            Sight::Window { n_slots } => N_WINDOW_ROWS * n_slots,
-            Sight::Pairs { .. } => self.n_actions() * N_FEATURES,
+        match self.kind {
+            ObservationKind::Window { n_slots } => N_WINDOW_ROWS * n_slots,
+            ObservationKind::Pairs { .. } => self.n_actions() * N_FEATURES,
         }
     }
 
@@ -99,31 +101,31 @@ impl Look {
     ///
     /// # Panics
     /// If there is not room for just that.
-    pub fn observe(&self, problem: &Problem, draft: &Draft, observation: &mut [f32]) {
+    pub fn observe(&self, problem: &Problem, partial: &PartialDecision, observation: &mut [f32]) {
         assert_eq!(observation.len(), self.observation_length(), "room for what is seen");
         observation.fill(0.0);
-        if let Sight::Window { n_slots } = self.sight {
+        if let ObservationKind::Window { n_slots } = self.kind {
             for (slot, job) in self.jobs.iter().enumerate() {
-                for (row, number) in self.column(problem, draft, *job).into_iter().enumerate() {
+                for (row, number) in self.column(problem, partial, *job).into_iter().enumerate() {
                     observation[row * n_slots + slot] = (number as f32).clamp(-MOST, MOST);
                 }
             }
             return;
         }
         let (pairs, stop) = observation.split_at_mut((self.n_actions() - 1) * N_FEATURES);
-        of_stop(draft, stop);
+        of_stop(partial, stop);
         for (action, row) in pairs.chunks_exact_mut(N_FEATURES).enumerate() {
             if let Some((job, kind)) = self.decode(action)
                 && problem.throughput()[(job, kind)] > 0.0
             {
-                of_pair(problem, draft, (job, kind), row);
+                of_pair(problem, partial, (job, kind), row);
             }
         }
     }
 
     /// A job's column of a window.
-    fn column(&self, problem: &Problem, draft: &Draft, job: JobIndex) -> [f64; N_WINDOW_ROWS] {
-        let (active, facts) = (&problem.jobs()[job], draft.facts(job));
+    fn column(&self, problem: &Problem, partial: &PartialDecision, job: JobIndex) -> [f64; N_WINDOW_ROWS] {
+        let (active, facts) = (&problem.jobs()[job], partial.facts(job));
         let workers = f64::from(active.scale_factor);
         let type_at = |rank: usize| self.types.get(rank).copied();
         let speed =
@@ -146,23 +148,23 @@ impl Look {
         ]
     }
 
-    /// Writes which actions may be taken: those that fit; and *stop*, once a job has been given workers, so that
-    /// nobody waits for ever in an empty cluster.
+    /// Writes which actions are allowed: jobs on types where they fit; and *stop*, once a job has been given workers, so
+    /// that jobs do not wait for ever in an empty cluster.
     ///
     /// # Panics
     /// If there is not room for just that.
-    pub fn mask(&self, problem: &Problem, draft: &Draft, mask: &mut [bool]) {
+    pub fn mask(&self, problem: &Problem, partial: &PartialDecision, mask: &mut [bool]) {
         assert_eq!(mask.len(), self.n_actions(), "room for the actions");
         mask.fill(false);
         for (action, allowed) in mask.iter_mut().enumerate() {
-            *allowed = self.decode(action).is_some_and(|(job, kind)| draft.fits(problem, job, kind));
+            *allowed = self.decode(action).is_some_and(|(job, kind)| partial.fits(problem, job, kind));
         }
         if let Some(stop) = mask.last_mut() {
-            *stop = draft.has_placed();
+            *stop = partial.has_placed();
         }
     }
 
-    /// The job and type of an action; none of *stop*, and where nobody and nothing is.
+    /// The job and type of an action; none for *stop*, and for slots without a job or a type.
     pub fn decode(&self, action: usize) -> Option<(JobIndex, WorkerTypeId)> {
         let n_types = self.n_types().max(1);
         if action + 1 == self.n_actions() {

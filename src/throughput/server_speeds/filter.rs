@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dual_agent::performance::graph::{KernelOptions, kernel};
-use crate::world::Servers;
-use apportion::index::{Id, ServerId};
+use crate::index::{Id, ServerId};
+use crate::throughput::server_speeds::kernel::{KernelOptions, ServerPlace, kernel};
 
 /// Constants of the process: cov(f_m(t), f_n(t′)) = σ² K\[m, n\] (1 + min(t, t′)/τ), seen with noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +19,8 @@ pub struct FilterOptions {
 }
 
 impl FilterOptions {
-    /// What [`fit`](super::fit) finds for the default drift, whose stragglers pass for noise.
+    /// Constants that [`fit()`](super::fit()) finds where servers differ and drift as the step times do that Alibaba
+    /// publishes (PAI's mini-batch times of 2020), stragglers counted as noise.
     pub const FITTED: Self = Self {
         kernel: KernelOptions { length: 1.1, walking: 0.12, n_steps: 2 },
         deviation: 0.21,
@@ -36,13 +36,13 @@ impl Default for FilterOptions {
     }
 }
 
-/// What a filter knows, to be saved.
+/// The estimates of a filter, to be saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterState {
     /// Mean and covariance of each block of servers.
     blocks: Vec<(Vec<f64>, Vec<f64>)>,
-    /// None before the first measurement: [server].
+    /// Seconds since the last measurement, none before the first: [server].
     since_s: Vec<Option<f64>>,
 }
 
@@ -57,10 +57,10 @@ struct Block {
     covariance: Vec<f64>,
 }
 
-/// Means and covariances of the servers' log speeds. Exact: what a batch of all measurements would give. A measurement
+/// Means and covariances of the servers' log speeds. Exact: the same as from all measurements at once. A measurement
 /// costs the square of its block's servers.
 #[derive(Clone, Debug)]
-pub struct PerformanceFilter {
+pub struct SpeedFilter {
     options: FilterOptions,
     blocks: Vec<Block>,
     /// Block and row of each server.
@@ -70,9 +70,9 @@ pub struct PerformanceFilter {
     gain: Vec<f64>,
 }
 
-impl PerformanceFilter {
+impl SpeedFilter {
     /// Before any measurement.
-    pub fn new(servers: &Servers, options: FilterOptions) -> Self {
+    pub fn new(servers: &[ServerPlace], options: FilterOptions) -> Self {
         let rows = kernel(servers, &options.kernel);
         let n = servers.len();
         let mut is_found = vec![false; n];
@@ -127,14 +127,14 @@ impl PerformanceFilter {
         &self.options
     }
 
-    /// What it knows.
+    /// Its estimates.
     pub fn state(&self) -> FilterState {
         let blocks = self.blocks.iter().map(|block| (block.mean.clone(), block.covariance.clone())).collect();
         let since_s = self.since_s.iter().map(|since| since.is_finite().then_some(*since)).collect();
         FilterState { blocks, since_s }
     }
 
-    /// Takes back what [`state`](Self::state) gave; false, and nothing has changed, if that was of other servers.
+    /// Restores estimates; false, with nothing changed, if they were saved for other servers.
     pub fn restore(&mut self, state: &FilterState) -> bool {
         let alike = |(block, (mean, covariance)): (&Block, &(Vec<f64>, Vec<f64>))| {
             block.mean.len() == mean.len() && block.covariance.len() == covariance.len()
@@ -153,7 +153,7 @@ impl PerformanceFilter {
         true
     }
 
-    /// Time passes: Σ ← Σ + (Δt/τ) σ² K.
+    /// Lets time pass: Σ ← Σ + (Δt/τ) σ² K.
     pub fn predict(&mut self, elapsed_s: f64) {
         let weight = elapsed_s / self.options.drift_s;
         if weight > 0.0 {
@@ -168,7 +168,7 @@ impl PerformanceFilter {
         }
     }
 
-    /// A server was measured: g = Σ\[·, m\]/(Σ\[m, m\] + s²), μ ← μ + g (y − μ_m), Σ ← Σ − g Σ\[m, ·\].
+    /// Takes in a measurement: g = Σ\[·, m\]/(Σ\[m, m\] + s²), μ ← μ + g (y − μ_m), Σ ← Σ − g Σ\[m, ·\].
     pub fn observe(&mut self, server: ServerId, log_speed: f64) {
         let (number, row) = self.place[server.index()];
         let block = &mut self.blocks[number];

@@ -1,4 +1,4 @@
-//! A boundary, as whoever decides sees it.
+//! A boundary between rounds, as the policy sees it.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::scheduler::active::Table;
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// A boundary as whoever decides sees it.
+/// The jobs and workers at a boundary, from which the policy's problem is made.
 #[derive(Debug)]
-pub(super) struct Moment<'a> {
+pub(super) struct EventSnapshot<'a> {
     pub(super) now: Seconds,
     pub(super) table: &'a mut Table,
     pub(super) cluster: &'a Arc<Cluster>,
     pub(super) observer: &'a mut dyn Observer,
 }
 
-impl Situation for Moment<'_> {
+impl Situation for EventSnapshot<'_> {
     fn now(&self) -> Seconds {
         self.now
     }

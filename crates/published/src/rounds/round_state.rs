@@ -1,4 +1,4 @@
-//! A round being decided: who waits, what is free, and what has been placed.
+//! A round being decided: waiting jobs, free workers, and the placements so far.
 
 use std::collections::BTreeMap;
 
@@ -25,9 +25,9 @@ pub struct Server {
     pub group: u32,
 }
 
-/// What is known of a job when a round begins.
+/// The state of a job when a round begins.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct JobState {
     /// Steps/s on the fastest type that has workers enough.
     pub fastest: f64,
     /// Time left there, s.
@@ -47,11 +47,11 @@ pub const SERVERS_PER_CELL: usize = 4;
 
 /// A round being decided.
 #[derive(Clone, Debug)]
-pub struct Board {
+pub struct RoundState {
     problem: Problem,
     servers: IndexVec<ServerId, Server>,
     server_of: IndexVec<WorkerId, ServerId>,
-    standings: IndexVec<JobIndex, Standing>,
+    job_states: IndexVec<JobIndex, JobState>,
     known: IndexVec<WorkerId, Known>,
     waiting: Vec<JobIndex>,
     placed: Vec<(JobIndex, Placed)>,
@@ -61,7 +61,7 @@ pub struct Board {
     offers: Offers,
 }
 
-impl Board {
+impl RoundState {
     /// The beginning of a round: nothing is placed. What was remembered is of the rounds before.
     pub fn new(view: &RoundView<'_>, memory: &Memory) -> Self {
         let problem = view.problem.clone();
@@ -74,7 +74,7 @@ impl Board {
         let alone = view.previous.iter().filter(|placed| !placed.combination.is_pair());
         let previous: BTreeMap<JobId, &Placed> =
             alone.map(|placed| (placed.combination.first(), placed)).collect();
-        let standing = |(job, active): (JobIndex, &ActiveJob)| {
+        let job_state = |(job, active): (JobIndex, &ActiveJob)| {
             let types = problem.cluster().types();
             let large_enough = |(speed, kind): (&f64, &WorkerType)| {
                 if kind.n_workers >= active.scale_factor { *speed } else { 0.0 }
@@ -82,18 +82,18 @@ impl Board {
             let row = problem.throughput().row(job).iter();
             let fastest = row.zip(types.iter()).map(large_enough).fold(0.0, f64::max);
             let left = active.steps_remaining.get();
-            let past = memory.past(active.id);
-            Standing {
+            let history = memory.history(active.id);
+            JobState {
                 fastest,
                 left_s: left / fastest.max(f64::MIN_POSITIVE),
-                service_s: past.map_or(0.0, |past| past.service_s),
-                part_left: past.map_or(1.0, |past| left / past.steps_at_first.max(left)),
-                retained: past.map_or(1.0, |past| past.retained),
+                service_s: history.map_or(0.0, |history| history.service_s),
+                part_left: history.map_or(1.0, |history| left / history.steps_at_first.max(left)),
+                retained: history.map_or(1.0, |history| history.retained),
                 previous: previous.get(&active.id).copied().filter(|placed| up(placed)).cloned(),
             }
         };
-        let standings: IndexVec<JobIndex, Standing> = problem.jobs().enumerate().map(standing).collect();
-        let waiting = problem.jobs().ids().filter(|job| standings[*job].fastest > 0.0).collect();
+        let job_states: IndexVec<JobIndex, JobState> = problem.jobs().enumerate().map(job_state).collect();
+        let waiting = problem.jobs().ids().filter(|job| job_states[*job].fastest > 0.0).collect();
         let server_of = view.locations.iter().map(|location| location.server).collect();
         let wanted: f64 = problem.jobs().iter().map(|active| f64::from(active.scale_factor)).sum();
         let up: usize = view.free.iter().map(Vec::len).sum();
@@ -101,10 +101,10 @@ impl Board {
         let sizes = sizes(problem.jobs().iter().map(|active| active.scale_factor));
         let offers = Offers::default();
         let placed = Vec::new();
-        let mut board =
-            Self { problem, servers, server_of, standings, known, waiting, placed, pressure, sizes, offers };
-        board.offers = Offers::new(&board);
-        board
+        let mut round =
+            Self { problem, servers, server_of, job_states, known, waiting, placed, pressure, sizes, offers };
+        round.offers = Offers::new(&round);
+        round
     }
 
     /// The jobs and their throughputs.
@@ -118,8 +118,8 @@ impl Board {
     }
 
     /// What is known of a job.
-    pub fn standing(&self, job: JobIndex) -> &Standing {
-        &self.standings[job]
+    pub fn job_state(&self, job: JobIndex) -> &JobState {
+        &self.job_states[job]
     }
 
     /// What is known of a worker.
@@ -174,10 +174,10 @@ impl Board {
 
     /// The same as a part of its speed on the fastest.
     pub fn relative(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
-        self.speed(job, kind) / self.standings[job].fastest
+        self.speed(job, kind) / self.job_states[job].fastest
     }
 
-    /// What a job keeps of its speed on a type when it is on more servers than it needs; 1 where nothing is known of that.
+    /// The part of its speed that a job retains on a type when it is on more servers than it needs; 1 where nothing is known of that.
     pub fn kept(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
         let Colocation::Rows { throughputs, columns } = self.problem.colocation() else { return 1.0 };
         let scattered = self.problem.jobs()[job].row.zip(columns[kind]);
@@ -199,7 +199,7 @@ impl Board {
 
     /// Are the workers free that the job had in the round before?
     pub fn may_stay(&self, job: JobIndex) -> bool {
-        self.standings[job].previous.as_ref().is_some_and(|placed| {
+        self.job_states[job].previous.as_ref().is_some_and(|placed| {
             placed.workers.iter().all(|worker| self.servers[self.server_of[*worker]].free.contains(worker))
         })
     }
@@ -226,7 +226,7 @@ impl Board {
     /// Leaves a job where it was in the round before, if its workers are free.
     pub fn stay(&mut self, job: JobIndex) -> bool {
         let stays = self.may_stay(job);
-        if stays && let Some(placed) = self.standings[job].previous.clone() {
+        if stays && let Some(placed) = self.job_states[job].previous.clone() {
             self.place(job, placed.workers);
         }
         stays
@@ -240,9 +240,10 @@ impl Board {
         on
     }
 
-    /// Puts those that wait in the order in which they came, or were sent back.
+    /// Sorts waiting jobs by when they arrived or were sent back to the queue.
     pub fn sort_by_queue(&mut self, memory: &Memory) {
-        let place = |job: &JobIndex| memory.past(self.problem.jobs()[*job].id).map(|past| past.queued);
+        let place =
+            |job: &JobIndex| memory.history(self.problem.jobs()[*job].id).map(|history| history.queued);
         self.waiting.sort_by_key(place);
     }
 }

@@ -1,19 +1,31 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::*;
-use crate::dual_agent::cluster::{servers, type_of};
-use crate::dual_agent::drift::{Drift, DriftOptions};
-use crate::world::Servers;
-use apportion::index::{Id, ServerId};
-use apportion::workload::random::SeedStreams;
+use crate::index::{Id, ServerId, WorkerTypeId};
+use crate::workload::random::SeedStreams;
 
 const KERNEL: KernelOptions = KernelOptions { length: 0.8, walking: 0.4, n_steps: 3 };
+
+/// Five types in racks of eight, as many of each as PAI's cluster of 2020 has, scaled.
+pub(super) fn servers(scale: f64) -> Vec<ServerPlace> {
+    let mut places = Vec::new();
+    let mut rack = 0;
+    for (number, of_type) in [135.0_f64, 104.0, 798.0, 497.0, 280.0].into_iter().enumerate() {
+        let count = (of_type * scale).round().max(1.0);
+        for server in (0_u32..).take_while(|server| f64::from(*server) < count) {
+            rack += u32::from(server > 0 && server % 8 == 0);
+            places.push(ServerPlace { worker_type: WorkerTypeId::from_index(number), rack });
+        }
+        rack += 1;
+    }
+    places
+}
 
 fn id(server: usize) -> ServerId {
     ServerId::from_index(server)
 }
 
-fn dense(servers: &Servers, options: &KernelOptions) -> DMatrix<f64> {
+fn dense(servers: &[ServerPlace], options: &KernelOptions) -> DMatrix<f64> {
     let mut matrix = DMatrix::zeros(servers.len(), servers.len());
     for (row, entries) in kernel(servers, options).iter().enumerate() {
         for (column, similarity) in entries {
@@ -24,13 +36,12 @@ fn dense(servers: &Servers, options: &KernelOptions) -> DMatrix<f64> {
 }
 
 /// The kernel as it is defined, step by step in dense matrices.
-fn defined(servers: &Servers, options: &KernelOptions) -> DMatrix<f64> {
+fn defined(servers: &[ServerPlace], options: &KernelOptions) -> DMatrix<f64> {
     let n = servers.len();
-    let apart = |one: usize, other: usize| servers.rack(id(one)) != servers.rack(id(other));
+    let apart = |one: usize, other: usize| servers[one].rack != servers[other].rack;
     let mut weights = DMatrix::<f64>::zeros(n, n);
     for one in 0..n {
-        let alike =
-            |other: &usize| type_of(servers, id(*other)) == type_of(servers, id(one)) && *other != one;
+        let alike = |other: &usize| servers[*other].worker_type == servers[one].worker_type && *other != one;
         let mut near: Vec<usize> = (0..n).filter(alike).collect();
         near.sort_by_key(|other| (apart(one, *other), other.abs_diff(one), *other));
         for other in near.into_iter().take(10) {
@@ -73,7 +84,7 @@ fn the_kernel_is_a_covariance_within_types() {
         assert!(least > -1e-12, "{walking}: {least}");
         for row in 0..n {
             for column in 0..n {
-                let alike = type_of(&servers, id(row)) == type_of(&servers, id(column));
+                let alike = servers[row].worker_type == servers[column].worker_type;
                 assert!(alike || matrix[(row, column)] == 0.0);
             }
         }
@@ -85,7 +96,7 @@ fn the_kernel_is_a_covariance_within_types() {
 
 /// Σ of all measurements at once: cov = σ² K\[m, n\] (1 + min(t, t′)/τ), and noise.
 fn batch(
-    servers: &Servers,
+    servers: &[ServerPlace],
     options: &FilterOptions,
     seen: &[(f64, ServerId, f64)],
     now_s: f64,
@@ -113,7 +124,7 @@ fn the_filter_gives_what_all_measurements_at_once_give() {
     let servers = servers(0.012);
     for (seed, drift_s) in [(1, 900.0), (2, 7200.0), (3, f64::INFINITY)] {
         let options = FilterOptions { kernel: KERNEL, deviation: 0.3, drift_s, noise: 0.1 };
-        let mut filter = PerformanceFilter::new(&servers, options);
+        let mut filter = SpeedFilter::new(&servers, options);
         let mut draws = SeedStreams::new(seed).stream("test");
         let (mut now_s, mut seen) = (0.0, Vec::new());
         for _ in 0..60 {
@@ -128,74 +139,12 @@ fn the_filter_gives_what_all_measurements_at_once_give() {
             }
         }
         let (mean, covariance) = batch(&servers, &options, &seen, now_s);
-        for server in servers.ids() {
-            let row = server.index();
+        for row in 0..servers.len() {
+            let server = id(row);
             assert!((filter.mean(server) - mean[row]).abs() < 1e-9, "{} {}", filter.mean(server), mean[row]);
             assert!((filter.variance(server) - covariance[(row, row)]).abs() < 1e-9);
         }
         filter.reset();
         assert!(filter.mean(id(0)).abs() < f64::MIN_POSITIVE);
     }
-}
-
-/// Rounds in which each server is seen by chance.
-fn simulated(servers: &Servers, options: DriftOptions, n_rounds: usize, seed: u64) -> Vec<Record> {
-    let mut drift = Drift::new(servers, options, 300.0, seed);
-    let mut draws = SeedStreams::new(seed).stream("who is seen");
-    let round = |_| {
-        drift.step();
-        let job = apportion::index::JobId::from_index(0);
-        let seen = servers.ids().filter(|_| draws.uniform() < 0.1);
-        let measured = seen.collect::<Vec<_>>();
-        let value = |server: ServerId| (server, drift.measured(server, job, 1.0));
-        Record { elapsed_s: 300.0, measured: measured.into_iter().map(value).collect() }
-    };
-    (0..n_rounds).map(round).collect()
-}
-
-#[test]
-fn the_process_foretells_better_than_what_knows_less() {
-    let servers = servers(0.02);
-    let drift = DriftOptions {
-        bias: 0.2,
-        walk: 0.1,
-        rack_correlation: 0.9,
-        stragglers: 0.0,
-        ..DriftOptions::default()
-    };
-    let (fitted, _) = fit(&servers, &simulated(&servers, drift, 60, 1), 40);
-    let tests: Vec<_> = (2..10).map(|seed| simulated(&servers, drift, 40, seed)).collect();
-    let judged = |predictor: Predictor| {
-        let scores = tests.iter().map(|records| score(predictor.clone(), records, 0));
-        let n = tests.len() as f64;
-        scores.fold(Score::default(), |mean, one| Score {
-            log_likelihood: mean.log_likelihood + one.log_likelihood / n,
-            coverage_90: mean.coverage_90 + one.coverage_90 / n,
-        })
-    };
-    let filter =
-        |options: FilterOptions| judged(Predictor::Filter(PerformanceFilter::new(&servers, options)));
-    let found = filter(fitted);
-    let alone = filter(FilterOptions { kernel: KernelOptions { walking: 0.0, ..fitted.kernel }, ..fitted });
-    let still = filter(FilterOptions { drift_s: f64::INFINITY, ..fitted });
-    let averages = [0.05, 0.1, 0.2, 0.4, 0.8].map(|weight| {
-        judged(Predictor::Average(ExponentialAverage::new(servers.len(), weight, fitted.deviation)))
-    });
-    let better = |one: &Score, other: &Score| one.log_likelihood.total_cmp(&other.log_likelihood);
-    let average = averages.into_iter().max_by(better).unwrap();
-    let all = format!("{fitted:?}: {found:?}; alone {alone:?}; still {still:?}; average {average:?}");
-    assert!((0.85..=0.95).contains(&found.coverage_90), "{all}");
-    for less in [alone, still, average] {
-        assert!(found.log_likelihood > less.log_likelihood + 0.02, "{all}");
-    }
-}
-
-#[test]
-fn the_default_constants_foretell_about_as_well_as_any() {
-    let servers = servers(0.02);
-    let records = simulated(&servers, DriftOptions::default(), 150, 3);
-    let (fitted, best) = fit(&servers, &records, 30);
-    let filter = PerformanceFilter::new(&servers, FilterOptions::default());
-    let found = score(Predictor::Filter(filter), &records, 0);
-    assert!(found.log_likelihood > best.log_likelihood - 0.1, "{found:?}, {best:?} of {fitted:?}");
 }

@@ -2,11 +2,10 @@
 
 use std::f64::consts::TAU;
 
-use crate::dual_agent::performance::average::ExponentialAverage;
-use crate::dual_agent::performance::filter::{FilterOptions, PerformanceFilter};
-use crate::dual_agent::performance::graph::KernelOptions;
-use crate::world::Servers;
-use apportion::index::ServerId;
+use crate::index::ServerId;
+use crate::throughput::server_speeds::average::ExponentialAverage;
+use crate::throughput::server_speeds::filter::{FilterOptions, SpeedFilter};
+use crate::throughput::server_speeds::kernel::{KernelOptions, ServerPlace};
 
 /// A round's measurements, after some time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,12 +16,12 @@ pub struct Record {
     pub measured: Vec<(ServerId, f64)>,
 }
 
-/// What predicts.
+/// A model of servers' speeds.
 #[derive(Clone, Debug)]
 pub enum Predictor {
     /// The process.
-    Filter(PerformanceFilter),
-    /// A server's own past.
+    Filter(SpeedFilter),
+    /// Each server's own average.
     Average(ExponentialAverage),
 }
 
@@ -51,12 +50,12 @@ impl Predictor {
     }
 }
 
-/// How well measurements were foretold.
+/// How well measurements were predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
     /// Mean logarithm of the density predicted where the measurement fell, in nats.
     pub log_likelihood: f64,
-    /// Fraction of measurements in the middle 90 % of what was predicted.
+    /// Fraction of measurements in the middle 90 % of their predicted distribution.
     pub coverage_90: f64,
 }
 
@@ -84,10 +83,9 @@ pub fn score(mut predictor: Predictor, records: &[Record], n_warm_up: usize) -> 
 
 /// The constants under which these records are likeliest: the best of a coarse grid, improved by Nelder and Mead's
 /// method in `n_steps` steps.
-pub fn fit(servers: &Servers, records: &[Record], n_steps: usize) -> (FilterOptions, Score) {
-    let judge = |options: &FilterOptions| {
-        score(Predictor::Filter(PerformanceFilter::new(servers, *options)), records, 0)
-    };
+pub fn fit(servers: &[ServerPlace], records: &[Record], n_steps: usize) -> (FilterOptions, Score) {
+    let judge =
+        |options: &FilterOptions| score(Predictor::Filter(SpeedFilter::new(servers, *options)), records, 0);
     let mut best: Option<(f64, FilterOptions)> = None;
     for n_steps in [2, 3, 4] {
         for walking in [0.1, 0.4] {

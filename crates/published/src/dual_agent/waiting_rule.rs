@@ -1,4 +1,4 @@
-//! When a rule has a job wait, and when it has it move.
+//! When a rule makes a job wait, and when it moves a job.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ pub const PATIENCE: f64 = 0.3;
 /// How much faster a job must be elsewhere to move, where nothing else is said.
 pub const WORTH_MOVING: f64 = 1.15;
 
-/// What may come after a rule's placement, without its number.
-pub const MANNERS: [&str; 4] = ["patient", "expecting", "moving", "packing"];
+/// Names of the options that may follow a rule's placement.
+pub const WAITING_OPTIONS: [&str; 4] = ["patient", "expecting", "moving", "packing"];
 
 /// How a rule waits and moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Manner {
+pub struct WaitingRule {
     /// The least part of its best speed at which a job runs on a type, or spread, rather than wait, while others run;
     /// 0 = it runs wherever it can.
     pub patience: f64,
@@ -28,20 +28,20 @@ pub struct Manner {
     pub packing: f64,
 }
 
-impl Default for Manner {
+impl Default for WaitingRule {
     fn default() -> Self {
         Self { patience: 0.0, expecting: 0.0, moving: WORTH_MOVING, packing: 0.0 }
     }
 }
 
-impl Manner {
+impl WaitingRule {
     /// What comes before `/patient` or `/patient=NUMBER`, `/expecting=NUMBER`, `/packing=NUMBER`, from 0 to 1, and
     /// `/moving=NUMBER`, from 1 to 10, and what they say.
     ///
     /// # Errors
     /// If a number is none or out of its range; says of which.
     pub fn split_off(text: &str) -> Result<(&str, Self), String> {
-        let mut manner = Self::default();
+        let mut waiting_rule = Self::default();
         let mut before = text;
         while let Some((rest, last)) = before.rsplit_once('/') {
             let (name, number) = match last.split_once('=') {
@@ -49,10 +49,10 @@ impl Manner {
                 None => (last, Some(PATIENCE).filter(|_| last == "patient")),
             };
             let (place, range) = match name {
-                "patient" => (&mut manner.patience, 0.0..=1.0),
-                "expecting" => (&mut manner.expecting, 0.0..=1.0),
-                "moving" => (&mut manner.moving, 1.0..=10.0),
-                "packing" => (&mut manner.packing, 0.0..=1.0),
+                "patient" => (&mut waiting_rule.patience, 0.0..=1.0),
+                "expecting" => (&mut waiting_rule.expecting, 0.0..=1.0),
+                "moving" => (&mut waiting_rule.moving, 1.0..=10.0),
+                "packing" => (&mut waiting_rule.packing, 0.0..=1.0),
                 _ => break,
             };
             let fault = || {
@@ -65,7 +65,7 @@ impl Manner {
             *place = number.filter(|number| range.contains(number)).ok_or_else(fault)?;
             before = rest;
         }
-        Ok((before, manner))
+        Ok((before, waiting_rule))
     }
 
     /// The part of its best speed below which a job waits: none while nothing runs, for then nothing is measured and
@@ -75,7 +75,7 @@ impl Manner {
     }
 }
 
-impl fmt::Display for Manner {
+impl fmt::Display for WaitingRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { patience, expecting, moving, packing } = *self;
         match patience {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manners_are_read_as_they_are_shown() {
+    fn waiting_rules_are_read_as_they_are_shown() {
         for text in [
             "",
             "/patient",
@@ -108,15 +108,15 @@ mod tests {
             "/moving=2",
         ] {
             let name = format!("srtf/oracle{text}");
-            let (before, manner) = Manner::split_off(&name).unwrap();
-            assert_eq!((before, manner.to_string().as_str()), ("srtf/oracle", text));
+            let (before, waiting_rule) = WaitingRule::split_off(&name).unwrap();
+            assert_eq!((before, waiting_rule.to_string().as_str()), ("srtf/oracle", text));
         }
-        let (_, manner) = Manner::split_off("fifo/patient=1/moving=1.5").unwrap();
-        assert_eq!(manner, Manner { patience: 1.0, moving: 1.5, ..Manner::default() });
+        let (_, waiting_rule) = WaitingRule::split_off("fifo/patient=1/moving=1.5").unwrap();
+        assert_eq!(waiting_rule, WaitingRule { patience: 1.0, moving: 1.5, ..WaitingRule::default() });
         for wrong in ["a/patient=2", "a/patient=", "a/expecting", "a/moving=0.5", "a/moving=x/patient"] {
-            assert!(Manner::split_off(wrong).is_err(), "{wrong}");
+            assert!(WaitingRule::split_off(wrong).is_err(), "{wrong}");
         }
-        let error = Manner::split_off("a/moving=0.5/patient").unwrap_err();
+        let error = WaitingRule::split_off("a/moving=0.5/patient").unwrap_err();
         assert_eq!(error, "`/moving=0.5`, expected `/moving=` and a number from 1 to 10");
     }
 }

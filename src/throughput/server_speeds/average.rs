@@ -1,33 +1,33 @@
-//! An exponential average for each server by itself: what the process has to beat.
+//! A baseline for the process: an exponential average of each server's own measurements.
 
-use apportion::index::{Id, ServerId};
+use crate::index::{Id, ServerId};
 
-/// Mean and variance of each server's measurements, the older the less.
+/// Mean and variance of each server's measurements, older ones with less weight.
 #[derive(Clone, Debug)]
 pub struct ExponentialAverage {
     /// Weight of the newest measurement.
     weight: f64,
-    /// What is assumed before the first: its variance.
+    /// The variance before the first measurement.
     prior: f64,
     /// [server].
     mean: Vec<Option<f64>>,
-    /// Of one measurement about the next: [server].
+    /// The variance of the next measurement: [server].
     variance: Vec<f64>,
 }
 
 impl ExponentialAverage {
-    /// Of `n` servers.
+    /// `n` servers without measurements.
     pub fn new(n: usize, weight: f64, prior_deviation: f64) -> Self {
         let prior = prior_deviation * prior_deviation;
         Self { weight, prior, mean: vec![None; n], variance: vec![prior; n] }
     }
 
-    /// What the next measurement is expected to be: its mean and variance.
+    /// Mean and variance of the next measurement.
     pub fn predictive(&self, server: ServerId) -> (f64, f64) {
         (self.mean[server.index()].unwrap_or(0.0), self.variance[server.index()])
     }
 
-    /// A server was measured. Its variance starts from the servers' own and follows what surprises there were.
+    /// Takes in a measurement. The variance starts from the prior one and follows the squares of prediction errors.
     pub fn observe(&mut self, server: ServerId, log_speed: f64) {
         let (mean, variance) = (&mut self.mean[server.index()], &mut self.variance[server.index()]);
         let surprise = log_speed - mean.unwrap_or(0.0);

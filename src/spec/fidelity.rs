@@ -1,0 +1,16 @@
+//! The choice between a published system as it ran and as it was meant.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether a published system's oddities are kept. Documents and flags also write `published` as `gavel` or `released`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fidelity {
+    /// The system as its authors describe it, with random streams of our own.
+    #[default]
+    Corrected,
+    /// The system as its code runs, oddities and random draws included, so that its runs can be repeated job for job.
+    #[serde(alias = "gavel", alias = "released")]
+    Published,
+}
