@@ -8,7 +8,7 @@
 //! with c`[m,j]` = (λ_m + worth_m·by_type_j)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a variable, of
 //! coefficient 1 − Σ λ_m d_m. Logarithms that are added up are below their tangents: for any λ_m > 0,
 //!
-//!   weight_m·log(leaf_m)  ≤  λ_m·leaf_m + weight_m·(log(weight_m / λ_m) − 1)
+//!   weight_m·log(throughput_m)  ≤  λ_m·throughput_m + weight_m·(log(weight_m / λ_m) − 1)
 //!
 //! and the constants of those are what the bound has more. The estimated rounding error of the sum is added to it.
 
@@ -29,8 +29,8 @@ pub struct PrimalDual {
     pub worker_price: Vec<f64>,
     /// Per unit of class time more: `[members]`.
     pub time_price: Vec<f64>,
-    /// By this less per unit of leaf asked for, or more per unit had, where logarithms of leaves are wanted: `[members]`.
-    pub leaf_price: Vec<f64>,
+    /// By this less per unit of throughput asked for, or more per unit had, where logarithms of throughputs are wanted: `[members]`.
+    pub throughput_price: Vec<f64>,
     /// Sweeps over all subproblems.
     pub asked: u32,
 }
@@ -71,7 +71,7 @@ impl Certificate {
     pub fn of_jobs(sharing: &Sharing<'_>, wanted: Wanted<'_>, shares: &PrimalDual) -> Self {
         let instance = sharing.instance();
         let (n, k) = (instance.n_members(), instance.n_types());
-        let prices = [&shares.time_price, &shares.leaf_price, &shares.worker_price];
+        let prices = [&shares.time_price, &shares.throughput_price, &shares.worker_price];
         let lengths = shares.time.len() == n * k && prices.map(Vec::len) == [n, n, k];
         let numbers = prices.into_iter().flatten().all(|price| price.is_finite() && *price >= 0.0)
             && shares.time.iter().chain([&shares.level]).all(|value| value.is_finite());
@@ -140,46 +140,47 @@ impl Sums {
         let instance = sharing.instance();
         let k = instance.n_types();
         let (jobs, size) = (instance.multiplicity[member], instance.scale_factor[member]);
-        let (time_price, leaf_price) = (shares.time_price[member], shares.leaf_price[member]);
+        let (time_price, throughput_price) = (shares.time_price[member], shares.throughput_price[member]);
         let (worth, by_type, level) = match wanted {
             Wanted::Level | Wanted::Above { .. } => (0.0, &[][..], shares.level),
             Wanted::Worth { level, worth, by_type, .. } => (worth[member], by_type, level),
             Wanted::Logarithms(_) => (0.0, &[][..], 0.0),
         };
         let given = &shares.time[member * k..(member + 1) * k];
-        let (mut time, mut leaf, mut largest) = (0.0, 0.0, 0.0_f64);
+        let (mut time, mut throughput, mut largest) = (0.0, 0.0, 0.0_f64);
         for (worker_type, (speed, given)) in instance.alone(member).iter().zip(given).enumerate() {
             let most = sharing.most(member, worker_type);
             self.exceeds((given - most).max(-given), most);
             let per_time = speed / jobs;
             time += given;
-            leaf += per_time * given;
+            throughput += per_time * given;
             self.used[worker_type] += size * given;
             largest = largest.max(per_time * most);
             let worth = by_type.get(worker_type).map_or(0.0, |of| worth * of);
             self.worth += worth * per_time * given;
             self.term_max = self.term_max.max(worth * per_time * most);
-            let (gain, rent) = ((leaf_price + worth) * per_time, size * shares.worker_price[worker_type]);
+            let (gain, rent) =
+                ((throughput_price + worth) * per_time, size * shares.worker_price[worker_type]);
             let reduced = gain - time_price - rent;
             // (what is rounded off a reduced cost counts for it)
             self.add((reduced.max(0.0) + ROUNDING * (gain + time_price + rent)) * most);
         }
         let (asked, base) = (sharing.demand[member], wanted.base(member));
-        self.priced += leaf_price * asked;
+        self.priced += throughput_price * asked;
         self.had = if asked > 0.0 { self.had.min(base / asked) } else { self.had };
         self.add(time_price * jobs);
-        self.add(-leaf_price * base);
+        self.add(-throughput_price * base);
         self.exceeds(time - jobs, jobs);
-        self.exceeds(base + asked * level - leaf, largest.max(base + asked * level_max));
+        self.exceeds(base + asked * level - throughput, largest.max(base + asked * level_max));
         if let Wanted::Logarithms(of) = wanted {
-            self.logarithm(of.weight[member], (leaf, largest), leaf_price);
+            self.logarithm(of.weight[member], (throughput, largest), throughput_price);
         }
     }
 
-    /// The logarithm of a leaf, which may be the largest, at a price of leaf.
-    fn logarithm(&mut self, weight: f64, (leaf, largest): (f64, f64), leaf_price: f64) {
-        self.worth += weight * leaf.ln();
-        self.add(weight * ((weight / leaf_price).ln() - 1.0) + ROUNDING * weight);
+    /// The logarithm of a throughput, which may be the largest, at a price of throughput.
+    fn logarithm(&mut self, weight: f64, (throughput, largest): (f64, f64), throughput_price: f64) {
+        self.worth += weight * throughput.ln();
+        self.add(weight * ((weight / throughput_price).ln() - 1.0) + ROUNDING * weight);
         self.term_max = self.term_max.max(weight * largest.ln().abs());
         self.weight_max = self.weight_max.max(weight);
     }

@@ -156,8 +156,8 @@ impl<const K: usize> Member<K> {
             Choice::Spare(k) => (rent(k) / self.speed[k], 0.0),
             Choice::All(k) => (1.0 / self.speed[k], (1.0 - rent(k)).max(0.0)),
             Choice::Both(slow, fast) => {
-                let leaf = (rent(fast) - rent(slow)) / (self.speed[fast] - self.speed[slow]);
-                (leaf, (leaf * self.speed[slow] - rent(slow)).max(0.0))
+                let throughput_price = (rent(fast) - rent(slow)) / (self.speed[fast] - self.speed[slow]);
+                (throughput_price, (throughput_price * self.speed[slow] - rent(slow)).max(0.0))
             }
         }
     }

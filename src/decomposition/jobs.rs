@@ -51,9 +51,9 @@ struct JobBatch<const K: usize> {
     base: Vec<F64x8>,
     /// Workers of all jobs: [chunks]
     workers: Vec<F64x8>,
-    /// Of a unit of leaf; [chunks], or empty if only the level counts.
+    /// Of a unit of throughput; [chunks], or empty if only the level counts.
     worth: Vec<F64x8>,
-    /// Of leaf from each type.
+    /// Of throughput from each type.
     by_type: [f64; K],
     /// Parts of time to begin with: [chunks], or empty.
     given: Vec<[F64x8; K]>,
@@ -305,11 +305,11 @@ impl<const K: usize> JobBatch<K> {
             *workers += self.workers[chunk] * *part;
         }
         if let Some(worth) = self.worth.get(chunk) {
-            let mut leaf = F64x8::ZERO;
+            let mut throughput = F64x8::ZERO;
             for ((speed, part), of_type) in self.speed[chunk].iter().zip(part).zip(&self.by_type) {
-                leaf += *speed * *part * *of_type;
+                throughput += *speed * *part * *of_type;
             }
-            done.worth += *worth * leaf;
+            done.worth += *worth * throughput;
         }
     }
 
@@ -340,7 +340,7 @@ impl<const K: usize> JobBatch<K> {
         costs
     }
 
-    /// The leaf that is asked of a chunk's members.
+    /// The throughput that is asked of a chunk's members.
     #[inline]
     fn asked(&self, chunk: usize, level: f64) -> F64x8 {
         let above = self.demand[chunk] * level;
@@ -399,7 +399,7 @@ impl<const K: usize> JobBatch<K> {
             level: if let Wanted::Worth { level, .. } = wanted { level } else { level * limit },
             worker_price: vec![0.0; K],
             time_price: vec![0.0; self.n],
-            leaf_price: vec![0.0; self.n],
+            throughput_price: vec![0.0; self.n],
             asked: found.asked,
         };
         let limit_of = |member: usize| sharing.limit_above(member, wanted.base(member));
@@ -417,23 +417,23 @@ impl<const K: usize> JobBatch<K> {
         if found.has_prices() {
             let at = self.place(&found.at);
             shares.worker_price.copy_from_slice(&at.0);
-            pricing_pass::prove(self, at, &mut shares.leaf_price, &mut shares.time_price);
+            pricing_pass::prove(self, at, &mut shares.throughput_price, &mut shares.time_price);
             for (price, jobs) in shares.time_price.iter_mut().zip(&instance.multiplicity) {
                 *price /= jobs;
             }
         } else if let Some(holder) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
             // one member alone holds the level, whatever the others do
-            shares.leaf_price[holder] = 1.0;
+            shares.throughput_price[holder] = 1.0;
             shares.time_price[holder] = sharing.fastest(holder) / instance.multiplicity[holder];
         }
         let factor = if let Wanted::Worth { .. } = wanted {
             1.0 / unit
         } else {
-            let priced = shares.leaf_price.iter().zip(&sharing.demand);
+            let priced = shares.throughput_price.iter().zip(&sharing.demand);
             1.0 / priced.map(|(price, demand)| price * demand).sum::<f64>()
         };
-        let PrimalDual { worker_price, time_price, leaf_price, .. } = &mut shares;
-        for price in worker_price.iter_mut().chain(time_price).chain(leaf_price) {
+        let PrimalDual { worker_price, time_price, throughput_price, .. } = &mut shares;
+        for price in worker_price.iter_mut().chain(time_price).chain(throughput_price) {
             *price *= factor;
         }
         shares

@@ -62,7 +62,7 @@ struct Market<'a, const K: usize> {
     asked: u32,
 }
 
-/// The largest sum of `weight`·log(leaf), `[members]` > 0, without writing the program; nothing if there are too many
+/// The largest sum of `weight`·log(throughput), `[members]` > 0, without writing the program; nothing if there are too many
 /// worker types, or prices do not settle.
 pub(super) fn solve(
     sharing: &Sharing<'_>,
@@ -242,7 +242,7 @@ impl<'a, const K: usize> Market<'a, K> {
                 .map(|k| if instance.capacity[k] > 0.0 { at.price[k] } else { 0.0 })
                 .collect(),
             time_price: Vec::with_capacity(n),
-            leaf_price: Vec::with_capacity(n),
+            throughput_price: Vec::with_capacity(n),
             asked: self.asked,
         };
         let (mut used, mut alternatives) = ([0.0; K], Vec::new());
@@ -259,8 +259,8 @@ impl<'a, const K: usize> Market<'a, K> {
                 shares.time.push(time[k] * jobs);
             }
             let choice = if sure.is_some() { sure } else { member.choose(&at) };
-            let (leaf, time) = member.proof(choice?, &at);
-            shares.leaf_price.push(leaf * weight);
+            let (throughput_price, time) = member.proof(choice?, &at);
+            shares.throughput_price.push(throughput_price * weight);
             shares.time_price.push(time * weight / jobs);
         }
         // what was rounded must not make more of workers than there are

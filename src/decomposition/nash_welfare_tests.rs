@@ -191,7 +191,8 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
     let mut draws = Draws(5);
     for _ in 0..20 {
         let mut wrong = right.clone();
-        let prices = wrong.worker_price.iter_mut().chain(&mut wrong.leaf_price).chain(&mut wrong.time_price);
+        let prices =
+            wrong.worker_price.iter_mut().chain(&mut wrong.throughput_price).chain(&mut wrong.time_price);
         prices.for_each(|price| *price *= 2.0 * draws.next());
         let judged = Certificate::of_jobs(&sharing, wanted, &wrong);
         assert!(judged.bound >= best.primal, "{judged:?} below {best:?}");
@@ -206,8 +207,8 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
     assert!(!with(&|wrong| wrong.time.iter_mut().for_each(|time| *time *= 1.01)));
     assert!(!with(&|wrong| wrong.time.iter_mut().for_each(|time| *time *= 0.99)));
     assert!(!with(&|wrong| wrong.time[..3].fill(0.0)));
-    assert!(!with(&|wrong| wrong.leaf_price[3] = 0.0));
-    assert!(!with(&|wrong| wrong.leaf_price[3] = f64::NAN));
+    assert!(!with(&|wrong| wrong.throughput_price[3] = 0.0));
+    assert!(!with(&|wrong| wrong.throughput_price[3] = f64::NAN));
 }
 
 #[test]

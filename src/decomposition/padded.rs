@@ -23,7 +23,7 @@ pub(super) struct Padded {
     demand: Vec<f64>,
     /// Class times, [members × K]: empty where none were given.
     given: Vec<f64>,
-    /// Of leaf from each type.
+    /// Of throughput from each type.
     by_type: Vec<f64>,
     /// How many types there are.
     n_types: usize,

@@ -114,10 +114,11 @@ fn written(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> Program {
     for member in 0..n {
         let jobs = instance.multiplicity[member];
         program.push_row(Range::at_most(jobs), (0..k).map(|j| (member * k + j, 1.0)));
-        let leaf = instance.alone(member).iter().enumerate().map(|(j, speed)| (member * k + j, speed / jobs));
+        let throughput =
+            instance.alone(member).iter().enumerate().map(|(j, speed)| (member * k + j, speed / jobs));
         program.push_row(
             Range::at_least(wanted.base(member)),
-            leaf.chain([(level, -sharing.demand[member])]).collect::<Vec<_>>(),
+            throughput.chain([(level, -sharing.demand[member])]).collect::<Vec<_>>(),
         );
     }
     for j in 0..k {
@@ -132,8 +133,8 @@ fn judge(sharing: &Sharing<'_>, wanted: Wanted<'_>, shares: &PrimalDual) {
     let own = Certificate::of_jobs(sharing, wanted, shares);
     assert!(own.optimal && own.gap_relative < 1e-8, "{own:?}");
     let program = written(sharing, wanted);
-    let prices = shares.time_price.iter().zip(&shares.leaf_price);
-    let mut row_duals: Vec<f64> = prices.flat_map(|(time, leaf)| [*time, -leaf]).collect();
+    let prices = shares.time_price.iter().zip(&shares.throughput_price);
+    let mut row_duals: Vec<f64> = prices.flat_map(|(time, throughput)| [*time, -throughput]).collect();
     row_duals.extend(&shares.worker_price);
     let solution = Solution {
         termination: Termination::Optimal,
@@ -288,7 +289,7 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
         for _ in 0..20 {
             let mut wrong = right.clone();
             let prices =
-                wrong.worker_price.iter_mut().chain(&mut wrong.leaf_price).chain(&mut wrong.time_price);
+                wrong.worker_price.iter_mut().chain(&mut wrong.throughput_price).chain(&mut wrong.time_price);
             prices.for_each(|price| *price *= 2.0 * draws.next());
             let judged = Certificate::of_jobs(&sharing, wanted, &wrong);
             assert!(judged.bound >= value * (1.0 - 1e-9), "{judged:?} below {value}");
@@ -301,7 +302,7 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
     wrong.level *= 1.01;
     assert!(!Certificate::of_jobs(&sharing, Wanted::Level, &wrong).optimal);
     let mut wrong = right;
-    wrong.leaf_price[3] = f64::NAN;
+    wrong.throughput_price[3] = f64::NAN;
     assert!(!Certificate::of_jobs(&sharing, Wanted::Level, &wrong).optimal);
 }
 
@@ -322,9 +323,10 @@ fn written_promises(sharing: &Sharing<'_>, due: &[bool]) -> Program {
         let jobs = instance.multiplicity[member];
         let time = (0..k).map(|j| (member * k + j, 1.0)).chain([(n * k + member, -jobs)]);
         program.push_row(Range::at_most(0.0), time.collect::<Vec<_>>());
-        let leaf = instance.alone(member).iter().enumerate().map(|(j, speed)| (member * k + j, speed / jobs));
-        let leaf = leaf.chain([(n * k + member, -sharing.demand[member])]);
-        program.push_row(Range::at_least(0.0), leaf.collect::<Vec<_>>());
+        let throughput =
+            instance.alone(member).iter().enumerate().map(|(j, speed)| (member * k + j, speed / jobs));
+        let throughput = throughput.chain([(n * k + member, -sharing.demand[member])]);
+        program.push_row(Range::at_least(0.0), throughput.collect::<Vec<_>>());
     }
     for j in 0..k {
         let used = (0..n).map(|member| (member * k + j, instance.scale_factor[member]));

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
-use super::expression::{Expr, Node, Subject, TypeRef};
+use super::expression::{Expr, Node, Subject, TypeRef, Variable};
 use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
 use super::objective::{Constraint, Objective};
@@ -41,7 +41,7 @@ pub enum BindError {
         /// The types there are.
         expected: String,
     },
-    /// A member that no column gives time to.
+    /// A member without a column: it can run on no worker type.
     #[error("member {member} can run on no worker type")]
     RunsNowhere {
         /// Its position.
@@ -52,7 +52,7 @@ pub enum BindError {
     NoJobs,
 }
 
-/// One column's part in a member's throughput and time, per job of the member.
+/// The coefficients of one column in the throughput and in the time of one job of a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Term {
     /// The column.
@@ -65,18 +65,45 @@ pub struct Term {
     pub time: f64,
 }
 
-/// What a job of each member gets: the variables of an objective, as numbers.
+/// Values of an objective's variables at an allocation, for one job of each member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Effective throughput: `[members]`, steps/s.
-    pub throughput: Vec<f64>,
-    /// The part of it from each worker type: [members × K], or empty where the objective does not read it.
-    pub throughput_on: Vec<f64>,
-    /// Share of time on each worker type: [members × K], or empty where the objective does not read it.
-    pub time_on: Vec<f64>,
+    n_types: usize,
+    /// Of each variable, if it is read: `[members]`, or [members × K] for one of a worker type.
+    values: [Option<Vec<f64>>; Variable::ALL.len()],
 }
 
-/// The job or worker type at hand.
+impl Point {
+    /// No time for any member. `reads`: which variables will be asked for.
+    pub fn zero(n_members: usize, n_types: usize, reads: impl Fn(Variable) -> bool) -> Self {
+        let length = |variable: Variable| n_members * if variable.atom().by_type { n_types } else { 1 };
+        let zeros = |variable| reads(variable).then(|| vec![0.0; length(variable)]);
+        Self { n_types, values: Variable::ALL.map(zeros) }
+    }
+
+    /// Adds what a job of a member gets on a worker type: effective throughput and share of time.
+    pub fn add(&mut self, member: usize, worker_type: usize, throughput: f64, time: f64) {
+        for (variable, values) in Variable::ALL.into_iter().zip(&mut self.values) {
+            if let Some(values) = values {
+                let by_type = variable.atom().by_type;
+                let place = if by_type { member * self.n_types + worker_type } else { member };
+                values[place] += variable.measure().of(throughput, time);
+            }
+        }
+    }
+
+    /// The values of a variable: `[members]`, or [members × K] for one of a worker type; none if it is not read.
+    pub fn of(&self, variable: Variable) -> &[f64] {
+        self.values[variable as usize].as_deref().unwrap_or_default()
+    }
+
+    /// Effective throughput of a job of each member: `[members]`, steps/s.
+    pub fn throughput(&self) -> &[f64] {
+        self.of(Variable::Throughput)
+    }
+}
+
+/// The member and the worker type for which an expression is evaluated; each is 0 where the expression does not need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) member: usize,
@@ -93,17 +120,17 @@ pub struct BoundObjective<'a> {
     named_types: BTreeMap<String, usize>,
 }
 
-/// What binding works out from an instance's combinations and data, shared by all that is made of it: to bind the same
-/// objective to the same instance again takes no time with it.
+/// The results of binding, shared by everything made from them, so that binding the same objective to the same instance again
+/// takes no time.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) columns: Arc<Vec<Column>>,
-    /// Worked out when a program is written.
+    /// Computed when first asked for, by a program that is written.
     terms: Arc<OnceLock<Terms>>,
     levels: Option<Arc<Levels>>,
 }
 
-/// The columns of every member.
+/// The terms of every member.
 #[derive(Clone, Debug)]
 struct Terms {
     /// One member after another.
@@ -141,11 +168,11 @@ impl Objective {
         Ok(bound)
     }
 
-    /// Binds the objective to an instance that it was bound to before, `layout` being what that came to. Since then only
-    /// who is let off droppable constraints, and by how much, may have changed.
+    /// Binds the objective again to an instance of which only the dropped constraints and the easing have changed since
+    /// `layout` was made.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind), but for the values of data: those have been looked at.
+    /// As [`bind`](Self::bind), except that values of data are not checked again.
     pub fn bind_again<'a>(
         &'a self,
         instance: &'a Instance,
@@ -163,20 +190,10 @@ impl Objective {
                 continue;
             }
             let datum = self.vocabulary().datum(slot);
-            let (given, length) = match datum.subject {
-                Subject::Job => (instance.data.get(&datum.name), instance.n_members()),
-                Subject::WorkerType if datum.name == "capacity" => {
-                    (Some(&instance.capacity), instance.n_types())
-                }
-                Subject::WorkerType => (instance.type_data.get(&datum.name), instance.n_types()),
-            };
-            let name = || datum.name.clone();
-            let values = given.filter(|values| values.len() == length);
+            let name = || datum.name.to_string();
+            let values = instance.datum(datum.subject, &datum.name);
             let values = values.ok_or_else(|| BindError::Missing { name: name() })?;
-            let accepted = |value: f64| {
-                datum.sign.admits(value) && (value.is_finite() || (datum.may_be_infinite && value > 0.0))
-            };
-            let wrong = || values.iter().position(|value| !accepted(*value));
+            let wrong = || values.iter().position(|value| !datum.admits(*value));
             if let Some(position) = if checked { wrong() } else { None } {
                 let (value, expected) = (values[position], datum.sign.to_string());
                 return Err(BindError::Value { name: name(), position, value, expected });
@@ -206,7 +223,7 @@ impl Objective {
 
 fn collect_types(expression: &Expr, named: &mut BTreeMap<String, usize>) {
     match &expression.node {
-        Node::ThroughputOn(of) | Node::TimeOn(of) | Node::Data { of: Some(of), .. } => {
+        Node::Variable(_, Some(of)) | Node::Data { of: Some(of), .. } => {
             if let TypeRef::Named(name) = of {
                 named.insert(name.clone(), 0);
             }
@@ -217,7 +234,7 @@ fn collect_types(expression: &Expr, named: &mut BTreeMap<String, usize>) {
             collect_types(right, named);
         }
         Node::Call(_, arguments) => arguments.iter().for_each(|argument| collect_types(argument, named)),
-        Node::Number { .. } | Node::Throughput | Node::Data { of: None, .. } => {}
+        Node::Number { .. } | Node::Variable(_, None) | Node::Data { of: None, .. } => {}
     }
 }
 
@@ -262,69 +279,68 @@ impl<'a> BoundObjective<'a> {
         &self.layout.columns
     }
 
-    /// What this came to, to bind the same again.
+    /// The results of binding, for [`bind_again`](Objective::bind_again).
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The columns that give time to a member, with what each gives one job of it.
+    /// The terms of one job of a member, by column.
     pub fn terms(&self, member: usize) -> &[Term] {
         let write = || member_terms(self.instance, &self.layout.columns);
         let Terms { all, starts } = self.layout.terms.get_or_init(write);
         &all[starts[member] as usize..starts[member + 1] as usize]
     }
 
-    /// Levels of the members, where the objective has them.
+    /// The members' levels as functions of throughput, where the objective has levels.
     pub fn levels(&self) -> Option<&Levels> {
         self.layout.levels.as_deref()
     }
 
-    /// Levels of the members, to keep.
+    /// The same, shared.
     pub fn levels_kept(&self) -> Option<Arc<Levels>> {
         self.layout.levels.clone()
     }
 
-    /// The level of one job of `member` at this leaf value (its throughput, as a rule).
-    pub fn level(&self, member: usize, leaf: f64) -> Option<f64> {
-        self.levels().map(|levels| levels.level(member, leaf))
+    /// The level of one job of `member` at this throughput.
+    pub fn level(&self, member: usize, throughput: f64) -> Option<f64> {
+        self.levels().map(|levels| levels.level(member, throughput))
     }
 
-    /// What the leaf of one job of `member` must be for the objective to reach a level.
+    /// The throughput that one job of `member` requires for the objective to reach a level.
     pub fn required(&self, member: usize, level: f64) -> Option<Required> {
         self.levels().map(|levels| levels.required(member, level))
     }
 
-    /// The value of every member's leaf at a point: `[members]`; its throughputs, as a rule.
-    pub fn leaves(&self, point: &Point) -> Option<Vec<f64>> {
+    /// The throughputs that the level asks for, at a point: `[members]`; nothing if the objective has no levels.
+    pub fn throughputs(&self, point: &Point) -> Option<Vec<f64>> {
         let inversion = self.objective.inversion()?;
-        if inversion.leaf_is_throughput() {
-            return Some(point.throughput.clone());
+        if inversion.is_of_throughput() {
+            return Some(point.throughput().to_vec());
         }
-        Some(self.of_members(inversion.leaf(), point))
+        Some(self.of_members(inversion.throughput(), point))
     }
 
-    /// What the jobs get from class times of the columns: `[columns]`.
+    /// No time for any member.
+    pub(crate) fn no_time(&self) -> Point {
+        let reads = |variable| self.objective.reads_variable(variable);
+        Point::zero(self.instance.n_members(), self.instance.n_types(), reads)
+    }
+
+    /// The values of the variables at class times: `[columns]`.
     pub fn point(&self, class_time: &[f64]) -> Point {
-        let (n, k) = (self.instance.n_members(), self.instance.n_types());
-        let by_type = if self.objective.reads_throughput_only() { 0 } else { n * k };
-        let (throughput_on, time_on) = (vec![0.0; by_type], vec![0.0; by_type]);
-        let mut point = Point { throughput: vec![0.0; n], throughput_on, time_on };
+        let mut point = self.no_time();
         for (column, given) in self.layout.columns.iter().zip(class_time) {
             for (member, uses, throughput) in self.instance.parts(column.combination) {
                 let time = uses / self.instance.multiplicity[member];
                 let got = time * throughput[column.worker_type] * given;
-                point.throughput[member] += got;
-                if by_type > 0 {
-                    point.throughput_on[member * k + column.worker_type] += got;
-                    point.time_on[member * k + column.worker_type] += time * given;
-                }
+                point.add(member, column.worker_type, got, time * given);
             }
         }
         point
     }
 
-    /// The objective's value at a point, as the policy writes it, with what soft constraints cost there: that much less of
-    /// what is maximized, more of what is minimized.
+    /// The objective's value at a point, as the policy writes it, less the penalties of soft constraints if it is maximized,
+    /// plus them if it is minimized.
     pub fn value(&self, point: &Point) -> f64 {
         let value = self.evaluate(self.objective.expression(), At::default(), point);
         match self.objective.sense() {
@@ -333,7 +349,7 @@ impl<'a> BoundObjective<'a> {
         }
     }
 
-    /// What soft constraints cost at a point: their penalty by how far each job or worker type exceeds them.
+    /// The penalties of soft constraints at a point, each times the excess of every job or worker type.
     fn penalties(&self, point: &Point) -> f64 {
         let cost = |constraint: &Constraint| {
             let Some(penalty) = constraint.soft else { return 0.0 };
@@ -347,8 +363,7 @@ impl<'a> BoundObjective<'a> {
         self.objective.constraints().iter().map(cost).sum()
     }
 
-    /// How far each constraint is exceeded at a point, at its worst job or worker type: `[constraints]`; at most
-    /// 0 where it holds.
+    /// The excess of each constraint at a point, at its worst job or worker type: `[constraints]`; at most 0 where it holds.
     pub fn excesses(&self, point: &Point) -> Vec<f64> {
         let excess = |constraint: &Constraint| {
             let values = self.places(constraint.subject).map(|at| {
@@ -360,7 +375,7 @@ impl<'a> BoundObjective<'a> {
         self.objective.constraints().iter().map(excess).collect()
     }
 
-    /// Every job, or every worker type.
+    /// Every member, or every worker type.
     pub(crate) fn places(&self, subject: Subject) -> impl Iterator<Item = At> + use<> {
         let n = match subject {
             Subject::Job => self.instance.n_members(),
@@ -372,7 +387,7 @@ impl<'a> BoundObjective<'a> {
         })
     }
 
-    /// The places a reduction ranges over, seen from `at`.
+    /// The places over which a reduction that stands at `at` ranges.
     pub(crate) fn range_over(&self, subject: Subject, at: At) -> impl Iterator<Item = At> + use<> {
         self.places(subject).map(move |place| match subject {
             Subject::Job => At { member: place.member, ..at },
@@ -380,7 +395,7 @@ impl<'a> BoundObjective<'a> {
         })
     }
 
-    /// Jobs that one place of a reduction stands for.
+    /// The number of jobs for which one place of a reduction counts.
     pub(crate) fn count(&self, subject: Subject, at: At) -> f64 {
         match subject {
             Subject::Job => self.instance.multiplicity[at.member],
@@ -406,7 +421,7 @@ impl<'a> BoundObjective<'a> {
         self.data[slot]
     }
 
-    /// The data of steps, 0 where they have none: [members × steps].
+    /// The data of an inversion's steps, 0 for a step without one: [members × steps].
     pub(crate) fn step_data(&self, steps: &[Option<&Expr>]) -> Vec<f64> {
         let mut data = vec![0.0; self.instance.n_members() * steps.len()];
         for (place, step) in steps.iter().enumerate().filter_map(|(place, step)| Some((place, (*step)?))) {
@@ -418,7 +433,7 @@ impl<'a> BoundObjective<'a> {
     }
 }
 
-/// x/y, and 0/0 = 0: nothing left to do at no speed is done.
+/// x/y, with 0/0 = 0: a job without steps left takes no time at throughput 0.
 pub(crate) fn quotient(x: f64, y: f64) -> f64 {
     if x == 0.0 { 0.0 } else { x / y }
 }

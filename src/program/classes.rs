@@ -11,15 +11,15 @@
 //! sums over a job's pairs enter its time, its throughput and the capacity, so any other division of the class
 //! pair's time with the same sums is as good: a [`Division`] is a sparse one.
 
-/// After so many jobs, half of which are unlike all others, the rest is not looked for among them.
+/// If more than half of this many first jobs are in classes of their own, all jobs are sorted instead of hashed.
 const UNLIKE_JOBS: usize = 1024;
 
-/// Where classes are that hardly any two jobs share.
+/// The order of classes where hardly any two jobs are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlike {
-    /// In the order of their keys, as where many are alike.
+    /// In the order of their keys, as where many jobs are alike.
     ByKey,
-    /// By their first jobs: what has the order of jobs is read and written in that order, and no other.
+    /// In the order of their first jobs: data of jobs are then read and written in their own order.
     InTurn,
 }
 
@@ -35,10 +35,10 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Groups `n` jobs whose keys agree in every word; `write` puts a job's key into `width` words. The classes' keys are
-    /// beside.
+    /// Groups `n` jobs whose keys agree in every word; `write` puts a job's key into `width` words. Returns the classes and
+    /// their keys.
     ///
-    /// One hash pass, O(n·width), after which classes are sorted; where hardly any two jobs are alike, jobs are.
+    /// One hash pass, O(n·width), then a sort of the classes; where hardly any two jobs are alike, a sort of the jobs.
     ///
     /// # Panics
     /// If there are 2^32 jobs or more.
@@ -87,7 +87,7 @@ impl Classes {
         (Self::from_assignment(class_of, order.len()), ClassKeys { words, order: Some(order) })
     }
 
-    /// Jobs with these keys, classes by their first jobs. (Few hashes are alike, so few keys are looked at again.)
+    /// Jobs with these keys, classes in the order of their first jobs. Only keys with equal hashes are compared.
     fn in_turn(words: KeyWords) -> (Self, ClassKeys) {
         let n = words.n();
         let place = |of: &u64| (*of & 0xFFFF_FFFF) as u32;
@@ -148,7 +148,7 @@ impl Classes {
         Self { class_of, starts, jobs }
     }
 
-    /// Classes of which the members are known already, ascending.
+    /// Classes of these members, ascending in each.
     pub(super) fn from_members(members: &[Vec<u32>], class_of: Vec<u32>) -> Self {
         let mut starts = Vec::with_capacity(members.len() + 1);
         starts.push(0);
@@ -196,7 +196,7 @@ impl Classes {
     }
 }
 
-/// Keys side by side.
+/// Keys of one width, one after another.
 #[derive(Clone, Debug)]
 struct KeyWords {
     width: usize,
@@ -223,7 +223,7 @@ impl KeyWords {
         as_u32(self.words.len() / self.width.max(1))
     }
 
-    /// Places in the order of their keys, then of themselves.
+    /// Positions in the order of their keys; of equal keys, ascending.
     fn order(&self) -> Vec<u32> {
         let first = |place: u32| self.key(place).first().copied().unwrap_or(0);
         let mut order: Vec<(u64, u32)> = (0..self.n()).map(|place| (first(place), place)).collect();
@@ -231,8 +231,8 @@ impl KeyWords {
         order.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Puts places in the order of their keys from a word on, which is beside each. Words that many have in common are
-    /// looked at once, not in every comparison.
+    /// Sorts (word, position) by the keys from this word on, word after word, so that words that many keys share are not
+    /// compared again and again.
     fn sort(&self, order: &mut [(u64, u32)], word: usize) {
         order.sort_unstable_by_key(|(word, _)| *word);
         if word + 1 >= self.width {
@@ -337,7 +337,7 @@ fn hash(key: &[u64]) -> u32 {
     (key.iter().fold(0, mix) >> 32) as u32
 }
 
-/// How a class pair's time is divided among jobs: (job of A, job of B, fraction), positions within the classes, each
+/// The division of a class pair's time among jobs: (job of A, job of B, fraction), positions within the classes, each
 /// ascending from pair to pair. Fractions sum to 1, and every job of a class has the same part of them.
 #[derive(Clone, Debug)]
 pub enum Division {
@@ -390,7 +390,7 @@ impl Iterator for Division {
     }
 }
 
-/// Where the division between two classes is. In units of 1/(n_a·n_b) all supplies and demands are whole numbers, so
+/// The state of a division between two classes. In units of 1/(n_a·n_b) all supplies and demands are whole numbers, so
 /// nothing is lost to rounding.
 #[derive(Clone, Debug)]
 pub struct Corner {
@@ -398,9 +398,9 @@ pub struct Corner {
     n_b: usize,
     a: usize,
     b: usize,
-    /// What the job of A has left to give.
+    /// The remaining supply of the current job of A.
     supply: usize,
-    /// What the job of B has yet to get.
+    /// The remaining demand of the current job of B.
     demand: usize,
 }
 

@@ -1,29 +1,29 @@
-//! Level programs: raise one level t as far as the polytope allows while each member's demand is met.
+//! Level programs: the largest level t at which every member has the throughput that it demands.
 //!
-//!   maximize t   subject to   leaf(m) ≥ slope_m·t + base_m   for every member
+//!   maximize t   subject to   throughput(m) ≥ slope_m·t + base_m   for every member
 //!
-//! The leaf is the member's throughput, as a rule. Each step of water filling and of a parametric search is such
-//! a program; they differ in the numbers of the demands only.
+//! Each step of water filling and of a parametric search is such a program; only their demands differ. (Where a level asks
+//! for another affine form of the allocation, that takes the place of the throughput: see [`Inversion`](super::Inversion).)
 
 use super::bound::BoundObjective;
 use super::expression::Subject;
-use super::formulation::{AuxiliaryRole, Formulation};
+use super::program_map::{AuxiliaryRole, Formulation};
 use super::range::Reach;
 use super::standard::{Affine, Range, Sense};
 
-/// What a member asks of a level program: leaf(m) ≥ slope·t + base.
+/// The demand of a member: throughput(m) ≥ slope·t + base.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
-    /// Leaf per unit of the level, ≥ 0; 0 = a fixed floor.
+    /// Throughput per unit of the level, ≥ 0; 0 = a fixed floor.
     pub slope: f64,
-    /// Leaf at level 0, ≥ 0.
+    /// Throughput at level 0, ≥ 0.
     pub base: f64,
 }
 
 impl Demand {
     /// A fixed floor.
-    pub const fn floor(leaf: f64) -> Self {
-        Self { slope: 0.0, base: leaf }
+    pub const fn floor(throughput: f64) -> Self {
+        Self { slope: 0.0, base: throughput }
     }
 }
 
@@ -38,7 +38,7 @@ impl BoundObjective<'_> {
         self.with_demands_again(demands, None)
     }
 
-    /// The same, made of an old formulation over the same columns if that is what it is.
+    /// The same, in the memory of an old formulation if that is over the same columns.
     ///
     /// # Panics
     /// If the objective has no levels.
@@ -48,12 +48,12 @@ impl BoundObjective<'_> {
         let mut builder = self.polytope(&reach, old);
         let (mut most, mut least) = (f64::INFINITY, 0.0_f64);
         for (at, demand) in self.places(Subject::Job).zip(demands).filter(|(_, demand)| demand.slope > 0.0) {
-            let upper = self.range(inversion.leaf(), at, &reach).upper;
+            let upper = self.range(inversion.throughput(), at, &reach).upper;
             most = most.min((upper - demand.base) / demand.slope);
-            // A leaf of 0 is always to be had, so no optimum is below the level that this serves.
+            // Throughput 0 is always feasible, so no optimum is below the level at which it meets the demand.
             least = least.min(-demand.base / demand.slope);
         }
-        // Floors at the very edge of what can be had leave a level of 0 that rounding makes negative.
+        // If the floors use up everything, the optimum is a level of 0, which rounding may make negative.
         let most = if most.is_finite() { most.max(least) } else { 0.0 };
         let bounds = if most > 0.0 || least < 0.0 { Range::FREE } else { Range::exactly(0.0) };
         let implied = Range { lower: least, upper: most };
@@ -66,7 +66,7 @@ impl BoundObjective<'_> {
                 Range::FREE
             };
             let slope = (demand.slope > 0.0).then_some((level, -demand.slope * scale));
-            builder.leaf_row(inversion, at, range, slope);
+            builder.throughput_row(inversion, at, range, slope);
         }
         builder.constraints();
         builder.objective(Affine { constant: 0.0, terms: vec![(level, scale)] });

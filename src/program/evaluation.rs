@@ -1,15 +1,15 @@
-//! What expressions are: numbers at a point, ranges within reach, by one walk over the tree.
+//! Evaluation of expressions: to numbers at a point, or to ranges over all allocations, by one walk over the tree.
 //!
-//! A walk is for several members at once, next to each other, so that the tree is gone through once for all of them and
-//! what is done at each node is a loop over their numbers. In what order is summed up does not depend on how many.
+//! A walk evaluates several adjacent members at once, so that each node is visited once for all of them and is a loop over
+//! their numbers. The order of summation does not depend on how many there are.
 
 use super::bound::{At, BoundObjective, Point, quotient};
-use super::expression::{Expr, Fold, Function, Node, Operator, Subject};
+use super::expression::{Expr, Fold, Function, Node, Operator, Subject, Variable};
 
-/// Members that are walked for at once where there are many.
+/// Members that one walk evaluates.
 const LANES: usize = 16;
 
-/// What can be calculated with: numbers, ranges of them.
+/// A number, or a range of numbers.
 pub(super) trait Quantity: Copy {
     /// This number.
     fn exactly(value: f64) -> Self;
@@ -21,7 +21,7 @@ pub(super) trait Quantity: Copy {
     fn times(self, other: Self) -> Self;
     /// x/y
     fn over(self, other: Self) -> Self;
-    /// ln x, √x or 1/x.
+    /// A function of one argument.
     fn of(self, function: Function) -> Self;
     /// The smaller or the larger.
     fn select(self, other: Self, with: fn(f64, f64) -> f64) -> Self;
@@ -49,12 +49,7 @@ impl Quantity for f64 {
     }
 
     fn of(self, function: Function) -> Self {
-        match function {
-            Function::Log => self.ln(),
-            Function::Sqrt => self.sqrt(),
-            Function::Inv => self.recip(),
-            Function::Min | Function::Max => self,
-        }
+        (function.rule().value)(self, self)
     }
 
     fn select(self, other: Self, with: fn(f64, f64) -> f64) -> Self {
@@ -62,49 +57,29 @@ impl Quantity for f64 {
     }
 }
 
-/// What the variables are.
+/// Values of the variables.
 pub(super) trait Variables {
     /// A number, or a range.
     type Quantity: Quantity;
-    /// Throughput of a member.
-    fn throughput(&self, member: usize) -> Self::Quantity;
-    /// Throughput from a worker type: at member × K + type.
-    fn throughput_on(&self, place: usize) -> Self::Quantity;
-    /// Time on a worker type, there.
-    fn time_on(&self, place: usize) -> Self::Quantity;
+    /// The value of a variable at the place of a member, or member · K + type if it is of a worker type.
+    fn value(&self, variable: Variable, place: usize) -> Self::Quantity;
 }
 
 impl Variables for Point {
     type Quantity = f64;
 
-    fn throughput(&self, member: usize) -> f64 {
-        self.throughput[member]
-    }
-
-    fn throughput_on(&self, place: usize) -> f64 {
-        self.throughput_on[place]
-    }
-
-    fn time_on(&self, place: usize) -> f64 {
-        self.time_on[place]
+    fn value(&self, variable: Variable, place: usize) -> f64 {
+        self.of(variable)[place]
     }
 }
 
-/// No variable has a value.
+/// Values for expressions without variables.
 struct Unknown;
 
 impl Variables for Unknown {
     type Quantity = f64;
 
-    fn throughput(&self, _member: usize) -> f64 {
-        f64::NAN
-    }
-
-    fn throughput_on(&self, _place: usize) -> f64 {
-        f64::NAN
-    }
-
-    fn time_on(&self, _place: usize) -> f64 {
+    fn value(&self, _variable: Variable, _place: usize) -> f64 {
         f64::NAN
     }
 }
@@ -120,20 +95,20 @@ impl BoundObjective<'_> {
         self.of_members(expression, &Unknown)
     }
 
-    /// What an expression is at one place.
+    /// The value of an expression at one place.
     pub(super) fn evaluate<V: Variables>(&self, expression: &Expr, at: At, variables: &V) -> V::Quantity {
         let [value] = self.walk::<1, V>(expression, at, variables);
         value
     }
 
-    /// What an expression is for every member: `[members]`.
+    /// The value of an expression for every member: `[members]`.
     pub(super) fn of_members<V: Variables>(&self, expression: &Expr, variables: &V) -> Vec<V::Quantity> {
         let mut values = Vec::with_capacity(self.instance.n_members());
         self.each(Subject::Job, At::default(), (expression, variables), |_, value| values.push(value));
         values
     }
 
-    /// Gives what an expression is at every place of a reduction seen from `at`, one after another.
+    /// Gives the value of an expression at every place of a reduction that stands at `at`, in order.
     fn each<V: Variables>(
         &self,
         over: Subject,
@@ -147,7 +122,7 @@ impl BoundObjective<'_> {
             if whole {
                 let values = self.walk::<LANES, V>(expression, first, variables);
                 give(first, values[0]);
-                // (the values first: a place that has none must not be taken)
+                // `values` leads the zip: when it ends, no place must have been taken in vain.
                 values[1..].iter().zip(places.by_ref()).for_each(|(value, place)| give(place, *value));
             } else {
                 give(first, self.evaluate(expression, first, variables));
@@ -155,7 +130,7 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// What an expression is for the member at hand and those after it.
+    /// The values of an expression for the member of `at` and the N − 1 behind it.
     fn walk<const N: usize, V: Variables>(
         &self,
         expression: &Expr,
@@ -171,14 +146,12 @@ impl BoundObjective<'_> {
                 std::array::from_fn(|lane| V::Quantity::exactly(data[lane]))
             }
             Node::Data { slot, of, .. } => [V::Quantity::exactly(self.datum(*slot, of.as_ref(), at)); N],
-            Node::Throughput => std::array::from_fn(|lane| variables.throughput(at.member + lane)),
-            Node::ThroughputOn(of) => {
-                let kind = self.type_position(of, at);
-                std::array::from_fn(|lane| variables.throughput_on((at.member + lane) * k + kind))
+            Node::Variable(variable, None) => {
+                std::array::from_fn(|lane| variables.value(*variable, at.member + lane))
             }
-            Node::TimeOn(of) => {
+            Node::Variable(variable, Some(of)) => {
                 let kind = self.type_position(of, at);
-                std::array::from_fn(|lane| variables.time_on((at.member + lane) * k + kind))
+                std::array::from_fn(|lane| variables.value(*variable, (at.member + lane) * k + kind))
             }
             Node::Negate(inner) => walk(inner).map(Quantity::negated),
             Node::Binary(operator, left, right) => {
@@ -190,12 +163,12 @@ impl BoundObjective<'_> {
                     Operator::Divide => pairwise(left, right, Quantity::over),
                 }
             }
-            Node::Call(function, arguments) => {
-                let with = if *function == Function::Min { f64::min } else { f64::max };
-                let each = arguments.iter().map(walk);
+            Node::Call(function, arguments) if function.rule().several => {
+                let (each, with) = (arguments.iter().map(walk), function.rule().value);
                 let all = each.reduce(|one, other| pairwise(one, other, |x, y| x.select(y, with)));
-                all.unwrap_or([V::Quantity::exactly(f64::NAN); N]).map(|value| value.of(*function))
+                all.unwrap_or([V::Quantity::exactly(f64::NAN); N])
             }
+            Node::Call(function, arguments) => walk(&arguments[0]).map(|value| value.of(*function)),
             Node::Reduce(reduction, inner) if reduction.over == Subject::Job => {
                 let mut folded = beginning(reduction.fold);
                 self.each(Subject::Job, at, (inner, variables), |place, value| {
@@ -221,7 +194,7 @@ fn pairwise<const N: usize, Q: Quantity>(one: [Q; N], other: [Q; N], with: impl 
     std::array::from_fn(|lane| with(one[lane], other[lane]))
 }
 
-/// What a reduction of nothing is.
+/// The value of a reduction over nothing.
 fn beginning<Q: Quantity>(of: Fold) -> Q {
     Q::exactly(match of {
         Fold::Sum => 0.0,
@@ -230,7 +203,7 @@ fn beginning<Q: Quantity>(of: Fold) -> Q {
     })
 }
 
-/// One value more in a reduction, for so many jobs.
+/// A reduction with one more value, which counts for `count` jobs.
 fn fold<Q: Quantity>(of: Fold, folded: Q, value: Q, count: f64) -> Q {
     match of {
         Fold::Sum => folded.plus(value.times(Q::exactly(count))),
@@ -241,12 +214,12 @@ fn fold<Q: Quantity>(of: Fold, folded: Q, value: Q, count: f64) -> Q {
 
 #[cfg(test)]
 mod tests {
-    use crate::program::expression::Vocabulary;
+    use crate::program::expression::{Variable, Vocabulary};
     use crate::program::{Instance, Objective, ObjectiveText, Point, Sense};
 
     const K: usize = 2;
 
-    /// So many members, of which each has numbers of its own.
+    /// `n` members with different numbers.
     fn instance(n: usize) -> Instance {
         let numbered = |factor: f64, n: usize| (0..n).map(|i| 1.0 + (factor * i as f64).fract()).collect();
         let mut instance = Instance {
@@ -267,7 +240,7 @@ mod tests {
         assert!((found - expected).abs() <= 1e-12 * expected.abs(), "{found} {expected}");
     }
 
-    /// A part of `members` by their place, folded.
+    /// The fold of a function of the member.
     fn folded(n: usize, start: f64, part: impl Fn(usize) -> f64, with: fn(f64, f64) -> f64) -> f64 {
         (0..n).map(part).fold(start, with)
     }
@@ -286,25 +259,25 @@ mod tests {
             };
             let (weight, steps) = (&instance.data["weight"], &instance.data["steps_remaining"]);
             let (found, point) = value("sum_over_jobs(weight * log(throughput))");
-            let part = |m: usize| instance.multiplicity[m] * weight[m] * point.throughput[m].ln();
+            let part = |m: usize| instance.multiplicity[m] * weight[m] * point.throughput()[m].ln();
             near(found, folded(n, 0.0, part, |a, b| a + b));
 
             let (found, point) = value("max_over_jobs(steps_remaining / throughput)");
-            near(found, folded(n, 0.0, |m| steps[m] / point.throughput[m], f64::max));
+            near(found, folded(n, 0.0, |m| steps[m] / point.throughput()[m], f64::max));
 
             let (found, point) = value("min_over_jobs(weight * throughput)");
-            near(found, folded(n, f64::INFINITY, |m| weight[m] * point.throughput[m], f64::min));
+            near(found, folded(n, f64::INFINITY, |m| weight[m] * point.throughput()[m], f64::min));
 
             let (found, point) =
                 value("sum_over_jobs(sum_over_worker_types(throughput_on(type) / price(type)))");
-            let on = |place: usize| point.throughput_on[place];
+            let on = |place: usize| point.of(Variable::ThroughputOn)[place];
             let part = |m: usize| instance.multiplicity[m] * (on(K * m) / 2.5 + on(K * m + 1) / 0.4);
             near(found, folded(n, 0.0, part, |a, b| a + b));
 
             let (found, point) = value(
                 "sum_over_jobs(throughput / steps_remaining) + min_over_jobs(throughput / steps_remaining)",
             );
-            let rate = |m: usize| point.throughput[m] / steps[m];
+            let rate = |m: usize| point.throughput()[m] / steps[m];
             let all = folded(n, 0.0, |m| instance.multiplicity[m] * rate(m), |a, b| a + b);
             near(found, all + folded(n, f64::INFINITY, rate, f64::min));
         }

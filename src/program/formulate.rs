@@ -1,24 +1,24 @@
 //! From a bound objective to a program in standard form.
 //!
-//! Every program has one column of class time Y`[c,j]` per combination and worker type it runs on, one time row
-//! per member and one capacity row per worker type (see [`instance`](super::instance)), then what the
-//! objective and its constraints add: a level column with a row per member, auxiliary columns for curved or
-//! piecewise linear parts, cones. Columns carry rigorous implied bounds, from interval arithmetic over all
-//! allocations and from the value of one feasible allocation (each member's isolated share).
+//! Every program has one column of class time Y`[c,j]` per combination and worker type on which it runs, one time row
+//! per member and one capacity row per worker type (see [`instance`](super::instance)). The objective and its constraints
+//! add a level column with a row per member, auxiliary columns for curved or piecewise linear parts, and cones. Columns
+//! carry rigorous implied bounds, from interval arithmetic over all allocations and from the value of one feasible
+//! allocation (each member's isolated share).
 
 use std::sync::Arc;
 
 use super::bound::{At, BoundObjective};
-use super::compile::Builder;
+use super::builder::Builder;
 use super::expression::Subject;
-use super::formulation::{AuxiliaryRole, Formulation, Replaced, RowRole, ValueMap};
 use super::instance::{Column, Instance};
 use super::objective::Route;
+use super::program_map::{AuxiliaryRole, Formulation, Replaced, RowRole, ValueMap};
 use super::range::Reach;
 use super::standard::{Affine, Program, Range, Sense};
 
-/// What may be given up of an optimum when it is held, relative to it: the width that keeps a second stage
-/// feasible in floating point, below what any policy's value is reported to.
+/// The relative loss of an optimum that a second stage may use: enough to keep it feasible in floating point, and less than
+/// the precision to which values are reported.
 pub const HOLD_SLACK: f64 = 1e-9;
 
 impl BoundObjective<'_> {
@@ -48,12 +48,11 @@ impl BoundObjective<'_> {
         builder.finish(self.objective.sense())
     }
 
-    /// The program at one level: maximize λ, the part of the required leaf (throughput, as a rule) that all
-    /// members reach at once. The level can be reached if and only if the optimum is at least 1. Its
-    /// [`level_rows`](Formulation::level_rows) are `leaf(m) − λ·required(m, level) ≥ 0`, one per member.
+    /// The program at one level: maximize λ, the part of the required throughputs that all members reach at once. The
+    /// level can be reached if and only if the optimum is at least 1. Its [`level_rows`](Formulation::level_rows) are
+    /// `throughput(m) − λ·required(m, level) ≥ 0`, one per member.
     ///
-    /// A member that needs nothing at this level has a row without λ; a level that no throughput reaches
-    /// gives a program whose λ is 0.
+    /// A member that requires nothing at this level has a row without λ; at a level that no throughput reaches, λ is 0.
     ///
     /// # Panics
     /// If the objective has no levels.
@@ -68,15 +67,15 @@ impl BoundObjective<'_> {
         let mut most = 1e9_f64;
         for (at, required) in self.places(Subject::Job).zip(&required) {
             if *required > 0.0 {
-                most = most.min(self.range(inversion.leaf(), at, &reach).upper / required);
+                most = most.min(self.range(inversion.throughput(), at, &reach).upper / required);
             }
         }
-        // Where nothing is required every λ will do: the bound keeps the program bounded.
+        // If nothing is required, every λ is feasible: this bound keeps the program bounded.
         let hard = Range { lower: 0.0, upper: if never { 0.0 } else { most } };
         let column = builder.auxiliary(AuxiliaryRole::Reached, hard, hard, 1.0);
         for (at, required) in self.places(Subject::Job).zip(required) {
             let required = (required > 0.0 && required.is_finite()).then_some((column, -required));
-            builder.leaf_row(inversion, at, Range::at_least(0.0), required);
+            builder.throughput_row(inversion, at, Range::at_least(0.0), required);
         }
         builder.constraints();
         builder.objective(Affine { constant: 0.0, terms: vec![(column, 1.0)] });
@@ -85,12 +84,12 @@ impl BoundObjective<'_> {
         formulation
     }
 
-    /// Where the level (or the value) of every optimum lies.
+    /// The range in which the level (or the value) of every optimum lies.
     pub fn level_range(&self) -> Range {
         self.level_range_within(&Reach::of(self), self.reference_value())
     }
 
-    /// A level (or value) that no allocation betters.
+    /// A bound on the level (or value) of every allocation.
     pub fn ideal(&self) -> f64 {
         let range = self.range(self.objective.expression(), At::default(), &Reach::of(self));
         match self.objective.sense() {
@@ -112,8 +111,8 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// The objective's value when every job gets its isolated share, which is feasible; nothing if there are
-    /// constraints it may break.
+    /// The objective's value at the isolated shares, which are feasible; nothing if the policy has constraints, which they
+    /// may violate.
     pub fn reference_value(&self) -> Option<f64> {
         if !self.objective.constraints().is_empty() {
             return None;
@@ -170,7 +169,8 @@ impl BoundObjective<'_> {
         formulation.second_stage(optimum, cost, scale, self.instance)
     }
 
-    /// Class times with their time and capacity rows, made of an old formulation over the same columns if there is one.
+    /// The columns of class time with their time and capacity rows, taken from an old formulation if that is over the same
+    /// columns.
     pub(super) fn polytope<'b>(&'b self, reach: &'b Reach, old: Option<Formulation>) -> Builder<'b> {
         let old = old.filter(|old| Arc::ptr_eq(&old.columns, &self.layout().columns));
         let is_new = old.is_none();
@@ -196,8 +196,8 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// Time rows and capacity rows. `kept`: columns of the part of `all` of its time that each member may have; empty if that
-    /// is no variable.
+    /// Time rows and capacity rows. `kept`: a column for each member that scales its right side, `all` times its time; empty
+    /// if right sides are fixed.
     pub(super) fn shared_rows(&self, builder: &mut Builder<'_>, kept: &[usize], all: f64) {
         let instance = self.instance;
         for member in 0..instance.n_members() {
@@ -221,7 +221,7 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// maximize u = 1/t subject to leaf(m) ≥ a_m + b_m·u.
+    /// maximize u = 1/t subject to throughput(m) ≥ a_m + b_m·u.
     fn inverse_level(&self, builder: &mut Builder<'_>, level: Range) {
         let (inversion, levels) =
             self.objective.inversion().zip(self.levels()).expect("an inverse level has an inversion");
@@ -231,22 +231,22 @@ impl BoundObjective<'_> {
         let column = builder.column(AuxiliaryRole::InverseLevel, bounds, implied);
         let scale = builder.scale_of(column);
         for at in self.places(Subject::Job) {
-            // No coefficients: a factor of 0, and with it a part that is 0 whatever the job gets.
+            // No coefficients: a factor is 0, and so is the job's part of the objective at any throughput.
             let (least, level) = match levels.coefficients(at.member) {
                 Some((a, b)) => (a, Some((column, -b * scale))),
                 None => (0.0, None),
             };
-            builder.leaf_row(inversion, at, Range::at_least(least), level);
+            builder.throughput_row(inversion, at, Range::at_least(least), level);
         }
         builder.constraints();
         builder.objective(Affine { constant: 0.0, terms: vec![(column, 1.0)] });
-        // A level that is 0 whatever anyone gets leaves its inverse without a limit.
+        // If the level is 0 at every allocation, its inverse is unbounded.
         builder.value_map = if level.upper > 0.0 { ValueMap::Inverse(scale) } else { ValueMap::Level(0.0) };
     }
 }
 
 impl Range {
-    /// The end that an optimum is surely on the good side of: the least of what is maximized.
+    /// The worse end of the range of an optimum, which can be reached: the lower one if it is maximized.
     fn upper_or_lower(self, sense: Sense) -> f64 {
         match sense {
             Sense::Maximize => self.lower,
@@ -256,8 +256,8 @@ impl Range {
 }
 
 impl Formulation {
-    /// Holds this stage's optimum, `optimum` in the program's own terms, and maximizes `scale` times what is worth `cost`
-    /// next.
+    /// The next stage, which holds this stage's optimum, `optimum` in the program's own terms, and maximizes
+    /// `scale`·`cost`·x.
     fn second_stage(self, optimum: f64, cost: Vec<f64>, scale: f64, instance: &Instance) -> Self {
         let mut next = self;
         let program: &mut Program = &mut next.program;
@@ -276,7 +276,7 @@ impl Formulation {
             Sense::Minimize => (optimum + slack - program.offset, false),
         };
         if let [(column, cost)] = held[..] {
-            // A bound on the level's column does the work of a row.
+            // A bound on the only column of the objective is as good as a row.
             let limit = value / cost;
             replaced.column = Some((column, program.columns[column], program.implied[column]));
             let range = &mut program.columns[column];

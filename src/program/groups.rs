@@ -1,9 +1,9 @@
-//! Classes that are kept while jobs come and go: what grouping anew would give, for the cost of what changed.
+//! Classes that are updated while jobs come and go; the result is the same as grouping all jobs anew.
 
 use super::classes::{Classes, Unlike};
 
-/// A division of jobs into classes in the order of their keys, as [`Classes::group`] makes it. Positions of jobs are
-/// those of a list in which the last takes the place of one that leaves.
+/// A division of jobs into classes in the order of their keys, as [`Classes::group`] makes it. When a job is removed, the last
+/// job takes its position.
 #[derive(Clone, Debug)]
 pub struct Groups {
     width: usize,
@@ -13,7 +13,7 @@ pub struct Groups {
     members: Vec<Vec<u32>>,
     /// Of each job.
     class_of: Vec<u32>,
-    /// Where each class was when [`mark`](Self::mark) was called, if it was.
+    /// The position of each class at the last [`mark`](Self::mark), if it existed then.
     before: Vec<Option<u32>>,
 }
 
@@ -59,7 +59,7 @@ impl Groups {
         &self.class_of
     }
 
-    /// Adds a job behind the others: its class.
+    /// Adds a job at the end and returns its class.
     ///
     /// # Panics
     /// If the key has another width, or there are 2^32 jobs.
@@ -71,7 +71,7 @@ impl Groups {
         class
     }
 
-    /// Takes a job out; the last one takes its place.
+    /// Removes a job; the last one takes its position.
     ///
     /// # Panics
     /// If there is no such job.
@@ -87,7 +87,7 @@ impl Groups {
         self.class_of.swap_remove(job);
     }
 
-    /// Gives a job another key: its class.
+    /// Gives a job another key and returns its class.
     ///
     /// # Panics
     /// If there is no such job, or the key has another width.
@@ -102,17 +102,17 @@ impl Groups {
         class
     }
 
-    /// The classes, to be read.
+    /// The classes as they are now.
     pub fn classes(&self) -> Classes {
         Classes::from_members(&self.members, self.class_of.clone())
     }
 
-    /// Where each class was at the last [`mark`](Self::mark), if it was: `[classes]`, ascending.
+    /// The position of each class at the last [`mark`](Self::mark), if it existed then: `[classes]`, ascending.
     pub fn before(&self) -> &[Option<u32>] {
         &self.before
     }
 
-    /// Counts what changes from now on.
+    /// Remembers the positions of all classes.
     pub fn mark(&mut self) {
         (0..).zip(&mut self.before).for_each(|(class, before)| *before = Some(class));
     }
@@ -122,7 +122,7 @@ impl Groups {
         &self.keys[class * self.width..(class + 1) * self.width]
     }
 
-    /// Puts a job into the class of a key, made if there is none.
+    /// Puts a job into the class of a key, which is made if there is none.
     fn join(&mut self, job: u32, key: &[u64]) -> usize {
         let (mut from, mut to) = (0, self.len());
         while from < to {
@@ -142,7 +142,7 @@ impl Groups {
         from
     }
 
-    /// Takes a job out of its class, and the class away with its last.
+    /// Removes a job from its class, and the class with its last job.
     fn leave(&mut self, job: usize) {
         let class = self.class_of(job);
         let members = &mut self.members[class];

@@ -1,8 +1,8 @@
 //! The numbers an objective ranges over: member classes, combinations of them, worker types.
 //!
 //! A *member* is a class of interchangeable jobs with a multiplicity (1 where every job stands for itself).
-//! A *combination* is what a column of the program gives time to: a member alone, or two members sharing
-//! workers. Columns are in units of **class time**: Y`[c,j]` = the time on worker type j summed over the jobs of
+//! A *combination* is a member alone, or two members that share workers; a column of the program gives time to a combination
+//! on a worker type. Columns are in units of **class time**: Y`[c,j]` = the time on worker type j summed over the jobs of
 //! the class, so a member of multiplicity n has n units of time to spend.
 //!
 //!   effective throughput of one job of member m:  thr(m) = Σ_{c∋m} Σ_j uses(m,c)·T`[m,c,j]`·Y`[c,j]` / n_m
@@ -13,12 +13,14 @@
 
 use std::collections::BTreeMap;
 
+use super::expression::Subject;
+
 /// A member's part in a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// Which member class.
     pub member: usize,
-    /// Units of its time that one unit of the combination's time spends: 1, or 2 for its own kind.
+    /// Units of its time that one unit of the combination's time spends: 1, or 2 in a pair with itself.
     pub uses: f64,
     /// Its throughput there, as the policy's view has it: `[K]`; 0 where it cannot run.
     pub throughput: Vec<f64>,
@@ -61,11 +63,11 @@ pub struct Instance {
     pub throughput: Vec<f64>,
     /// Pairs of members.
     pub pairs: Vec<InstancePair>,
-    /// Members let off the droppable constraints: `[members]`, or empty if none is.
+    /// Members whose droppable constraints are dropped: `[members]`, or empty if none are.
     pub waived: Vec<bool>,
-    /// The part that the droppable constraints of the others ask for less than they say.
+    /// The part by which the right sides of all other droppable constraints are reduced.
     pub eased: f64,
-    /// May a gang have time on a type with fewer workers than it needs? It cannot run there.
+    /// May a job have time on a type with fewer workers than its scale factor, where it cannot run?
     pub oversized: bool,
 }
 
@@ -83,6 +85,16 @@ impl Instance {
     /// Combinations: members alone and pairs.
     pub fn n_combinations(&self) -> usize {
         self.n_members() + self.pairs.len()
+    }
+
+    /// The values of a datum: `[members]`, or `[K]` for one of worker types; nothing if it is not given for all of them.
+    pub fn datum(&self, subject: Subject, name: &str) -> Option<&[f64]> {
+        let (given, length) = match subject {
+            Subject::Job => (self.data.get(name), self.n_members()),
+            Subject::WorkerType if name == "capacity" => (Some(&self.capacity), self.n_types()),
+            Subject::WorkerType => (self.type_data.get(name), self.n_types()),
+        };
+        given.map(Vec::as_slice).filter(|values| values.len() == length)
     }
 
     /// Throughput of a job of a member alone: `[K]`.
@@ -104,13 +116,13 @@ impl Instance {
         alone.into_iter().chain(pair.iter().map(|part| (part.member, part.uses, &part.throughput[..])))
     }
 
-    /// Has the type workers enough for a gang, or is that not asked?
+    /// Has the type as many workers as a scale factor needs, or are such columns allowed anyway?
     #[inline]
     pub fn has_room(&self, scale_factor: f64, worker_type: usize) -> bool {
         self.oversized || scale_factor <= self.capacity[worker_type]
     }
 
-    /// May a member have time of a worker type by itself?
+    /// Can a member run alone on a worker type?
     #[inline]
     pub fn runs_alone(&self, member: usize, worker_type: usize) -> bool {
         let fits = self.has_room(self.scale_factor[member], worker_type);

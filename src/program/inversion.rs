@@ -1,15 +1,16 @@
-//! Level inversion: how much throughput a job needs for its part of a min-max objective to reach a level.
+//! Level inversion: the throughput that a job requires for its part of a min-max objective to reach a level.
 //!
-//! Under `min_over_jobs` and `max_over_jobs` an expression that names `throughput` once (or one affine form of
-//! the allocation, its *leaf*) is a chain of steps from the whole down to the leaf. Undone one by one, they turn
-//! "the expression reaches level t" into "the leaf is at least `required(t)`", which is linear in the
-//! allocation however curved the expression is.
+//! Under `min_over_jobs` and `max_over_jobs` an expression that names `throughput` once is a chain of steps from the whole
+//! down to the throughput. Undone one by one, they turn "the expression reaches level t" into "the throughput is at least
+//! `required(t)`", which is linear in the allocation however curved the expression is. Another affine form of the
+//! allocation, such as `throughput_on(type)`, may stand in the place of `throughput`; whatever is said of throughputs here
+//! holds of it, too.
 
 use super::expression::{
-    Curvature, Expr, ExpressionError, Function, Node, Operator, Vocabulary, facts, shape,
+    Curvature, Expr, ExpressionError, Function, Node, Operator, Variable, Vocabulary, facts, shape,
 };
 
-/// How the required leaf depends on the level t.
+/// The required throughput as a function of the level t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelForm {
     /// a + b·t: one linear program with t as a column.
@@ -20,7 +21,7 @@ pub enum LevelForm {
     General,
 }
 
-/// Which side of a bound is asked for.
+/// A side of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// y ≥ level.
@@ -79,21 +80,21 @@ pub(crate) struct Step {
     pub(crate) datum: Option<Expr>,
 }
 
-/// A chain of invertible steps from an expression down to its leaf.
+/// A chain of invertible steps from an expression down to its throughput.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inversion {
     pub(crate) steps: Vec<Step>,
-    pub(crate) leaf: Expr,
+    throughput: Expr,
     pub(crate) bound: Bound,
     form: LevelForm,
 }
 
 impl Inversion {
-    /// Finds the chain of an expression of one job, if it has one that asks *at least* something of its leaf
-    /// when the whole is to be on the side `bound` of a level.
+    /// Finds the chain of an expression of one job, if there is one and the whole is on the side `bound` of a level just
+    /// where the throughput is *at least* something.
     pub(crate) fn trace(expression: &Expr, bound: Bound, vocabulary: &Vocabulary) -> Option<Self> {
-        let (steps, leaf) = chain(expression, vocabulary)?;
-        let shape = shape(&leaf, vocabulary).ok()?;
+        let (steps, throughput) = chain(expression, vocabulary)?;
+        let shape = shape(&throughput, vocabulary).ok()?;
         if shape.curvature != Curvature::Affine {
             return None;
         }
@@ -104,27 +105,27 @@ impl Inversion {
             }
         }
         let form = form(&steps);
-        (towards == Bound::AtLeast).then_some(Self { steps, leaf, bound, form })
+        (towards == Bound::AtLeast).then_some(Self { steps, throughput, bound, form })
     }
 
-    /// The affine form of the allocation at the end of the chain, `throughput` as a rule.
-    pub fn leaf(&self) -> &Expr {
-        &self.leaf
+    /// The end of the chain: `throughput`, or the affine form that stands in its place.
+    pub fn throughput(&self) -> &Expr {
+        &self.throughput
     }
 
-    /// Is the leaf the job's effective throughput itself?
-    pub fn leaf_is_throughput(&self) -> bool {
-        self.leaf.node == Node::Throughput
+    /// Is the end of the chain the job's effective throughput itself?
+    pub fn is_of_throughput(&self) -> bool {
+        self.throughput.node == Node::Variable(Variable::Throughput, None)
     }
 
-    /// How the required leaf depends on the level.
+    /// The required throughput as a function of the level.
     pub fn form(&self) -> LevelForm {
         self.form
     }
 }
 
 impl Step {
-    /// Does a larger x make the result smaller? Nothing, if that depends on numbers.
+    /// Does a larger x make the result smaller? Nothing if that depends on numbers.
     fn flips(&self, vocabulary: &Vocabulary) -> Result<Option<bool>, ExpressionError> {
         Ok(match self.kind {
             StepKind::Plus
@@ -148,7 +149,7 @@ impl Step {
     }
 }
 
-/// Steps from the whole to the first part that depends on the allocation in more than one place, or simply.
+/// The steps from the whole down to the first part that is not an operation on one varying part and data, and that part.
 fn chain(expression: &Expr, vocabulary: &Vocabulary) -> Option<(Vec<Step>, Expr)> {
     let non_negative = |part: &Expr| facts(part, vocabulary).is_ok_and(|facts| facts.sign.is_non_negative());
     let mut steps = Vec::new();
@@ -212,7 +213,7 @@ fn called(function: Function, data: &[&Expr], whole: &Expr) -> (StepKind, Option
     }
 }
 
-/// Follows t through the undone steps: it stays affine, or becomes 1/t while no constant was added before.
+/// The form of the level after all steps are undone: affine in t, or in 1/t if no constant is added before the inverse.
 fn form(steps: &[Step]) -> LevelForm {
     let (mut form, mut pure) = (LevelForm::Affine, true);
     for step in steps {
@@ -232,16 +233,16 @@ fn form(steps: &[Step]) -> LevelForm {
     form
 }
 
-/// A requirement on a leaf, and how it changes with the level.
+/// A required throughput, and its derivative by the level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Required {
-    /// The least value of the leaf, at least 0; +∞ if none reaches the level.
+    /// The least throughput, at least 0; +∞ if none reaches the level.
     pub value: f64,
     /// d value / d level.
     pub slope: f64,
 }
 
-/// An inversion with its numbers.
+/// An inversion with the data of its steps.
 #[derive(Clone, Debug)]
 pub struct Levels {
     kinds: Vec<StepKind>,
@@ -258,7 +259,7 @@ impl Levels {
         Self { kinds, data, bound: inversion.bound, form: inversion.form }
     }
 
-    /// How the required leaf depends on the level.
+    /// The required throughput as a function of the level.
     pub fn form(&self) -> LevelForm {
         self.form
     }
@@ -268,15 +269,15 @@ impl Levels {
         self.kinds.iter().copied().zip(self.data[span].iter().copied())
     }
 
-    /// The level of one job of `member` whose leaf has this value.
-    pub fn level(&self, member: usize, leaf: f64) -> f64 {
-        self.steps(member).rev().fold(leaf, |x, (kind, d)| match kind {
+    /// The level of one job of `member` at this throughput.
+    pub fn level(&self, member: usize, throughput: f64) -> f64 {
+        self.steps(member).rev().fold(throughput, |x, (kind, d)| match kind {
             StepKind::Plus => x + d,
             StepKind::Minus => x - d,
             StepKind::From => d - x,
             StepKind::Times => x * d,
             StepKind::Over => x / d,
-            // 0/0 has no value: nothing left to do at no speed is done.
+            // 0/0 = 0: a job without steps left takes no time at throughput 0.
             StepKind::Under if d == 0.0 => 0.0,
             StepKind::Under => d / x,
             StepKind::Negate => -x,
@@ -287,7 +288,7 @@ impl Levels {
         })
     }
 
-    /// What the leaf of one job of `member` must at least be for the objective's level to be reached.
+    /// The least throughput of one job of `member` at which the objective's level is reached.
     pub fn required(&self, member: usize, level: f64) -> Required {
         const ALWAYS: Required = Required { value: 0.0, slope: 0.0 };
         const NEVER: Required = Required { value: f64::INFINITY, slope: 0.0 };
@@ -331,7 +332,7 @@ impl Levels {
         if y > 0.0 { Required { value: y, slope } } else { ALWAYS }
     }
 
-    /// Coefficients (a, b) of the required leaf, a + b·t or a + b/t as [`form`](Self::form) says; nothing if
+    /// Coefficients (a, b) of the required throughput, a + b·t or a + b/t as [`form`](Self::form) says; nothing if
     /// the form is general or a factor of this member is 0.
     pub fn coefficients(&self, member: usize) -> Option<(f64, f64)> {
         // x = (p + q t) / (r + s t): every step keeps this shape.

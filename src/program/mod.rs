@@ -1,21 +1,21 @@
 //! Optimization programs: from an objective's text to the standard form that solvers take.
 //!
-//! In: an expression and an [`Instance`] of numbers. Out: a [`Program`].
-//! It knows nothing of jobs' names, clusters or solvers.
+//! In: an expression and an [`Instance`] of numbers. Out: a [`Program`] and what its columns, rows and value mean.
+//! Nothing here knows jobs' names, clusters or solvers.
 
-pub mod instance;
 pub mod standard;
 pub mod text;
 pub mod expression;
+pub mod instance;
 pub mod inversion;
 pub mod objective;
 pub mod bound;
 mod evaluation;
 mod range;
-mod forms;
-mod compile;
+pub mod program_map;
+mod affine;
+mod builder;
 mod sides;
-pub mod formulation;
 pub mod formulate;
 pub mod demand;
 pub mod sharing;
@@ -28,13 +28,16 @@ pub use bound::{BindError, BoundObjective, Layout, Point, Term};
 pub use classes::{Classes, Unlike};
 pub use demand::Demand;
 pub use formulate::HOLD_SLACK;
-pub use formulation::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use groups::Groups;
 pub use instance::{Column, Instance, InstancePair, Part};
 pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
+pub use program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use promise::PROMISE_SLACK;
 pub use sharing::{Logarithms, Sharing, Wanted};
 pub use sides::Sides;
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};
 pub use worths::Worths;
+
+#[cfg(test)]
+mod vocabulary_tests;

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::expression::check::common_dimension;
 use super::expression::{
-    Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind, Fold, Node,
-    Operator, Scope, Span, Subject, Vocabulary, facts, parse, parse_comparison, shape,
+    Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind, Fold, Measure,
+    Node, Operator, Scope, Span, Subject, Variable, Vocabulary, facts, parse, parse_comparison, shape,
 };
 use super::inversion::{Bound, Inversion, LevelForm};
 use super::standard::Sense;
@@ -60,7 +60,7 @@ pub struct ConstraintText {
     pub text: String,
     /// What a unit of violation costs, in units of the objective; hard if absent.
     pub soft: Option<f64>,
-    /// May jobs be let off it, as few as possible, where not all can keep it?
+    /// May it be dropped for jobs, as few as possible, where not all can keep it?
     pub droppable: bool,
 }
 
@@ -75,7 +75,7 @@ impl ConstraintText {
         Self { text: text.into(), soft: Some(penalty), droppable: false }
     }
 
-    /// One that as few jobs as possible are let off.
+    /// One that is dropped for as few jobs as possible.
     pub fn droppable(text: impl Into<String>) -> Self {
         Self { text: text.into(), soft: None, droppable: true }
     }
@@ -111,15 +111,15 @@ pub struct Constraint {
     pub text: String,
     /// What it ranges over.
     pub subject: Subject,
-    /// What must not be above 0.
+    /// The smaller side less the larger one, as it was written.
     pub excess: Expr,
     /// How its left side compares with its right one, as it was written.
     pub comparison: Comparison,
     /// What a unit of violation costs; hard if absent.
     pub soft: Option<f64>,
-    /// May jobs be let off it?
+    /// May it be dropped for jobs?
     pub droppable: bool,
-    /// The chain that makes a hard constraint linear where its excess is curved.
+    /// The inversion that makes a hard constraint linear where its excess is curved.
     pub(crate) inversion: Option<Inversion>,
 }
 
@@ -196,7 +196,7 @@ impl Objective {
         match unused {
             None => Ok(()),
             Some(slot) => {
-                let name = self.vocabulary.datum(slot).name.clone();
+                let name = self.vocabulary.datum(slot).name.to_string();
                 let error = ExpressionError::new(Kind::UnusedColumn(name.clone()), Span::default());
                 Err(ObjectiveError { place: Place::Column(name), error })
             }
@@ -216,17 +216,24 @@ impl Objective {
     pub fn job_data(&self) -> Vec<&str> {
         let of_jobs = |slot: &usize| self.vocabulary.datum(*slot).subject == Subject::Job;
         let slots = (0..self.vocabulary.len()).filter(of_jobs).filter(|slot| self.uses(*slot));
-        slots.map(|slot| self.vocabulary.datum(slot).name.as_str()).collect()
+        slots.map(|slot| &*self.vocabulary.datum(slot).name).collect()
     }
 
-    /// Does nothing but effective throughput enter, neither time on worker types nor throughput by type?
+    /// Is effective throughput the only variable that it reads?
     pub fn reads_throughput_only(&self) -> bool {
-        !self.reads(&|node| matches!(node, Node::TimeOn(_) | Node::ThroughputOn(_)))
+        !Variable::ALL[1..].iter().any(|variable| self.reads_variable(*variable))
     }
 
-    /// Does a job's time on a worker type enter by itself?
+    /// Does it read a job's time on worker types?
     pub fn reads_time(&self) -> bool {
-        self.reads(&|node| matches!(node, Node::TimeOn(_)))
+        let of_time = |variable: &Variable| variable.measure() == Measure::Time;
+        Variable::ALL.into_iter().filter(of_time).any(|variable| self.reads_variable(variable))
+    }
+
+    /// Does it read a variable? Effective throughput counts as read, because other parts of the engine ask for it.
+    pub fn reads_variable(&self, variable: Variable) -> bool {
+        let read = |node: &Node| matches!(node, Node::Variable(other, _) if *other == variable);
+        variable == Variable::Throughput || self.reads(&read)
     }
 
     fn reads(&self, what: &impl Fn(&Node) -> bool) -> bool {
@@ -260,7 +267,7 @@ impl Objective {
         self.route
     }
 
-    /// The chain from a job's part of a min-max objective to its throughput, if there is one.
+    /// The inversion of a job's part of a min-max objective, if it has one.
     pub fn inversion(&self) -> Option<&Inversion> {
         self.inversion.as_ref()
     }
@@ -296,7 +303,8 @@ impl Objective {
     }
 }
 
-/// 1/t serves as a column where the level t is minimized and never below 0, and nothing simpler does.
+/// Is 1/t the column of the program? It is where the level t is minimized and never below 0, and no linear program with t
+/// itself will do.
 fn objective_by_inverse(expression: &Expr, inversion: Option<&Inversion>, vocabulary: &Vocabulary) -> bool {
     let inverse = inversion.is_some_and(|inversion| inversion.form() == LevelForm::AffineInInverse);
     let minimized = matches!(&expression.node, Node::Reduce(reduction, _) if reduction.fold == Fold::Max);

@@ -1,32 +1,30 @@
-//! Promises: droppable constraints, and the program that counts how many jobs can have theirs kept at once.
+//! The program that keeps as many droppable constraints as possible at once. A *promise* is a droppable constraint of one job.
 //!
 //!   maximize Σ_m n_m·z_m   subject to   L_m(X) + c_m·z_m ≤ 0,   time_m(X) ≤ n_m·z_m,   0 ≤ z ≤ 1
 //!
-//! where c_m + L_m(X) ≤ 0 is the promise to m: c_m > 0 is what X = 0 lacks and L_m only falls as m is given more.
-//! With z_m = 1 the promise is kept, with z_m = 0 nothing is asked and nothing given, unless the policy asks for more than
-//! promises of jobs. A member that is alone on worker types has then its promise kept, or nothing, or a mixture of the two,
-//! and no time that would not be enough. At a vertex few z are fractional, as only the worker types' rows couple jobs, so
-//! branching on them ends soon.
+//! where c_m + L_m(X) ≤ 0 is the promise to member m: c_m > 0 is its violation at X = 0, and L_m falls with the member's time.
+//! With z_m = 1 the promise is kept; with z_m = 0 it is dropped, and the member gets no time if the policy has no other
+//! constraints. At a vertex few z are fractional, since only the rows of worker types couple jobs, so branch and bound on them
+//! ends soon.
 
 use super::bound::{At, BoundObjective};
-use super::compile::Builder;
+use super::builder::Builder;
 use super::expression::Subject;
-use super::formulation::{AuxiliaryRole, Formulation, RowRole};
 use super::instance::Part;
+use super::program_map::{AuxiliaryRole, Formulation, RowRole};
 use super::range::Reach;
 use super::standard::{Affine, Range, Sense};
 
-/// A promise that asks for no more than this part more than can be had is one that can be kept, and so is one kept but for
-/// this part.
+/// The relative violation up to which a promise counts as kept.
 pub const PROMISE_SLACK: f64 = 1e-8;
 
 impl BoundObjective<'_> {
-    /// Has any member a promise that could be broken?
+    /// Has the objective a droppable constraint?
     pub fn has_promises(&self) -> bool {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
     }
 
-    /// Whose promises cannot be kept whatever the others get, not but for this part of what they ask for: `[members]`.
+    /// The members whose promises no allocation keeps, not even up to a violation of this part: `[members]`.
     pub fn beyond_reach(&self, part: f64) -> Vec<bool> {
         let reach = Reach::of(self);
         let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
@@ -37,8 +35,8 @@ impl BoundObjective<'_> {
         self.places(Subject::Job).map(beyond).collect()
     }
 
-    /// The program that maximizes the weight of the jobs that have all their promises kept, each by the part asked
-    /// for: (range within [0, 1], weight of one job), `[members]`.
+    /// The program that maximizes the weight of the jobs whose promises are kept. `asked`: the range of z, within [0, 1],
+    /// and the weight of one job, `[members]`.
     pub fn promises(&self, asked: &[(Range, f64)]) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = Builder::new(self, &reach, None);
@@ -62,8 +60,8 @@ impl BoundObjective<'_> {
         builder.finish(Sense::Maximize)
     }
 
-    /// Is time of a member whose promise is not kept of no use: to it, as nothing else is asked for jobs, nor to others, as
-    /// nobody is faster beside another than alone?
+    /// Is the time of a member whose promise is dropped of no use, to itself because all constraints are droppable, and to
+    /// others because no job is faster in a pair than alone?
     fn serves_nobody_else(&self) -> bool {
         let instance = self.instance;
         let faster = |part: &Part| {

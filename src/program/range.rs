@@ -1,29 +1,29 @@
-//! Bounds on what expressions can be, by interval arithmetic over all allocations.
+//! Ranges of expressions over all allocations, by interval arithmetic.
 
 use super::bound::{At, BoundObjective};
 use super::evaluation::{Quantity, Variables};
-use super::expression::{Expr, Fold, Function, Node, Subject};
+use super::expression::{Expr, Fold, Function, Node, Subject, Variable};
 use super::standard::{Range, Sense};
 
-/// Bounds on what a job of each member can get.
+/// Ranges of the variables, for one job of each member.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
-    /// Effective throughput: [members].
-    throughput: Vec<Range>,
-    /// Most from each worker type: [members × K], or empty where nobody asks.
-    throughput_on: Vec<f64>,
-    /// Most time on each worker type: [members × K], or empty where nobody asks.
-    time_on: Vec<f64>,
+    /// Of each variable: `[members]`, or [members × K] for one of a worker type; empty if it is not read.
+    values: [Vec<Range>; Variable::ALL.len()],
 }
 
 impl Reach {
-    /// What the time and capacity rows allow a job of each member, whatever the others get.
+    /// The ranges that the time row and the capacity rows allow each member by itself.
     pub(crate) fn of(bound: &BoundObjective<'_>) -> Self {
         let instance = bound.instance;
         let (n, k) = (instance.n_members(), instance.n_types());
-        let by_type = if bound.objective.reads_throughput_only() { 0 } else { n * k };
-        let (throughput_on, time_on) = (Vec::with_capacity(by_type), Vec::with_capacity(by_type));
-        let mut reach = Self { throughput: Vec::with_capacity(n), throughput_on, time_on };
+        let read: Vec<Variable> =
+            Variable::ALL.into_iter().filter(|variable| bound.objective.reads_variable(*variable)).collect();
+        let mut reach = Self { values: std::array::from_fn(|_| Vec::new()) };
+        for variable in &read {
+            let length = n * if variable.atom().by_type { k } else { 1 };
+            reach.values[*variable as usize].reserve_exact(length);
+        }
         let paired = !instance.pairs.is_empty();
         let mut alone = bound.layout.columns.iter().take(if paired { 0 } else { usize::MAX }).peekable();
         let (mut best, mut times, mut order) = (vec![0.0_f64; k], vec![0.0_f64; k], Vec::with_capacity(k));
@@ -34,7 +34,7 @@ impl Reach {
                 times[j] = times[j].max((time * instance.capacity[j] / scale_factor).min(1.0));
                 best[j] = best[j].max(speed);
             };
-            // (alone, members' columns are one after another)
+            // Without pairs, the columns of a member are adjacent.
             while let Some(column) = alone.next_if(|column| column.combination == member) {
                 let (j, scale_factor) = (column.worker_type, instance.scale_factor[member]);
                 add(j, scale_factor, 1.0 / instance.multiplicity[member], instance.alone(member)[j]);
@@ -50,29 +50,39 @@ impl Reach {
             order.clear();
             order.extend(0..k);
             order.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
-            let (mut left, mut most) = (1.0, 0.0);
-            for &j in &order {
-                let time = times[j].min(left);
-                most += best[j] * time;
-                left -= time;
-            }
-            reach.throughput.push(Range { lower: 0.0, upper: most });
-            if by_type > 0 {
-                reach.throughput_on.extend(best.iter().zip(&times).map(|(speed, time)| speed * time));
-                reach.time_on.extend_from_slice(&times);
+            for variable in &read {
+                let rate = |j: usize| variable.measure().of(best[j], 1.0);
+                let values = &mut reach.values[*variable as usize];
+                let mut push = |upper| values.push(Range { lower: 0.0, upper });
+                if variable.atom().by_type {
+                    (0..k).for_each(|j| push(rate(j) * times[j]));
+                } else {
+                    let (mut left, mut most) = (1.0, 0.0);
+                    for &j in &order {
+                        let time = times[j].min(left);
+                        most += rate(j) * time;
+                        left -= time;
+                    }
+                    push(most);
+                }
             }
         }
         reach
     }
 
-    /// The same after an optimum's own value has bounded each job's throughput from below: every optimum is at
-    /// least as good as `reference`, the value of some feasible allocation.
+    /// Effective throughput: `[members]`.
+    fn throughput(&mut self) -> &mut [Range] {
+        &mut self.values[Variable::Throughput as usize]
+    }
+
+    /// The same with throughputs bounded from below: every optimum is at least as good as `reference`, the value of some
+    /// feasible allocation.
     pub(crate) fn tightened(mut self, bound: &BoundObjective<'_>, reference: f64) -> Self {
         let (Some(inversion), Some(levels)) = (bound.objective.inversion(), bound.levels()) else {
             return self.tightened_by_sum(bound, reference);
         };
-        if inversion.leaf_is_throughput() {
-            for (member, range) in self.throughput.iter_mut().enumerate() {
+        if inversion.is_of_throughput() {
+            for (member, range) in self.throughput().iter_mut().enumerate() {
                 let required = levels.required(member, reference).value;
                 // Rounding must not make the bound too tight to be one.
                 range.lower = range.lower.max(required * (1.0 - 1e-9)).min(range.upper);
@@ -81,7 +91,7 @@ impl Reach {
         self
     }
 
-    /// In a sum every job's part is at least (maximized) what the reference leaves when all others do their best.
+    /// In a sum that is maximized, the part of every job is at least the reference less the best parts of all others.
     fn tightened_by_sum(mut self, bound: &BoundObjective<'_>, reference: f64) -> Self {
         let objective = bound.objective;
         let Node::Reduce(reduction, inner) = &objective.expression().node else { return self };
@@ -95,12 +105,12 @@ impl Reach {
         let Some(part) = super::inversion::Inversion::trace(inner, side, objective.vocabulary()) else {
             return self;
         };
-        if !part.leaf_is_throughput() {
+        if !part.is_of_throughput() {
             return self;
         }
         let data: Vec<Option<&Expr>> = part.steps.iter().map(|step| step.datum.as_ref()).collect();
         let levels = super::inversion::Levels::new(&part, bound.step_data(&data));
-        let best = |member: usize| levels.level(member, self.throughput[member].upper);
+        let best = |member: usize| levels.level(member, self.value(Variable::Throughput, member).upper);
         let multiplicity = &bound.instance.multiplicity;
         let all: f64 = (0..multiplicity.len()).map(|m| multiplicity[m] * best(m)).sum();
         let lowest: Vec<f64> = (0..multiplicity.len())
@@ -114,7 +124,7 @@ impl Reach {
                 levels.required(member, level).value
             })
             .collect();
-        for (range, lowest) in self.throughput.iter_mut().zip(lowest) {
+        for (range, lowest) in self.throughput().iter_mut().zip(lowest) {
             range.lower = range.lower.max(lowest * (1.0 - 1e-9)).min(range.upper);
         }
         self
@@ -122,7 +132,7 @@ impl Reach {
 }
 
 impl BoundObjective<'_> {
-    /// Where the value of an expression lies, for every allocation within reach.
+    /// The range of an expression.
     pub(crate) fn range(&self, expression: &Expr, at: At, reach: &Reach) -> Range {
         self.evaluate(expression, at, reach)
     }
@@ -131,16 +141,8 @@ impl BoundObjective<'_> {
 impl Variables for Reach {
     type Quantity = Range;
 
-    fn throughput(&self, member: usize) -> Range {
-        self.throughput[member]
-    }
-
-    fn throughput_on(&self, place: usize) -> Range {
-        Range { lower: 0.0, upper: self.throughput_on[place] }
-    }
-
-    fn time_on(&self, place: usize) -> Range {
-        Range { lower: 0.0, upper: self.time_on[place] }
+    fn value(&self, variable: Variable, place: usize) -> Range {
+        self.values[variable as usize][place]
     }
 }
 
@@ -166,13 +168,17 @@ impl Quantity for Range {
     }
 
     fn of(self, function: Function) -> Self {
-        let each = |with: fn(f64) -> f64| Self { lower: with(self.lower), upper: with(self.upper) };
-        match function {
-            Function::Log => each(|x| x.max(0.0).ln()),
-            Function::Sqrt => each(|x| x.max(0.0).sqrt()),
-            Function::Inv => reciprocal(self),
-            Function::Min | Function::Max => self,
+        if function == Function::Inv {
+            // (whose argument may reach over 0 here, by rounding or by a bound that is not tight)
+            return reciprocal(self);
         }
+        let rule = function.rule();
+        let of = |x: f64| {
+            let x = if rule.domain.is_some() { x.max(0.0) } else { x };
+            (rule.value)(x, x)
+        };
+        let (lower, upper) = (of(self.lower), of(self.upper));
+        if rule.increasing { Self { lower, upper } } else { Self { lower: upper, upper: lower } }
     }
 
     fn select(self, other: Self, with: fn(f64, f64) -> f64) -> Self {

@@ -20,7 +20,7 @@ use super::standard::Sense;
 #[derive(Clone, Debug)]
 pub struct Sharing<'a> {
     instance: &'a Instance,
-    /// Leaf per unit of the level, ≥ 0: `[members]`.
+    /// Throughput per unit of the level, ≥ 0: `[members]`.
     pub demand: Vec<f64>,
 }
 
@@ -29,20 +29,20 @@ pub struct Sharing<'a> {
 pub enum Wanted<'a> {
     /// The highest level.
     Level,
-    /// The highest level above what members have: leaf ≥ base + demand·t.
+    /// The highest level above what members have: throughput ≥ base + demand·t.
     Above {
-        /// What a member's leaf is to be at a level of zero, ≥ 0: `[members]`.
+        /// What a member's throughput is to be at a level of zero, ≥ 0: `[members]`.
         base: &'a [f64],
         /// Class times at which members have that: `[members × K]`.
         given: &'a [f64],
     },
-    /// The largest Σ worth·by_type·leaf from that type at a level that is held.
+    /// The largest Σ worth·by_type·throughput from that type at a level that is held.
     Worth {
         /// That level.
         level: f64,
-        /// Of a unit of each member's leaf, ≥ 0: `[members]`.
+        /// Of a unit of each member's throughput, ≥ 0: `[members]`.
         worth: &'a [f64],
-        /// Of leaf from each worker type, ≥ 0: `[K]`.
+        /// Of throughput from each worker type, ≥ 0: `[K]`.
         by_type: &'a [f64],
         /// Class times at which members have that level, to begin with: `[members × K]`, or empty.
         given: &'a [f64],
@@ -51,7 +51,7 @@ pub enum Wanted<'a> {
     Logarithms(&'a Logarithms),
 }
 
-/// Logarithms of what members get, and what they are worth: Σ weight·log(leaf) + constant.
+/// Logarithms of what members get, and what they are worth: Σ weight·log(throughput) + constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logarithms {
     /// Of all jobs of a member, > 0: `[members]`.
@@ -61,7 +61,7 @@ pub struct Logarithms {
 }
 
 impl Wanted<'_> {
-    /// The leaf that a member has at a level of zero.
+    /// The throughput that a member has at a level of zero.
     pub fn base(self, member: usize) -> f64 {
         if let Self::Above { base, .. } = self { base[member] } else { 0.0 }
     }
@@ -69,7 +69,7 @@ impl Wanted<'_> {
 
 impl BoundObjective<'_> {
     /// Members that share, of these demands `[members]`; nothing where there is more to the program: pairs, the policy's
-    /// own constraints, leaves that are no throughputs, demands that are no finite numbers from 0, or no demand at all.
+    /// own constraints, levels of something other than throughputs, demands that are no finite numbers from 0, or no demand at all.
     pub fn sharing(&self, demand: Vec<f64>) -> Option<Sharing<'_>> {
         let finite = demand.iter().all(|demand| *demand >= 0.0 && demand.is_finite());
         let fits = self.is_of_throughputs() && self.instance.pairs.is_empty() && finite;
@@ -87,7 +87,7 @@ impl BoundObjective<'_> {
             return None;
         }
         let part = Inversion::trace(inner, inversion::Bound::AtLeast, self.objective.vocabulary())?;
-        if !part.leaf_is_throughput() {
+        if !part.is_of_throughput() {
             return None;
         }
         let steps: Vec<Option<&Expr>> = part.steps.iter().map(|step| step.datum.as_ref()).collect();
@@ -115,13 +115,13 @@ impl BoundObjective<'_> {
         }
         let part = Inversion::trace(inner, inversion::Bound::AtLeast, self.objective.vocabulary());
         part.is_some_and(|part| {
-            part.leaf_is_throughput() && logarithm(part.steps.iter().map(|step| (step.kind, 1.0))).is_some()
+            part.is_of_throughput() && logarithm(part.steps.iter().map(|step| (step.kind, 1.0))).is_some()
         })
     }
 
     /// Are levels of throughputs, and are there no constraints of the policy's own?
     pub fn is_of_throughputs(&self) -> bool {
-        let by_throughput = self.objective.inversion().is_some_and(Inversion::leaf_is_throughput);
+        let by_throughput = self.objective.inversion().is_some_and(Inversion::is_of_throughput);
         by_throughput && self.objective.constraints().is_empty()
     }
 
@@ -131,7 +131,7 @@ impl BoundObjective<'_> {
     }
 }
 
-/// The weight a and the constant b with which steps from the whole to the leaf x, each with its datum, make a·log x + b of
+/// The weight a and the constant b with which steps from the whole to the throughput x, each with its datum, make a·log x + b of
 /// it; nothing if they make anything else of it, or a is no finite number above 0.
 fn logarithm(steps: impl Iterator<Item = (StepKind, f64)>) -> Option<(f64, f64)> {
     let (mut weight, mut constant, mut inside) = (1.0, 0.0, false);
@@ -177,7 +177,7 @@ impl Sharing<'_> {
         if self.runs(member, worker_type) { most } else { 0.0 }
     }
 
-    /// The leaf of a member that has all of its time where it is fastest.
+    /// The throughput of a member that has all of its time where it is fastest.
     #[inline]
     pub fn fastest(&self, member: usize) -> f64 {
         let speeds = self.instance.alone(member).iter().enumerate();
@@ -191,7 +191,7 @@ impl Sharing<'_> {
         self.limit_above(member, 0.0)
     }
 
-    /// The same of a level above a leaf that it has.
+    /// The same of a level above a throughput that it has.
     #[inline]
     pub fn limit_above(&self, member: usize, base: f64) -> f64 {
         let demand = self.demand[member];
@@ -237,7 +237,7 @@ mod tests {
             let bound = objective.bind(&instance).unwrap();
             let (_, logarithms) = bound.logarithms().unwrap();
             let point = bound.point(&bound.isolated());
-            let terms = logarithms.weight.iter().zip(&point.throughput);
+            let terms = logarithms.weight.iter().zip(point.throughput());
             let sum: f64 = terms.map(|(weight, throughput)| weight * throughput.ln()).sum();
             assert!(
                 (sum + logarithms.constant - bound.value(&point)).abs() < 1e-12,

@@ -1,4 +1,4 @@
-//! A policy's own constraints at a point: their two sides, and what a row's dual is per unit of the right one.
+//! The two sides of a policy's own constraints at a point, and their prices.
 
 use super::bound::{At, BoundObjective, Point};
 use super::expression::{Comparison, Node, Operator, Subject};
@@ -15,7 +15,7 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// How much room there is between them; below 0 where the constraint is exceeded.
+    /// The larger less the smaller; below 0 where the constraint is violated.
     pub fn slack(self) -> f64 {
         self.large - self.small
     }
@@ -33,10 +33,10 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// The change of the objective per unit added to the right side of a constraint, as it was written, at a position whose
-    /// row has the price `of_row` per unit of its own.
+    /// The change of the objective per unit added to the right side of a constraint as it was written, for the member or the
+    /// worker type at a position; `of_row` is the dual price of its row.
     pub fn price_of_side(&self, constraint: &Constraint, position: usize, of_row: f64) -> f64 {
-        // A row in place of a curved constraint bounds the leaf that the excess allows.
+        // A row in place of a curved constraint bounds the throughput at which the excess is 0.
         let of_excess = match &constraint.inversion {
             Some(inversion) => {
                 let at = place(constraint.subject, position);

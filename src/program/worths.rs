@@ -3,8 +3,8 @@
 //!
 //! A coefficient is what an expression is where a member has all of its time on one worker type.
 
-use super::bound::{BoundObjective, Point};
-use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, shape};
+use super::bound::BoundObjective;
+use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, Variable, shape};
 use super::objective::{Constraint, Route};
 use super::sharing::Sharing;
 use super::standard::Sense;
@@ -67,16 +67,9 @@ impl BoundObjective<'_> {
 
     /// What an expression is for members that have all of their time on a worker type, or none of any: `[members]`.
     fn all_on(&self, expression: &Expr, worker_type: Option<usize>) -> Vec<f64> {
-        let (n, k) = (self.instance.n_members(), self.instance.n_types());
-        let by_type = if self.objective.reads_throughput_only() { 0 } else { n * k };
-        let (throughput_on, time_on) = (vec![0.0; by_type], vec![0.0; by_type]);
-        let mut point = Point { throughput: vec![0.0; n], throughput_on, time_on };
-        for (member, j) in (0..n).zip(worker_type.into_iter().cycle()) {
-            let speed = self.instance.alone(member)[j];
-            point.throughput[member] = speed;
-            if by_type > 0 {
-                (point.throughput_on[member * k + j], point.time_on[member * k + j]) = (speed, 1.0);
-            }
+        let mut point = self.no_time();
+        for (member, j) in (0..self.instance.n_members()).zip(worker_type.into_iter().cycle()) {
+            point.add(member, j, self.instance.alone(member)[j], 1.0);
         }
         self.of_members(expression, &point)
     }
@@ -133,7 +126,7 @@ impl BoundObjective<'_> {
             }
             let Node::Binary(Operator::Subtract, asked, given) = &constraint.excess.node else { return None };
             let known = shape(asked, self.objective.vocabulary()).ok()?.curvature == Curvature::Constant;
-            if given.node != Node::Throughput || !known {
+            if given.node != Node::Variable(Variable::Throughput, None) || !known {
                 return None;
             }
             for (member, asked) in self.constants(asked).into_iter().enumerate() {

@@ -92,7 +92,7 @@ fn max_min_of_two_jobs_is_what_one_works_out_by_hand() {
     // (4 − 3x)/2.5 = (1 + x)/1.5  ⇔  6 − 4.5x = 2.5 + 2.5x  ⇔  x = 1/2: level (1 + 1/2)/1.5 = 1.
     assert_close(optimum.value, 1.0);
     assert_close(optimum.bound, 1.0);
-    assert_close(optimum.point.throughput[0], 2.5);
+    assert_close(optimum.point.throughput()[0], 2.5);
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn proportional_fairness_divides_one_type_by_weight() {
     assert_eq!(objective.route(), Route::Conic);
     let optimum = optimum(&objective, &instance);
     // Where the objective is flat to 1e-9 the point is known to the root of that.
-    assert!((optimum.point.throughput[0] - 7.5).abs() < 1e-3, "{:?}", optimum.point);
-    assert!((optimum.point.throughput[1] - 0.75).abs() < 1e-3, "{:?}", optimum.point);
+    assert!((optimum.point.throughput()[0] - 7.5).abs() < 1e-3, "{:?}", optimum.point);
+    assert!((optimum.point.throughput()[1] - 0.75).abs() < 1e-3, "{:?}", optimum.point);
     assert_close(optimum.value, 3.0 * 7.5_f64.ln() + 0.75_f64.ln());
     assert_close(optimum.bound, optimum.value);
 }
@@ -249,7 +249,7 @@ fn utilization_fills_what_the_level_leaves_idle() {
     let equal = &instance.data["equal_share_throughput"];
     let second = solve(&bound, bound.refine_utilization(first.formulation.clone(), optimum, equal));
     assert_close(first.value, second.value);
-    assert_close(second.point.throughput[1], 1.0);
+    assert_close(second.point.throughput()[1], 1.0);
 }
 
 #[test]

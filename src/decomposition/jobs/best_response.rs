@@ -29,26 +29,26 @@ pub(super) struct JobsX8<'a, const K: usize> {
     pub(super) speed: &'a [F64x8; K],
     /// What all of the time costs.
     pub(super) cost: [F64x8; K],
-    /// The leaf that is asked for.
+    /// The throughput that is asked for.
     pub(super) asked: F64x8,
 }
 
 /// The best vertices of eight members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best<const K: usize> {
-    /// Infinite where the leaf cannot be reached.
+    /// Infinite where the throughput cannot be reached.
     pub(super) value: F64x8,
     /// Parts of time on each type.
     pub(super) part: [F64x8; K],
-    /// What a unit of leaf costs there.
-    pub(super) leaf: F64x8,
+    /// What a unit of throughput costs there.
+    pub(super) throughput_price: F64x8,
 }
 
-/// Prices of leaf and time, and what they prove that eight members cost at least.
+/// Prices of throughput and time, and what they prove that eight members cost at least.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Proof {
     pub(super) value: F64x8,
-    pub(super) leaf: F64x8,
+    pub(super) throughput_price: F64x8,
     pub(super) time: F64x8,
 }
 
@@ -73,7 +73,7 @@ macro_rules! unrolled {
     };
 }
 
-/// A vertex of one member: what it costs, the parts of time, and what a unit of leaf costs.
+/// A vertex of one member: what it costs, the parts of time, and what a unit of throughput costs.
 type Vertex<const K: usize> = (f64, [f64; K], f64);
 
 impl<const K: usize> JobsX8<'_, K> {
@@ -87,7 +87,7 @@ impl<const K: usize> JobsX8<'_, K> {
     }
 }
 
-/// The cheapest vertices that give the leaf.
+/// The cheapest vertices that give the throughput.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
     if K > TRIED_MAX {
@@ -96,12 +96,12 @@ pub(super) fn cheapest<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = members.one(i);
-        best.put(i, one.between(one.for_leaf(OneJob::NOTHING)));
+        best.put(i, one.between(one.for_throughput(OneJob::NOTHING)));
     }
     best
 }
 
-/// The cheapest vertices that give the leaf or more of it.
+/// The cheapest vertices that give the throughput or more of it.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest_above<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
     if K > TRIED_MAX {
@@ -110,12 +110,12 @@ pub(super) fn cheapest_above<const K: usize>(members: &JobsX8<'_, K>) -> Best<K>
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = members.one(i);
-        best.put(i, one.between(one.always(one.for_leaf(OneJob::NOTHING))));
+        best.put(i, one.between(one.always(one.for_throughput(OneJob::NOTHING))));
     }
     best
 }
 
-/// The cheapest vertices that give the leaf or nothing, but nothing to none to whom it is `due`.
+/// The cheapest vertices that give the throughput or nothing, but nothing to none to whom it is `due`.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest_or_none<const K: usize>(members: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
     if K > TRIED_MAX {
@@ -125,20 +125,20 @@ pub(super) fn cheapest_or_none<const K: usize>(members: &JobsX8<'_, K>, due: &F6
     for i in 0..LANES {
         let one = members.one(i);
         let none = if due.0[i] > 0.0 { OneJob::NOTHING } else { (0.0, [0.0; K], 0.0) };
-        best.put(i, one.between(one.for_leaf(none)));
+        best.put(i, one.between(one.for_throughput(none)));
     }
     best
 }
 
-/// What prices of leaf prove, each with the least price of time that goes with it.
+/// What prices of throughput prove, each with the least price of time that goes with it.
 #[multiversion(targets("x86_64+avx+avx2"))]
-pub(super) fn proof_at<const K: usize>(members: &JobsX8<'_, K>, leaf: &F64x8) -> Proof {
+pub(super) fn proof_at<const K: usize>(members: &JobsX8<'_, K>, throughput_price: &F64x8) -> Proof {
     if K > TRIED_MAX {
-        return lower_hull::proof_at(members, *leaf);
+        return lower_hull::proof_at(members, *throughput_price);
     }
     let mut proof = Proof::NONE;
     for i in 0..LANES {
-        proof.put(i, members.one(i).proof(leaf.0[i]));
+        proof.put(i, members.one(i).proof(throughput_price.0[i]));
     }
     proof
 }
@@ -158,12 +158,12 @@ pub(super) fn best_proof<const K: usize>(members: &JobsX8<'_, K>) -> Proof {
 
 impl<const K: usize> Best<K> {
     const NONE: Self =
-        Self { value: F64x8([f64::INFINITY; LANES]), part: [F64x8::ZERO; K], leaf: F64x8::ZERO };
+        Self { value: F64x8([f64::INFINITY; LANES]), part: [F64x8::ZERO; K], throughput_price: F64x8::ZERO };
 
     #[inline(always)]
-    fn put(&mut self, i: usize, (value, part, leaf): Vertex<K>) {
+    fn put(&mut self, i: usize, (value, part, throughput_price): Vertex<K>) {
         self.value.0[i] = value;
-        self.leaf.0[i] = leaf;
+        self.throughput_price.0[i] = throughput_price;
         for (lane, part) in self.part.iter_mut().zip(part) {
             lane.0[i] = part;
         }
@@ -172,12 +172,12 @@ impl<const K: usize> Best<K> {
 
 impl Proof {
     const NONE: Self =
-        Self { value: F64x8([f64::NEG_INFINITY; LANES]), leaf: F64x8::ZERO, time: F64x8::ZERO };
+        Self { value: F64x8([f64::NEG_INFINITY; LANES]), throughput_price: F64x8::ZERO, time: F64x8::ZERO };
 
     #[inline(always)]
-    fn put(&mut self, i: usize, (value, leaf, time): (f64, f64, f64)) {
+    fn put(&mut self, i: usize, (value, throughput_price, time): (f64, f64, f64)) {
         self.value.0[i] = value;
-        self.leaf.0[i] = leaf;
+        self.throughput_price.0[i] = throughput_price;
         self.time.0[i] = time;
     }
 }
@@ -185,9 +185,9 @@ impl Proof {
 impl<const K: usize> OneJob<K> {
     const NOTHING: Vertex<K> = (f64::INFINITY, [0.0; K], 0.0);
 
-    /// OneJob type for as long as the leaf takes.
+    /// OneJob type for as long as the throughput takes.
     #[inline(always)]
-    fn for_leaf(&self, mut best: Vertex<K>) -> Vertex<K> {
+    fn for_throughput(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
             ($j:tt) => {
                 if $j < K {
@@ -247,22 +247,22 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// What a price of leaf proves, with the least price of time that goes with it.
+    /// What a price of throughput proves, with the least price of time that goes with it.
     #[inline(always)]
-    fn proof(&self, leaf: f64) -> (f64, f64, f64) {
+    fn proof(&self, throughput_price: f64) -> (f64, f64, f64) {
         let mut time = 0.0;
         macro_rules! count {
             ($j:tt) => {
                 if $j < K {
-                    let gain = leaf * self.speed[$j] - self.cost[$j];
+                    let gain = throughput_price * self.speed[$j] - self.cost[$j];
                     let gain = if self.speed[$j] > 0.0 { gain } else { 0.0 };
                     time = if gain > time { gain } else { time };
                 }
             };
         }
         unrolled!(types count);
-        let value = leaf * self.asked - time;
-        (if leaf >= 0.0 { value } else { f64::NEG_INFINITY }, leaf, time)
+        let value = throughput_price * self.asked - time;
+        (if throughput_price >= 0.0 { value } else { f64::NEG_INFINITY }, throughput_price, time)
     }
 
     #[inline(always)]
@@ -321,7 +321,7 @@ mod tests {
             Self { speed: of(members.speed), cost: of(&members.cost), asked: members.asked.0[i] }
         }
 
-        /// The least cost of all that gives the leaf, by trying every type and every two.
+        /// The least cost of all that gives the throughput, by trying every type and every two.
         fn tried(&self) -> f64 {
             let runs: Vec<usize> = (0..self.speed.len()).filter(|j| self.speed[*j] > 0.0).collect();
             let reached = |j: &&usize| self.asked <= self.speed[**j] * (1.0 + FEASIBLE);
@@ -337,7 +337,7 @@ mod tests {
             least
         }
 
-        /// The least cost of one type for all of the time that gives the leaf or more.
+        /// The least cost of one type for all of the time that gives the throughput or more.
         fn always(&self) -> f64 {
             let costs = self.speed.iter().zip(&self.cost);
             let fits = costs.filter(|(speed, _)| **speed > 0.0 && **speed >= self.asked);
@@ -352,7 +352,8 @@ mod tests {
     /// JobsX8 members do what is cheapest of all that can be tried, and prices prove it.
     fn check<const K: usize>(members: &JobsX8<'_, K>, due: &F64x8) -> usize {
         let kinds = [cheapest(members), cheapest_above(members), cheapest_or_none(members, due)];
-        let (proven, proven_at) = (best_proof(members), proof_at(members, &kinds[1].leaf.max(F64x8::ZERO)));
+        let (proven, proven_at) =
+            (best_proof(members), proof_at(members, &kinds[1].throughput_price.max(F64x8::ZERO)));
         let mut reached = 0;
         for i in 0..LANES {
             let one = One::of(members, i);

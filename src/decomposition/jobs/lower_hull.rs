@@ -54,7 +54,7 @@ fn chosen(number: F64x8, other: F64x8, one: F64x8, less_than: F64x8) -> F64x8 {
     F64x8(array::from_fn(|i| if one.0[i] < less_than.0[i] { other.0[i] } else { number.0[i] }))
 }
 
-/// The ends of the edge, the slower one first, and what a unit of leaf costs on it.
+/// The ends of the edge, the slower one first, and what a unit of throughput costs on it.
 struct Edge {
     slow: Points,
     fast: Points,
@@ -96,7 +96,7 @@ fn edge<const K: usize>(members: &JobsX8<'_, K>) -> Edge {
     Edge { slow, fast, slope }
 }
 
-/// The cheapest that gives the leaf.
+/// The cheapest that gives the throughput.
 #[inline(always)]
 pub(super) fn cheapest<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
     let Edge { slow, fast, slope } = edge(members);
@@ -114,13 +114,13 @@ pub(super) fn cheapest<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
             part.0[i] = if fast.at.0[i] == at { of_fast.0[i] } else { of_slow };
         }
     }
-    Best { value, part, leaf: slope }
+    Best { value, part, throughput_price: slope }
 }
 
-/// The cheapest that gives the leaf or more of it.
+/// The cheapest that gives the throughput or more of it.
 #[inline(always)]
 pub(super) fn cheapest_above<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
-    let Best { value, mut part, leaf } = cheapest(members);
+    let Best { value, mut part, throughput_price } = cheapest(members);
     // where more costs less, the cheapest type that is as fast
     let (mut lowest, mut least) = (Points::NOTHING, value);
     for j in 0..K {
@@ -133,35 +133,35 @@ pub(super) fn cheapest_above<const K: usize>(members: &JobsX8<'_, K>) -> Best<K>
         let all = F64x8(array::from_fn(|i| if lowest.at.0[i] == j as f64 { 1.0 } else { 0.0 }));
         *part = chosen(*part, all, NO_TYPE, lowest.at);
     }
-    Best { value: least, part, leaf: chosen(leaf, F64x8::ZERO, NO_TYPE, lowest.at) }
+    Best { value: least, part, throughput_price: chosen(throughput_price, F64x8::ZERO, NO_TYPE, lowest.at) }
 }
 
-/// The cheapest that gives the leaf or nothing, but nothing to none to whom it is `due`.
+/// The cheapest that gives the throughput or nothing, but nothing to none to whom it is `due`.
 #[inline(always)]
 pub(super) fn cheapest_or_none<const K: usize>(members: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
-    let Best { value, mut part, leaf } = cheapest(members);
+    let Best { value, mut part, throughput_price } = cheapest(members);
     // (what is due is below anything)
     let least = chosen(value, -INFINITE, F64x8::ZERO, *due);
     let or_none = |of: F64x8| chosen(F64x8::ZERO, of, least, F64x8::ZERO);
     for part in &mut part {
         *part = or_none(*part);
     }
-    Best { value: or_none(value), part, leaf: or_none(leaf) }
+    Best { value: or_none(value), part, throughput_price: or_none(throughput_price) }
 }
 
-/// What prices of leaf prove, each with the least price of time that goes with it.
+/// What prices of throughput prove, each with the least price of time that goes with it.
 #[inline(always)]
-pub(super) fn proof_at<const K: usize>(members: &JobsX8<'_, K>, leaf: F64x8) -> Proof {
+pub(super) fn proof_at<const K: usize>(members: &JobsX8<'_, K>, throughput_price: F64x8) -> Proof {
     let mut time = F64x8::ZERO;
     for (speed, cost) in members.speed.iter().zip(&members.cost) {
-        let gain = leaf * *speed - *cost;
+        let gain = throughput_price * *speed - *cost;
         time = time.max(chosen(F64x8::ZERO, gain, F64x8::ZERO, *speed));
     }
-    let value = chosen(leaf * members.asked - time, -INFINITE, leaf, F64x8::ZERO);
-    Proof { value, leaf, time }
+    let value = chosen(throughput_price * members.asked - time, -INFINITE, throughput_price, F64x8::ZERO);
+    Proof { value, throughput_price, time }
 }
 
-/// The prices that prove the most: that of leaf on the edge, or none where more costs less.
+/// The prices that prove the most: that of throughput on the edge, or none where more costs less.
 #[inline(always)]
 pub(super) fn best_proof<const K: usize>(members: &JobsX8<'_, K>) -> Proof {
     let on_edge = proof_at(members, edge(members).slope.max(F64x8::ZERO));
@@ -169,7 +169,7 @@ pub(super) fn best_proof<const K: usize>(members: &JobsX8<'_, K>) -> Proof {
     let surer = |free_of: F64x8, of: F64x8| chosen(free_of, of, free.value, on_edge.value);
     Proof {
         value: surer(free.value, on_edge.value),
-        leaf: surer(free.leaf, on_edge.leaf),
+        throughput_price: surer(free.throughput_price, on_edge.throughput_price),
         time: surer(free.time, on_edge.time),
     }
 }

@@ -131,15 +131,15 @@ impl<const K: usize> JobBatch<K> {
             *rent = if *scarce { *rent } else { 0.0 };
         }
         let level = found.level.first().copied().unwrap_or_default();
-        let (mut leaf, mut time) = (vec![0.0; self.n], vec![0.0; self.n]);
-        pricing_pass::prove(self, (rent, level), &mut leaf, &mut time);
+        let (mut throughput_price, mut time) = (vec![0.0; self.n], vec![0.0; self.n]);
+        pricing_pass::prove(self, (rent, level), &mut throughput_price, &mut time);
         let mut binding = Vec::with_capacity(self.n);
-        for (chunk, leaf) in leaf.chunks(LANES).enumerate() {
+        for (chunk, throughput_price) in throughput_price.chunks(LANES).enumerate() {
             let fastest = self.speed[chunk].iter().fold(F64x8::ZERO, |most, speed| most.max(*speed));
             let lacking = fastest + self.asked(chunk, level) * -1.0;
-            for (i, leaf) in leaf.iter().enumerate() {
+            for (i, throughput_price) in throughput_price.iter().enumerate() {
                 let full = lacking.0[i] <= LACK_MAX * fastest.0[i];
-                binding.push(self.demand[chunk].0[i] > 0.0 && (full || *leaf > 0.0));
+                binding.push(self.demand[chunk].0[i] > 0.0 && (full || *throughput_price > 0.0));
             }
         }
         binding

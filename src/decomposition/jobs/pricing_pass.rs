@@ -29,7 +29,7 @@ pub(super) fn price_out<const K: usize>(
         if batch.worth.is_empty() {
             let proof = surely(&members, &best);
             least += proof.value;
-            slope += proof.leaf * batch.demand[chunk];
+            slope += proof.throughput_price * batch.demand[chunk];
         } else {
             // (a level that is held is asked for as it is)
             least += best.value;
@@ -43,7 +43,7 @@ pub(super) fn price_out<const K: usize>(
 /// rounding), at the prices that prove the most.
 #[inline]
 fn surely<const K: usize>(members: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
-    let proof = proof_at(members, &best.leaf.max(F64x8::ZERO));
+    let proof = proof_at(members, &best.throughput_price.max(F64x8::ZERO));
     let unproven = best.value - proof.value - best.value.abs() * UNPROVEN_MAX;
     if unproven.any(|unproven| unproven > 0.0) { best_proof(members) } else { proof }
 }
@@ -72,10 +72,17 @@ pub(super) fn add<const K: usize>(weight: f64, part: &[F64x8; K], time: &mut [f6
 }
 
 /// Writes the dual prices of throughput and of time that prove the most: `[members]` each.
-pub(super) fn prove<const K: usize>(batch: &JobBatch<K>, at: At<K>, leaf: &mut [f64], time: &mut [f64]) {
-    for (chunk, (leaf, time)) in leaf.chunks_mut(LANES).zip(time.chunks_mut(LANES)).enumerate() {
+pub(super) fn prove<const K: usize>(
+    batch: &JobBatch<K>,
+    at: At<K>,
+    throughput_price: &mut [f64],
+    time: &mut [f64],
+) {
+    for (chunk, (throughput_price, time)) in
+        throughput_price.chunks_mut(LANES).zip(time.chunks_mut(LANES)).enumerate()
+    {
         let proof = best_proof(&batch.at(chunk, &at));
-        leaf.copy_from_slice(&proof.leaf.0[..leaf.len()]);
+        throughput_price.copy_from_slice(&proof.throughput_price.0[..throughput_price.len()]);
         time.copy_from_slice(&proof.time.0[..time.len()]);
     }
 }

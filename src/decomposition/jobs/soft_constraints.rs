@@ -107,8 +107,9 @@ impl<const K: usize> JobBatch<K> {
             pricing_pass::mix(self, self.place(place), weights, &mut time);
         }
         let part = |(member, time): (usize, &[f64])| {
-            let leaf: f64 = time.iter().zip(instance.alone(member)).map(|(time, speed)| time * speed).sum();
-            if sharing.demand[member] > 0.0 { (leaf / sharing.demand[member]).min(1.0) } else { 1.0 }
+            let throughput: f64 =
+                time.iter().zip(instance.alone(member)).map(|(time, speed)| time * speed).sum();
+            if sharing.demand[member] > 0.0 { (throughput / sharing.demand[member]).min(1.0) } else { 1.0 }
         };
         let part = time.chunks_exact(K).enumerate().map(part).collect();
         for (time, jobs) in time.chunks_exact_mut(K).zip(&instance.multiplicity) {
@@ -147,9 +148,11 @@ impl<const K: usize> SoftDemand<K> {
         }
     }
 
-    /// The least price of time that goes with a price of leaf.
-    fn time(&self, leaf: f64) -> f64 {
-        let gain = |j: usize| if self.speed[j] > 0.0 { leaf * self.speed[j] - self.rent[j] } else { 0.0 };
+    /// The least price of time that goes with a price of throughput.
+    fn time(&self, throughput_price: f64) -> f64 {
+        let gain = |j: usize| {
+            if self.speed[j] > 0.0 { throughput_price * self.speed[j] - self.rent[j] } else { 0.0 }
+        };
         (0..K).map(gain).fold(0.0, f64::max)
     }
 
@@ -157,9 +160,9 @@ impl<const K: usize> SoftDemand<K> {
     fn cost(&self) -> f64 {
         let fastest = self.speed.iter().copied().fold(0.0, f64::max);
         let mut cost = if self.asked > fastest { f64::INFINITY } else { 0.0_f64 };
-        let mut attempt = |leaf: f64| {
-            if leaf >= 0.0 && leaf.is_finite() {
-                cost = cost.max(leaf * self.asked - self.time(leaf));
+        let mut attempt = |throughput_price: f64| {
+            if throughput_price >= 0.0 && throughput_price.is_finite() {
+                cost = cost.max(throughput_price * self.asked - self.time(throughput_price));
             }
         };
         for l in (0..K).filter(|l| self.speed[*l] > 0.0) {

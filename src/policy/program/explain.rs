@@ -164,7 +164,7 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64)
         steps: fixing.one_more.len(),
         level,
         one_more: fixing.one_more[step].iter().map(|price| factor * price).collect(),
-        throughput_price: factor * fixing.leaf_price[member] / n_jobs,
+        throughput_price: factor * fixing.throughput_price[member] / n_jobs,
         time_price: factor * fixing.time_price[member],
         constraints,
     })

@@ -49,13 +49,13 @@ const STEPS_MAX: u32 = 60;
 pub(super) struct Raised {
     /// Class time of the columns: [columns].
     pub(super) class_time: Vec<f64>,
-    /// The leaf of each member there: [members].
-    pub(super) leaves: Vec<f64>,
+    /// The throughput of each member there: [members].
+    pub(super) throughputs: Vec<f64>,
     /// The level reached.
     pub(super) level: f64,
     /// What no allocation can exceed.
     pub(super) bound: f64,
-    /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
+    /// How much the level falls per unit of throughput asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
     /// The program.
     pub(super) formulation: Formulation,
@@ -85,7 +85,7 @@ fn raised(master: &Master<'_>, (formulation, answer): (Formulation, Answer)) -> 
     };
     let demand_price = formulation.level_rows().map(|row| price(row).max(0.0)).collect();
     Raised {
-        leaves: leaves(&master.bound(), &class_time),
+        throughputs: throughputs(&master.bound(), &class_time),
         class_time,
         level: formulation.value(objective),
         bound: formulation.value(answer.bound),
@@ -95,9 +95,9 @@ fn raised(master: &Master<'_>, (formulation, answer): (Formulation, Answer)) -> 
     }
 }
 
-/// The leaves of all members at class times: throughputs, as a rule.
-pub(super) fn leaves(bound: &BoundObjective<'_>, class_time: &[f64]) -> Vec<f64> {
-    bound.leaves(&bound.point(class_time)).unwrap_or_default()
+/// The throughputs of all members at class times.
+pub(super) fn throughputs(bound: &BoundObjective<'_>, class_time: &[f64]) -> Vec<f64> {
+    bound.throughputs(&bound.point(class_time)).unwrap_or_default()
 }
 
 /// Who cannot be raised: members with a slope whose demand binds at a positive price. At least one.
@@ -108,7 +108,8 @@ fn saturated(raised: &Raised, demands: &[Demand]) -> Vec<usize> {
     let rows = raised.formulation.level_rows();
     let binding = |member: &usize| {
         let asked = demands[*member].slope * raised.level + demands[*member].base;
-        let slack = (raised.leaves[*member] - asked) / raised.formulation.row_scales[rows.start + *member];
+        let slack =
+            (raised.throughputs[*member] - asked) / raised.formulation.row_scales[rows.start + *member];
         share(*member) > PRICE_MIN && slack <= SLACK_MAX
     };
     let found: Vec<usize> = sloped().filter(binding).collect();
@@ -123,8 +124,8 @@ fn saturated(raised: &Raised, demands: &[Demand]) -> Vec<usize> {
 pub(super) struct Fixing {
     /// Of the program in which each member was fixed, the first being 0; none if it never rose: [members].
     pub(super) step: Vec<Option<usize>>,
-    /// Per unit of leaf asked of the member there, ≤ 0: [members].
-    pub(super) leaf_price: Vec<f64>,
+    /// Per unit of throughput asked of the member there, ≤ 0: [members].
+    pub(super) throughput_price: Vec<f64>,
     /// Per unit of time that the member had more there: [members].
     pub(super) time_price: Vec<f64>,
     /// Per worker more of each type: [steps][K].
@@ -134,18 +135,18 @@ pub(super) struct Fixing {
     pub(super) own: Vec<Vec<((usize, usize), f64)>>,
 }
 
-/// The part of the first level, at most `level`, that `leaves` keep, having been `base` below it, by what they rose per
+/// The part of the first level, at most `level`, that `throughputs` keep, having been `base` below it, by what they rose per
 /// unit of it: [members] each.
-pub(super) fn first_level(level: f64, slope: &[f64], leaves: &[f64], base: &[f64]) -> f64 {
+pub(super) fn first_level(level: f64, slope: &[f64], throughputs: &[f64], base: &[f64]) -> f64 {
     let raised = (0..base.len()).filter(|member| slope[*member] > 0.0);
-    let kept = raised.map(|member| (leaves[member] - base[member]) / slope[member]);
+    let kept = raised.map(|member| (throughputs[member] - base[member]) / slope[member]);
     kept.fold(level, f64::min)
 }
 
 impl Fixing {
     fn new(n: usize) -> Self {
-        let (leaf_price, time_price) = (vec![0.0; n], vec![0.0; n]);
-        Self { step: vec![None; n], leaf_price, time_price, one_more: Vec::new(), own: Vec::new() }
+        let (throughput_price, time_price) = (vec![0.0; n], vec![0.0; n]);
+        Self { step: vec![None; n], throughput_price, time_price, one_more: Vec::new(), own: Vec::new() }
     }
 
     /// Takes down the prices of a program in which these members were fixed.
@@ -163,7 +164,7 @@ impl Fixing {
             match role {
                 RowRole::Capacity { worker_type } => one_more[*worker_type] = price(),
                 RowRole::Time { member } if here(member) => self.time_price[*member] = price(),
-                RowRole::Level { member } if here(member) => self.leaf_price[*member] = price(),
+                RowRole::Level { member } if here(member) => self.throughput_price[*member] = price(),
                 RowRole::Constraint { constraint, position } if dual != 0.0 => {
                     own.push(((*constraint, *position), price()));
                 }
@@ -182,10 +183,10 @@ pub(super) struct Filled {
     pub(super) class_time: Vec<f64>,
     /// The first program solved, whose level is the max-min optimum.
     pub(super) first: Raised,
-    /// What its members' leaves rose by per unit of that level: [members].
+    /// What its members' throughputs rose by per unit of that level: [members].
     pub(super) first_slope: Vec<f64>,
-    /// The leaf of each member in the end: [members].
-    pub(super) leaves: Vec<f64>,
+    /// The throughput of each member in the end: [members].
+    pub(super) throughputs: Vec<f64>,
     /// Who was fixed when, and by what.
     pub(super) fixing: Fixing,
 }
@@ -239,13 +240,13 @@ fn level_by_level(
         }
         // What the point found really gives: the next program is feasible at it, whatever was rounded.
         for (member, reached) in reached.iter_mut().enumerate() {
-            *reached = (*reached + slope[member] * rise).min(raised.leaves[member].max(0.0));
+            *reached = (*reached + slope[member] * rise).min(raised.throughputs[member].max(0.0));
         }
-        let (class_time, leaves) = (raised.class_time.clone(), raised.leaves.clone());
+        let (class_time, throughputs) = (raised.class_time.clone(), raised.throughputs.clone());
         let (first, first_slope) = first.get_or_insert((raised, slope.clone()));
         if frozen.iter().all(|frozen| *frozen) || slope.iter().all(|slope| *slope == 0.0) {
             let (first, first_slope) = (first.clone(), first_slope.clone());
-            return Ok(Filled { class_time, first, first_slope, leaves, fixing });
+            return Ok(Filled { class_time, first, first_slope, throughputs, fixing });
         }
     }
 }
@@ -294,7 +295,8 @@ fn raise_held(
             let given_back = reached.iter().map(|base| base * eased);
             let gained: f64 =
                 raised.demand_price.iter().zip(given_back).map(|(price, part)| price * part).sum();
-            let part = slope.iter().zip(&raised.leaves).map(|(slope, leaf)| gained * slope / leaf);
+            let part =
+                slope.iter().zip(&raised.throughputs).map(|(slope, throughput)| gained * slope / throughput);
             let part = part.filter(|part| part.is_finite()).fold(0.0, f64::max);
             if part > TOLD {
                 let told =
@@ -319,8 +321,8 @@ fn raise_held(
 pub(super) struct Parametric {
     /// Class time of the columns, [columns]; none where pools have it.
     pub(super) class_time: Vec<f64>,
-    /// The leaf of each member there: [members].
-    pub(super) leaves: Vec<f64>,
+    /// The throughput of each member there: [members].
+    pub(super) throughputs: Vec<f64>,
     /// The worst level there.
     pub(super) value: f64,
     /// What no allocation can better.
@@ -329,7 +331,7 @@ pub(super) struct Parametric {
     pub(super) demands: Vec<Demand>,
     /// the answer to that, if it was written,
     pub(super) answer: Option<Answer>,
-    /// and how much its level fell per unit of leaf asked for: ≥ 0, [members].
+    /// and how much its level fell per unit of throughput asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
     /// The other prices that prove it, without times, if no program was written.
     pub(super) prices: Option<PrimalDual>,
@@ -339,8 +341,8 @@ pub(super) struct Parametric {
 
 /// Betters the worst level by Newton's method on duals.
 ///
-/// At a level ρ better than the optimum the program maximizes τ with leaf(m) ≥ τ·required(m, ρ). Its duals y
-/// give a bound that holds for every allocation, Σ y·leaf ≤ B, so the optimum ρ* satisfies
+/// At a level ρ better than the optimum the program maximizes τ with throughput(m) ≥ τ·required(m, ρ). Its duals y
+/// give a bound that holds for every allocation, Σ y·throughput ≤ B, so the optimum ρ* satisfies
 /// Σ y·required(m, ρ*) ≤ B: the root of that one-dimensional equation is the next ρ, still no worse than the
 /// optimum. The allocation found bounds it from the other side by its own worst level. The two meet in a handful
 /// of steps, but where what one job needs hangs on the last digits of ρ (it is nearly done and long overdue): every
@@ -372,16 +374,16 @@ pub(super) fn best_worst(
         let (reached, answer) = tried_at(solving, master, pools.as_deref_mut(), &demands, &mut old)?;
         let value = members
             .clone()
-            .map(|member| levels.level(member, reached.leaves[member]))
+            .map(|member| levels.level(member, reached.throughputs[member]))
             .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
         let next = cut(&levels, &reached, tried, attained).map_or(ideal, |next| worst(ideal, next));
-        let Reached { class_time, leaves, demand_price, prices, .. } = reached;
+        let Reached { class_time, throughputs, demand_price, prices, .. } = reached;
         let bound = ideal;
         let found = Parametric {
             class_time,
-            leaves,
+            throughputs,
             value,
             bound,
             demands,
@@ -423,9 +425,9 @@ fn tried_at(
 ) -> Result<(Reached, Option<Answer>), SolvingError> {
     if let Some(pools) = pools {
         let raised = pools.raise(solving, master, demands).ok_or(SolvingError::Empty)?;
-        let leaves = demands.iter().map(|demand| demand.slope * raised.level).collect();
+        let throughputs = demands.iter().map(|demand| demand.slope * raised.level).collect();
         let (class_time, bound, demand_price) = (Vec::new(), raised.bound, raised.demand_price);
-        return Ok((Reached { class_time, leaves, bound, demand_price, prices: None }, None));
+        return Ok((Reached { class_time, throughputs, bound, demand_price, prices: None }, None));
     }
     // (another level may be raised by prices though this one is not)
     if let Some(reached) = sharing::raise(solving, master, demands) {
@@ -434,10 +436,10 @@ fn tried_at(
     if solving.strategy() == Strategy::Singles {
         solving.give_up(GaveUp::Unproven, Strategy::Written)?;
     }
-    let Raised { class_time, leaves, bound, demand_price, answer, formulation, .. } =
+    let Raised { class_time, throughputs, bound, demand_price, answer, formulation, .. } =
         raise(solving, master, demands, old.take())?;
     *old = Some(formulation);
-    Ok((Reached { class_time, leaves, bound, demand_price, prices: None }, Some(answer)))
+    Ok((Reached { class_time, throughputs, bound, demand_price, prices: None }, Some(answer)))
 }
 
 /// The level at which what the duals ask for equals what they bound, by bisection between a level no allocation

@@ -117,9 +117,12 @@ impl ProgramPolicy {
         {
             return Err(ProgramPolicyError::NotHierarchical);
         }
-        let alone = |name: &String| !matches!(name.as_str(), "isolated_throughput" | "isolated_elapsed");
+        let vocabulary = objective.vocabulary();
+        let of_others = |name: &String| {
+            vocabulary.find(name).is_some_and(|slot| vocabulary.datum(slot).depends_on_other_jobs())
+        };
         let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
-        if options.discounted && (options.pairs || promises || !data.iter().all(alone)) {
+        if options.discounted && (options.pairs || promises || data.iter().any(of_others)) {
             return Err(ProgramPolicyError::NotDiscountable);
         }
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
@@ -326,7 +329,9 @@ impl ProgramPolicy {
         let (clock, before) = (Stopwatch::start(), self.solving.report().seconds);
         let objective = self.options.objective.clone();
         let throughput = |reduced: &Reduced, solved: &Solved| {
-            objective.bind(&reduced.instance).map(|bound| bound.point(&solved.class_time).throughput)
+            objective
+                .bind(&reduced.instance)
+                .map(|bound| bound.point(&solved.class_time).throughput().to_vec())
         };
         let with = throughput(reduced, solved).map_err(|error| self.bind_error(&error, reduced))?;
         self.solving.purpose(Purpose::Without);
@@ -377,9 +382,12 @@ impl ProgramPolicy {
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let objective = self.judged(value, solved.bound, allocation.violation_max());
-        let levels = bound.leaves(&point).zip(bound.levels()).map(|(leaves, levels)| {
-            let of_class: Vec<f64> =
-                leaves.iter().enumerate().map(|(member, leaf)| levels.level(member, *leaf)).collect();
+        let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
+            let of_class: Vec<f64> = throughputs
+                .iter()
+                .enumerate()
+                .map(|(member, throughput)| levels.level(member, *throughput))
+                .collect();
             (0..problem.n_jobs()).map(|job| of_class[reduced.classes.class_of(job)]).collect()
         });
         Ok(Decision { objective: Some(objective), levels, rules: self.rules(), ..Decision::of(allocation) })

@@ -3,7 +3,7 @@
 use crate::index::{Id, JobIndex};
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, Seen, ThroughputView};
-use crate::problem::{Colocation, Problem};
+use crate::problem::{ActiveJob, Colocation, Problem};
 use crate::program::{Classes, Instance, Unlike};
 use crate::spec::Fidelity;
 use crate::units::{DollarsPerWorkerHour, Seconds};
@@ -63,58 +63,60 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     keys.gather(Classes::singletons(n), |class| &words[class * width..(class + 1) * width])
 }
 
-/// Per-job data, by name.
+/// The numbers of a class from which further data follow.
+#[derive(Debug)]
+struct Followed<'a> {
+    problem: &'a Problem,
+    scale_factor: u32,
+    /// Of a job alone, as the policy's view has it: `[K]`.
+    throughput: &'a [f64],
+    equal_share: f64,
+}
+
+/// Where the value of a datum of jobs comes from.
 #[derive(Clone, Copy, Debug)]
 enum Datum<'a> {
-    ScaleFactor,
-    Weight,
-    StepsRemaining,
-    Elapsed,
+    /// The job itself.
+    Stated(fn(&ActiveJob) -> f64),
+    /// The account that the policy keeps, or the job itself.
     IsolatedElapsed,
-    SloRemaining,
-    EqualShare,
-    Isolated,
+    /// Throughputs and scale factor: jobs that agree in those agree in it.
+    Derived(fn(&Followed<'_>) -> f64),
     /// A column that the problem has, or ought to have.
-    Extra(Option<&'a [f64]>),
+    Column(Option<&'a [f64]>),
 }
 
 impl<'a> Datum<'a> {
     fn of(name: &str, problem: &'a Problem) -> Self {
         match name {
-            "scale_factor" => Self::ScaleFactor,
-            "weight" => Self::Weight,
-            "steps_remaining" => Self::StepsRemaining,
-            "elapsed" => Self::Elapsed,
+            "weight" => Self::Stated(|job| job.weight),
+            "steps_remaining" => Self::Stated(|job| job.steps_remaining.get()),
+            "elapsed" => Self::Stated(|job| job.elapsed.get()),
+            // A deadline that has passed asks for what no throughput gives: it counts as none.
+            "slo_remaining" => Self::Stated(|job| {
+                job.slo_remaining.map(Seconds::get).filter(|left| *left > 0.0).unwrap_or(f64::INFINITY)
+            }),
             "isolated_elapsed" => Self::IsolatedElapsed,
-            "slo_remaining" => Self::SloRemaining,
-            "equal_share_throughput" => Self::EqualShare,
-            "isolated_throughput" => Self::Isolated,
-            other => Self::Extra(problem.extra().get(other).map(Vec::as_slice)),
+            "scale_factor" => Self::Derived(|of| f64::from(of.scale_factor)),
+            "equal_share_throughput" => Self::Derived(|of| of.equal_share),
+            "isolated_throughput" => {
+                Self::Derived(|of| view::isolated(of.problem, of.scale_factor, of.throughput))
+            }
+            other => Self::Column(problem.extra().get(other).map(Vec::as_slice)),
         }
     }
 
-    /// Does it follow from throughputs and scale factor, so that jobs that agree in those agree in it?
-    fn is_derived(self) -> bool {
-        matches!(self, Self::ScaleFactor | Self::EqualShare | Self::Isolated)
-    }
-
-    /// A job's value, unless it is derived. An SLO that is absent is infinitely far.
+    /// A job's value, unless it is derived.
     fn value(self, problem: &Problem, selection: &Selection<'_>, index: JobIndex) -> f64 {
         let job = &problem.jobs()[index];
         match self {
-            Self::Weight => job.weight,
-            Self::StepsRemaining => job.steps_remaining.get(),
-            Self::Elapsed => job.elapsed.get(),
+            Self::Stated(value) => value(job),
             Self::IsolatedElapsed => {
-                let own = selection.isolated_elapsed.get(index.index()).copied();
-                own.unwrap_or(job.isolated_elapsed.get())
+                let kept = selection.isolated_elapsed.get(index.index()).copied();
+                kept.unwrap_or(job.isolated_elapsed.get())
             }
-            // One that is past asks for what no throughput gives: it is as if there were none.
-            Self::SloRemaining => {
-                job.slo_remaining.map(Seconds::get).filter(|left| *left > 0.0).unwrap_or(f64::INFINITY)
-            }
-            Self::ScaleFactor | Self::EqualShare | Self::Isolated => f64::NAN,
-            Self::Extra(column) => column.map_or(f64::NAN, |column| column[index.index()]),
+            Self::Derived(_) => f64::NAN,
+            Self::Column(column) => column.map_or(f64::NAN, |column| column[index.index()]),
         }
     }
 }
@@ -144,7 +146,7 @@ impl<'a> Keys<'a> {
             problem,
             selection,
             seen: selection.view.seen(problem),
-            columns: columns.filter(|datum| !datum.is_derived()).collect(),
+            columns: columns.filter(|datum| !matches!(datum, Datum::Derived(_))).collect(),
             waived: (!selection.waived.is_empty()).then_some(selection.waived),
             interchangeable: entities.map(|id| hierarchy::interchangeable(problem, Some(id))).collect(),
             paired,
@@ -174,11 +176,10 @@ impl<'a> Keys<'a> {
             let equal = view::equal_share(problem, row);
             scale_factor.push(f64::from(size));
             equal_share.push(equal);
+            let of = Followed { problem, scale_factor: size, throughput: row, equal_share: equal };
             for (_, datum, values) in &mut data {
                 values.push(match datum {
-                    Datum::ScaleFactor => f64::from(size),
-                    Datum::EqualShare => equal,
-                    Datum::Isolated => view::isolated(problem, size, row),
+                    Datum::Derived(value) => value(&of),
                     _ => columns.next().unwrap_or(f64::NAN),
                 });
             }
@@ -242,6 +243,54 @@ impl<'a> Keys<'a> {
                 Some(kinds) => u64::from(kinds[position]),
                 None => job.row.map_or(0, |row| 1 + row.index() as u64),
             });
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "defaults are copied, not computed")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::index::JobId;
+    use crate::problem::ProblemBuilder;
+    use crate::program::expression::{Absent, Source, Subject, Vocabulary};
+
+    /// A job that states nothing but its throughputs.
+    fn problem() -> Problem {
+        let mut builder = ProblemBuilder::new(Arc::new("fast=2,slow=6".parse().unwrap()));
+        builder.job(ActiveJob::new(JobId::from_index(0)), &[4.0, 1.0]);
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn every_atom_of_jobs_has_a_value_here_from_where_its_entry_says() {
+        let problem = problem();
+        let vocabulary = Vocabulary::default();
+        let of_jobs = vocabulary.atoms().filter(|atom| atom.subject == Subject::Job);
+        for atom in of_jobs.filter(|atom| atom.source != Source::Allocation) {
+            let data = [atom.name.to_string()];
+            let view = ThroughputView::Measured;
+            let selection = Selection {
+                view: &view,
+                pairs: false,
+                classes: true,
+                hierarchical: false,
+                waived: &[],
+                behaviour: Behaviour::Corrected,
+                data: &data,
+                isolated_elapsed: &[],
+            };
+            let found = reduce(&problem, &selection).instance.data[&data[0]][0];
+            let expected = match (atom.source, Datum::of(&atom.name, &problem)) {
+                (_, Datum::Column(_)) => panic!("`{}` has no arm in `Datum::of`", atom.name),
+                (Source::Stated(Absent::Is(value)), _) => value,
+                (Source::Accumulated, Datum::IsolatedElapsed) | (Source::Stated(Absent::Refused), _) => 0.0,
+                (Source::Derived { .. }, Datum::Derived(_)) if found > 0.0 => found,
+                (source, _) => panic!("`{}` is not {source:?}", atom.name),
+            };
+            assert_eq!(found, expected, "{}", atom.name);
         }
     }
 }

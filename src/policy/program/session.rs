@@ -300,8 +300,12 @@ impl Session {
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let report = policy.judged(value, solved.bound, violation_max);
-        let levels = bound.leaves(&point).zip(bound.levels()).map(|(leaves, levels)| {
-            leaves.iter().enumerate().map(|(member, leaf)| levels.level(member, *leaf)).collect()
+        let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
+            throughputs
+                .iter()
+                .enumerate()
+                .map(|(member, throughput)| levels.level(member, *throughput))
+                .collect()
         });
         let solve = policy.solving.report();
         solve.seconds.build = elapsed - solve.seconds.solve - solve.seconds.certify;

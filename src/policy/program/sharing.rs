@@ -24,11 +24,11 @@ const TYPES_WRITTEN: usize = 16;
 pub(super) struct Reached {
     /// Class time of the columns, [columns]; none where pools have it.
     pub(super) class_time: Vec<f64>,
-    /// The leaf of each member there: [members].
-    pub(super) leaves: Vec<f64>,
+    /// The throughput of each member there: [members].
+    pub(super) throughputs: Vec<f64>,
     /// What no allocation can exceed.
     pub(super) bound: f64,
-    /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
+    /// How much the level falls per unit of throughput asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
     /// The other prices that prove it, without times, where no program was written.
     pub(super) prices: Option<PrimalDual>,
@@ -64,10 +64,10 @@ pub(super) fn raise(solving: &mut Solving, master: &Master<'_>, demands: &[Deman
     let class_time = class_time(&master.bound(), &shares);
     shares.time = Vec::new();
     Some(Reached {
-        leaves: levels::leaves(&master.bound(), &class_time),
+        throughputs: levels::throughputs(&master.bound(), &class_time),
         class_time,
         bound: certificate.bound,
-        demand_price: shares.leaf_price.clone(),
+        demand_price: shares.throughput_price.clone(),
         prices: Some(shares),
     })
 }

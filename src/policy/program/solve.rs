@@ -135,8 +135,8 @@ impl Task<'_, '_> {
         match filled {
             None => {}
             Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
-            Some(Ok(levels::FilledShared { class_time, leaves, bound, first_slope })) => {
-                let reached = levels::first_level(bound, &first_slope, &leaves, &base);
+            Some(Ok(levels::FilledShared { class_time, throughputs, bound, first_slope })) => {
+                let reached = levels::first_level(bound, &first_slope, &throughputs, &base);
                 let reached = self.hierarchy.map(|_| level(reached));
                 return Ok(Solved { reached, ..sharing::unwritten(class_time, level(bound)) });
             }
@@ -144,10 +144,10 @@ impl Task<'_, '_> {
         let mut filled = levels::fill(solving, self.master, slopes, &base)?;
         if self.centred {
             // What everyone has in the end, as much of it as all can have: only optima have all of it.
-            filled.class_time = self.centre_at(solving, &filled.leaves)?;
-            filled.leaves = levels::leaves(&self.master.bound(), &filled.class_time);
+            filled.class_time = self.centre_at(solving, &filled.throughputs)?;
+            filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
-        let kept = levels::first_level(filled.first.level, &filled.first_slope, &filled.leaves, &base);
+        let kept = levels::first_level(filled.first.level, &filled.first_slope, &filled.throughputs, &base);
         let reached = self.hierarchy.map(|_| level(kept));
         let Raised { bound, formulation, answer, .. } = filled.first;
         let bound = level(bound);
@@ -165,7 +165,7 @@ impl Task<'_, '_> {
         })
     }
 
-    /// What leaves rise by per unit of the level, or of it and of weight, where weights fall to members: [members].
+    /// What throughputs rise by per unit of the level, or of it and of weight, where weights fall to members: [members].
     fn rates(&self, coefficients: &[(f64, f64)]) -> Vec<f64> {
         let slopes = coefficients.iter().map(|(_, slope)| *slope);
         match (self.hierarchy, self.master.reduced().instance.data.get("weight")) {
@@ -188,8 +188,8 @@ impl Task<'_, '_> {
         let class_time = match self.refine {
             Refine::None => found.class_time.clone(),
             Refine::Interior if self.centred => {
-                let leaves: Vec<f64> = (0..n).map(|member| required(member, found.value)).collect();
-                self.centre_at(solving, &leaves)?
+                let throughputs: Vec<f64> = (0..n).map(|member| required(member, found.value)).collect();
+                self.centre_at(solving, &throughputs)?
             }
             Refine::Interior => {
                 // The program that fixes every demand has no objective: an interior method ends well inside.
@@ -204,8 +204,9 @@ impl Task<'_, '_> {
             }
             Refine::Utilization | Refine::WaterFilling => {
                 // What was found is held, not what its level asks for, which rounding may put out of reach.
-                let found_leaves = levels::leaves(&self.master.bound(), &found.class_time);
-                let least = |member: usize| required(member, found.value).min(found_leaves[member]).max(0.0);
+                let found_throughputs = levels::throughputs(&self.master.bound(), &found.class_time);
+                let least =
+                    |member: usize| required(member, found.value).min(found_throughputs[member]).max(0.0);
                 let demands: Vec<Demand> =
                     (0..n).map(|member| Demand { slope: least(member), base: 0.0 }).collect();
                 let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
@@ -247,18 +248,19 @@ impl Task<'_, '_> {
         let found = levels::best_worst(solving, self.master, Some(&mut pools));
         let found = found.map_err(|_| GaveUp::Unproven)?;
         let levels = self.master.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let least = |(member, leaf): (usize, &f64)| {
-            let slope = levels.required(member, found.value).value.min(*leaf).max(0.0);
+        let least = |(member, throughput): (usize, &f64)| {
+            let slope = levels.required(member, found.value).value.min(*throughput).max(0.0);
             Demand { slope, base: 0.0 }
         };
-        let demands: Vec<Demand> = found.leaves.iter().enumerate().map(least).collect();
+        let demands: Vec<Demand> = found.throughputs.iter().enumerate().map(least).collect();
         let class_time = solving.among_optima(|solving| pools.held(solving, self.master, &demands));
         Ok(sharing::unwritten(class_time.ok_or(GaveUp::Unrefined)?, found.bound))
     }
 
-    /// The centre of the allocations that give members the largest common part of `leaves`, [members]: class times.
-    fn centre_at(&mut self, solving: &mut Solving, leaves: &[f64]) -> Result<Vec<f64>, SolvingError> {
-        let demands: Vec<Demand> = leaves.iter().map(|leaf| Demand { slope: *leaf, base: 0.0 }).collect();
+    /// The centre of the allocations that give members the largest common part of `throughputs`, [members]: class times.
+    fn centre_at(&mut self, solving: &mut Solving, throughputs: &[f64]) -> Result<Vec<f64>, SolvingError> {
+        let demands: Vec<Demand> =
+            throughputs.iter().map(|throughput| Demand { slope: *throughput, base: 0.0 }).collect();
         let centre = |solving: &mut Solving| self.central(solving, |bound| bound.with_demands(&demands));
         let (formulation, answer) = solving.doing(Purpose::Choice, centre)?;
         Ok(formulation.class_time(&answer.solution.columns).to_vec())

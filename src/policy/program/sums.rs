@@ -88,7 +88,7 @@ struct Tied {
 fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &PrimalDual) -> Vec<Tied> {
     let instance = sharing.instance();
     let of = |member: usize| {
-        let (time, leaf) = (shares.time_price[member], shares.leaf_price[member]);
+        let (time, throughput_price) = (shares.time_price[member], shares.throughput_price[member]);
         let jobs = instance.multiplicity[member];
         let size = instance.scale_factor[member];
         let mut bound = [false; 2];
@@ -96,11 +96,11 @@ fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &PrimalDual) -> Vec<Tied
         for (j, speed) in instance.alone(member).iter().enumerate().filter(|(j, _)| sharing.runs(member, *j))
         {
             let per_time = speed / jobs;
-            let gain = (leaf + worths.worth[member] * worths.by_type[j]) * per_time;
+            let gain = (throughput_price + worths.worth[member] * worths.by_type[j]) * per_time;
             let (rent, least) = (size * shares.worker_price[j], TIED * gain.max(time));
             if gain - time - rent >= -least {
                 types.push(j);
-                bound = [bound[0] || time > least, bound[1] || leaf * per_time > least];
+                bound = [bound[0] || time > least, bound[1] || throughput_price * per_time > least];
             }
         }
         let n_bound = usize::from(bound[0]) + usize::from(bound[1]);
@@ -141,7 +141,7 @@ fn refine(
     let (mut held, mut value, mut rented) = (Vec::new(), 0.0, vec![Vec::new(); k]);
     for Tied { member, types } in &tied {
         let (jobs, size) = (instance.multiplicity[*member], instance.scale_factor[*member]);
-        let (mut time, mut leaf) = (Vec::new(), Vec::new());
+        let (mut time, mut throughput) = (Vec::new(), Vec::new());
         let (mut used, mut had) = (0.0, 0.0);
         for j in types {
             let (per_time, given) = (instance.alone(*member)[*j] / jobs, shares.time[member * k + j]);
@@ -149,7 +149,7 @@ fn refine(
             let column = program.push_column(range, range, jobs / reduced.equal_share[*member] * per_time);
             let worth = worths.worth[*member] * worths.by_type[*j] * per_time;
             time.push((column, 1.0));
-            leaf.push((column, per_time));
+            throughput.push((column, per_time));
             held.push((column, worth));
             rented[*j].push((column, size));
             left[*j] += size * given;
@@ -160,11 +160,11 @@ fn refine(
             let apart = (0..k).filter(|j| !types.contains(j));
             apart.map(|j| of(j) * shares.time[member * k + j]).sum()
         };
-        let leaf_elsewhere = others(&|j| instance.alone(*member)[j] / jobs);
-        let needed = (sharing.demand[*member] - leaf_elsewhere).min(had).max(0.0);
+        let throughput_elsewhere = others(&|j| instance.alone(*member)[j] / jobs);
+        let needed = (sharing.demand[*member] - throughput_elsewhere).min(had).max(0.0);
         program.push_row(Range::at_most((jobs - others(&|_| 1.0)).max(used)), time);
         if needed > 0.0 {
-            program.push_row(Range::at_least(needed), leaf);
+            program.push_row(Range::at_least(needed), throughput);
         }
     }
     for (rented, left) in rented.into_iter().zip(left) {

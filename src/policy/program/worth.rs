@@ -9,13 +9,10 @@ use crate::program::Point;
 /// The variables of an objective over single jobs, pairs included in what they get.
 pub(super) fn point(problem: &Problem, view: &ThroughputView, allocation: &Allocation) -> Point {
     let (n, k) = (problem.n_jobs(), problem.n_types());
-    let mut point =
-        Point { throughput: vec![0.0; n], throughput_on: vec![0.0; n * k], time_on: vec![0.0; n * k] };
+    let mut point = Point::zero(n, k, |_| true);
     let mut seen = vec![0.0; k];
     let mut add = |job: JobIndex, kind: usize, share: f64, throughput: f64| {
-        point.throughput[job.index()] += share * throughput;
-        point.throughput_on[job.index() * k + kind] += share * throughput;
-        point.time_on[job.index() * k + kind] += share;
+        point.add(job.index(), kind, share * throughput, share);
     };
     for (id, combination) in allocation.combinations().enumerate() {
         for (kind, share) in allocation.shares().row(id).iter().copied().enumerate() {

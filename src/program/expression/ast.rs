@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::dimension::Dimension;
+use super::functions::{Function, Reduction};
+use super::vocabulary::Variable;
 
 /// A stretch of the text, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,12 +57,8 @@ pub enum Node {
         /// The worker type, for data of worker types.
         of: Option<TypeRef>,
     },
-    /// `throughput`: the effective throughput of the job at hand, affine in X.
-    Throughput,
-    /// `throughput_on(type)`: the part of it that comes from one worker type.
-    ThroughputOn(TypeRef),
-    /// `time_on(type)`: the share of time the job at hand runs there.
-    TimeOn(TypeRef),
+    /// `throughput`, `time_on(type)`: a variable of the job at hand, of one worker type or of all.
+    Variable(Variable, Option<TypeRef>),
     /// −x.
     Negate(Box<Expr>),
     /// x + y and its kin.
@@ -90,43 +88,6 @@ pub enum Operator {
     Divide,
 }
 
-/// Functions of expressions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    /// The natural logarithm.
-    Log,
-    /// The square root.
-    Sqrt,
-    /// 1/x.
-    Inv,
-    /// The smallest of its arguments.
-    Min,
-    /// The largest of its arguments.
-    Max,
-}
-
-/// How a reduction folds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    /// The smallest.
-    Min,
-    /// The largest.
-    Max,
-    /// The sum.
-    Sum,
-    /// The smallest, then among its optima the next smallest, and so on.
-    LexicographicMin,
-}
-
-/// A fold over all jobs or all worker types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reduction {
-    /// How.
-    pub fold: Fold,
-    /// Over what.
-    pub over: super::vocabulary::Subject,
-}
-
 /// A comparison of two expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -153,57 +114,6 @@ impl Operator {
             Self::Add | Self::Subtract => 1,
             Self::Multiply | Self::Divide => 2,
         }
-    }
-}
-
-impl Function {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Log, Self::Sqrt, Self::Inv, Self::Min, Self::Max];
-
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Log => "log",
-            Self::Sqrt => "sqrt",
-            Self::Inv => "inv",
-            Self::Min => "min",
-            Self::Max => "max",
-        }
-    }
-}
-
-impl Reduction {
-    /// The reduction of this name.
-    pub fn find(name: &str) -> Option<Self> {
-        use super::vocabulary::Subject::{Job, WorkerType};
-        let (fold, over) = match name {
-            "min_over_jobs" => (Fold::Min, Job),
-            "max_over_jobs" => (Fold::Max, Job),
-            "sum_over_jobs" => (Fold::Sum, Job),
-            "lexicographic_min_over_jobs" => (Fold::LexicographicMin, Job),
-            "min_over_worker_types" => (Fold::Min, WorkerType),
-            "max_over_worker_types" => (Fold::Max, WorkerType),
-            "sum_over_worker_types" => (Fold::Sum, WorkerType),
-            _ => return None,
-        };
-        Some(Self { fold, over })
-    }
-}
-
-impl fmt::Display for Reduction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use super::vocabulary::Subject;
-        let fold = match self.fold {
-            Fold::Min => "min",
-            Fold::Max => "max",
-            Fold::Sum => "sum",
-            Fold::LexicographicMin => "lexicographic_min",
-        };
-        let over = match self.over {
-            Subject::Job => "jobs",
-            Subject::WorkerType => "worker_types",
-        };
-        write!(f, "{fold}_over_{over}")
     }
 }
 
@@ -240,7 +150,7 @@ impl Expr {
 
     /// Does it depend on the allocation?
     pub fn varies(&self) -> bool {
-        self.contains(&|node| matches!(node, Node::Throughput | Node::ThroughputOn(_) | Node::TimeOn(_)))
+        self.contains(&|node| matches!(node, Node::Variable(..)))
     }
 
     fn binds(&self) -> u8 {
@@ -263,9 +173,8 @@ impl fmt::Display for Expr {
             Node::Number { value, dimension } => write!(f, "{value:?}[{dimension}]"),
             Node::Data { name, of: None, .. } => f.write_str(name),
             Node::Data { name, of: Some(of), .. } => write!(f, "{name}({of})"),
-            Node::Throughput => f.write_str("throughput"),
-            Node::ThroughputOn(of) => write!(f, "throughput_on({of})"),
-            Node::TimeOn(of) => write!(f, "time_on({of})"),
+            Node::Variable(variable, None) => f.write_str(&variable.atom().name),
+            Node::Variable(variable, Some(of)) => write!(f, "{}({of})", variable.atom().name),
             Node::Negate(inner) => {
                 f.write_str("-")?;
                 inner.write(f, 3)

@@ -1,10 +1,12 @@
 //! What can be told of an expression without numbers: its dimension, its sign, what it depends on.
 
-use super::ast::{Expr, Fold, Function, Node, Operator};
+use super::ast::{Expr, Node, Operator};
+use super::curvature::Curvature;
 use super::dimension::Dimension;
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
+use super::functions::{Domain, Fold, Function};
 use super::sign::Sign;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Atom, Vocabulary};
 
 /// What is known of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,8 +20,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    fn varying(dimension: Dimension) -> Self {
-        Self { dimension: Some(dimension), sign: Sign::NON_NEGATIVE, varies: true }
+    fn of(atom: &Atom) -> Self {
+        let varies = atom.curvature() != Curvature::Constant;
+        Self { dimension: Some(atom.dimension), sign: atom.sign, varies }
     }
 }
 
@@ -34,12 +37,8 @@ pub fn facts(expression: &Expr, vocabulary: &Vocabulary) -> Result<Facts, Expres
             let dimension = (!any).then_some(*dimension);
             Ok(Facts { dimension, sign: Sign::of(*value), varies: false })
         }
-        Node::Data { slot, .. } => {
-            let datum = vocabulary.datum(*slot);
-            Ok(Facts { dimension: Some(datum.dimension), sign: datum.sign, varies: false })
-        }
-        Node::Throughput | Node::ThroughputOn(_) => Ok(Facts::varying(Dimension::STEPS_PER_SECOND)),
-        Node::TimeOn(_) => Ok(Facts::varying(Dimension::NONE)),
+        Node::Data { slot, .. } => Ok(Facts::of(vocabulary.datum(*slot))),
+        Node::Variable(variable, _) => Ok(Facts::of(variable.atom())),
         Node::Negate(inner) => {
             let inner = facts(inner, vocabulary)?;
             Ok(Facts { sign: inner.sign.negated(), ..inner })
@@ -119,6 +118,9 @@ fn call(
     vocabulary: &Vocabulary,
 ) -> Result<Facts, ExpressionError> {
     let first = facts(&arguments[0], vocabulary)?;
+    if let Some(domain) = function.rule().domain {
+        check_domain(function, domain, &arguments[0], first)?;
+    }
     match function {
         Function::Min | Function::Max => {
             let mut all = first;
@@ -133,12 +135,8 @@ fn call(
             }
             Ok(all)
         }
-        Function::Log => {
-            domain(function, &arguments[0], first, true)?;
-            Ok(Facts { dimension: Some(Dimension::NONE), sign: Sign::ANY, ..first })
-        }
+        Function::Log => Ok(Facts { dimension: Some(Dimension::NONE), sign: Sign::ANY, ..first }),
         Function::Sqrt => {
-            domain(function, &arguments[0], first, false)?;
             let dimension = first.dimension.unwrap_or(Dimension::NONE);
             let Some(root) = dimension.root() else {
                 return Err(ExpressionError::new(Kind::RootDimension(dimension), whole.span));
@@ -146,7 +144,6 @@ fn call(
             Ok(Facts { dimension: Some(root), ..first })
         }
         Function::Inv => {
-            domain(function, &arguments[0], first, true)?;
             let dimension = Dimension::NONE.over(first.dimension.unwrap_or(Dimension::NONE));
             Ok(Facts { dimension: Some(dimension), sign: Sign::POSITIVE, ..first })
         }
@@ -154,12 +151,13 @@ fn call(
 }
 
 /// Refuses an argument below 0; data that may be 0 too, where 0 has no value.
-fn domain(
+fn check_domain(
     function: Function,
+    domain: Domain,
     argument: &Expr,
     known: Facts,
-    excludes_zero: bool,
 ) -> Result<(), ExpressionError> {
+    let excludes_zero = domain == Domain::Positive;
     if known.sign.below || (excludes_zero && !known.varies && known.sign.zero) {
         let (function, argument_text) = (function.name(), argument.to_string());
         let kind = Kind::Domain { function, argument: argument_text, known: known.sign.to_string() };

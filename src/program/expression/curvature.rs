@@ -4,9 +4,10 @@
 //! rules say what a composition of such parts is, and refuse what they cannot tell. (Grant, Boyd, Ye:
 //! Disciplined Convex Programming, 2006; restricted here to what policies need.)
 
-use super::ast::{Expr, Fold, Function, Node, Operator};
+use super::ast::{Expr, Node, Operator};
 use super::check::facts;
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
+use super::functions::{Fold, Function, FunctionRule};
 use super::sign::Sign;
 use super::vocabulary::Vocabulary;
 
@@ -69,8 +70,9 @@ pub struct Shape {
 pub fn shape(expression: &Expr, vocabulary: &Vocabulary) -> Result<Shape, ExpressionError> {
     let of = |curvature| Shape { curvature, piecewise_linear: true };
     match &expression.node {
-        Node::Number { .. } | Node::Data { .. } => Ok(of(Curvature::Constant)),
-        Node::Throughput | Node::ThroughputOn(_) | Node::TimeOn(_) => Ok(of(Curvature::Affine)),
+        Node::Number { .. } => Ok(of(Curvature::Constant)),
+        Node::Data { slot, .. } => Ok(of(vocabulary.datum(*slot).curvature())),
+        Node::Variable(variable, _) => Ok(of(variable.atom().curvature())),
         Node::Negate(inner) => {
             let inner = shape(inner, vocabulary)?;
             Ok(Shape { curvature: inner.curvature.negated(), ..inner })
@@ -154,7 +156,13 @@ fn quotient(
     match (left.1.curvature, right.1.curvature) {
         (_, Curvature::Constant) => scaled(left, right.0, facts(right.0, vocabulary)?.sign),
         (Curvature::Constant, _) => {
-            let inverse = inverse("division", right, vocabulary)?;
+            let known = facts(right.0, vocabulary)?.sign;
+            if known.below {
+                let (argument, known) = (right.0.to_string(), known.to_string());
+                let kind = Kind::Domain { function: "inv", argument, known };
+                return Err(ExpressionError::new(kind, right.0.span));
+            }
+            let inverse = composed("division", Function::Inv.rule(), right)?;
             scaled((right.0, inverse), left.0, facts(left.0, vocabulary)?.sign)
         }
         _ => {
@@ -162,23 +170,6 @@ fn quotient(
             Err(ExpressionError::new(kind, whole.span))
         }
     }
-}
-
-/// The shape of 1/x: convex where x is concave and at least 0.
-fn inverse(
-    function: &str,
-    (argument, shape): Part<'_>,
-    vocabulary: &Vocabulary,
-) -> Result<Shape, ExpressionError> {
-    if facts(argument, vocabulary)?.sign.below {
-        let known = facts(argument, vocabulary)?.sign.to_string();
-        let kind = Kind::Domain { function: "inv", argument: argument.to_string(), known };
-        return Err(ExpressionError::new(kind, argument.span));
-    }
-    if shape.curvature.is_concave() {
-        return Ok(Shape { curvature: Curvature::Convex, piecewise_linear: false });
-    }
-    Err(breaks(function, argument, shape.curvature, "an affine or concave argument"))
 }
 
 fn call(function: Function, arguments: &[Expr], vocabulary: &Vocabulary) -> Result<Shape, ExpressionError> {
@@ -189,18 +180,23 @@ fn call(function: Function, arguments: &[Expr], vocabulary: &Vocabulary) -> Resu
     if parts.iter().all(|(_, shape)| shape.curvature == Curvature::Constant) {
         return Ok(Shape { curvature: Curvature::Constant, piecewise_linear: true });
     }
-    match function {
-        Function::Min => extreme(name, &parts, Curvature::Concave),
-        Function::Max => extreme(name, &parts, Curvature::Convex),
-        Function::Inv => inverse("inv", parts[0], vocabulary),
-        Function::Log | Function::Sqrt => {
-            let (argument, shape) = parts[0];
-            if shape.curvature.is_concave() {
-                return Ok(Shape { curvature: Curvature::Concave, piecewise_linear: false });
-            }
-            Err(breaks(function.name(), argument, shape.curvature, "an affine or concave argument"))
-        }
+    let rule = function.rule();
+    if rule.several { extreme(name, &parts, rule.curvature) } else { composed(rule.name, rule, parts[0]) }
+}
+
+/// The shape of a function of one argument. An increasing one keeps the curvature of its argument, which must be its own; a
+/// decreasing one turns it around.
+fn composed(name: &str, rule: &FunctionRule, (argument, shape): Part<'_>) -> Result<Shape, ExpressionError> {
+    let (fits, expected) = if rule.increasing == (rule.curvature == Curvature::Concave) {
+        (shape.curvature.is_concave(), "an affine or concave argument")
+    } else {
+        (shape.curvature.is_convex(), "an affine or convex argument")
+    };
+    if !fits {
+        return Err(breaks(name, argument, shape.curvature, expected));
     }
+    let piecewise_linear = rule.piecewise_linear && shape.piecewise_linear;
+    Ok(Shape { curvature: rule.curvature, piecewise_linear })
 }
 
 /// The shape of a smallest (concave) or largest (convex) of parts.

@@ -8,19 +8,21 @@ pub mod check;
 pub mod curvature;
 pub mod dimension;
 pub mod error;
+pub mod functions;
 mod lexer;
 pub mod parser;
 pub mod sign;
 pub mod vocabulary;
 
-pub use ast::{Comparison, Expr, Fold, Function, Node, Operator, Reduction, Span, TypeRef};
+pub use ast::{Comparison, Expr, Node, Operator, Span, TypeRef};
 pub use check::{Facts, facts};
 pub use curvature::{Curvature, Shape, shape};
 pub use dimension::Dimension;
 pub use error::{ExpressionError, ExpressionErrorKind};
+pub use functions::{Domain, Fold, Function, FunctionRule, Reduction};
 pub use parser::{Scope, parse, parse_comparison};
 pub use sign::Sign;
-pub use vocabulary::{Datum, Subject, Vocabulary};
+pub use vocabulary::{Absent, Atom, Measure, Source, Subject, Variable, Vocabulary};
 
 /// The longest expression that is read, in bytes. It also bounds how deep a tree can be.
 pub const LENGTH_MAX: usize = 1000;

@@ -5,11 +5,12 @@
 //!   product    = factor (("*" | "/") factor)*
 //!   factor     = "-" factor | number unit? | "(" sum ")" | name | name "(" arguments ")"
 
-use super::ast::{Comparison, Expr, Function, Node, Operator, Reduction, Span, TypeRef};
+use super::ast::{Comparison, Expr, Node, Operator, Span, TypeRef};
 use super::dimension::Dimension;
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
+use super::functions::{Function, Reduction};
 use super::lexer::{Token, tokens};
-use super::vocabulary::{Subject, Vocabulary};
+use super::vocabulary::{Atom, Subject, TYPE, Variable, Vocabulary};
 use super::{DEPTH_MAX, LENGTH_MAX};
 
 /// What is at hand where an expression stands.
@@ -172,29 +173,26 @@ impl<'a> Parser<'a> {
         if let Some(reduction) = Reduction::find(name) {
             return self.reduction(reduction, start);
         }
-        if let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name) {
+        if let Some(function) = Function::find(name) {
             return self.call(function, start);
         }
-        let (node, subject) = match (name, self.vocabulary.find(name)) {
-            ("throughput", _) => (Node::Throughput, Subject::Job),
-            ("throughput_on", _) => (Node::ThroughputOn(self.type_argument(name, start)?), Subject::Job),
-            ("time_on", _) => (Node::TimeOn(self.type_argument(name, start)?), Subject::Job),
-            ("type", _) => {
-                let expected = "a quantity (`type` stands only inside parentheses, as in `price(type)`)";
-                return Err(ExpressionError::new(
-                    Kind::Token { expected, found: "`type`".to_owned() },
-                    start,
-                ));
+        if name == TYPE {
+            let expected = "a quantity (`type` stands only inside parentheses, as in `price(type)`)";
+            let kind = Kind::Token { expected, found: "`type`".to_owned() };
+            return Err(ExpressionError::new(kind, start));
+        }
+        let vocabulary = self.vocabulary;
+        let (subject, node) = match (Variable::find(name), vocabulary.find(name)) {
+            (Some(variable), _) => {
+                let atom = variable.atom();
+                (atom.subject, Node::Variable(variable, self.type_of(atom, start)?))
             }
-            (_, None) => return Err(self.unknown(name, start)),
-            (_, Some(slot)) => {
-                let subject = self.vocabulary.datum(slot).subject;
-                let of = match subject {
-                    Subject::Job => None,
-                    Subject::WorkerType => Some(self.type_argument(name, start)?),
-                };
-                (Node::Data { slot, name: name.to_owned(), of }, subject)
+            (None, Some(slot)) => {
+                let atom = vocabulary.datum(slot);
+                let (name, of) = (name.to_owned(), self.type_of(atom, start)?);
+                (atom.subject, Node::Data { slot, name, of })
             }
+            (None, None) => return Err(self.unknown(name, start)),
         };
         if subject == Subject::Job && !self.scope.job {
             return Err(ExpressionError::new(Kind::Unbound { name: name.to_owned(), subject }, start));
@@ -208,8 +206,13 @@ impl<'a> Parser<'a> {
     }
 
     fn unknown(&self, name: &str, span: Span) -> ExpressionError {
-        let known = self.vocabulary.names().filter(|known| *known != "type").map(str::to_owned).collect();
+        let known = self.vocabulary.names().map(std::borrow::Cow::into_owned).collect();
         ExpressionError::new(Kind::UnknownName { name: name.to_owned(), known }, span)
+    }
+
+    /// The worker type that an atom is of, if it is of one.
+    fn type_of(&mut self, atom: &Atom, start: Span) -> Result<Option<TypeRef>, ExpressionError> {
+        if atom.by_type { self.type_argument(&atom.name, start).map(Some) } else { Ok(None) }
     }
 
     /// `(type)`, `(v100)` or `("a100-80gb")`.
@@ -222,7 +225,7 @@ impl<'a> Parser<'a> {
             ));
         }
         let of = match self.token() {
-            Token::Name(of) if of == "type" => {
+            Token::Name(of) if of == TYPE => {
                 if !self.scope.worker_type {
                     let subject = Subject::WorkerType;
                     let kind = Kind::Unbound { name: format!("{name}(type)"), subject };
@@ -266,7 +269,7 @@ impl<'a> Parser<'a> {
 
     fn call(&mut self, function: Function, start: Span) -> Result<Expr, ExpressionError> {
         let (arguments, last) = self.arguments(function.name(), start)?;
-        let several = matches!(function, Function::Min | Function::Max);
+        let several = function.rule().several;
         let fits = if several { arguments.len() >= 2 } else { arguments.len() == 1 };
         if !fits {
             let expected = if several { "two arguments or more" } else { "one argument" };

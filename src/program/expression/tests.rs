@@ -202,16 +202,19 @@ fn expressions() -> impl Strategy<Value = Expr> {
         Just(TypeRef::Named("a100-80gb x".to_owned())),
     ];
     let units = prop_oneof![Just(Dimension::NONE), Just(Dimension::STEPS_PER_SECOND), Just(Dimension::PRICE)];
-    let leaf = prop_oneof![
+    let variables = |by_type: bool| {
+        let all = Variable::ALL.into_iter().filter(move |variable| variable.atom().by_type == by_type);
+        prop::sample::select(all.collect::<Vec<_>>())
+    };
+    let part = prop_oneof![
         (0.0..1e12_f64, units).prop_map(|(value, dimension)| Node::Number { value, dimension }),
         prop_oneof![Just("weight"), Just("elapsed"), Just("bonus")].prop_map(move |name| data(name, None)),
         types.clone().prop_map(move |of| data("price", Some(of))),
-        Just(Node::Throughput),
-        types.clone().prop_map(Node::ThroughputOn),
-        types.prop_map(Node::TimeOn),
+        variables(false).prop_map(|variable| Node::Variable(variable, None)),
+        (variables(true), types).prop_map(|(variable, of)| Node::Variable(variable, Some(of))),
     ]
     .prop_map(expression);
-    leaf.prop_recursive(6, 40, 3, move |inner| {
+    part.prop_recursive(6, 40, 3, move |inner| {
         let operators = prop_oneof![
             Just(Operator::Add),
             Just(Operator::Subtract),

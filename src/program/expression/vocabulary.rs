@@ -1,29 +1,22 @@
-//! The names an objective may use, with what is known of each before there are numbers.
+//! The vocabulary: a table of all atoms, the named quantities of which expressions are made.
+//!
+//! An atom is a *variable*, linear in the allocation, or a *datum*, constant while a decision is made. Its entry says all
+//! that is known before there are numbers; parser, checks, curvature, evaluation and programs read it there. The numbers
+//! themselves are an [`Instance`](crate::program::Instance)'s: those of variables follow from the allocation by their
+//! [`Measure`], those of data are gathered where the instance is made.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use super::curvature::Curvature;
 use super::dimension::Dimension;
+use super::functions::{Function, Reduction};
 use super::sign::Sign;
 
-/// Names the language itself defines; no column may take them.
-pub const RESERVED: [&str; 16] = [
-    "throughput",
-    "throughput_on",
-    "time_on",
-    "type",
-    "log",
-    "sqrt",
-    "inv",
-    "min",
-    "max",
-    "min_over_jobs",
-    "max_over_jobs",
-    "sum_over_jobs",
-    "lexicographic_min_over_jobs",
-    "min_over_worker_types",
-    "max_over_worker_types",
-    "sum_over_worker_types",
-];
+/// Stands for the worker type at hand, where one is expected.
+pub(super) const TYPE: &str = "type";
 
-/// What a datum belongs to.
+/// What an atom belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Each job has its own.
@@ -32,55 +25,254 @@ pub enum Subject {
     WorkerType,
 }
 
-/// A datum: constant while a decision is made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Datum {
-    /// Its name.
-    pub name: String,
-    /// Whose it is.
-    pub subject: Subject,
-    /// Its physical dimension.
-    pub dimension: Dimension,
-    /// What its values are known to be; checked when numbers come.
-    pub sign: Sign,
-    /// May a value be +∞ (no limit)?
-    pub may_be_infinite: bool,
+/// A variable of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// The effective throughput of a job.
+    Throughput,
+    /// The part of it that comes from one worker type.
+    ThroughputOn,
+    /// The share of time that a job has on one worker type.
+    TimeOn,
 }
 
-/// All data names, each at a fixed slot.
+/// What a job gets from its time on a worker type; a variable adds it up over its worker types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Steps/s: its throughput there by its share of time.
+    Throughput,
+    /// Its share of time.
+    Time,
+}
+
+impl Measure {
+    /// The one of the two that it is.
+    #[inline]
+    pub fn of<T>(self, throughput: T, time: T) -> T {
+        match self {
+            Self::Throughput => throughput,
+            Self::Time => time,
+        }
+    }
+}
+
+/// What stands for a datum that is not stated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Absent {
+    /// This value. A datum whose default is +∞ may be +∞.
+    Is(f64),
+    /// Nothing: the decision is refused.
+    Refused,
+}
+
+/// Where the values of an atom come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Source {
+    /// The allocation.
+    Allocation,
+    /// The problem states them.
+    Stated(Absent),
+    /// The problem states them, 0 where it does not, or the policy keeps account of them from decision to decision; they
+    /// depend on which other jobs there are.
+    Accumulated,
+    /// They follow from throughputs, scale factors and workers.
+    Derived {
+        /// Do they depend on which other jobs there are?
+        among_others: bool,
+    },
+}
+
+/// An entry of the vocabulary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atom {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What it means, in a few words.
+    pub meaning: &'static str,
+    /// What each has its own of.
+    pub subject: Subject,
+    /// Is it of one worker type, which stands in parentheses behind the name?
+    pub by_type: bool,
+    /// Its physical dimension.
+    pub dimension: Dimension,
+    /// What its values are known to be; those of data are checked when an objective is bound.
+    pub sign: Sign,
+    /// Where its values come from.
+    pub source: Source,
+}
+
+/// The variables, in the order of [`Variable::ALL`].
+static VARIABLES: [Atom; Variable::ALL.len()] = [
+    Atom::of_job(
+        "throughput",
+        (Dimension::STEPS_PER_SECOND, Sign::NON_NEGATIVE),
+        Source::Allocation,
+        "effective throughput",
+    ),
+    Atom::of_job_on_type(
+        "throughput_on",
+        (Dimension::STEPS_PER_SECOND, Sign::NON_NEGATIVE),
+        Source::Allocation,
+        "the part of its effective throughput that comes from a worker type",
+    ),
+    Atom::of_job_on_type(
+        "time_on",
+        (Dimension::NONE, Sign::NON_NEGATIVE),
+        Source::Allocation,
+        "its share of time on a worker type",
+    ),
+];
+
+/// The data that every problem has.
+static DATA: &[Atom] = &[
+    Atom::of_job(
+        "weight",
+        (Dimension::NONE, Sign::POSITIVE),
+        Source::Stated(Absent::Is(1.0)),
+        "its weight among the jobs",
+    ),
+    Atom::of_job(
+        "scale_factor",
+        (Dimension::WORKERS, Sign::POSITIVE),
+        Source::Stated(Absent::Is(1.0)),
+        "workers that it needs at once",
+    ),
+    Atom::of_job(
+        "steps_remaining",
+        (Dimension::STEPS, Sign::POSITIVE),
+        Source::Stated(Absent::Refused),
+        "steps until it is done",
+    ),
+    Atom::of_job(
+        "elapsed",
+        (Dimension::SECONDS, Sign::NON_NEGATIVE),
+        Source::Stated(Absent::Is(0.0)),
+        "time since its arrival",
+    ),
+    Atom::of_job(
+        "isolated_elapsed",
+        (Dimension::SECONDS, Sign::NON_NEGATIVE),
+        Source::Accumulated,
+        "time that its steps so far would have taken at `isolated_throughput`",
+    ),
+    Atom::of_job(
+        "slo_remaining",
+        (Dimension::SECONDS, Sign::POSITIVE),
+        Source::Stated(Absent::Is(f64::INFINITY)),
+        "time until its deadline; a deadline that has passed counts as none",
+    ),
+    Atom::of_job(
+        "equal_share_throughput",
+        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Source::Derived { among_others: false },
+        "its throughput with an equal share of all workers",
+    ),
+    Atom::of_job(
+        "isolated_throughput",
+        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Source::Derived { among_others: true },
+        "its throughput with 1/n of the cluster to itself, n being the number of jobs",
+    ),
+    Atom::of_worker_type(
+        "price",
+        (Dimension::PRICE, Sign::POSITIVE),
+        Source::Stated(Absent::Refused),
+        "price of a worker of the type",
+    ),
+    Atom::of_worker_type(
+        "capacity",
+        (Dimension::WORKERS, Sign::NON_NEGATIVE),
+        Source::Derived { among_others: false },
+        "workers of the type",
+    ),
+];
+
+impl Atom {
+    const fn of_job(
+        name: &'static str,
+        (dimension, sign): (Dimension, Sign),
+        source: Source,
+        meaning: &'static str,
+    ) -> Self {
+        let (name, subject) = (Cow::Borrowed(name), Subject::Job);
+        Self { name, meaning, subject, by_type: false, dimension, sign, source }
+    }
+
+    const fn of_job_on_type(
+        name: &'static str,
+        (dimension, sign): (Dimension, Sign),
+        source: Source,
+        meaning: &'static str,
+    ) -> Self {
+        let (name, subject) = (Cow::Borrowed(name), Subject::Job);
+        Self { name, meaning, subject, by_type: true, dimension, sign, source }
+    }
+
+    const fn of_worker_type(
+        name: &'static str,
+        (dimension, sign): (Dimension, Sign),
+        source: Source,
+        meaning: &'static str,
+    ) -> Self {
+        let (name, subject) = (Cow::Borrowed(name), Subject::WorkerType);
+        Self { name, meaning, subject, by_type: true, dimension, sign, source }
+    }
+
+    /// Its curvature as a function of the allocation.
+    pub fn curvature(&self) -> Curvature {
+        match self.source {
+            Source::Allocation => Curvature::Affine,
+            Source::Stated(_) | Source::Accumulated | Source::Derived { .. } => Curvature::Constant,
+        }
+    }
+
+    /// Does its value for a job depend on which other jobs there are?
+    pub fn depends_on_other_jobs(&self) -> bool {
+        matches!(self.source, Source::Accumulated | Source::Derived { among_others: true })
+    }
+
+    /// Is this a value that it may have?
+    pub fn admits(&self, value: f64) -> bool {
+        let infinite = value == f64::INFINITY && self.source == Source::Stated(Absent::Is(value));
+        self.sign.admits(value) && (value.is_finite() || infinite)
+    }
+}
+
+impl Variable {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Throughput, Self::ThroughputOn, Self::TimeOn];
+
+    /// The variable of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|variable| variable.atom().name == name)
+    }
+
+    /// Its entry.
+    #[inline]
+    pub fn atom(self) -> &'static Atom {
+        &VARIABLES[self as usize]
+    }
+
+    /// What it adds up.
+    #[inline]
+    pub fn measure(self) -> Measure {
+        match self {
+            Self::Throughput | Self::ThroughputOn => Measure::Throughput,
+            Self::TimeOn => Measure::Time,
+        }
+    }
+}
+
+/// All data by slot: the built-in ones, then the columns that a policy declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vocabulary {
-    data: Vec<Datum>,
-    n_built_in: usize,
+    data: Vec<Atom>,
 }
 
 impl Default for Vocabulary {
-    /// The built-in data: `weight`, `scale_factor`, `steps_remaining`, `elapsed`, `isolated_elapsed`,
-    /// `slo_remaining`, `equal_share_throughput`, `isolated_throughput` per job; `price(type)` and
-    /// `capacity(type)` per worker type.
+    /// The built-in data.
     fn default() -> Self {
-        let job = |name: &str, dimension, sign| Datum {
-            name: name.to_owned(),
-            subject: Subject::Job,
-            dimension,
-            sign,
-            may_be_infinite: name == "slo_remaining",
-        };
-        let worker_type =
-            |name, dimension, sign| Datum { subject: Subject::WorkerType, ..job(name, dimension, sign) };
-        let data = vec![
-            job("weight", Dimension::NONE, Sign::POSITIVE),
-            job("scale_factor", Dimension::WORKERS, Sign::POSITIVE),
-            job("steps_remaining", Dimension::STEPS, Sign::POSITIVE),
-            job("elapsed", Dimension::SECONDS, Sign::NON_NEGATIVE),
-            job("isolated_elapsed", Dimension::SECONDS, Sign::NON_NEGATIVE),
-            job("slo_remaining", Dimension::SECONDS, Sign::POSITIVE),
-            job("equal_share_throughput", Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
-            job("isolated_throughput", Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
-            worker_type("price", Dimension::PRICE, Sign::POSITIVE),
-            worker_type("capacity", Dimension::WORKERS, Sign::NON_NEGATIVE),
-        ];
-        Self { n_built_in: data.len(), data }
+        Self { data: DATA.to_vec() }
     }
 }
 
@@ -90,11 +282,12 @@ impl Vocabulary {
     pub fn add_column(&mut self, name: &str, dimension: Dimension, sign: Sign) -> Option<usize> {
         let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         let is_name = starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_name || self.find(name).is_some() || RESERVED.contains(&name) {
+        if !is_name || name == TYPE || self.names().any(|taken| taken == name) {
             return None;
         }
-        let name = name.to_owned();
-        self.data.push(Datum { name, subject: Subject::Job, dimension, sign, may_be_infinite: false });
+        let (name, meaning) = (Cow::Owned(name.to_owned()), "a column of the policy");
+        let (subject, source) = (Subject::Job, Source::Stated(Absent::Refused));
+        self.data.push(Atom { name, meaning, subject, by_type: false, dimension, sign, source });
         Some(self.data.len() - 1)
     }
 
@@ -104,7 +297,7 @@ impl Vocabulary {
     }
 
     /// The datum at a slot.
-    pub fn datum(&self, slot: usize) -> &Datum {
+    pub fn datum(&self, slot: usize) -> &Atom {
         &self.data[slot]
     }
 
@@ -120,12 +313,51 @@ impl Vocabulary {
 
     /// Slots of the columns that were added.
     pub fn added(&self) -> std::ops::Range<usize> {
-        self.n_built_in..self.data.len()
+        DATA.len()..self.data.len()
     }
 
-    /// Every name there is: the language's and the data's.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        RESERVED.into_iter().chain(self.data.iter().map(|datum| datum.name.as_str()))
+    /// All atoms: variables, then data.
+    pub fn atoms(&self) -> impl Iterator<Item = &Atom> {
+        VARIABLES.iter().chain(&self.data)
+    }
+
+    /// Every name that an expression may use: variables, functions, reductions, data.
+    pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let variables = VARIABLES.iter().map(|atom| Cow::Borrowed(&*atom.name));
+        let functions = Function::ALL.iter().map(|function| Cow::Borrowed(function.name()));
+        let reductions = Reduction::ALL.iter().map(|reduction| Cow::Owned(reduction.to_string()));
+        let data = self.data.iter().map(|atom| Cow::Borrowed(&*atom.name));
+        variables.chain(functions).chain(reductions).chain(data)
+    }
+}
+
+impl fmt::Display for Vocabulary {
+    /// The atoms and the functions as two tables in Markdown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| atom | unit | sign | curvature | where it is not stated | meaning |")?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for atom in self.atoms() {
+            let of = if atom.by_type { "(type)" } else { "" };
+            let (unit, sign, curvature) = (atom.dimension, atom.sign, atom.curvature().name());
+            let Atom { name, meaning, .. } = atom;
+            let absent = match atom.source {
+                Source::Stated(Absent::Refused) => "refused".to_owned(),
+                Source::Stated(Absent::Is(value)) if value.is_infinite() => "+∞".to_owned(),
+                Source::Stated(Absent::Is(value)) => value.to_string(),
+                Source::Accumulated => "0, or kept by the policy".to_owned(),
+                Source::Allocation | Source::Derived { .. } => "–".to_owned(),
+            };
+            writeln!(f, "| `{name}{of}` | {unit} | {sign} | {curvature} | {absent} | {meaning} |")?;
+        }
+        writeln!(f, "\n| function | argument | curvature | meaning |")?;
+        writeln!(f, "|---|---|---|---|")?;
+        for function in Function::ALL {
+            let (rule, name) = (function.rule(), function.name());
+            let arguments = if rule.several { "(x, y, …)" } else { "(x)" };
+            let domain = rule.domain.map_or("of any sign".to_owned(), |domain| domain.to_string());
+            writeln!(f, "| `{name}{arguments}` | {domain} | {} | {} |", rule.curvature.name(), rule.meaning)?;
+        }
+        Ok(())
     }
 }
 
@@ -136,9 +368,24 @@ mod tests {
     #[test]
     fn a_column_may_not_take_a_name_of_the_language() {
         let mut vocabulary = Vocabulary::default();
-        for name in ["throughput", "weight", "2nd", "a-b", "", "log"] {
+        for name in ["throughput", "weight", "type", "2nd", "a-b", "", "log", "max_over_jobs"] {
             assert_eq!(vocabulary.add_column(name, Dimension::NONE, Sign::ANY), None, "{name}");
         }
         assert!(vocabulary.add_column("energy", Dimension::NONE, Sign::ANY).is_some());
+    }
+
+    #[test]
+    fn every_variable_finds_its_own_entry_and_no_two_atoms_share_a_name() {
+        let vocabulary = Vocabulary::default();
+        let named = ["throughput", "throughput_on", "time_on"];
+        for (variable, name) in Variable::ALL.into_iter().zip(named) {
+            assert_eq!(Variable::find(name), Some(variable), "{name}");
+        }
+        for variable in Variable::ALL {
+            assert_eq!(variable.atom().source, Source::Allocation, "{variable:?}");
+        }
+        for name in vocabulary.names() {
+            assert_eq!(vocabulary.names().filter(|other| *other == name).count(), 1, "{name}");
+        }
     }
 }

@@ -65,7 +65,7 @@ pub(super) struct Prices {
     pub(super) capacity: Vec<Price>,
     /// Per unit of a job's time: [members].
     pub(super) time: Vec<Price>,
-    /// Per unit of leaf asked of the member: [members]; none where the program asks nothing of single members.
+    /// Per unit of throughput asked of the member: [members]; none where the program asks nothing of single members.
     pub(super) level: Vec<Option<Price>>,
     /// Per unit of a constraint's right side, as it was written: [constraints][members, or K].
     pub(super) own: Vec<Vec<Price>>,

@@ -10,10 +10,10 @@ use crate::problem::InnerRule;
 
 /// How fast members rise, by who rises no more.
 pub(in crate::policy::program) trait Rising {
-    /// Leaf per unit of the level: [members]; 0 for those that are `frozen` or wait.
+    /// Throughput per unit of the level: [members]; 0 for those that are `frozen` or wait.
     fn slopes(&self, frozen: &[bool]) -> Vec<f64>;
 
-    /// How they rise where each of them stops when its leaf is up by all of its `room`, [members], and not before;
+    /// How they rise where each of them stops when its throughput is up by all of its `room`, [members], and not before;
     /// nothing if that cannot be said.
     fn ascent(&self, room: &[f64]) -> Option<Ascent>;
 }
@@ -21,7 +21,7 @@ pub(in crate::policy::program) trait Rising {
 /// Members that rise each by itself, or by the weights that fall to them.
 #[derive(Clone, Debug)]
 pub(in crate::policy::program) struct Rates<'a> {
-    /// Leaf per unit of the level, or of it and of weight where weights fall: [members].
+    /// Throughput per unit of the level, or of it and of weight where weights fall: [members].
     pub(in crate::policy::program) slope: Vec<f64>,
     /// How weights fall.
     pub(in crate::policy::program) hierarchy: Option<&'a Hierarchy>,
@@ -94,7 +94,7 @@ struct Group {
 pub(in crate::policy::program) struct Ascent {
     groups: Vec<Group>,
     roots: Vec<Heir>,
-    /// Leaf per unit of what a job is handed: [members].
+    /// Throughput per unit of what a job is handed: [members].
     slope: Vec<f64>,
     /// What a job must be handed: [members].
     lack: Vec<f64>,
@@ -204,7 +204,7 @@ impl Ascent {
         }
     }
 
-    /// How much leaves have risen at a level: [members].
+    /// How much throughputs have risen at a level: [members].
     pub(in crate::policy::program) fn risen(&self, level: f64) -> Vec<f64> {
         let mut risen = vec![0.0; self.slope.len()];
         for root in &self.roots {

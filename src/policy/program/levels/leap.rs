@@ -16,16 +16,16 @@ enum Gone {
     Short(Cut),
 }
 
-/// What no allocation can exceed: prices of leaves `[members]`, and what all that is risen is worth at most.
+/// What no allocation can exceed: prices of throughputs `[members]`, and what all that is risen is worth at most.
 struct Cut {
-    leaf_price: Vec<f64>,
+    throughput_price: Vec<f64>,
     most: f64,
 }
 
 impl Cut {
     /// May members be there, from where they are?
     fn allows(&self, reached: &[f64], there: &[f64]) -> bool {
-        let priced = self.leaf_price.iter().zip(reached.iter().zip(there));
+        let priced = self.throughput_price.iter().zip(reached.iter().zip(there));
         priced.map(|(price, (reached, there))| price * (there - reached)).sum::<f64>() <= self.most
     }
 }
@@ -90,13 +90,13 @@ impl Standing<'_> {
             return Some(Gone::There);
         }
         let Raised { climbed, bound } = self.raised(solving, &rise)?;
-        let PrimalDual { time, level, leaf_price, .. } = climbed.shares;
+        let PrimalDual { time, level, throughput_price, .. } = climbed.shares;
         if level < 1.0 - LACK_MAX {
             let mut price = vec![0.0; rise.len()];
-            for (member, of) in self.rest.members.iter().zip(leaf_price) {
+            for (member, of) in self.rest.members.iter().zip(throughput_price) {
                 price[*member] = of;
             }
-            return Some(Gone::Short(Cut { leaf_price: price, most: bound }));
+            return Some(Gone::Short(Cut { throughput_price: price, most: bound }));
         }
         self.reached.copy_from_slice(there);
         // more than that would be more than those have who cannot have more

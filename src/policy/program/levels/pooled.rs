@@ -51,6 +51,6 @@ pub(in crate::policy::program) fn fill_pooled(
     }
     let (bound, first_slope) = first.ok_or(GaveUp::Unproven)?;
     let class_time = pools.divided(master).ok_or(GaveUp::Undivided)?;
-    let leaves = super::leaves(&master.bound(), &class_time);
-    Ok(FilledShared { class_time, leaves, bound, first_slope })
+    let throughputs = super::throughputs(&master.bound(), &class_time);
+    Ok(FilledShared { class_time, throughputs, bound, first_slope })
 }

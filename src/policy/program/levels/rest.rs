@@ -1,6 +1,6 @@
 //! What is left to be shared once prices have settled the rest.
 //!
-//! Where workers hold a level, prices prove it: workers of a type that is worth something are all taken, and whoever's leaf
+//! Where workers hold a level, prices prove it: workers of a type that is worth something are all taken, and whoever's throughput
 //! is worth something has time only where its price covers what that costs. That holds of every allocation in which all
 //! have what they have then (complementary slackness), so of all that comes later. Members that do not stop there have
 //! time only where it is free. Those that stop mostly have one way only to have what they have, and its workers are theirs:
@@ -22,11 +22,11 @@ const TIGHT: f64 = 1e-6;
 const LEFT_MIN: f64 = 1e-9;
 /// Directions of which less than this part is new are one direction.
 const NEW_MIN: f64 = 1e-7;
-/// A leaf may be lost by this part of it, where what is basic in a search is rounding.
+/// A throughput may be lost by this part of it, where what is basic in a search is rounding.
 const LOST_MAX: f64 = 1e-10;
 /// Less time than this part of all is rounding.
 const GIVEN_MIN: f64 = 1e-12;
-/// A leaf that lacks less than this part of the most that a type makes takes all of the time there.
+/// A throughput that lacks less than this part of the most that a type makes takes all of the time there.
 const FULL: f64 = 1e-9;
 
 /// Members and worker types about which something is open.
@@ -158,10 +158,10 @@ impl Rest<'_> {
         }
         let stops = |(member, given): (usize, &[f64])| {
             let speed = instance.alone(member);
-            let leaf: f64 = speed.iter().zip(given).map(|(speed, given)| speed * given).sum();
+            let throughput: f64 = speed.iter().zip(given).map(|(speed, given)| speed * given).sum();
             let free = (0..scarce.len()).filter(|j| !scarce[*j] && instance.runs_alone(member, *j));
             let free = free.map(|j| speed[j]).fold(0.0, f64::max);
-            free - leaf / instance.multiplicity[member] <= FULL * free
+            free - throughput / instance.multiplicity[member] <= FULL * free
         };
         let frozen: Vec<bool> = given.chunks_exact(scarce.len()).enumerate().map(stops).collect();
         Self::of(Held { instance, shares: prices, given, frozen: &frozen, scarce: &scarce })
@@ -220,9 +220,9 @@ impl Held<'_> {
     /// Has a member next to nothing of types on which it is not `allowed`, [K]?
     fn can_do_without(&self, member: usize, allowed: &[bool]) -> bool {
         let k = allowed.len();
-        let leaves = self.instance.alone(member).iter().zip(&self.given[member * k..(member + 1) * k]);
+        let throughputs = self.instance.alone(member).iter().zip(&self.given[member * k..(member + 1) * k]);
         let (mut kept, mut lost) = (0.0, 0.0);
-        for ((speed, given), allowed) in leaves.zip(allowed) {
+        for ((speed, given), allowed) in throughputs.zip(allowed) {
             *(if *allowed { &mut kept } else { &mut lost }) += speed * given;
         }
         lost <= LOST_MAX * kept
@@ -233,29 +233,30 @@ impl Held<'_> {
         let Held { instance, shares, .. } = self;
         let k = instance.n_types();
         let (jobs, size) = (instance.multiplicity[member], instance.scale_factor[member]);
-        let (leaf_price, time_price) = (shares.leaf_price[member] / jobs, shares.time_price[member]);
+        let (throughput_price, time_price) =
+            (shares.throughput_price[member] / jobs, shares.time_price[member]);
         let speed = instance.alone(member);
         let given = &self.given[member * k..(member + 1) * k];
-        let (mut leaf, mut fastest) = (0.0, 0.0_f64);
+        let (mut throughput, mut fastest) = (0.0, 0.0_f64);
         of.clear();
         for j in 0..k {
-            leaf += speed[j] * given[j] / jobs;
-            let (gain, rent) = (leaf_price * speed[j], size * shares.worker_price[j]);
+            throughput += speed[j] * given[j] / jobs;
+            let (gain, rent) = (throughput_price * speed[j], size * shares.worker_price[j]);
             let covers = rent + time_price - gain <= TIGHT * (rent + time_price);
-            let may =
-                instance.runs_alone(member, j) && if leaf_price > 0.0 { covers } else { !self.scarce[j] };
+            let may = instance.runs_alone(member, j)
+                && if throughput_price > 0.0 { covers } else { !self.scarce[j] };
             if may || given[j] > GIVEN_MIN * jobs {
                 fastest = fastest.max(speed[j]);
                 of.push(j);
             }
         }
         // whoever needs all of its time where it is fastest has none elsewhere
-        let full = leaf >= fastest * (1.0 - FULL);
+        let full = throughput >= fastest * (1.0 - FULL);
         if full {
             of.retain(|j| speed[*j] >= fastest * (1.0 - FULL));
         }
         let slowest = of.iter().fold(fastest, |least, j| least.min(speed[*j]));
-        let all_time = full || time_price > TIGHT * leaf_price * fastest;
+        let all_time = full || time_price > TIGHT * throughput_price * fastest;
         let two = all_time && fastest - slowest > FULL * fastest;
         if of.len() <= 1 + usize::from(two) {
             return None;
@@ -268,7 +269,7 @@ impl Held<'_> {
     }
 }
 
-/// How time on some types may change while the leaf stays the same, and where it is between `two` speeds, all of the time.
+/// How time on some types may change while the throughput stays the same, and where it is between `two` speeds, all of the time.
 fn directions(of: &[usize], speed: &[f64], two: bool, k: usize) -> Vec<Vec<f64>> {
     let by_speed = |one: &&usize, other: &&usize| speed[**one].total_cmp(&speed[**other]);
     let (Some(slow), Some(fast)) = (of.iter().min_by(by_speed), of.iter().max_by(by_speed)) else {

@@ -19,7 +19,7 @@ fn level() -> Level {
     let given = vec![0.5, 0.5, 0.75, 0.0, 0.75, 0.0, 0.0, 0.5, 0.0, 0.25];
     let shares = PrimalDual {
         worker_price: vec![2.0, 0.0],
-        leaf_price: vec![2.0 / 3.0, 2.0 / 3.0, 0.25, 0.0, 0.0],
+        throughput_price: vec![2.0 / 3.0, 2.0 / 3.0, 0.25, 0.0, 0.0],
         time_price: vec![2.0 / 3.0, 0.0, 0.0, 0.0, 0.0],
         ..PrimalDual::default()
     };
@@ -72,7 +72,7 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
         ..instance.clone()
     };
     let shares = PrimalDual {
-        leaf_price: [&shares.leaf_price[..], &[0.25]].concat(),
+        throughput_price: [&shares.throughput_price[..], &[0.25]].concat(),
         time_price: [&shares.time_price[..], &[0.0]].concat(),
         ..shares.clone()
     };
@@ -117,15 +117,18 @@ fn a_level_without_scarce_workers_leaves_everything_open() {
 }
 
 #[test]
-fn ways_differ_in_neither_leaf_nor_time() {
+fn ways_differ_in_neither_throughput_nor_time() {
     let speed = [3.0, 1.0, 2.0, 5.0];
     let sum = |of: &[f64]| of.iter().sum::<f64>();
-    let leaf = |of: &[f64]| of.iter().zip(&speed).map(|(time, speed)| time * speed).sum::<f64>();
+    let throughput = |of: &[f64]| of.iter().zip(&speed).map(|(time, speed)| time * speed).sum::<f64>();
     for (two, n) in [(true, 2), (false, 3)] {
         let found = directions(&[0, 1, 2, 3], &speed, two, 4);
         assert_eq!(found.len(), n);
         for direction in &found {
-            assert!(leaf(direction).abs() < 1e-15 && (!two || sum(direction).abs() < 1e-15), "{direction:?}");
+            assert!(
+                throughput(direction).abs() < 1e-15 && (!two || sum(direction).abs() < 1e-15),
+                "{direction:?}"
+            );
         }
         let mut space = Space::default();
         assert!(found.iter().all(|direction| space.adds(direction, &[true; 4])));

@@ -1,7 +1,7 @@
 //! Levels raised one after another without a program being written, where members are alone on worker types.
 
-use super::leaves;
 use super::rest::{Held, Rest};
+use super::throughputs;
 use crate::decomposition::RaisedLevel;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::master::Master;
@@ -17,11 +17,11 @@ pub(super) const LACK_MAX: f64 = 1e-11;
 pub(in crate::policy::program) struct FilledShared {
     /// Class time of the columns: [columns].
     pub(in crate::policy::program) class_time: Vec<f64>,
-    /// The leaf of each member: [members].
-    pub(in crate::policy::program) leaves: Vec<f64>,
+    /// The throughput of each member: [members].
+    pub(in crate::policy::program) throughputs: Vec<f64>,
     /// What no allocation can exceed of the first level.
     pub(in crate::policy::program) bound: f64,
-    /// What leaves rise by per unit of that: [members].
+    /// What throughputs rise by per unit of that: [members].
     pub(in crate::policy::program) first_slope: Vec<f64>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Standing<'a> {
     n_columns: usize,
     /// Who rises no more: [members].
     pub(super) frozen: Vec<bool>,
-    /// The leaf of each: [members].
+    /// The throughput of each: [members].
     pub(super) reached: Vec<f64>,
     /// Class times at which they have that: [members × K].
     pub(super) given: Vec<f64>,
@@ -94,8 +94,8 @@ pub(in crate::policy::program) fn fill_shared(
     let columns = bound.columns().iter();
     let class_time =
         columns.map(|column| standing.given[column.combination * k + column.worker_type]).collect::<Vec<_>>();
-    let leaves = leaves(&bound, &class_time);
-    Ok(FilledShared { class_time, leaves, bound: first.ok_or(GaveUp::Unproven)?, first_slope })
+    let throughputs = throughputs(&bound, &class_time);
+    Ok(FilledShared { class_time, throughputs, bound: first.ok_or(GaveUp::Unproven)?, first_slope })
 }
 
 impl<'a> Standing<'a> {
@@ -144,8 +144,8 @@ impl<'a> Standing<'a> {
             self.frozen[*member] |= *binding;
         }
         if !climbed.binding.contains(&true) {
-            // (nobody binds by much: the one whose leaf is worth most does)
-            let members = self.rest.members.iter().zip(&climbed.shares.leaf_price);
+            // (nobody binds by much: the one whose throughput is worth most does)
+            let members = self.rest.members.iter().zip(&climbed.shares.throughput_price);
             let share = |(member, price): &(&usize, &f64)| **price * slope[**member];
             let (most, _) = members.max_by(|a, b| share(a).total_cmp(&share(b)))?;
             self.frozen[*most] = true;
@@ -216,9 +216,9 @@ impl<'a> Standing<'a> {
         let instance = self.instance;
         let times = self.given.chunks_exact(instance.n_types());
         for (member, (reached, times)) in self.reached.iter_mut().zip(times).enumerate() {
-            let leaf =
+            let throughput =
                 instance.alone(member).iter().zip(times).map(|(speed, time)| speed * time).sum::<f64>();
-            *reached = reached.min((leaf / instance.multiplicity[member]).max(0.0));
+            *reached = reached.min((throughput / instance.multiplicity[member]).max(0.0));
         }
     }
 }

@@ -124,7 +124,7 @@ proptest! {
         let mut master = Master::of_instance(&objective, instance.clone());
         let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
         let filled = fill(&mut solving(), &mut master, |_| slope.clone(), &vec![0.0; slope.len()]).unwrap();
-        let found = leaves(&master.bound(), &filled.class_time);
+        let found = throughputs(&master.bound(), &filled.class_time);
         for (member, expected) in fill_by_definition(&mut master, &slope).iter().enumerate() {
             let found = found[member];
             prop_assert!((found - expected).abs() <= 2e-5 * expected.max(1e-6), "{member}: {found} {expected}");
@@ -155,8 +155,8 @@ proptest! {
         let mut quick = solving().with_large(registry::backend("clarabel").ok());
         if let (Ok(written), Ok(shared)) = (alone, fill_shared(&mut quick, &master, &ByTurns(slopes))) {
             prop_assert!((shared.bound - written.first.bound).abs() <= 1e-8 * shared.bound);
-            for (one, other) in shared.leaves.iter().zip(&written.leaves) {
-                prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", shared.leaves, written.leaves);
+            for (one, other) in shared.throughputs.iter().zip(&written.throughputs) {
+                prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", shared.throughputs, written.throughputs);
             }
         }
     }
@@ -235,7 +235,7 @@ fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
         let shared = fill_shared(&mut quick, &master, &rates).unwrap();
         let solves = [quick.report().searches, written.report().solves];
         assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
-        for (member, (one, other)) in shared.leaves.iter().zip(&filled.leaves).enumerate() {
+        for (member, (one, other)) in shared.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{name}, {member}: {one} {other}");
         }
     }
@@ -278,7 +278,7 @@ fn levels_beside_what_is_settled_are_those_of_programs() {
         let filled = fill(&mut solving(), &mut master, |_| slope.clone(), &vec![0.0; n]).unwrap();
         let mut quick = solving().with_large(registry::backend("clarabel").ok());
         let shared = fill_shared(&mut quick, &master, &Rates { slope, hierarchy: None }).unwrap();
-        for (member, (one, other)) in shared.leaves.iter().zip(&filled.leaves).enumerate() {
+        for (member, (one, other)) in shared.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{seed}, {member}: {one} {other}");
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct Priced {
     pub(super) bound: f64,
     /// What all that members have is worth in levels: the measure of what is near the bound.
     pub(super) size: f64,
-    /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
+    /// How much the level falls per unit of throughput asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Raised {
     pub(super) level: f64,
     /// What no allocation can exceed.
     pub(super) bound: f64,
-    /// How much the level falls per unit of leaf asked for: ≥ 0, [members].
+    /// How much the level falls per unit of throughput asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
 }
 

@@ -81,7 +81,7 @@ fn levels_beside_idle_pairs_are_the_lexicographic_optimum() {
         let slope: Vec<f64> = (0..n).map(|member| 1.0 + (member % 4) as f64).collect();
         let mut priced = master(&problem, &objective, PRICED);
         let filled = levels::fill(&mut solving(), &mut priced, |_| slope.clone(), &vec![0.0; n]).unwrap();
-        let level = |member: usize| filled.leaves[member] / slope[member];
+        let level = |member: usize| filled.throughputs[member] / slope[member];
         let mut every = master(&problem, &objective, PricingLimits::NEVER);
         for member in 0..n {
             // (what one can gain by what others give up is up to 3e5 times as much here)

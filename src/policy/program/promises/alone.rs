@@ -86,16 +86,16 @@ fn at_vertex(
         let (jobs, size) = (instance.multiplicity[*member], instance.scale_factor[*member]);
         let whole = Range { lower: 0.0, upper: 1.0 };
         let part = program.push_column(whole, whole, jobs);
-        let (mut time, mut leaf) = (vec![(part, -(1.0 + PROMISE_SLACK) * jobs)], vec![(part, -1.0)]);
+        let (mut time, mut throughput) = (vec![(part, -(1.0 + PROMISE_SLACK) * jobs)], vec![(part, -1.0)]);
         for j in (0..k).filter(|j| sharing.runs(*member, *j)) {
             let range = Range { lower: 0.0, upper: sharing.most(*member, j) };
             let column = program.push_column(range, range, 0.0);
             time.push((column, 1.0));
-            leaf.push((column, instance.alone(*member)[j] / (jobs * sharing.demand[*member])));
+            throughput.push((column, instance.alone(*member)[j] / (jobs * sharing.demand[*member])));
             rented[j].push((column, size));
         }
         program.push_row(Range::at_most(0.0), time);
-        program.push_row(Range::at_least(0.0), leaf);
+        program.push_row(Range::at_least(0.0), throughput);
         of_members.push(part);
     }
     for (rented, left) in rented.into_iter().zip(left) {

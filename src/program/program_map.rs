@@ -1,4 +1,4 @@
-//! A formulated program with the meaning of its columns, rows and value.
+//! The map from a written program back to the policy: the meaning of its columns, rows and value.
 
 use std::ops::Range as Span;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::instance::{Column, Instance, InstancePair};
 use super::standard::{Namer, Program, Range, Sense};
 
-/// What a row says.
+/// The meaning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowRole {
     /// A member spends at most its time.
@@ -14,7 +14,7 @@ pub enum RowRole {
         /// The member.
         member: usize,
     },
-    /// A worker type is given away at most once.
+    /// The workers of a type are in use at most once.
     Capacity {
         /// The worker type.
         worker_type: usize,
@@ -31,7 +31,7 @@ pub enum RowRole {
         /// The member, or the worker type, it holds for.
         position: usize,
     },
-    /// An auxiliary column stands on its side of the part it stands for.
+    /// An auxiliary column is at most (or at least) the part of an expression that it stands for.
     Part {
         /// The auxiliary column, counted from the first one.
         auxiliary: usize,
@@ -40,28 +40,28 @@ pub enum RowRole {
     Hold,
 }
 
-/// What an auxiliary column stands for.
+/// The meaning of an auxiliary column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuxiliaryRole {
     /// The level of a min-max objective.
     Level,
     /// Its inverse.
     InverseLevel,
-    /// How much of the level asked for can be reached by all at once; 1 is all of it.
+    /// The part of the required throughputs that all members reach at once; 1 is all of them.
     Reached,
     /// A curved part of an expression.
     Part {
         /// `log`, `min`, `sum_over_jobs`…
         function: &'static str,
-        /// The member at hand.
+        /// The member for which the expression is evaluated.
         member: usize,
     },
-    /// Does a member keep its promises? 1 is yes.
+    /// Are the droppable constraints of a member kept? 1 is yes.
     Kept {
         /// The member.
         member: usize,
     },
-    /// How far a soft constraint is exceeded.
+    /// The violation of a soft constraint.
     Slack {
         /// Position among the objective's constraints.
         constraint: usize,
@@ -79,7 +79,7 @@ pub struct Auxiliary {
     pub scale: f64,
 }
 
-/// How the policy's objective follows from the program's.
+/// The policy's objective as a function of the program's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ValueMap {
     /// value = scale · objective.
@@ -90,26 +90,26 @@ pub enum ValueMap {
     Level(f64),
 }
 
-/// A program, and what it means. Columns are class times first, then auxiliaries.
+/// A written program and the meaning of its parts. Class times are its first columns, auxiliary columns follow.
 #[derive(Clone, Debug)]
 pub struct Formulation {
     /// The program, well scaled: every row divided by its largest coefficient, its objective of order 1.
     pub program: Program,
-    /// What the first columns give time to.
+    /// The combination and worker type of each of the first columns.
     pub columns: Arc<Vec<Column>>,
-    /// What the columns after them stand for.
+    /// The meaning of the columns after them.
     pub auxiliaries: Arc<Vec<Auxiliary>>,
-    /// What each row says.
+    /// The meaning of each row.
     pub rows: Arc<Vec<RowRole>>,
-    /// What each row was divided by.
+    /// The divisor of each row.
     pub row_scales: Vec<f64>,
-    /// How the policy's objective follows from the program's.
+    /// The policy's objective as a function of the program's.
     pub value_map: ValueMap,
-    /// What a second stage put in the place of the first one's.
+    /// The parts of the first stage that a second stage replaced.
     pub(super) replaced: Option<Box<Replaced>>,
 }
 
-/// What holding an optimum and optimizing something else changes of a formulation.
+/// The parts of a first stage that a second stage replaces.
 #[derive(Clone, Debug)]
 pub(super) struct Replaced {
     pub(super) sense: Sense,
@@ -156,14 +156,14 @@ impl Formulation {
         }
     }
 
-    /// The rows that ask members for the level, in member order; empty if there are none.
+    /// The rows that hold members to the level, in member order; empty if there are none.
     pub fn level_rows(&self) -> Span<usize> {
         let is_level = |role: &RowRole| matches!(role, RowRole::Level { .. });
         let start = self.rows.iter().position(is_level).unwrap_or(self.rows.len());
         start..start + self.rows[start..].iter().take_while(|role| is_level(role)).count()
     }
 
-    /// Gives the program's columns and rows their names, made when they are asked for.
+    /// Gives the program's columns and rows their names, which are written when they are asked for.
     pub(crate) fn name(&mut self, instance: &Instance) {
         let types = Arc::new(instance.worker_types.clone());
         let columns = Arc::clone(&self.columns);
