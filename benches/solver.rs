@@ -139,7 +139,7 @@ fn around_a_solve(c: &mut Criterion) {
     group.finish();
 }
 
-/// One job goes or comes: decided on from scratch, and in a session that goes on by our simplex or by HiGHS's.
+/// One job goes or comes: decided on from scratch, and in a session.
 fn the_next_round(c: &mut Criterion) {
     let mut group = c.benchmark_group("what_does_one_arrival_or_departure_cost");
     for (kind, instance) in [("standard", standard()), ("no two alike", no_two_alike())] {
@@ -148,34 +148,24 @@ fn the_next_round(c: &mut Criterion) {
             let mut policy = policy("max_min_fairness_perf");
             bencher.iter(|| policy.allocate(black_box(&problem)).expect("an optimum"));
         });
-        for backend in ["simplex", "highs-simplex"] {
-            let by_library = backend != "simplex";
-            if entry(backend).is_err() || (by_library && kind != "standard") {
-                continue;
-            }
-            let options =
-                PolicyOptions { backend: by_library.then(|| backend.to_owned()), ..PolicyOptions::default() };
-            let policy = Catalog::embedded().program("max_min_fairness_perf", &options);
-            let policy = policy.expect("a policy").expect("a program");
-            let mut session = Session::new(policy, problem.clone()).expect("a session");
-            session.decide().expect("an optimum");
-            let mut away: Option<(ActiveJob, Vec<f64>)> = None;
-            let mut next = 0;
-            group.bench_function(BenchmarkId::new(format!("session, {backend}"), kind), |bencher| {
-                bencher.iter(|| {
-                    if let Some((job, speeds)) = away.take() {
-                        session.insert(job, &speeds).expect("it was away");
-                    } else {
-                        next = (next + 7) % (JOBS_IN_SESSION - 1);
-                        let index = JobIndex::from_index(next);
-                        let speeds = session.problem().throughput().row(index).to_vec();
-                        let id = session.problem().jobs()[index].id;
-                        away = Some((session.remove(id).expect("it was there"), speeds));
-                    }
-                    session.decide().expect("an optimum").solve.iterations
-                });
+        let mut session = Session::new(policy("max_min_fairness_perf"), problem.clone()).expect("a session");
+        session.decide().expect("an optimum");
+        let mut away: Option<(ActiveJob, Vec<f64>)> = None;
+        let mut next = 0;
+        group.bench_function(BenchmarkId::new("session", kind), |bencher| {
+            bencher.iter(|| {
+                if let Some((job, speeds)) = away.take() {
+                    session.insert(job, &speeds).expect("it was away");
+                } else {
+                    next = (next + 7) % (JOBS_IN_SESSION - 1);
+                    let index = JobIndex::from_index(next);
+                    let speeds = session.problem().throughput().row(index).to_vec();
+                    let id = session.problem().jobs()[index].id;
+                    away = Some((session.remove(id).expect("it was there"), speeds));
+                }
+                session.decide().expect("an optimum").solve.iterations
             });
-        }
+        });
     }
     group.finish();
 }

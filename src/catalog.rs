@@ -25,7 +25,7 @@ use crate::policy::heuristic::{
 };
 use crate::policy::objective::objective_of;
 use crate::policy::program::ProgramPolicyError;
-use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, RoundPolicy, ThroughputView};
+use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, RoundPolicy, Strategy, ThroughputView};
 use crate::spec::lookup::Embedded;
 use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Plugged, Rule};
 use crate::spec::run::sha256;
@@ -42,6 +42,8 @@ pub struct PolicyOptions {
     pub refine: Option<Refine>,
     /// A backend to try first.
     pub backend: Option<String>,
+    /// The strategy of every decision, in place of the one that suits each problem; rules have none.
+    pub strategy: Option<Strategy>,
 }
 
 /// Why there is no such policy.
@@ -306,6 +308,7 @@ fn program_policy(
         discounted: program.discounted,
         fidelity: options.fidelity,
         backend: options.backend.clone(),
+        strategy: options.strategy,
     });
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
 }

@@ -13,14 +13,12 @@ pub struct Groups {
     members: Vec<Vec<u32>>,
     /// Of each job.
     class_of: Vec<u32>,
-    /// The position of each class at the last [`mark`](Self::mark), if it existed then.
-    before: Vec<Option<u32>>,
 }
 
 impl Groups {
     /// No jobs yet; keys have `width` words.
     pub fn new(width: usize) -> Self {
-        Self { width, keys: Vec::new(), members: Vec::new(), class_of: Vec::new(), before: Vec::new() }
+        Self { width, keys: Vec::new(), members: Vec::new(), class_of: Vec::new() }
     }
 
     /// `n` jobs, grouped at once; `write` puts a job's key into `width` words.
@@ -33,7 +31,6 @@ impl Groups {
         for class in 0..classes.len() {
             groups.keys.extend_from_slice(keys.of_class(class));
             groups.members.push(classes.members(class).to_vec());
-            groups.before.push(None);
         }
         groups.class_of = (0..n).map(|job| as_u32(classes.class_of(job))).collect();
         groups
@@ -107,16 +104,6 @@ impl Groups {
         Classes::from_members(&self.members, self.class_of.clone())
     }
 
-    /// The position of each class at the last [`mark`](Self::mark), if it existed then: `[classes]`, ascending.
-    pub fn before(&self) -> &[Option<u32>] {
-        &self.before
-    }
-
-    /// Remembers the positions of all classes.
-    pub fn mark(&mut self) {
-        (0..).zip(&mut self.before).for_each(|(class, before)| *before = Some(class));
-    }
-
     /// The key of a class: `[width]`.
     pub fn key(&self, class: usize) -> &[u64] {
         &self.keys[class * self.width..(class + 1) * self.width]
@@ -133,7 +120,6 @@ impl Groups {
             let at = from * self.width;
             self.keys.splice(at..at, key.iter().copied());
             self.members.insert(from, Vec::new());
-            self.before.insert(from, None);
             self.class_of.iter_mut().for_each(|class| *class += u32::from(*class as usize >= from));
         }
         let members = &mut self.members[from];
@@ -152,7 +138,6 @@ impl Groups {
             let at = class * self.width;
             self.keys.drain(at..at + self.width);
             self.members.remove(class);
-            self.before.remove(class);
             self.class_of.iter_mut().for_each(|other| *other -= u32::from(*other as usize > class));
         }
     }
@@ -213,14 +198,5 @@ mod tests {
                 prop_assert_eq!(groups.classes(), anew);
             }
         }
-    }
-
-    #[test]
-    fn what_was_there_before_is_told() {
-        let mut groups = Groups::of(3, 1, |job, key| key[0] = [20, 10, 30][job]);
-        groups.mark();
-        groups.insert(&[15]);
-        groups.swap_remove(0);
-        assert_eq!(groups.before(), [Some(0), None, Some(2)]);
     }
 }

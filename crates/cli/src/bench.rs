@@ -36,7 +36,7 @@ JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds,
   seconds       {build, solve, certify, expand, total, processor}, of the fastest of `repeats` decisions
   sense objective bound gap_relative violation_max optimal     the certificate, recomputed from the program
   loss_relative                                 of a partitioned decision: how far it is from the whole's optimum
-  iterations solves fallbacks backend_used n_classes n_columns n_rows n_terms
+  iterations solves fallbacks strategy backend_used n_classes n_columns n_rows n_terms
   memory_before_bytes memory_peak_bytes
   changes change_p50_seconds change_p99_seconds         with --changes, where the policy has sessions
   threads       that a backend may use; of more than one, `processor` is null and the clock's time counts

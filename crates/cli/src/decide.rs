@@ -109,6 +109,7 @@ impl Question {
         let published = fidelity == Fidelity::Published;
         let options = PolicyOptions {
             backend: arguments.backend.clone(),
+            strategy: arguments.strategy.as_deref().and_then(Strategy::named),
             refine: arguments.refine.map(Refine::from).or_else(|| published.then_some(Refine::Interior)),
             fidelity,
             ..PolicyOptions::default()
@@ -127,15 +128,10 @@ impl Question {
                 return Err(Failure::usage(message, Some(format!("leave `{flag}` out"))));
             }
         }
-        let strategy = arguments.strategy.as_deref().and_then(Strategy::named);
-        let is_set = arguments.threads.is_some() || strategy.is_some();
-        let mut program = if is_set { catalog.program(&arguments.policy, &options)? } else { None };
-        if let Some(threads) = arguments.threads {
-            program = program.map(|program| program.with_threads(threads));
-        }
-        if let Some(strategy) = strategy {
-            program = program.map(|program| program.with_strategy(strategy));
-        }
+        let program = match arguments.threads {
+            Some(threads) => catalog.program(&arguments.policy, &options)?.map(|it| it.with_threads(threads)),
+            None => None,
+        };
         let policy: Box<dyn Policy> = match program {
             Some(program) => Box::new(program),
             None => catalog.build(&arguments.policy, &options)?,

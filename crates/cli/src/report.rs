@@ -152,7 +152,7 @@ fn result_page(path: &Path) -> Result<Page, Failure> {
     let whole: Value = serde_json::from_str(&text).map_err(refused)?;
     match whole["format"].as_str() {
         Some(benchmark::FORMAT) => {
-            let results: benchmark::Results = serde_json::from_str(&text).map_err(refused)?;
+            let results = benchmark::Results::read(&text).map_err(refused)?;
             return Ok(benchmark_page::page(&benchmark_numbers(results)));
         }
         Some(found) => {

@@ -13,8 +13,8 @@ use crate::policy::program::reduce::Reduced;
 use crate::program::{Classes, Instance};
 use crate::workload::Combination;
 
-/// The members without one job of member `left_out`; nothing if nobody is left. (Its classes are still those of all
-/// jobs: who is left is in the instance alone.)
+/// The members without one job of member `left_out`; none if there is no other job. (The classes are still those of all jobs:
+/// only the instance is without that one.)
 pub(super) fn without(reduced: &Reduced, left_out: usize) -> Option<Reduced> {
     let mut rest = reduced.clone();
     let instance = &mut rest.instance;
@@ -42,7 +42,7 @@ fn remove(instance: &mut Instance, member: usize) {
 }
 
 /// The discount of a job of member `left_out`: throughputs of one job of each member with it, [members], and without
-/// it, of those who are left.
+/// it, of the members that remain.
 pub(super) fn discount(reduced: &Reduced, left_out: usize, with: &[f64], without: &[f64]) -> f64 {
     let others = reduced
         .instance

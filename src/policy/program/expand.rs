@@ -1,22 +1,22 @@
-//! Class time → shares of jobs: the recovery of the class reduction.
+//! Shares of jobs from the time of their classes: the inverse of the class reduction.
 
 use std::ops::Range;
 
 use crate::allocation::{Allocation, AllocationBuilder, AllocationError, Together};
 use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
+use crate::policy::program::tolerances::SHARE_MIN;
 use crate::problem::Problem;
 use crate::program::Column;
 use crate::program::classes::Division;
 use crate::workload::Combination;
 
-/// Shares below this are rounding of a solver and become 0 (interior answers keep theirs).
-const SHARE_MIN: f64 = 1e-12;
-
-/// Pairs are put in order so many first jobs at a time: what that takes stays in caches. (Tests are to have several.)
+/// First jobs whose pairs are sorted at a time, so that the pairs stay in caches. (Few in tests, which are to have several
+/// such blocks.)
 const BLOCK: usize = if cfg!(test) { 16 } else { 4096 };
 
-/// Second jobs of pairs are mostly fewer than so many jobs after the first: both are as far in their classes.
+/// Distance at which second jobs are prefetched: they mostly follow the first by fewer jobs, as both are equally far in their
+/// classes.
 const AHEAD: usize = 16_384;
 
 /// A pair of jobs, and its part of its class pair's time.

@@ -1,4 +1,4 @@
-//! Duals in the problem's own terms.
+//! Dual values in the problem's own terms: prices of workers, time, throughput and the policy's own constraints.
 
 mod prices;
 mod reasons;
@@ -27,7 +27,7 @@ pub(super) struct Explained {
     pub(super) reduced: Reduced,
     pub(super) solved: Solved,
     pub(super) decision: Decision,
-    /// What the decision gives; none if that program is over other members.
+    /// The decision's throughputs, time and workers; none if that program is over other members.
     pub(super) held: Option<Held>,
 }
 
@@ -93,7 +93,7 @@ fn idle(explanation: &Explanation, bound: &BoundObjective<'_>, member: usize) ->
     bound.terms(member).iter().any(|term| !explanation.types[term.worker_type].binds)
 }
 
-/// What rows of the policy's own constraints are read from.
+/// The sources of the rows of the policy's own constraints.
 struct Of<'a> {
     bound: &'a BoundObjective<'a>,
     reduced: &'a Reduced,
@@ -137,7 +137,7 @@ impl Of<'_> {
     }
 }
 
-/// Where water filling fixed a job of a member, and by what: the first step sets the objective.
+/// The step of water filling that fixed a member's jobs, with its prices; the first step sets the objective.
 fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64) -> Option<Fixed> {
     let fixing = solved.fixing.as_ref()?;
     let step = fixing.step[member]?;

@@ -18,7 +18,7 @@ struct Account {
     isolated_throughput: f64,
 }
 
-/// Every active job's account; jobs that are gone are forgotten.
+/// The accounts of all active jobs; those of jobs that are gone are deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct IsolatedTime {
     /// By job, ascending; written as a mapping.
@@ -74,7 +74,7 @@ impl IsolatedTime {
         seconds
     }
 
-    /// A job's account. `place` is where it would be if the jobs come in order and none is gone.
+    /// A job's account. `place`: its position if the jobs come in order and none is gone.
     fn find(&self, job: JobId, place: &mut usize) -> Option<Account> {
         if self.accounts.get(*place).is_none_or(|(other, _)| *other != job) {
             *place = self.accounts.binary_search_by_key(&job, |(other, _)| *other).ok()?;

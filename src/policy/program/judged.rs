@@ -1,4 +1,4 @@
-//! What a decision says of its objective.
+//! The report of a decision's objective: value, bound, gap, and whether they prove an optimum.
 
 use crate::policy::decision::ObjectiveReport;
 use crate::policy::program::policy::ProgramPolicy;
@@ -6,7 +6,7 @@ use crate::program::Route;
 use crate::solver::certificate::TOLERANCE;
 
 impl ProgramPolicy {
-    /// What there is to say of an objective that reaches `value` and cannot exceed `bound`.
+    /// The report of an objective that reaches `value` and cannot exceed `bound`.
     pub(super) fn judged(&mut self, value: f64, bound: f64, violation_max: f64) -> ObjectiveReport {
         let sense = self.options.objective.sense();
         // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.

@@ -25,6 +25,7 @@ use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing::{self, Reached};
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
 use crate::policy::program::strategy::{GaveUp, Strategy};
+use crate::policy::program::tolerances::GIVEN_UP;
 use crate::program::{BoundObjective, Demand, Formulation, Levels, RowRole, Sense};
 
 /// Share of the level's price above which a demand counts as binding; the prices sum to 1.
@@ -33,8 +34,6 @@ const PRICE_MIN: f64 = 1e-7;
 const SLACK_MAX: f64 = 1e-6;
 /// The relative gap at which a parametric search stops.
 const GAP_MAX: f64 = 1e-9;
-/// Parts of what was reached that are given back, in turn, where it cannot be held exactly.
-pub(super) const HELD: [f64; 5] = [0.0, 1e-9, 1e-8, 1e-7, 1e-6];
 /// The part of what a job has from which on it is told that so much was gained by giving back.
 const TOLD: f64 = 1e-6;
 /// The width to which a cut is found, relative to it: what a job needs may hang on the last digits.
@@ -270,8 +269,8 @@ fn raise_held(
     face: &Face,
 ) -> Result<(Raised, Vec<Demand>), SolvingError> {
     let mut outcome = Err(SolvingError::Empty);
-    let on_face = [1e-11, 1e-10].iter().chain(&HELD[1..]).map(|eased| (*eased, true));
-    let without = HELD[1..].iter().map(|eased| (*eased, false));
+    let on_face = [1e-11, 1e-10].iter().chain(&GIVEN_UP[1..]).map(|eased| (*eased, true));
+    let without = GIVEN_UP[1..].iter().map(|eased| (*eased, false));
     for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
         if eased > 0.0 && !on_face {
             master.leave_none();

@@ -1,21 +1,21 @@
-//! The programs of one decision: all over the same members, with the pairs that are columns so far.
+//! Column generation: the members of a decision's programs, and the pairs of them that are columns so far.
 
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::pricing::Pricing;
 use crate::policy::program::reduce::Reduced;
-use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
 use crate::policy::program::start::start;
 use crate::policy::program::strategy::Strategy;
 use crate::program::{
     Auxiliary, AuxiliaryRole, BoundObjective, Column, Formulation, Layout, Objective, Range, RowRole, Sense,
 };
 
-/// When pairs are priced, and how long.
+/// Limits of column generation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PricingLimits {
-    /// If there are no more pairs than this, all are columns from the start.
+    /// Up to this many pairs, all are columns from the start.
     pub(super) from: usize,
-    /// What all pairs may better an optimum over some of them by, relative to it, for it to stand.
+    /// The relative gain that pairs which are no columns may still promise when an optimum over the others stands.
     pub(super) gain_max: f64,
 }
 
@@ -23,7 +23,7 @@ impl PricingLimits {
     /// Every pair a column, however many there are.
     pub(super) const NEVER: Self = Self { from: usize::MAX, gain_max: 0.0 };
 
-    /// The same where a strategy was asked for: kinds and pairs leave pairs to be priced, however few they are.
+    /// The limits under a strategy that was asked for: `kinds` and `pairs` price pairs, however few they are.
     pub(super) fn under(self, asked: Option<Strategy>) -> Self {
         match asked {
             Some(Strategy::Written) => Self::NEVER,
@@ -44,12 +44,12 @@ impl Default for PricingLimits {
 pub(super) struct Master<'a> {
     objective: &'a Objective,
     reduced: Reduced,
-    /// What binding the objective to the columns so far came to.
+    /// The layout of the objective bound to the columns so far.
     layout: Layout,
     /// The pairs that may become columns; none where all are.
     pub(super) pricing: Option<Pricing>,
     limits: PricingLimits,
-    /// Columns that have no time in any program from now on: [columns], those behind have.
+    /// Columns fixed at zero in every program from now on: [columns]; columns beyond its end are free.
     idle: Vec<bool>,
 }
 
@@ -107,12 +107,12 @@ impl<'a> Master<'a> {
         self.pricing.is_some()
     }
 
-    /// Lets members off the droppable constraints: [members].
+    /// Drops the droppable constraints of members: [members].
     pub(super) fn waive(&mut self, waived: Vec<bool>) {
         self.reduced.instance.waived = waived;
     }
 
-    /// Has all others' droppable constraints ask for this part less, at least.
+    /// Has droppable constraints that are kept ask for this part less, at least.
     pub(super) fn ease(&mut self, eased: f64) {
         let known = &mut self.reduced.instance.eased;
         *known = known.max(eased);
@@ -130,22 +130,16 @@ impl<'a> Master<'a> {
         formulation: &Formulation,
     ) -> Result<Answer, SolvingError> {
         solving.means(formulation);
-        if let Some(answer) = solving.solve_on(formulation)? {
-            return Ok(answer);
-        }
         // (Pairs couple what would be blocks without them.)
         let blocks = self.reduced.pairs.is_empty();
-        let answer =
-            if blocks || self.pricing.is_some() { None } else { solving.solve_from(formulation, start)? };
-        let answer = match answer {
-            Some(answer) => answer,
-            None if self.pricing.is_none() && blocks && !wants_vertex(formulation) => {
-                solving.solve(&formulation.program)?
-            }
-            None => solving.solve_by_chain(&formulation.program)?,
+        let crash = || start(formulation);
+        let from = match self.pricing {
+            Some(_) => Start::Last,
+            None if !blocks => Start::Crash(&crash),
+            None if wants_vertex(formulation) => Start::Last,
+            None => Start::Blocks,
         };
-        solving.keep(formulation, &answer);
-        Ok(answer)
+        solving.solve(&formulation.program, from)
     }
 
     /// Solves a program over all pairs: the answer's bound holds for every one of them. `formulate` is asked again when
@@ -164,7 +158,7 @@ impl<'a> Master<'a> {
         }
     }
 
-    /// The same of a program that the columns so far are enough for: where it is not solved, more would not help.
+    /// The same of a program that has a solution over the columns so far, so that more columns need not make it feasible.
     pub(super) fn solve_priced(
         &mut self,
         solving: &mut Solving,
@@ -228,8 +222,8 @@ impl<'a> Master<'a> {
         self.layout = layout;
     }
 
-    /// Leaves without time from now on what has none in any optimum of a program that was solved: columns, and pairs that
-    /// are none yet, which would lose so much of the objective by all the time that they can have.
+    /// Reduced-cost fixing: fixes at zero, from now on, the columns and the pairs yet to be priced that have no time in any
+    /// optimum of a program that was solved, as all the time they can have would cost more than `least` of the objective.
     pub(super) fn leave_idle(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
         let (program, duals) = (&formulation.program, &answer.solution.row_duals);
         let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
@@ -242,7 +236,7 @@ impl<'a> Master<'a> {
         self.idle.resize(formulation.columns.len(), false);
         for (column, idle) in self.idle.iter_mut().enumerate() {
             let lost = -sign * reduced[column] * program.implied[column].upper;
-            // (who has time is no idler, whatever a dual value says)
+            // (never a column with time, whatever rounding makes of its reduced cost)
             *idle |= lost > least && answer.solution.columns[column] == 0.0;
         }
         if let Some(pricing) = &mut self.pricing {
@@ -250,7 +244,7 @@ impl<'a> Master<'a> {
         }
     }
 
-    /// Everything may have time again.
+    /// Frees all columns that were fixed.
     pub(super) fn leave_none(&mut self) {
         self.idle.clear();
         if let Some(pricing) = &mut self.pricing {
@@ -267,8 +261,8 @@ impl<'a> Master<'a> {
     }
 }
 
-/// Is an answer inside the optimal face of no use? Whether a promise is kept is rounded from a vertex, and an optimum
-/// that a row holds leaves an interior-point method no room.
+/// Must the answer be a vertex? Which soft constraints are kept is rounded from one, and a row that holds an optimum leaves
+/// an interior-point method no interior.
 fn wants_vertex(formulation: &Formulation) -> bool {
     let counts = |auxiliary: &Auxiliary| matches!(auxiliary.role, AuxiliaryRole::Kept { .. });
     formulation.rows.contains(&RowRole::Hold) || formulation.auxiliaries.iter().any(counts)

@@ -1,7 +1,6 @@
 //! Policies that are optimization programs: a problem becomes an instance over classes of interchangeable jobs,
 //! is solved and refined, and its answer is divided among the jobs again.
 
-mod bases;
 mod central;
 mod discount;
 mod expand;
@@ -25,6 +24,7 @@ mod solving;
 mod start;
 mod strategy;
 mod sums;
+mod tolerances;
 mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};

@@ -57,6 +57,7 @@ pub(super) fn policy((sense, text, promises): (Sense, &str, bool), priced: bool)
         discounted: false,
         fidelity: crate::spec::Fidelity::Corrected,
         backend: None,
+        strategy: None,
     })
     .unwrap();
     policy.pricing =

@@ -1,4 +1,4 @@
-//! The policy itself: options in, decisions out.
+//! Policies that solve a program: their options, and how a problem becomes a decision.
 
 use thiserror::Error;
 
@@ -18,6 +18,7 @@ use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{Solving, SolvingError};
+use crate::policy::program::strategy::Strategy;
 use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
@@ -37,14 +38,14 @@ pub enum Refine {
     WaterFilling,
     /// Near the analytic centre of the optimal face, where an interior-point method without crossover ends.
     Interior,
-    /// Whatever the solver returns.
+    /// The optimum that the solver returns.
     None,
 }
 
 /// Everything that makes a program-backed policy what it is.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
-    /// The name users know it by.
+    /// The policy's name, as users know it.
     pub name: String,
     /// What is optimized.
     pub objective: Objective,
@@ -54,14 +55,17 @@ pub struct ProgramOptions {
     pub pairs: bool,
     /// Which optimum.
     pub refine: Refine,
-    /// Do weights fall through the jobs' owners?
+    /// Do the weights of jobs come from their owners, entity by entity?
     pub hierarchical: bool,
     /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
     pub discounted: bool,
-    /// `published`: gangs have time where they do not fit, entities serve jobs as listed, one broken promise lets all off.
+    /// `published`: gangs have time where they do not fit, entities serve jobs as listed, and where one soft constraint cannot
+    /// be kept, all are dropped.
     pub fidelity: Fidelity,
     /// A backend to try first; the default chain if none.
     pub backend: Option<String>,
+    /// The strategy of every decision; the one that suits each problem if none. A problem that it does not fit is an error.
+    pub strategy: Option<Strategy>,
 }
 
 /// Why options do not make a policy.
@@ -94,7 +98,7 @@ pub struct ProgramPolicy {
     prune: bool,
     pub(super) promises: bool,
     pub(super) pricing: PricingLimits,
-    /// Is the analytic centre over jobs found over classes of them?
+    /// Is the analytic centre over jobs found by a program over their classes?
     pub(super) centred: bool,
     pub(super) solving: Solving,
     isolated_time: Option<IsolatedTime>,
@@ -133,6 +137,7 @@ impl ProgramPolicy {
         let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
         let solving = Solving::new(linear, conic).with_large(large).with_quick(quick);
+        let solving = solving.with_strategy(options.strategy);
         let pricing = PricingLimits::default();
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solving, isolated_time })
@@ -174,7 +179,7 @@ impl ProgramPolicy {
         }
     }
 
-    /// Data that is 0 or absent where the policy cannot do without.
+    /// Checks that the problem has the data without which the policy cannot decide.
     pub(super) fn check_data(&self, problem: &Problem) -> Result<(), PolicyError> {
         let view = &self.options.view;
         if let ThroughputView::Reference { worker_types, .. } = view
@@ -217,7 +222,7 @@ impl ProgramPolicy {
         Ok((reduced, solved, decision))
     }
 
-    /// Solves, with the fewest jobs let off their promises.
+    /// The decision in which the soft constraints of the fewest jobs are dropped.
     fn attempt(
         &mut self,
         problem: &Problem,
@@ -225,7 +230,7 @@ impl ProgramPolicy {
     ) -> Result<(Reduced, Solved, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solving.report().seconds;
-        // A backend that was asked for ends near the centre over whatever it is given: over jobs, then.
+        // A backend that was asked for ends near the centre of the program that it is given, which is then one over jobs.
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
@@ -235,7 +240,7 @@ impl ProgramPolicy {
         if published && (!told_apart || master.reduced().instance.waived.contains(&true)) {
             master.waive(vec![true; master.reduced().instance.n_members()]);
         } else if !told_apart {
-            // Not all jobs of a class are let off: find out which, and group the rest anew.
+            // The constraints of a part of a class are dropped: find out whose, over jobs, and group the jobs anew.
             let mut apart =
                 self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
             self.solving.group(&apart.reduced().classes);
@@ -261,8 +266,8 @@ impl ProgramPolicy {
             decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
         }
         let seconds = &mut self.solving.report().seconds;
-        let solving = (seconds.solve - before.solve) + (seconds.certify - before.certify);
-        seconds.build += elapsed - solving;
+        let by_solvers = (seconds.solve - before.solve) + (seconds.certify - before.certify);
+        seconds.build += elapsed - by_solvers;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
         self.solving.report().size.classes = master.reduced().classes.len();
         Ok((master.into_reduced(), solved, decision))
@@ -288,7 +293,7 @@ impl ProgramPolicy {
         Ok(Master::new(objective, reduced, layout, pairing, pricing))
     }
 
-    /// What binding the objective comes to.
+    /// The layout of the objective bound to an instance.
     pub(super) fn layout(&self, objective: &Objective, reduced: &Reduced) -> Result<Layout, PolicyError> {
         let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, reduced))?;
         Ok(bound.layout().clone())
@@ -312,13 +317,13 @@ impl ProgramPolicy {
         }
     }
 
-    /// Lets as few members as possible off their promises; false if they must be told apart first.
+    /// Drops the soft constraints of as few members as possible; false if a class must be divided into its jobs first.
     fn settle(&mut self, master: &mut Master<'_>) -> Result<bool, PolicyError> {
         let settled = self.solving.doing(Purpose::Promises, |solving| promises::settle(solving, master));
         settled.map_err(|error| self.error(error))
     }
 
-    /// The partial allocation mechanism on an optimum: keeps every member's discount in `solved`.
+    /// The decision whose jobs' time is discounted by the partial allocation mechanism; the discounts are kept in `solved`.
     fn discounted(
         &mut self,
         problem: &Problem,
@@ -354,8 +359,8 @@ impl ProgramPolicy {
         let allocation = Allocation::check(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let seconds = &mut self.solving.report().seconds;
-        let solving = (seconds.solve - before.solve) + (seconds.certify - before.certify);
-        seconds.build += clock.elapsed().as_secs_f64() - solving;
+        let by_solvers = (seconds.solve - before.solve) + (seconds.certify - before.certify);
+        seconds.build += clock.elapsed().as_secs_f64() - by_solvers;
         Ok(Decision { allocation, ..decision })
     }
 
@@ -421,8 +426,8 @@ impl ProgramPolicy {
         self
     }
 
-    /// The policy's objective at an allocation of anyone's, as if this policy had given it; jobs have accumulated
-    /// no isolated time but what the problem states.
+    /// The policy's objective at any allocation, as if this policy had given it; jobs have accumulated the isolated time that
+    /// the problem states.
     ///
     /// # Errors
     /// If the problem lacks what the policy reads.
@@ -438,7 +443,7 @@ impl ProgramPolicy {
         Ok(bound.value(&worth::point(problem, &self.options.view, allocation)))
     }
 
-    /// What the policy was made of.
+    /// The options that the policy was made with.
     pub fn options(&self) -> &ProgramOptions {
         &self.options
     }
@@ -452,7 +457,7 @@ fn centred(options: &ProgramOptions) -> bool {
     options.refine == Refine::Interior && options.backend.is_none() && linear
 }
 
-/// What linear programs are solved by, and what those with cones.
+/// The chains of backends for linear programs and for programs with cones.
 fn chains(options: &ProgramOptions) -> Result<(Chain, Chain), SolveError> {
     let (program, conic) = (Program::new(Sense::Maximize), registry::conic_chain());
     let linear = registry::default_chain(&program);

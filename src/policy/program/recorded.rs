@@ -1,4 +1,4 @@
-//! The programs of a decision as they are solved, kept with what each is for.
+//! A recording of the programs that a decision solves, each with its purpose.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::policy::program::policy::ProgramPolicy;
 use crate::problem::Problem;
 use crate::program::{Classes, Program, ValueMap};
 
-/// What a program of a decision is for.
+/// The purpose of a program of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Purpose {
@@ -20,29 +20,29 @@ pub enum Purpose {
         /// Its inverse is.
         inverse: bool,
     },
-    /// Raises whom no level before has fixed further, from what all have reached.
+    /// Raises the members that no level before has fixed, from the levels that all have reached.
     NextLevel,
-    /// The part of what a level asks of all members that they can have at once.
+    /// Finds the largest part of what a level asks for that all members can have at once.
     Tried {
         /// The level, in the policy's units.
         level: f64,
     },
-    /// The most promises that can be kept.
+    /// Keeps as many soft constraints as possible.
     Promises,
-    /// Chooses among optima that were found, and holds them.
+    /// Chooses among the optima, holding the value that was found.
     Choice,
-    /// The optimum where a member is not there, which says what its presence costs the others.
+    /// Finds the optimum without a job of a member, which says what its presence costs the others.
     Without,
 }
 
-/// A program, what it is for and what came of it.
+/// A recorded program, with its purpose and its optimum.
 #[derive(Clone, Debug)]
 pub struct SolvedProgram {
     /// The program.
     pub program: Program,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What its optimum is worth in terms of that.
+    /// How the value that it is written for follows from its optimum.
     pub value_map: Option<ValueMap>,
     /// The optimum that was found; none if none was.
     pub optimum: Option<f64>,
@@ -72,12 +72,12 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Names classes after these from now on.
+    /// Sets the classes of programs recorded from now on.
     pub(super) fn group(&mut self, classes: &Classes) {
         self.classes = Some(Arc::new(classes.clone()));
     }
 
-    /// Says what the next program's optimum is worth.
+    /// Sets how a value follows from the next program's optimum.
     pub(super) fn means(&mut self, value_map: ValueMap) {
         self.value_map = Some(value_map);
     }
@@ -98,7 +98,7 @@ impl Recording {
         self.programs.pop();
     }
 
-    /// What came of the last program.
+    /// Notes the optimum of the last program.
     pub(super) fn found(&mut self, optimum: f64) {
         if let Some(last) = self.programs.last_mut() {
             last.optimum = Some(optimum);

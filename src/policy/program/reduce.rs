@@ -8,12 +8,11 @@ use crate::program::{Classes, Instance, Unlike};
 use crate::spec::Fidelity;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
-/// Unlike jobs are members in the order of their keys: then any part of them is much like all, from which searches for
-/// prices gain, and so do levels over pairs from jobs of a kind that are side by side. So many are more than caches hold, and
-/// going through them in another order than their own costs more than that.
+/// From this many unlike jobs on, members keep the order of the jobs. Below, they are sorted by key, so that every k-th is a
+/// representative sample and jobs of a kind are side by side; above, the order costs more in cache misses than it saves.
 const IN_TURN_MIN: usize = 1 << 16;
 
-/// What to take from a problem.
+/// The part of a problem that a policy sees.
 #[derive(Clone, Debug)]
 pub(super) struct Selection<'a> {
     /// How throughputs are seen.
@@ -24,13 +23,13 @@ pub(super) struct Selection<'a> {
     pub(super) classes: bool,
     /// Do owners matter? Then jobs of different owners are different, and so are those whose order decides.
     pub(super) hierarchical: bool,
-    /// Jobs let off their droppable constraints: [n], or empty if none is.
+    /// Jobs whose droppable constraints are dropped: [n], or empty if none are.
     pub(super) waived: &'a [bool],
     /// `published`: gangs may have time where there are too few workers for them.
     pub(super) fidelity: Fidelity,
     /// Per-job data to carry, by name.
     pub(super) data: &'a [String],
-    /// Isolated time as the policy keeps account of it, in place of the problem's: [n], or empty.
+    /// Isolated time by the policy's own accounts, in place of the problem's: [n], or empty.
     pub(super) isolated_elapsed: &'a [f64],
 }
 
@@ -121,8 +120,8 @@ impl<'a> Datum<'a> {
     }
 }
 
-/// What jobs must agree in to be of one class. Keys hold no word that others decide, or that is the same for all: a
-/// million jobs are grouped at the speed at which they are read.
+/// The keys of jobs: jobs with equal keys are of one class. A key holds no word that follows from others or is the same for
+/// all jobs, so that a million jobs are grouped at the speed at which they are read.
 #[derive(Debug)]
 pub(super) struct Keys<'a> {
     problem: &'a Problem,
@@ -278,7 +277,7 @@ mod tests {
                 classes: true,
                 hierarchical: false,
                 waived: &[],
-                behaviour: Behaviour::Corrected,
+                fidelity: Fidelity::Corrected,
                 data: &data,
                 isolated_elapsed: &[],
             };

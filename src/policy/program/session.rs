@@ -1,12 +1,10 @@
 //! Deciding again after a job came, went or changed, for what the change costs.
 //!
-//! A session owns a problem and the classes of its jobs, and keeps both as jobs come and go. A decision then solves the
-//! program over classes, from the bases of the last one's programs, certifies it, and leaves it at that: the share of one
-//! job of a class is that of all of them (see [`classes`](crate::program::classes)), so the certificate of the program
-//! over classes is one of the decision over jobs, and nothing is written job by job. Nothing but bases, prices and classes
-//! is kept from decision to decision, and every decision is solved and certified. Decisions of 2,000 columns or more, those
-//! on jobs of which no two are alike, have no basis to begin with: they begin with the prices of workers that the last
-//! search of their kind ended at, over the classes kept. What no prices are searched for is solved from scratch.
+//! A session owns a problem and the classes of its jobs, and keeps both as jobs come and go. A decision finds the optimum
+//! over classes, certifies it, and leaves it at that: the share of one job of a class is that of all of them (see
+//! [`classes`](crate::program::classes)), so the certificate over classes is one of the decision over jobs, and nothing is
+//! written job by job. From one decision to the next, a session keeps the classes and the prices of worker types at which
+//! the last search for prices ended. An objective that needs a written program is solved from scratch.
 //!
 //! **Which optimum.** The objective and its bound are those of a decision from scratch. Of several optima, equal after
 //! refinement too, one is as likely to come out as another: which one depends on where the search began, and so on the
@@ -25,22 +23,17 @@ use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::policy::{ProgramPolicy, Refine};
 use crate::policy::program::reduce::{Keys, Reduced};
 use crate::policy::program::solve::Solved;
+use crate::policy::program::tolerances::SHARE_MIN;
 use crate::problem::{ActiveJob, Colocation, Problem, ProblemError};
 use crate::program::{BoundObjective, Groups, Objective};
 use crate::solver::timing::Stopwatch;
-use crate::solver::{Feature, registry};
 use crate::spec::Fidelity;
-
-/// What goes on from a basis, unless the policy names another.
-const BACKEND: &str = "simplex";
-/// Shares below this are rounding of a solver and become 0.
-const SHARE_MIN: f64 = 1e-12;
 
 /// Why a session does not begin, or refuses a change.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// A policy whose decisions are not told by classes of jobs that stay what they are.
+    /// A policy whose decisions are not the same for all jobs of a class, or depend on more than the problem.
     #[error("policy `{policy}` cannot be asked again in a session: {reason}")]
     Policy {
         /// The policy.
@@ -48,13 +41,13 @@ pub enum SessionError {
         /// Why, in words.
         reason: &'static str,
     },
-    /// A problem with data by position, which coming and going would mix up.
+    /// A problem with data by position, which arrivals and departures would mix up.
     #[error("a session takes no problem with {what}")]
     Positions {
         /// The data.
         what: &'static str,
     },
-    /// A job that is no job.
+    /// A job with data out of range.
     #[error(transparent)]
     Problem(#[from] ProblemError),
     /// A job that is there already.
@@ -71,7 +64,7 @@ pub enum SessionError {
     },
 }
 
-/// A decision by classes: what one job of each gets.
+/// A decision over classes: the share of one job of each.
 #[derive(Clone, Debug)]
 pub struct ClassDecision {
     /// The policy's own objective, certified; none without jobs.
@@ -86,7 +79,7 @@ pub struct ClassDecision {
     pub rules: RoundRules,
 }
 
-/// A policy, a problem that jobs come to and go from, and what both came to last.
+/// A policy, a problem that jobs come to and go from, and the last decision.
 ///
 /// ```
 /// use apportion::policy::Session;
@@ -124,8 +117,8 @@ impl Session {
     /// A session of `policy` on `problem`.
     ///
     /// # Errors
-    /// If the policy's decisions are not told by classes of jobs (pairs, promises, discounts, accounts of isolated time,
-    /// entities that serve in order, a backend that was asked for and ends inside), or the problem has data by position.
+    /// If the policy has pairs, soft constraints, discounts, accounts of isolated time, entities that serve in order, or a
+    /// named backend for an interior optimum; or if the problem has data by position.
     pub fn new(mut policy: ProgramPolicy, problem: Problem) -> Result<Self, SessionError> {
         if let Some(reason) = unfit(&policy, &problem) {
             return Err(SessionError::Policy { policy: policy.options.name.clone(), reason });
@@ -136,7 +129,7 @@ impl Session {
         if matches!(problem.colocation(), Colocation::Pairs(_)) {
             return Err(SessionError::Positions { what: "throughputs by pair" });
         }
-        begin(&mut policy);
+        policy.solving.start_warm();
         let positions = problem.jobs().enumerate().map(|(index, job)| (job.id, index)).collect();
         let groups = {
             let selection = policy.selection(&[], &[], true);
@@ -205,9 +198,9 @@ impl Session {
         Ok(())
     }
 
-    /// Begins anew: the next decision is the one that a session would make that has just begun.
+    /// Forgets the prices of earlier decisions: the next one is that of a session that has just begun.
     pub fn forget(&mut self) {
-        begin(&mut self.policy);
+        self.policy.solving.start_warm();
         self.decision = None;
     }
 
@@ -275,9 +268,6 @@ impl Session {
             let (rules, solve) = (policy.rules(), policy.solving.report().clone());
             return Ok(ClassDecision { objective: None, shares: Vec::new(), levels: None, solve, rules });
         }
-        if let Some(bases) = policy.solving.bases() {
-            bases.begin(groups.before());
-        }
         let selection = policy.selection(&[], &[], true);
         let reduced = Keys::of(problem, &selection).gather(groups.classes(), |class| groups.key(class));
         let layout = policy.layout(objective, &reduced)?;
@@ -288,10 +278,6 @@ impl Session {
             .hierarchical
             .then(|| Hierarchy::new(problem, &master.reduced().classes, as_listed));
         let solved = policy.optimum(&mut master, hierarchy.as_ref())?;
-        if let Some(bases) = policy.solving.bases() {
-            bases.end();
-        }
-        groups.mark();
         let elapsed = clock.elapsed().as_secs_f64();
         let (bound, reduced) = (master.bound(), master.reduced());
         let shares = shares(&bound, reduced, &solved);
@@ -313,16 +299,6 @@ impl Session {
         solve.size.classes = reduced.classes.len();
         let (solve, rules) = (solve.clone(), policy.rules());
         Ok(ClassDecision { objective: Some(report), shares, levels, solve, rules })
-    }
-}
-
-/// Has a policy go on from the bases of each decision, by the backend that it names, if that can.
-fn begin(policy: &mut ProgramPolicy) {
-    let name = policy.options.backend.as_deref().unwrap_or(BACKEND);
-    if let Ok(backend) = registry::backend(name)
-        && backend.supports(Feature::WarmStart)
-    {
-        policy.solving.go_on(backend);
     }
 }
 

@@ -56,7 +56,7 @@ fn solve(
 
 /// Raises the level of demands, if they are many and nothing else is asked.
 pub(super) fn raise(solving: &mut Solving, master: &Master<'_>, demands: &[Demand]) -> Option<Reached> {
-    if !solving.shares(master.bound().columns().len()) || demands.iter().any(|demand| demand.base != 0.0) {
+    if !solving.shares() || demands.iter().any(|demand| demand.base != 0.0) {
         return None;
     }
     let demand = demands.iter().map(|demand| demand.slope).collect();
@@ -84,7 +84,7 @@ pub(super) fn refine(
 ) -> Option<Vec<f64>> {
     let instance = &master.reduced().instance;
     let n_columns = master.bound().columns().len();
-    if !solving.shares(n_columns) || !instance.pairs.is_empty() || master.is_priced() {
+    if !solving.shares() || !instance.pairs.is_empty() || master.is_priced() {
         return None;
     }
     let normal = instance.multiplicity.iter().zip(&master.reduced().equal_share);

@@ -1,4 +1,4 @@
-//! Routes: from a bound objective to class times, its value and the bound that proves it.
+//! The optimum of a bound objective, by its route: class times, the value that they reach, and the bound that proves it.
 
 use crate::policy::program::central;
 use crate::policy::program::hierarchy::{Hierarchy, Rates, Rising};
@@ -8,23 +8,21 @@ use crate::policy::program::policy::Refine;
 use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::sharing;
-use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
+use crate::policy::program::tolerances::{GIVEN_UP, GIVEN_UP_REFINING};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
 use crate::solver::SolveError;
-
-/// Parts of an optimum, and of promises, that are given up, in turn, where they cannot be held while it is refined.
-const EASED: [f64; 3] = [0.0, 1e-8, 1e-7];
 
 /// A solved objective.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
     /// Class time of the columns, after refinement: [columns].
     pub(super) class_time: Vec<f64>,
-    /// What no allocation can better.
+    /// The value that no allocation exceeds.
     pub(super) bound: f64,
-    /// What the allocation reaches of it, where that is not the objective's own value: the level that entities
-    /// with weights reach together.
+    /// The value that the allocation reaches, where that is not the objective's own: the level that weighted entities reach
+    /// together.
     pub(super) reached: Option<f64>,
     /// The program whose duals explain the optimum, with its answer.
     pub(super) explaining: Explaining,
@@ -34,11 +32,11 @@ pub(super) struct Solved {
     pub(super) price_factor: f64,
     /// Where water filling fixed each member, and by what.
     pub(super) fixing: Option<Fixing>,
-    /// The part of its time that a job of each member keeps, where time is discounted: [members], or empty.
+    /// The part of its time that a job of each member keeps after the discount: [members], or empty without one.
     pub(super) discounts: Vec<f64>,
 }
 
-/// A program, kept or to be written again when someone asks.
+/// A program whose duals explain a decision: kept, or written again where it is needed.
 #[derive(Clone, Debug)]
 pub(super) enum Explaining {
     /// This one.
@@ -59,22 +57,22 @@ impl Explaining {
     }
 }
 
-/// What to solve.
+/// An objective to be optimized, with the refinement of the optimum.
 #[derive(Debug)]
 pub(super) struct Task<'a, 'o> {
     pub(super) master: &'a mut Master<'o>,
     pub(super) refine: Refine,
-    /// Is the answer to be the centre over jobs, found over classes?
+    /// Is the answer the analytic centre over jobs, found by a program over their classes?
     pub(super) centred: bool,
     pub(super) hierarchy: Option<&'a Hierarchy>,
 }
 
 impl Task<'_, '_> {
-    /// Finds the optimum that the policy asks for. Promises that can be kept to the last digits, and no further, ask
-    /// for the least part less that helps.
+    /// Finds the optimum that the policy asks for. Where no solver finds a feasible point, soft constraints ask for the
+    /// least part less, of a few, at which one does.
     pub(super) fn solve(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
         let mut outcome = self.by_route(solving);
-        for eased in levels::HELD.into_iter().skip(1) {
+        for eased in GIVEN_UP.into_iter().skip(1) {
             let infeasible = outcome.as_ref().is_err_and(SolvingError::is_infeasible);
             if !infeasible || !self.master.bound().has_promises() {
                 break;
@@ -92,7 +90,7 @@ impl Task<'_, '_> {
         levelled && (objective.is_lexicographic() || self.refine == Refine::WaterFilling)
     }
 
-    /// What takes over where jobs alone, or the kinds of jobs, are not enough.
+    /// The strategy that takes over where `singles` or `kinds` gives up.
     pub(super) fn next_strategy(&self) -> Strategy {
         if self.master.is_priced() { Strategy::Pairs } else { Strategy::Written }
     }
@@ -105,7 +103,7 @@ impl Task<'_, '_> {
             Route::Parametric => self.parametric(solving),
             Route::Linear | Route::Conic => self.direct(solving),
         }?;
-        // Columns that later programs had.
+        // (columns that were priced in later have no time)
         solved.class_time.resize(self.master.bound().columns().len(), 0.0);
         Ok(solved)
     }
@@ -143,7 +141,7 @@ impl Task<'_, '_> {
         }
         let mut filled = levels::fill(solving, self.master, slopes, &base)?;
         if self.centred {
-            // What everyone has in the end, as much of it as all can have: only optima have all of it.
+            // The centre of the allocations that give the largest common part of the final levels: 1 at optima only.
             filled.class_time = self.centre_at(solving, &filled.throughputs)?;
             filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
@@ -154,22 +152,20 @@ impl Task<'_, '_> {
         // Of a level whose inverse is raised, prices are those of the inverse: d(1/u) = −du/u².
         let price_factor = if inverse { -bound * bound } else { 1.0 };
         Ok(Solved {
-            class_time: filled.class_time,
-            bound,
             reached,
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
             price_factor,
             fixing: Some(filled.fixing),
-            discounts: Vec::new(),
+            ..sharing::unwritten(filled.class_time, bound)
         })
     }
 
-    /// What throughputs rise by per unit of the level, or of it and of weight, where weights fall to members: [members].
+    /// Throughput that a member asks for per unit of the level or, in a hierarchy, per unit of level and weight: [members].
     fn rates(&self, coefficients: &[(f64, f64)]) -> Vec<f64> {
         let slopes = coefficients.iter().map(|(_, slope)| *slope);
         match (self.hierarchy, self.master.reduced().instance.data.get("weight")) {
-            // The slope is proportional to the weight: trade the job's own for what falls to it.
+            // The slope is proportional to the weight: divide the job's own out, for the hierarchy sets another.
             (Some(_), Some(weights)) => slopes.zip(weights).map(|(slope, weight)| slope / weight).collect(),
             _ => slopes.collect(),
         }
@@ -203,7 +199,7 @@ impl Task<'_, '_> {
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
-                // What was found is held, not what its level asks for, which rounding may put out of reach.
+                // The throughputs found are held: those that the level asks for may be out of reach by rounding.
                 let found_throughputs = levels::throughputs(&self.master.bound(), &found.class_time);
                 let least =
                     |member: usize| required(member, found.value).min(found_throughputs[member]).max(0.0);
@@ -231,18 +227,14 @@ impl Task<'_, '_> {
             (0..n).map(|member| found.demand_price[member] * levels.required(member, level).slope).sum();
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
         Ok(Solved {
-            class_time,
-            bound: found.bound,
-            reached: None,
             explaining: Explaining::Demands(found.demands),
             answer: found.answer,
             price_factor,
-            fixing: None,
-            discounts: Vec::new(),
+            ..sharing::unwritten(class_time, found.bound)
         })
     }
 
-    /// The same by pools of members, without a program over members.
+    /// The parametric optimum by a program over kinds of jobs.
     fn parametric_of(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
         let mut pools = Pools::of(self.master, solving, Told::Cut).map_err(GaveUp::Unfit)?;
         let found = levels::best_worst(solving, self.master, Some(&mut pools));
@@ -298,19 +290,14 @@ impl Task<'_, '_> {
         };
         let bound = formulation.value(answer.bound);
         Ok(Solved {
-            class_time,
-            bound,
-            reached: None,
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
-            price_factor: 1.0,
-            fixing: None,
-            discounts: Vec::new(),
+            ..sharing::unwritten(class_time, bound)
         })
     }
 
-    /// Solves a program whose answer is the decision's, up to refinement: its analytic centre over all pairs where
-    /// that is asked for and jobs are grouped.
+    /// Solves the program of a decision: for its analytic centre, over all pairs, where the centre over jobs is found over
+    /// classes, else for any optimum.
     fn central(
         &mut self,
         solving: &mut Solving,
@@ -323,12 +310,12 @@ impl Task<'_, '_> {
         let formulation = formulate(&self.master.bound());
         let weights = central::weights(self.master.objective(), self.master.reduced(), &formulation);
         solving.means(&formulation);
-        let answer = solving.solve_centrally(&formulation.program, weights)?;
+        let answer = solving.solve(&formulation.program, Start::Centre(weights))?;
         Ok((formulation, answer))
     }
 
-    /// Refines an optimum as [`refined`](Self::refined) does, of a program over all columns there are, which is given back:
-    /// the class time, if the optimum could be held.
+    /// Refines an optimum as [`refined`](Self::refined) does, where all columns are in the program: the class time, if the
+    /// optimum could be held, and the program as it was.
     fn refined_in_place(
         &self,
         solving: &mut Solving,
@@ -339,7 +326,7 @@ impl Task<'_, '_> {
         let held = formulation.program_objective(optimum);
         let worse = if formulation.program.sense == Sense::Maximize { -held.abs() } else { held.abs() };
         let (mut first, mut attempts) = (formulation, String::new());
-        for eased in EASED {
+        for eased in GIVEN_UP_REFINING {
             let next = bound.refine_utilization(first, held + eased * worse, &reduced.equal_share);
             if !reduced.pairs.is_empty() && next.auxiliaries.is_empty() {
                 // (a sum's vertex is one of the program that holds it)
@@ -358,9 +345,9 @@ impl Task<'_, '_> {
         Ok((None, first))
     }
 
-    /// Among the optima of the program formulated, whose value is `optimum`, the one that uses the workers best. An
-    /// optimum that cannot be held in floating point is held up to the least part that helps; if none does it stands
-    /// as it is: a fallback, counted like any other.
+    /// The optimum of the program formulated, whose value is `optimum`, that uses the workers best. An optimum that cannot be
+    /// held in floating point is held up to the least part at which a solver finds a point; where it finds none, the optimum
+    /// stays unrefined, which is counted as a fallback.
     fn refined(
         &mut self,
         solving: &mut Solving,
@@ -377,7 +364,7 @@ impl Task<'_, '_> {
             bound.refine_utilization(first, held + given_up * held.abs(), &equal_share)
         };
         let mut attempts = String::new();
-        for eased in EASED {
+        for eased in GIVEN_UP_REFINING {
             self.master.ease(eased);
             if self.master.is_priced() {
                 solving.hold_basis(second_stage(&self.master.bound(), eased).program.n_rows());
@@ -393,7 +380,7 @@ impl Task<'_, '_> {
     }
 }
 
-/// The program of an objective, whatever its columns live on.
+/// The program of an objective.
 fn formulated(bound: &BoundObjective<'_>) -> Formulation {
     bound.formulate()
 }

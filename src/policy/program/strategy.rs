@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::policy::Refine;
 use crate::policy::program::pools::MEMBERS_PER_KIND;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solving::{COLUMNS_LARGE, Solving, SolvingError};
@@ -79,9 +79,7 @@ pub enum Unfit {
     Explained,
     /// Another strategy was asked for.
     NotAsked,
-    /// Few columns are decided on sooner from the bases of the last decision.
-    Bases,
-    /// Few columns are decided on sooner by a program.
+    /// Programs of few columns are quicker.
     FewColumns,
     /// There are pairs of jobs.
     Paired,
@@ -107,7 +105,6 @@ impl fmt::Display for Unfit {
             Self::Recorded => "programs are recorded",
             Self::Explained => "the prices of a program are asked for",
             Self::NotAsked => "another strategy was asked for",
-            Self::Bases => "few columns are decided on sooner from the bases of the last decision",
             Self::FewColumns => "few columns are decided on sooner by a program",
             Self::Paired => "there are pairs of jobs",
             Self::NoPairs => "there are no pairs of jobs",
@@ -179,7 +176,7 @@ impl fmt::Display for GaveUp {
     }
 }
 
-/// The strategy for a decision's optimum, and why; an error if one was asked for that is none for the problem.
+/// The strategy for a decision's optimum, and why; an error if the one that was asked for does not fit the problem.
 pub(super) fn strategy(task: &Task<'_, '_>, solving: &Solving) -> Result<(Strategy, Reason), SolvingError> {
     if let Some(asked) = solving.asked() {
         let fits = match asked {
@@ -209,7 +206,7 @@ fn is_paired(task: &Task<'_, '_>) -> bool {
     task.master.is_priced() || !task.master.reduced().instance.pairs.is_empty()
 }
 
-/// Why prices of worker types are no way to the optimum, if they are not.
+/// Does `singles` fit? If not, why.
 fn singles(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
     if is_paired(task) {
         return Err(Unfit::Paired);
@@ -217,11 +214,11 @@ fn singles(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
     let n_columns = task.master.bound().columns().len();
     form(task, solving)?;
     let summed = task.master.objective().route() == Route::Linear && !has_level(task);
-    let few = n_columns < COLUMNS_LARGE && solving.asked() != Some(Strategy::Singles);
+    let few = n_columns < COLUMNS_LARGE && solving.asked().is_none() && !solving.starts_warm();
     if summed && few { Err(Unfit::FewColumns) } else { Ok(()) }
 }
 
-/// Why a program over kinds is no way to the optimum, if it is not.
+/// Does `kinds` fit? If not, why.
 fn kinds(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
     pairs(task)?;
     form(task, solving)?;
@@ -238,7 +235,7 @@ fn kinds(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
     }
 }
 
-/// Why column generation is no way to the optimum, if it is not.
+/// Does `pairs` fit? If not, why.
 fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
     match () {
         () if task.master.is_priced() => Ok(()),
@@ -252,14 +249,14 @@ fn has_level(task: &Task<'_, '_>) -> bool {
     task.master.objective().inversion().is_some()
 }
 
-/// Why an optimum is to be found by a program over jobs, of the objective and of what is asked of it, if it is.
+/// Do the objective's form and the refinement allow an optimum without a program over jobs? If not, why.
 fn form(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
     let bound = task.master.bound();
     let objective = task.master.objective();
     if task.refine == Refine::Interior {
         return Err(Unfit::Interior);
     }
-    solving.unwritten(bound.columns().len())?;
+    solving.unwritten()?;
     let of_throughputs = || match () {
         () if bound.is_of_throughputs() => Ok(()),
         () if objective.constraints().is_empty() => Err(Unfit::Objective),
@@ -282,16 +279,6 @@ fn form(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
             if raised || objective.is_by_inverse() { of_throughputs() } else { Err(Unfit::Objective) }
         }
         _ => Err(Unfit::Refinement),
-    }
-}
-
-impl ProgramPolicy {
-    /// Finds decisions by this strategy, in place of the one that suits each problem; a problem that it is none for is an
-    /// error.
-    #[must_use]
-    pub fn with_strategy(mut self, strategy: Strategy) -> Self {
-        self.solving.ask_for(strategy);
-        self
     }
 }
 

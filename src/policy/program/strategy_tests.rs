@@ -20,7 +20,8 @@ fn by(
     options: impl FnOnce(ProgramOptions) -> ProgramOptions,
 ) -> Result<Decision, PolicyError> {
     let options = options(policy(objectives()[of], false).options().clone());
-    ProgramPolicy::try_new(options).unwrap().with_strategy(strategy).allocate(&problem())
+    let options = ProgramOptions { strategy: Some(strategy), ..options };
+    ProgramPolicy::try_new(options).unwrap().allocate(&problem())
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn largest(
 /// Are sums over so many columns found without a program?
 fn fits(solving: &Solving, master: &Master<'_>) -> bool {
     let n_columns = master.bound().columns().len();
-    n_columns >= COLUMNS_LARGE && solving.shares(n_columns) && !master.is_priced()
+    n_columns >= COLUMNS_LARGE && solving.shares() && !master.is_priced()
 }
 
 /// Is it known, without a program, that everybody's promises can be kept?

@@ -29,6 +29,7 @@ pub(super) fn options_of(text: &ObjectiveText) -> ProgramOptions {
         discounted: false,
         fidelity: crate::spec::Fidelity::Corrected,
         backend: None,
+        strategy: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an allocation of anyone's gives the jobs, as a policy's view has it.
+//! The variables of an objective at any allocation, with throughputs as a policy's view has them.
 
 use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex, WorkerTypeId};

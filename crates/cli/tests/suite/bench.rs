@@ -74,7 +74,7 @@ fn levels_of_jobs_that_are_much_alike_need_no_program() {
         "max_min_fairness_perf,max_min_fairness_hierarchical_perf,max_min_fairness_water_filling_perf";
     let asked = ["--policy", policies, "--sizes", "2048", "--seeds", "0,1", "--backend", "default"];
     for row in results(&[&asked[..], &["--limit", "600"]].concat()).rows {
-        assert_eq!(row.backend_used.as_deref(), Some("singles"), "{row:?}");
+        assert_eq!((row.strategy.as_deref(), row.backend_used.as_deref()), (Some("singles"), None), "{row:?}");
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
         assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
         let expected = if row.policy.contains("hierarchical") { 2..9 } else { 1..3 };

@@ -316,6 +316,7 @@ fn completion_rate(pairs: bool) -> ProgramPolicy {
         discounted: false,
         fidelity: Fidelity::Corrected,
         backend: Some("clarabel".to_owned()),
+        strategy: None,
     })
     .unwrap()
 }

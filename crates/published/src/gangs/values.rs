@@ -77,6 +77,7 @@ impl ByValues {
             discounted: false,
             fidelity: Fidelity::Corrected,
             backend,
+            strategy: None,
         })?;
         Ok(Self { scorer, pairs, program, scratch: Scratch::default() })
     }

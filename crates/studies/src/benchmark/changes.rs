@@ -1,4 +1,4 @@
-//! What one arrival or departure takes in a [`Session`], certificate included.
+//! The time of one arrival or departure in a [`Session`], certificate included.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,16 @@ use apportion::problem::{ActiveJob, Problem};
 use apportion::solver::timing::Stopwatch;
 use apportion::workload::random::SeedStreams;
 
-/// Jobs that are away at first: who comes went so many departures ago.
+/// Jobs that are taken out first: a job comes back so many departures after it went.
 const AWAY: usize = 16;
 
-/// What changes took, one by one.
+/// The measured times of changes, one by one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changes {
     /// Time of each, from the change to the certified decision, ascending, in s: the processor's, or the clock's where
     /// the system tells no other.
     pub seconds: Vec<f64>,
-    /// Decisions that a solver was given up for on the way.
+    /// Decisions with fallbacks: a solver was tried and not believed.
     pub n_fallbacks: usize,
     /// Decisions whose certificate is not within its tolerance.
     pub n_uncertified: usize,

@@ -72,7 +72,7 @@ impl CaseError {
     }
 }
 
-/// What one decision gave and took.
+/// A measured decision.
 #[derive(Clone, Debug)]
 struct Taken {
     seconds: Seconds,
@@ -141,12 +141,12 @@ fn of_thread<'a>(case: &Case<'_>, processor: &'a dyn Fn() -> Option<f64>) -> &'a
     if case.threads > 1 { &|| None } else { processor }
 }
 
-/// What is said of a decision that was measured without changes after it.
+/// The message of a decision that was measured without changes after it.
 pub fn changes_unmeasured(why: &str) -> String {
     format!("changes were not measured: {why}")
 }
 
-/// What changes take, or why that is not known.
+/// The measured changes, or why there are none.
 fn one_by_one(
     catalog: &Catalog,
     problem: &Problem,
@@ -198,7 +198,7 @@ fn repeat(
     Ok(best.unwrap_or_else(|| unreachable!("one decision at least")))
 }
 
-/// Who decides: a policy on the whole problem, or a program on each part of it.
+/// A policy that decides on the whole problem, or a program on each part of it.
 enum Decider<'a> {
     /// With its state before any decision.
     Whole(Box<dyn Policy>, serde_json::Value),
@@ -206,7 +206,7 @@ enum Decider<'a> {
 }
 
 impl Decider<'_> {
-    /// Makes the next decision the first: a policy may repeat its last, or know what it decided.
+    /// Puts the policy into its state before any decision, for it may repeat its last, or remember it.
     fn forget(&mut self) -> Result<(), CaseError> {
         match self {
             Self::Whole(policy, fresh) => Ok(policy.restore(fresh)?),
@@ -268,7 +268,7 @@ fn in_parts(problem: &Problem, catalog: &Catalog, case: &Case<'_>) -> Result<Tak
     Ok(Taken { seconds, objective: None, solve: Some(solve), allocation: partitioned.allocation })
 }
 
-/// What the parts' shares are worth to the whole problem's policy; nobody claims that to be optimal.
+/// The whole problem's objective at the parts' shares, which is not proven to be an optimum.
 fn value(
     catalog: &Catalog,
     problem: &Problem,
@@ -337,8 +337,8 @@ fn fill(row: &mut Row, taken: &Taken) {
             row.iterations = Some(solve.iterations);
             row.solves = Some(solve.solves + solve.searches);
             row.fallbacks = Some(solve.fallbacks.len());
-            row.backend_used =
-                Some(solve.backend.clone().unwrap_or_else(|| solve.strategy.name().to_owned()));
+            row.strategy = Some(solve.strategy.name().to_owned());
+            row.backend_used.clone_from(&solve.backend);
             row.n_classes = Some(solve.size.classes);
             row.n_columns = Some(solve.size.columns);
             row.n_rows = Some(solve.size.rows);

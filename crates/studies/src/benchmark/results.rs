@@ -1,14 +1,15 @@
-//! What was measured, row by row.
+//! Results of benchmarks, row by row.
 
 use std::fmt;
 
+use apportion::policy::Strategy;
 use serde::{Deserialize, Serialize};
 
 /// The `format:` of results.
 pub const FORMAT: &str = "apportion/bench-v1";
 
 /// How a case ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
@@ -25,6 +26,7 @@ pub enum Status {
     /// Not tried: a smaller instance was out of time or memory.
     Skipped,
     /// Anything else, in the row's message.
+    #[default]
     Error,
 }
 
@@ -60,7 +62,7 @@ pub struct Seconds {
 }
 
 /// One case, and what became of it. The fields are described in [the module](super).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "a table of them is in the module's doc")]
 pub struct Row {
     pub policy: String,
@@ -84,6 +86,8 @@ pub struct Row {
     pub iterations: Option<u64>,
     pub solves: Option<u32>,
     pub fallbacks: Option<usize>,
+    #[serde(default)]
+    pub strategy: Option<String>,
     pub backend_used: Option<String>,
     pub n_classes: Option<usize>,
     pub n_columns: Option<usize>,
@@ -109,36 +113,10 @@ impl Row {
         Self {
             policy: policy.to_owned(),
             instance: instance.to_owned(),
-            n_jobs: 0,
-            n_types: 0,
-            seed: 0,
             backend: backend.to_owned(),
             partitions,
-            status: Status::Error,
-            message: None,
-            sense: None,
-            objective: None,
-            bound: None,
-            gap_relative: None,
-            violation_max: None,
-            optimal: None,
-            loss_relative: None,
-            seconds: None,
-            repeats: 0,
-            iterations: None,
-            solves: None,
-            fallbacks: None,
-            backend_used: None,
-            n_classes: None,
-            n_columns: None,
-            n_rows: None,
-            n_terms: None,
-            memory_before_bytes: None,
-            memory_peak_bytes: None,
-            changes: None,
-            change_p50_seconds: None,
-            change_p99_seconds: None,
             threads: one_thread(),
+            ..Self::default()
         }
     }
 
@@ -192,6 +170,21 @@ impl Results {
         Self { format, version, system: System::this(), limit_seconds, rows }
     }
 
+    /// Results as they were written, by this version or an earlier one: before there was a column `strategy`, `backend_used`
+    /// named the strategy where no program was written.
+    ///
+    /// # Errors
+    /// If the text is no such document.
+    pub fn read(text: &str) -> serde_json::Result<Self> {
+        let mut results: Self = serde_json::from_str(text)?;
+        for row in results.rows.iter_mut().filter(|row| row.strategy.is_none()) {
+            if row.backend_used.as_deref().and_then(Strategy::named).is_some() {
+                row.strategy = row.backend_used.take();
+            }
+        }
+        Ok(results)
+    }
+
     /// Fills in the losses of partitioned rows: against a certified optimum of the same problem, whoever found it.
     pub fn compare_partitions(&mut self) {
         let exact = |rows: &[Row], of: &Row| {
@@ -213,5 +206,24 @@ impl Results {
                 self.rows[position].loss_relative = Some(worse / exact.abs());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_that_older_results_name_as_the_backend_is_read_as_one() {
+        let row = |used: &str| Row { backend_used: Some(used.to_owned()), ..Row::of("p", "i", "default", 1) };
+        let mut written =
+            serde_json::to_value(Results::new(1.0, vec![row("singles"), row("highs-simplex")])).unwrap();
+        for row in written["rows"].as_array_mut().unwrap() {
+            row.as_object_mut().unwrap().remove("strategy");
+        }
+        let rows = Results::read(&written.to_string()).unwrap().rows;
+        let told = |row: &Row| [row.strategy.clone(), row.backend_used.clone()];
+        assert_eq!(told(&rows[0]), [Some("singles".to_owned()), None]);
+        assert_eq!(told(&rows[1]), [None, Some("highs-simplex".to_owned())]);
     }
 }

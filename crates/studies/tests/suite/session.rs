@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use apportion::index::{Id, JobId, JobIndex};
-use apportion::policy::{Policy, ProgramPolicy, Session};
+use apportion::policy::{Policy, ProgramPolicy, Session, Strategy as PolicyStrategy};
 use apportion::problem::ActiveJob;
 use apportion::units::Steps;
 use apportion::{Catalog, Job, PolicyOptions, Problem, Throughputs};
@@ -133,7 +133,6 @@ proptest! {
 
 #[test]
 fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
-    // More columns than simplex is asked to find its way through from nothing.
     let instance = Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 };
     let changes = [Change::Arrival(3), Change::Departure(400)];
     for name in ["max_min_fairness_perf", "proportional_fairness", "max_sum_throughput_perf"] {
@@ -141,7 +140,7 @@ fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
         let asked = |session: &mut Session| {
             let solve = &session.decide().unwrap().solve;
             assert!(
-                solve.fallbacks.is_empty() && solve.strategy == apportion::policy::Strategy::Singles,
+                solve.fallbacks.is_empty() && solve.strategy == PolicyStrategy::Singles,
                 "{name}: {solve:?}"
             );
             solve.iterations
@@ -164,19 +163,21 @@ fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
 }
 
 #[test]
-fn few_steps_lead_from_one_decision_to_the_next() {
+fn few_sweeps_lead_from_one_decision_to_the_next() {
     let instance = Instance::Matrix { throughputs: "osdi20".to_owned(), distinct: false };
-    let mut session = Session::new(policy("max_min_fairness_perf"), drawn(&instance, 500, 0)).unwrap();
-    let cold = session.decide().unwrap().solve.iterations;
-    let mut warm = 0;
-    for id in 0..20 {
-        session.remove(JobId::from_index(id)).unwrap();
-        let decided = session.decide().unwrap();
-        assert!(decided.solve.fallbacks.is_empty(), "{:?}", decided.solve.fallbacks);
-        assert_eq!(decided.solve.backend.as_deref(), Some("simplex"));
-        warm += decided.solve.iterations;
+    for name in ["max_min_fairness_perf", "max_sum_throughput_perf"] {
+        let mut session = Session::new(policy(name), drawn(&instance, 500, 0)).unwrap();
+        let cold = session.decide().unwrap().solve.iterations;
+        let mut warm = 0;
+        for id in 0..20 {
+            session.remove(JobId::from_index(id)).unwrap();
+            let decided = session.decide().unwrap();
+            assert!(decided.solve.fallbacks.is_empty(), "{:?}", decided.solve.fallbacks);
+            assert_eq!((decided.solve.strategy, decided.solve.solves), (PolicyStrategy::Singles, 0));
+            warm += decided.solve.iterations;
+        }
+        assert!(warm < 20 * cold, "{name}: {warm} sweeps in 20 decisions, {cold} in the first");
     }
-    assert!(warm < 4 * cold, "{warm} steps in 20 decisions, {cold} in the first");
 }
 
 #[test]

@@ -2,17 +2,15 @@
 
 use crate::policy::decision::ObjectiveReport;
 use crate::policy::program::solve::Solved;
+use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
 use crate::solver::certificate::{Certificate, TOLERANCE};
 
-/// Prices below this share of the largest of their kind count as none.
-pub(super) const PRICE_MIN: f64 = 1e-6;
-
 /// Dual values below this share of the largest of any kind are rounding.
 const DUAL_MIN: f64 = 1e-9;
 
-/// What a price and the room that its row has may come to, relative to what all rows together are worth.
+/// The largest product of a row's price and its room, relative to what all rows together are worth.
 const SLACKNESS_MAX: f64 = 10.0 * TOLERANCE;
 
 /// Sides of a constraint that differ by less than this part of the larger one are equal.
@@ -21,10 +19,10 @@ const SIDES_MIN: f64 = 1e-6;
 /// Sides that differ by less than this are equal, however small they are.
 const SIDES_ZERO: f64 = 1e-9;
 
-/// What a decision gives members, before any discount.
+/// A decision's throughputs, time and workers, before any discount.
 #[derive(Clone, Debug)]
 pub(in crate::policy::program) struct Held {
-    /// What enters the objective and the constraints.
+    /// The variables of the objective and the constraints.
     pub(super) point: Point,
     /// Time of one job of each member: [members].
     time: Vec<f64>,
@@ -133,7 +131,7 @@ impl Prices {
         kinds.extend(&mut self.own);
         let largest = kinds.iter().fold(0.0_f64, |largest, kind| largest.max(most(kind)));
         for kind in kinds {
-            let least = (PRICE_MIN * most(kind)).max(DUAL_MIN * largest);
+            let least = (SHOWN_PRICE_MIN * most(kind)).max(DUAL_MIN * largest);
             for price in kind.iter_mut() {
                 price.counts = price.dual.abs() > least;
             }
@@ -143,8 +141,8 @@ impl Prices {
         }
     }
 
-    /// Looks whether the prices are the decision's: what they prove is what it reaches, and no row that has a price has room
-    /// there.
+    /// Checks that the prices are the decision's: they prove its optimum, and no row with a price has room in it
+    /// (complementary slackness).
     fn check(
         &self,
         bound: &BoundObjective<'_>,

@@ -1,9 +1,10 @@
-//! What holds members where they are, as far as rows with a price say so.
+//! The rows with a price that limit each member's share.
 
 use crate::policy::explain::{Binding, JobExplanation, Limit};
 use crate::policy::program::explain::TIME_ALL;
-use crate::policy::program::explain::prices::{PRICE_MIN, Prices};
+use crate::policy::program::explain::prices::Prices;
 use crate::policy::program::solve::Solved;
+use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Formulation, RowRole, Sense};
 
@@ -48,7 +49,7 @@ fn own(bound: &BoundObjective<'_>, prices: &Prices, member: usize) -> Vec<Limit>
     held.map(|(position, _)| Limit::Constraint(position)).collect()
 }
 
-/// What rows of worker types make of each column's time.
+/// The rows of worker types that limit each column's time.
 struct Columns {
     /// Would more of it take workers with a price? [columns]
     capacity: Vec<bool>,
@@ -82,7 +83,7 @@ impl Columns {
         Self { capacity, constraint }
     }
 
-    /// What holds a member on every worker type that it can run on; nothing if there is one where nothing does.
+    /// The limits of a member on all worker types that it can run on; none if it has no limit on one of them.
     fn limits(&self, bound: &BoundObjective<'_>, member: usize) -> Vec<Limit> {
         let (mut limits, mut capacity) = (Vec::new(), false);
         for term in bound.terms(member) {
@@ -98,14 +99,14 @@ impl Columns {
     }
 }
 
-/// What held a member at a later step of water filling, where it was fixed; nothing if it was in no later one.
+/// The limits of a member at the step of water filling that fixed it; none unless that is a later one than the first.
 fn later(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<Vec<Limit>> {
     let fixing = solved.fixing.as_ref()?;
     let step = fixing.step[member].filter(|step| *step > 0)?;
     let (one_more, time_price, rows) = (&fixing.one_more[step], fixing.time_price[member], &fixing.own[step]);
     let prices = one_more.iter().chain([&time_price]).chain(rows.iter().map(|(_, price)| price));
     let largest = prices.fold(0.0_f64, |most, price| most.max(price.abs()));
-    let counts = |price: f64| price.abs() > PRICE_MIN * largest;
+    let counts = |price: f64| price.abs() > SHOWN_PRICE_MIN * largest;
     let constraints = bound.objective().constraints();
     let on = |subject: Subject, place: usize| {
         let rows = rows.iter().filter(move |((_, position), price)| *position == place && counts(*price));
@@ -128,7 +129,7 @@ fn later(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<V
     Some(limits)
 }
 
-/// What holds a job, by the rows that it stands in. `idle`: are there workers that it can run on and no job has?
+/// The binding of a job, by the rows that limit it. `idle`: are there idle workers that it can run on?
 pub(super) fn binding(part: &JobExplanation, idle: bool) -> Binding {
     let is_constraint = |limit: &Limit| matches!(limit, Limit::Constraint(_));
     let all_the_time = part.time >= TIME_ALL;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::index::{Id, JobId};
 use crate::policy::program::ProgramPolicy;
+use crate::policy::program::explain::{Explained, Held, explain};
 use crate::policy::program::tests::options_of;
 use crate::policy::{Binding, Explanation, Limit, Policy};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
-use crate::program::{ConstraintText, ObjectiveText, Sense};
+use crate::program::{BoundObjective, ConstraintText, ObjectiveText, Sense};
 use crate::solver::{Limits, registry};
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 
@@ -297,4 +298,51 @@ fn a_constraint_that_held_a_later_level_is_the_reason_there() {
     near(fixed.level, 2.7);
     near(fixed.constraints[0][0], 9.0);
     assert_eq!(explanation.jobs[0].binding, Binding::Bottleneck);
+}
+
+/// A decision with prices that are taken away, or do not belong to it, by one change each.
+#[test]
+fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() {
+    type Change = fn(&mut Explained, &BoundObjective<'_>);
+    let changes: [(&str, Change); 8] = [
+        ("lets other jobs off", |of, _| of.held = None),
+        ("no program was solved", |of, _| of.solved.answer = None),
+        ("the backend gives none", |of, _| of.solved.answer.as_mut().unwrap().solution.row_duals.clear()),
+        ("do not prove its optimum", |of, _| {
+            of.solved.answer.as_mut().unwrap().solution.row_duals.fill(0.0);
+        }),
+        ("has a price at the level", |of, _| of.solved.price_factor = 0.0),
+        ("not proven to be an optimum", |of, _| of.decision.objective.as_mut().unwrap().optimal = false),
+        ("has another optimum", |of, _| of.decision.objective.as_mut().unwrap().bound *= 2.0),
+        ("has a price and room", |of, bound| {
+            of.held = Some(Held::of(bound, &vec![0.0; bound.columns().len()]));
+        }),
+    ];
+    let objective = (Sense::Maximize, "min_over_jobs(throughput)");
+    let text = per_job(objective, ConstraintText::hard("time_on(slow) <= 0.1"));
+    let problem = problem([1, 1], &jobs([[2.0, 1.0]; 3]));
+    let shown = |change: Option<Change>| {
+        let mut policy = policy(&text);
+        let mut explained = policy.solve_to_explain(&problem).unwrap();
+        let reduced = explained.reduced.clone();
+        let bound = policy.options.objective.bind(&reduced.instance).unwrap();
+        if let Some(change) = change {
+            change(&mut explained, &bound);
+        }
+        explain(&problem, &bound, explained)
+    };
+    let known = shown(None);
+    assert_eq!((known.prices_unknown, known.jobs[0].binding), (None, Binding::Constraint));
+    for (why, change) in changes {
+        let unknown = shown(Some(change));
+        let told = unknown.prices_unknown.unwrap_or_else(|| panic!("prices though {why}"));
+        assert!(told.contains(why), "{told}, not {why}");
+        assert!(unknown.types.iter().all(|kind| kind.one_more.is_none()), "{why}");
+        assert!(unknown.constraints[0].rows.iter().all(|row| row.price.is_none()), "{why}");
+        for job in &unknown.jobs {
+            assert_eq!((job.throughput_price, job.time_price, &job.fixed), (None, None, &None), "{why}");
+            assert!(job.limits.is_empty() && !job.sets_objective, "{why}: {job:?}");
+            assert_eq!(job.binding, Binding::Unexplained, "{why}");
+        }
+    }
 }

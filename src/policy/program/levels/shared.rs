@@ -68,7 +68,7 @@ pub(in crate::policy::program) fn fill_shared(
 ) -> Result<FilledShared, GaveUp> {
     let bound = master.bound();
     let n_columns = bound.columns().len();
-    solving.unwritten(n_columns).map_err(GaveUp::Unfit)?;
+    solving.unwritten().map_err(GaveUp::Unfit)?;
     let mut standing = Standing::nothing(bound.instance(), n_columns);
     let first_slope = standing.slopes(rates);
     bound.sharing(first_slope.clone()).ok_or(GaveUp::Unfit(Unfit::Objective))?;

@@ -120,9 +120,9 @@ impl Pools {
         members: Vec<(usize, Vec<u32>)>,
         told: Told,
     ) -> Result<Self, Unfit> {
-        let (bound, pairing) = (master.bound(), master.pairing().ok_or(Unfit::NoPairs)?);
+        let pairing = master.pairing().ok_or(Unfit::NoPairs)?;
         let instance = &master.reduced().instance;
-        solving.unwritten(bound.columns().len())?;
+        solving.unwritten()?;
         let few = members.len() * MEMBERS_PER_KIND > instance.n_members();
         if few && solving.asked() != Some(Strategy::Kinds) {
             return Err(Unfit::UnlikeJobs);

@@ -12,12 +12,11 @@ use super::settle::grown;
 use super::sum::Sum;
 use crate::policy::program::master::Master;
 use crate::policy::program::solving::Solving;
+use crate::policy::program::tolerances::WHOLE;
 use crate::program::{Demand, PROMISE_SLACK, Program, Range};
 
 /// Rows that a promise kept may break by this part of what it asks for are kept.
 const LACK_MAX: f64 = 1e-9;
-/// A number of jobs this close to a whole number is one.
-const WHOLE: f64 = 1e-6;
 /// Programs solved.
 const ROUNDS_MAX: u32 = 100;
 

@@ -22,7 +22,7 @@ fn promised<'a>(solving: &Solving, master: &'a Master<'_>) -> Option<(Sharing<'a
     let n_columns = bound.columns().len();
     let instance = &master.reduced().instance;
     let alone = instance.pairs.is_empty() && !master.is_priced();
-    let fits = alone && n_columns >= COLUMNS_LARGE && solving.shares(n_columns);
+    let fits = alone && n_columns >= COLUMNS_LARGE && solving.shares();
     let demand = if fits { bound.promised()? } else { return None };
     Some((Sharing::new(instance, demand), n_columns))
 }

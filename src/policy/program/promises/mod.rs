@@ -12,12 +12,11 @@ use crate::policy::program::master::Master;
 use crate::policy::program::pools::Sum;
 use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::sums;
+use crate::policy::program::tolerances::WHOLE;
 use crate::program::{PROMISE_SLACK, Range};
 
 /// Programs solved before the best answer found is taken as it is.
 const NODES_MAX: u32 = 4_000;
-/// A value this close to a whole number is one.
-const WHOLE: f64 = 1e-6;
 
 /// Lets members off so that the promises of all others can be kept; whatever pairs that takes are columns
 /// afterwards. False if some member stands for several jobs, not all of which can be kept: they must be told apart.

@@ -1,6 +1,6 @@
 //! What members alone on worker types get without a program being written.
 
-use super::{COLUMNS_LARGE, Solving};
+use super::Solving;
 use crate::decomposition::{self, PrimalDual, RaisedLevel, SoftConstraintsKept};
 use crate::policy::program::strategy::{Strategy, Unfit};
 use crate::program::{Sharing, Wanted};
@@ -8,22 +8,20 @@ use crate::solver::certificate::{Certificate, TOLERANCE};
 use crate::solver::timing::Stopwatch;
 
 impl Solving {
-    /// Why decisions of so many columns are found by programs over jobs, whatever the objective, if they are.
-    pub(in crate::policy::program) fn unwritten(&self, n_columns: usize) -> Result<(), Unfit> {
-        let few = self.going_on.is_some() && n_columns < COLUMNS_LARGE;
+    /// Why decisions are found by programs over jobs, whatever the objective, if they are.
+    pub(in crate::policy::program) fn unwritten(&self) -> Result<(), Unfit> {
         match self.asked() {
             _ if self.large.is_none() => Err(Unfit::Backend),
             _ if self.recorded.is_some() => Err(Unfit::Recorded),
             _ if self.written => Err(Unfit::Explained),
             Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
-            None if few => Err(Unfit::Bases),
             _ => Ok(()),
         }
     }
 
-    /// Are decisions of so many columns found without programs over jobs, where they may?
-    pub(in crate::policy::program) fn shares(&self, n_columns: usize) -> bool {
-        self.unwritten(n_columns).is_ok()
+    /// May decisions be found without programs over jobs?
+    pub(in crate::policy::program) fn shares(&self) -> bool {
+        self.unwritten().is_ok()
     }
 
     /// What members share, without a program; the answer is certified. Nothing if prices do not settle, which is no
@@ -35,13 +33,14 @@ impl Solving {
         n_columns: usize,
     ) -> Option<(PrimalDual, Certificate)> {
         let clock = Stopwatch::start();
-        let near = self.bases().map(|bases| bases.take_near(wanted)).unwrap_or_default();
+        // (gone if nothing comes of the search)
+        let near = self.warm.as_mut().map(|warm| std::mem::take(&mut warm[goal(wanted)])).unwrap_or_default();
         let shared = decomposition::solve(sharing, wanted, &near, &self.limits);
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         let (shares, near) = shared?;
         let certificate = self.judged(sharing, wanted, &shares, n_columns)?;
-        if let Some(bases) = self.bases() {
-            bases.keep_near(wanted, near);
+        if let Some(warm) = &mut self.warm {
+            warm[goal(wanted)] = near;
         }
         Some((shares, certificate))
     }
@@ -81,6 +80,8 @@ impl Solving {
         let (n, k) = (sharing.instance().n_members(), sharing.instance().n_types());
         let size = match wanted {
             Wanted::Logarithms(_) => [n_columns + n, n + k, 2 * n_columns],
+            // (a sum with the row that holds its optimum)
+            Wanted::Worth { level, .. } if level <= 0.0 => [n_columns, n + k + 1, 3 * n_columns],
             Wanted::Level | Wanted::Above { .. } | Wanted::Worth { .. } => {
                 [n_columns + 1, 2 * n + k, 3 * n_columns + n]
             }
@@ -129,5 +130,14 @@ impl Solving {
         let (n, k) = (sharing.instance().n_members(), sharing.instance().n_types());
         self.count([n_columns + n, 2 * n + k, 3 * n_columns + n], kept.asked);
         Some(kept)
+    }
+}
+
+/// The position of a search's prices among those of other goals: a level, a linear sum, logarithms.
+fn goal(wanted: Wanted<'_>) -> usize {
+    match wanted {
+        Wanted::Level | Wanted::Above { .. } => 0,
+        Wanted::Worth { .. } => 1,
+        Wanted::Logarithms(_) => 2,
     }
 }

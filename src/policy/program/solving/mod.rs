@@ -4,8 +4,8 @@ mod alone;
 
 use thiserror::Error;
 
+use crate::decomposition::WarmPrices;
 use crate::policy::decision::SolveReport;
-use crate::policy::program::bases::Bases;
 use crate::policy::program::recorded::{Purpose, Recording};
 use crate::policy::program::strategy::{GaveUp, Reason, Strategy};
 use crate::program::{Classes, Formulation, Program};
@@ -17,7 +17,7 @@ use crate::solver::{
     solve_certified,
 };
 
-/// Why a decision's programs were not solved.
+/// Why a decision was not found.
 #[derive(Clone, Debug, Error)]
 pub(super) enum SolvingError {
     #[error(transparent)]
@@ -53,41 +53,54 @@ pub(super) struct Answer {
 /// several times as long where no two jobs are alike. Below, the vertices of simplex are the answers.
 pub(super) const COLUMNS_LARGE: usize = 2_000;
 
-/// Steps from a basis after which it is no use.
-const STEPS_MAX: u32 = 3_000;
+/// Steps of our simplex from a basis after which the chain is asked instead.
+const SIMPLEX_STEPS_MAX: u32 = 3_000;
 
-/// Rows up to which a program that a start is known of is first solved from there. Each step looks at all of them.
+/// Rows up to which a program with a known start is first solved by our simplex, each step of which looks at all rows.
 const ROWS_FEW: usize = 512;
+
+/// How the solution of a program begins, before its chain of backends is asked.
+pub(super) enum Start<'a> {
+    /// With the chain, from the basis of the last program if that is of its shape.
+    Last,
+    /// With the block interior-point backend, if the program is linear, large, and without a basis to begin with.
+    Blocks,
+    /// With our simplex, if the program is linear and small: from the basis of the last program or, if that is of another
+    /// shape, from this one.
+    Crash(&'a dyn Fn() -> Option<Basis>),
+    /// With the weighted analytic centre of the optima of a linear program; the chain ends near the centre without weights.
+    Centre(BarrierWeights),
+}
 
 /// The chains of one policy and the bookkeeping of one decision.
 #[derive(Debug)]
 pub(super) struct Solving {
-    /// What large linear programs are tried by before their chain.
+    /// The backend that large linear programs are tried by before their chain; it may decline.
     large: Option<Box<dyn Backend>>,
-    /// What small linear programs are solved by from a start that is known, before their chain.
+    /// The backend that small linear programs with a known start are tried by before their chain.
     quick: Option<Box<dyn Backend>>,
     linear: Vec<Box<dyn Backend>>,
     conic: Vec<Box<dyn Backend>>,
     limits: Limits,
-    /// The basis of the last program of each shape (columns, rows), to start the next one from.
+    /// The basis of the last program, to start the next one from if that is of the same shape.
     basis: Option<Basis>,
     /// Is that basis feasible for the next program, but far from optimal?
     grown: bool,
     /// Will a row hold the next program's optimum?
     to_be_held: bool,
     report: SolveReport,
-    /// What decisions are to be found by, if that was asked for.
+    /// The strategy that was asked for, if one was.
     asked: Option<Strategy>,
-    /// What the optimum that is being looked for is found by.
+    /// The strategy of the optimum that is being looked for.
     strategy: Strategy,
-    /// What the next program is for.
+    /// The purpose of the next program.
     purpose: Purpose,
-    /// Every program as it is solved, where someone wants them.
+    /// Every program as it is solved, where they are recorded.
     recorded: Option<Recording>,
     /// Is every program written, though it need not be?
     written: bool,
-    /// Bases of the last decision, and what goes on from them, where that is done.
-    going_on: Option<(Bases, Box<dyn Backend>)>,
+    /// Prices at which the last searches ended, by goal; none where decisions depend on their problem alone.
+    warm: Option<[WarmPrices; 3]>,
 }
 
 impl Solving {
@@ -107,18 +120,23 @@ impl Solving {
             purpose: Purpose::Optimum,
             recorded: None,
             written: false,
-            going_on: None,
+            warm: None,
         }
     }
 
-    /// Tries large linear programs by this backend before their chain; it may decline.
+    /// With a backend that large linear programs are tried by before their chain.
     pub(super) fn with_large(self, large: Option<Box<dyn Backend>>) -> Self {
         Self { large, ..self }
     }
 
-    /// Solves small linear programs by this backend where it is known where to start.
+    /// With a backend that small linear programs with a known start are tried by before their chain.
     pub(super) fn with_quick(self, quick: Option<Box<dyn Backend>>) -> Self {
         Self { quick, ..self }
+    }
+
+    /// With the strategy of every decision, if there is one.
+    pub(super) fn with_strategy(self, asked: Option<Strategy>) -> Self {
+        Self { asked, ..self }
     }
 
     /// Starts a decision's bookkeeping anew. Bases are forgotten, so that a decision depends on its problem alone:
@@ -130,117 +148,14 @@ impl Solving {
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
 
-    /// Goes on from the bases of the last decision from now on, by this backend.
-    pub(super) fn go_on(&mut self, by: Box<dyn Backend>) {
-        self.going_on = Some((Bases::default(), by));
+    /// Begins each search with the prices at which the last one of its kind ended, from now on; the first with none.
+    pub(super) fn start_warm(&mut self) {
+        self.warm = Some(<[WarmPrices; 3]>::default());
     }
 
-    /// The bases to go on from, if that is done.
-    pub(super) fn bases(&mut self) -> Option<&mut Bases> {
-        self.going_on.as_mut().map(|(bases, _)| bases)
-    }
-
-    /// Solves a linear program from the basis of its like in the last decision, if bases are kept; nothing if they are
-    /// not, or that does not lead to a certified optimum.
-    pub(super) fn solve_on(&mut self, formulation: &Formulation) -> Result<Option<Answer>, SolvingError> {
-        let program = &formulation.program;
-        let Some((bases, _)) = self.going_on.as_ref().filter(|_| program.is_linear()) else {
-            return Ok(None);
-        };
-        let start = bases.start(formulation);
-        // From nothing, and over this many columns, a decision from scratch is quicker.
-        if start.is_none() && program.n_columns() >= COLUMNS_LARGE {
-            return Ok(None);
-        }
-        self.basis = start.or_else(|| self.basis.take());
-        let answer = self.solve_going_on(program)?;
-        if let (Some((bases, _)), Some(answer)) = (&mut self.going_on, &answer) {
-            bases.keep(formulation, answer.solution.basis.as_ref());
-        }
-        Ok(answer)
-    }
-
-    /// Solves a small linear program from where its like ended before or, if it is the first of its shape, from `start`;
-    /// nothing if there is no start, or it does not lead to a certified optimum, which is no fallback.
-    pub(super) fn solve_from(
-        &mut self,
-        formulation: &Formulation,
-        start: impl FnOnce(&Formulation) -> Option<Basis>,
-    ) -> Result<Option<Answer>, SolvingError> {
-        let program = &formulation.program;
-        if self.quick.is_none() || !program.is_linear() || program.n_rows() > ROWS_FEW {
-            return Ok(None);
-        }
-        let Some(basis) =
-            self.basis.take().filter(|basis| fits(basis, program)).or_else(|| start(formulation))
-        else {
-            return Ok(None);
-        };
-        self.solve_quickly(program, basis)
-    }
-
-    /// Solves a linear program from a basis, if there is one, that need not be feasible; nothing if that does not come to a
-    /// certified optimum.
-    pub(super) fn solve_near(&mut self, program: &Program, basis: Option<Basis>) -> Option<Answer> {
-        if let Some(basis) = basis.as_ref().filter(|_| program.n_rows() <= ROWS_FEW)
-            && let Ok(Some(answer)) = self.solve_quickly(program, basis.clone())
-        {
-            return Some(answer);
-        }
-        self.basis = basis;
-        self.solve_by_chain(program).ok().filter(|answer| !answer.solution.row_duals.is_empty())
-    }
-
-    fn solve_quickly(&mut self, program: &Program, basis: Basis) -> Result<Option<Answer>, SolvingError> {
-        let Some(quick) = self.quick.take() else { return Ok(None) };
-        let limits = Limits { iterations: Some(STEPS_MAX), ..self.limits };
-        let limits = std::mem::replace(&mut self.limits, limits);
-        self.basis = Some(basis);
-        let mut chain = [quick];
-        let outcome = self.solve_by(program, Some(&mut chain));
-        let [quick] = chain;
-        (self.quick, self.limits) = (Some(quick), limits);
-        if let (Err(_), Some(recorded)) = (&outcome, &mut self.recorded) {
-            recorded.pop();
-        }
-        match outcome {
-            Ok(answer) => Ok(Some(answer)),
-            // (an attempt to be quicker, of which nothing came: the chain has yet to be asked)
-            Err(SolvingError::Solve(SolveError::NotOptimal { .. })) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Keeps the basis of an answer that came by another way, if bases are kept and it has one.
-    pub(super) fn keep(&mut self, formulation: &Formulation, answer: &Answer) {
-        if let Some((bases, _)) = &mut self.going_on {
-            bases.keep(formulation, answer.solution.basis.as_ref());
-        }
-    }
-
-    /// Solves a program by what goes on; nothing if that finds no certified optimum.
-    fn solve_going_on(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
-        let Some((bases, by)) = self.going_on.take() else { return Ok(None) };
-        let limits = Limits { iterations: Some(STEPS_MAX), ..self.limits };
-        let limits = std::mem::replace(&mut self.limits, limits);
-        let mut chain = [by];
-        let outcome = self.solve_by(program, Some(&mut chain));
-        let [by] = chain;
-        self.going_on = Some((bases, by));
-        self.limits = limits;
-        match outcome {
-            Ok(answer) => Ok(Some(answer)),
-            Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
-                self.report.fallbacks.push(attempts);
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Finds decisions by this strategy from now on, or not at all.
-    pub(super) fn ask_for(&mut self, strategy: Strategy) {
-        self.asked = Some(strategy);
+    /// Do searches begin with prices of the last decision?
+    pub(super) fn starts_warm(&self) -> bool {
+        self.warm.is_some()
     }
 
     /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
@@ -248,7 +163,7 @@ impl Solving {
         self.asked.filter(|_| !self.written)
     }
 
-    /// What the optimum that is being looked for is found by.
+    /// The strategy of the optimum that is being looked for.
     pub(super) fn strategy(&self) -> Strategy {
         self.strategy
     }
@@ -323,12 +238,12 @@ impl Solving {
         }
     }
 
-    /// Says what programs are for from now on.
+    /// Sets the purpose of programs from now on.
     pub(super) fn purpose(&mut self, purpose: Purpose) {
         self.purpose = purpose;
     }
 
-    /// Does something for a purpose.
+    /// Does something whose programs have this purpose.
     pub(super) fn doing<T>(&mut self, purpose: Purpose, something: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.purpose, purpose);
         let done = something(self);
@@ -363,7 +278,7 @@ impl Solving {
         self.to_be_held = true;
     }
 
-    /// Does what only chooses among optima: the decision names the backend that found them, if one did.
+    /// Chooses among optima: the decision still names the backend that found the optimum, if one did.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
         let chosen = self.doing(Purpose::Choice, choose);
@@ -377,31 +292,71 @@ impl Solving {
     }
 
     /// Solves one program; its answer is certified.
-    pub(super) fn solve(&mut self, program: &Program) -> Result<Answer, SolvingError> {
-        if let Some(answer) = self.solve_large(program)? {
-            return Ok(answer);
+    pub(super) fn solve(&mut self, program: &Program, start: Start<'_>) -> Result<Answer, SolvingError> {
+        let first = match start {
+            Start::Centre(weights) => {
+                let mut chain = registry::interior_chain(program);
+                chain.insert(0, Box::new(Centre::new(weights)));
+                return self.solve_by(program, Some(&mut chain));
+            }
+            Start::Blocks => self.try_blocks(program)?,
+            Start::Crash(crash) => self.try_crash(program, crash)?,
+            Start::Last => None,
+        };
+        first.map_or_else(|| self.solve_by(program, None), Ok)
+    }
+
+    /// Solves a linear program from a basis, if there is one, that need not be feasible; none if that does not lead to a
+    /// certified optimum with dual values.
+    pub(super) fn solve_near(&mut self, program: &Program, basis: Option<Basis>) -> Option<Answer> {
+        if let Some(basis) = basis.as_ref().filter(|_| program.n_rows() <= ROWS_FEW)
+            && let Ok(Some(answer)) = self.try_simplex(program, basis.clone())
+        {
+            return Some(answer);
         }
-        self.solve_by(program, None)
+        self.basis = basis;
+        self.solve(program, Start::Last).ok().filter(|answer| !answer.solution.row_duals.is_empty())
     }
 
-    /// Solves one program by its chain, however large it is.
-    pub(super) fn solve_by_chain(&mut self, program: &Program) -> Result<Answer, SolvingError> {
-        self.solve_by(program, None)
+    /// A small linear program by our simplex, from the basis of the last program if that is of its shape, else from `crash`.
+    fn try_crash(
+        &mut self,
+        program: &Program,
+        crash: &dyn Fn() -> Option<Basis>,
+    ) -> Result<Option<Answer>, SolvingError> {
+        if self.quick.is_none() || !program.is_linear() || program.n_rows() > ROWS_FEW {
+            return Ok(None);
+        }
+        match self.basis.take().filter(|basis| fits(basis, program)).or_else(crash) {
+            Some(basis) => self.try_simplex(program, basis),
+            None => Ok(None),
+        }
     }
 
-    /// What the backend for large programs answers, if it has a certified optimum. Declining is no fallback.
-    fn solve_large(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
+    /// A linear program by our simplex, from a basis. Where nothing comes of it, the chain has yet to be asked: no fallback.
+    fn try_simplex(&mut self, program: &Program, basis: Basis) -> Result<Option<Answer>, SolvingError> {
+        let Some(quick) = self.quick.take() else { return Ok(None) };
+        let limits = Limits { iterations: Some(SIMPLEX_STEPS_MAX), ..self.limits };
+        let limits = std::mem::replace(&mut self.limits, limits);
+        self.basis = Some(basis);
+        let (quick, outcome) = self.try_alone(program, quick);
+        (self.quick, self.limits) = (Some(quick), limits);
+        match outcome {
+            Ok(answer) => Ok(Some(answer)),
+            Err(SolvingError::Solve(SolveError::NotOptimal { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A large linear program by the block interior-point backend, unless there is a basis to begin with, or will be one to
+    /// go on from. That it declines is no fallback.
+    fn try_blocks(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
         let goes_on = self.linear.first().is_some_and(|first| first.supports(Feature::WarmStart));
         let basis = self.basis.is_some() || (self.to_be_held && goes_on);
         let fits = program.is_linear() && program.n_columns() >= COLUMNS_LARGE && !basis;
         let Some(large) = (if fits { self.large.take() } else { None }) else { return Ok(None) };
-        let mut chain = [large];
-        let outcome = self.solve_by(program, Some(&mut chain));
-        let [large] = chain;
+        let (large, outcome) = self.try_alone(program, large);
         self.large = Some(large);
-        if let (Err(_), Some(recorded)) = (&outcome, &mut self.recorded) {
-            recorded.pop();
-        }
         match outcome {
             Ok(answer) => Ok(Some(answer)),
             Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
@@ -415,16 +370,19 @@ impl Solving {
         }
     }
 
-    /// Solves a linear program; the answer is the weighted analytic centre of its optima, or, counted as a fallback,
-    /// near their centre without weights.
-    pub(super) fn solve_centrally(
+    /// A program by one backend, which is given back; a program of which nothing comes is not recorded.
+    fn try_alone(
         &mut self,
         program: &Program,
-        weights: BarrierWeights,
-    ) -> Result<Answer, SolvingError> {
-        let mut chain = registry::interior_chain(program);
-        chain.insert(0, Box::new(Centre::new(weights)));
-        self.solve_by(program, Some(&mut chain))
+        backend: Box<dyn Backend>,
+    ) -> (Box<dyn Backend>, Result<Answer, SolvingError>) {
+        let mut chain = [backend];
+        let outcome = self.solve_by(program, Some(&mut chain));
+        if let (Err(_), Some(recorded)) = (&outcome, &mut self.recorded) {
+            recorded.pop();
+        }
+        let [backend] = chain;
+        (backend, outcome)
     }
 
     fn solve_by(

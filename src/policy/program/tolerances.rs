@@ -1,0 +1,21 @@
+//! Tolerances that several modules share, each with its reason. What only one module means by a number stands there.
+
+use crate::solver::certificate::TOLERANCE;
+
+/// Shares of a job's time below this are rounding of a solver, and become 0. (An interior optimum keeps its shares.)
+pub(super) const SHARE_MIN: f64 = 1e-12;
+
+/// Parts of what levels and soft constraints ask for that are given up, in turn, where a program that holds them is not
+/// solved: what a solver found is feasible within its tolerance only. The first attempt gives up nothing, the last as much as
+/// a certificate tolerates.
+pub(super) const GIVEN_UP: [f64; 5] = [0.0, 1e-9, 1e-8, 1e-7, TOLERANCE];
+
+/// Parts of an optimum that are given up, in turn, where a refinement cannot hold it: less than [`GIVEN_UP`], for the
+/// objective of the refined decision must still be certified.
+pub(super) const GIVEN_UP_REFINING: [f64; 3] = [0.0, 1e-8, 1e-7];
+
+/// A count of jobs this close to a whole number is that number: far more than a solver's error, far less than one job.
+pub(super) const WHOLE: f64 = 1e-6;
+
+/// Prices below this part of the largest of their kind are not shown as reasons: a certificate tolerates as much.
+pub(super) const SHOWN_PRICE_MIN: f64 = TOLERANCE;
