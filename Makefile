@@ -2,6 +2,7 @@
 # make test   bring what the build needs, run the tests
 # make setup  only bring what the build needs: cmake, a C++ compiler, make, libclang
 # make bench  the benchmarks
+# make formats  docs/formats.md, written from the types that read and write documents
 # make install  the command, optimized, into cargo's folder of programs
 # make ci     everything that a change must pass
 
@@ -12,7 +13,7 @@ SHELL := /bin/bash
 TOOLS := .tools/env
 WITH_TOOLS := if [ -f $(TOOLS) ]; then . ./$(TOOLS); fi;
 
-.PHONY: setup demo test bench install ci
+.PHONY: setup demo test bench formats install ci
 
 setup:
 	@.ci/setup
@@ -25,6 +26,11 @@ test: setup
 
 bench: setup
 	@$(WITH_TOOLS) cargo bench -p apportion-benches
+
+# Without HiGHS, which has no say in it; with training, whose document is among them. Written whole or not at all.
+formats:
+	@cargo run --quiet --no-default-features --features train -p apportion-cli -- schema --markdown >docs/formats.new
+	@mv docs/formats.new docs/formats.md
 
 install: setup
 	@$(WITH_TOOLS) cargo install --locked --path crates/cli

@@ -14,6 +14,7 @@ pub const WORKERS_PER_TYPE_MAX: u32 = 10_000_000;
 
 /// A kind of accelerator and how many of it the cluster has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerType {
     /// Its name, as the throughput matrix spells it.
     pub name: String,
@@ -35,7 +36,10 @@ pub struct WorkerType {
 /// # Ok::<(), apportion::ClusterError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cluster {
+    /// The worker types, in the order of the numbers that events call them by.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<WorkerType>"))]
     types: IndexVec<WorkerTypeId, WorkerType>,
 }
 

@@ -9,6 +9,7 @@ use crate::workload::Job;
 
 /// A measured job that is done, or was given up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobRecord {
     /// Its position in order of arrival.
     pub id: JobId,
@@ -24,7 +25,7 @@ pub struct JobRecord {
     pub completion: Option<Seconds>,
     /// Completion − arrival.
     pub jct: Option<Seconds>,
-    /// JCT over the time on an isolated 1/n share; see [`fairness`](super::fairness).
+    /// Finish-time fairness: completion time over the time that it would have taken on an isolated 1/n share.
     pub rho: Option<f64>,
     /// The time from arrival by which it ought to have been done.
     #[serde(default, skip_serializing_if = "Option::is_none")]

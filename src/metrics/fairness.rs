@@ -16,6 +16,7 @@ use super::summary::Distribution;
 
 /// ρ over the measured jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fairness {
     /// Its distribution; the largest is the worst treated job.
     pub distribution: Distribution,

@@ -18,20 +18,23 @@ use crate::workload::{Combination, Job};
 /// The form of the log that this program writes.
 pub const FORMAT: &str = "apportion/events-v1";
 
-/// The first line of a log.
+/// The first line of a log: what ran, and on which cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Header {
-    /// [`FORMAT`].
+    /// Kind and version of the log.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = FORMAT)))]
     pub format: String,
-    /// The crate's version.
+    /// The version of the program.
     pub version: String,
-    /// The run's identity.
+    /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
     pub digest: String,
-    /// Where it ran.
+    /// The cluster.
     pub cluster: Cluster,
-    /// Its whole spec.
+    /// The whole specification of the run.
+    #[cfg_attr(feature = "schema", schemars(with = "RunSpec"))]
     pub spec: Value,
-    /// Digests of the data it read, by what it is.
+    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
     pub data: BTreeMap<String, String>,
 }
 

@@ -12,6 +12,7 @@ use crate::units::{Dollars, Seconds};
 
 /// How some values are spread. Quantiles are interpolated linearly between order statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// How many.
     pub count: usize,
@@ -62,6 +63,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 
 /// Completion times of the measured jobs of one weight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeightClass {
     /// The weight.
     pub weight: f64,
@@ -71,6 +73,7 @@ pub struct WeightClass {
 
 /// One simulation in numbers; the same bytes for the same spec and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Mean JCT of the measured jobs that were completed, s; null without any.
     pub average_jct: Option<f64>,

@@ -12,8 +12,9 @@ use crate::workload::{Combination, Job};
 
 /// One thing that happened. `now` and all other instants count from the start of the workload.
 ///
-/// Serializes to one JSON object, whose `event` names the variant; wall times are left out.
+/// In a log it is one JSON object, whose `event` says what happened; wall times are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -23,12 +24,12 @@ pub enum Event<'a> {
         now: Seconds,
         /// Which job.
         id: JobId,
-        /// Is it in the measurement window?
+        /// Whether it is in the measurement window.
         measured: bool,
         /// The job.
         job: &'a Job,
     },
-    /// The policy was asked.
+    /// The policy has decided.
     Allocated {
         /// When.
         now: Seconds,
@@ -40,11 +41,11 @@ pub enum Event<'a> {
         route: Option<&'a str>,
         /// Iterations of all solves.
         iterations: u64,
-        /// Backends that were tried before, without an accepted answer.
+        /// Backends that were tried before, with what was wrong with their answers.
         fallbacks: &'a [String],
         /// Jobs whose soft constraint was dropped.
         dropped: Vec<JobId>,
-        /// The policy has an objective, and the decision was not proven to be its optimum.
+        /// Whether the policy has an objective, and the decision was not proven to be its optimum; false by default.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         uncertified: bool,
         /// Wall time of build, solve and expansion, in seconds.
@@ -74,7 +75,7 @@ pub enum Event<'a> {
         workers: &'a [WorkerId],
         /// How many servers they are on.
         n_servers: u32,
-        /// The same workers as in the round before.
+        /// Whether they are the workers of the round before.
         extended: bool,
     },
     /// A combination lost its workers while a job of it has work left.
@@ -86,7 +87,7 @@ pub enum Event<'a> {
         /// The type of the workers it had.
         worker_type: WorkerTypeId,
     },
-    /// A combination's slice ended.
+    /// What a combination ran in a round.
     Slice(Slice),
     /// A job is done.
     Completion {
@@ -94,7 +95,7 @@ pub enum Event<'a> {
         at: Seconds,
         /// Which job.
         id: JobId,
-        /// Is it in the measurement window?
+        /// Whether it is in the measurement window.
         measured: bool,
         /// The job.
         job: &'a Job,
@@ -117,7 +118,7 @@ pub enum Event<'a> {
         at: Seconds,
         /// Which job.
         id: JobId,
-        /// Is it in the measurement window?
+        /// Whether it is in the measurement window.
         measured: bool,
         /// The job.
         job: &'a Job,
@@ -156,6 +157,7 @@ pub enum Event<'a> {
 
 /// What one combination ran in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// The jobs.
     pub jobs: Combination<JobId>,
@@ -167,17 +169,17 @@ pub struct Slice {
     pub start: Seconds,
     /// When the last member's steps ended.
     pub end: Seconds,
-    /// The time that counts as spent on the workers.
+    /// The time that counts as spent on the workers, in s.
     pub time: Seconds,
     /// Of it, lost to saving and loading state.
     pub overhead: Seconds,
-    /// What one of the workers cost.
+    /// The price of one of the workers.
     pub price: Option<DollarsPerWorkerHour>,
     /// Steps of the members; 0 if the slice failed.
     pub steps: [Steps; 2],
-    /// Steps per second of the members.
+    /// Throughputs of the members, in steps/s.
     pub throughput: [f64; 2],
-    /// The steps count.
+    /// Whether the steps count.
     pub succeeded: bool,
 }
 

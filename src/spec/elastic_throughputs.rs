@@ -12,45 +12,92 @@ use crate::throughput::elastic::{ElasticJobType, ElasticThroughputs, SpeedPoint}
 /// The version of the document that is read.
 pub const FORMAT: &str = "apportion/elastic-throughputs-v1";
 
+/// The only unit there is.
+const UNIT: &str = "samples/s";
+
 /// The documents in the binary.
 pub const EMBEDDED: [Embedded; 1] = [("dl2", include_str!("../../throughputs/dl2.yaml"))];
 
+/// Throughputs of jobs by their numbers of parameter servers and workers, as DL2 was measured with:
+/// `throughputs/dl2.yaml`, which its published world is made of.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Document {
+    /// Kind and version of the document.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = FORMAT)))]
     #[expect(dead_code, reason = "checked before the document is read")]
     format: String,
+    /// The name of the tables.
     #[expect(dead_code, reason = "for people")]
     name: String,
+    /// The unit of all throughputs.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = UNIT)))]
     unit: String,
+    /// Where the numbers come from.
     #[expect(dead_code, reason = "for people")]
     source: Origin,
+    /// The job types.
     job_types: Vec<JobType>,
+    /// How many jobs arrive in each slot, by the most that may.
     #[serde(default)]
     arrivals: Vec<Arrivals>,
 }
 
+/// A job type.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct JobType {
+    /// Its name.
     name: String,
+    /// Samples of a step, of all workers together.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "samples")))]
     batch: u32,
+    /// Samples of what counts as an epoch.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "samples")))]
     samples_per_epoch: f64,
+    /// Epochs to train, as a share of the longest job's.
     epochs: f64,
+    /// Processor and accelerator slots of a worker.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "slots")))]
     worker: [u16; 2],
+    /// Processor and accelerator slots of a parameter server.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "slots")))]
     parameter_server: [u16; 2],
+    /// Size of the model.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "MB")))]
     parameters_mb: f64,
+    /// Computation in a step.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     compute_s: f64,
+    /// Bandwidth between servers.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "MB/s")))]
     between_servers_mb_per_s: f64,
+    /// Bandwidth within a server.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "MB/s")))]
     within_server_mb_per_s: f64,
+    /// Parameter servers, workers, and the throughput of all workers together in samples/s; 0 where the run failed.
     measured: Vec<(u32, u32, f64)>,
 }
 
+/// Arrivals of one rate.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Arrivals {
+    /// The most jobs that may arrive in a slot.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "jobs")))]
     most: u32,
+    /// Jobs that arrive in each slot.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "jobs")))]
     counts: Vec<u32>,
+}
+
+/// The JSON Schema of such documents.
+#[cfg(feature = "schema")]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(Document)
 }
 
 /// Reads such a document.
@@ -59,8 +106,8 @@ struct Arrivals {
 /// With line and column: numbers out of range, a configuration measured twice, none that ran.
 pub fn read_elastic_throughputs(source: &Source) -> Result<ElasticThroughputs, SpecError> {
     let document: Document = source.parse_format(FORMAT)?;
-    if document.unit != "samples/s" {
-        return Err(source.error_at("unit", format!("`{}`, expected `samples/s`", document.unit), None));
+    if document.unit != UNIT {
+        return Err(source.error_at("unit", format!("`{}`, expected `{UNIT}`", document.unit), None));
     }
     let mut job_types = Vec::new();
     for (position, raw) in document.job_types.into_iter().enumerate() {

@@ -1,13 +1,13 @@
 //! Owners of jobs, as documents write them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::nearest;
 use crate::spec::run::FieldComplaint;
 
 /// How an entity divides its share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InnerRuleName {
     /// In proportion to the jobs' weights.
@@ -18,18 +18,19 @@ pub enum InnerRuleName {
 }
 
 /// An owner of jobs or of other entities.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotEntity {
-    /// Unique.
+    /// The name by which jobs and other entities refer to it; no two are the same.
     pub id: String,
-    /// Its weight among its siblings.
+    /// Its weight among the entities of the same parent.
     #[serde(default = "weight_one")]
     pub weight: f64,
-    /// How it divides its share.
+    /// How it divides its share among its jobs.
     #[serde(default)]
     pub inner: InnerRuleName,
-    /// The entity it belongs to.
+    /// The entity that it belongs to, for deeper trees; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }

@@ -58,6 +58,21 @@ impl<'de> Deserialize<'de> for Label {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Label {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Label".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["integer", "string"]})
+    }
+}
+
 /// Where the job of an id is.
 #[derive(Clone, Debug)]
 pub(super) enum Positions {

@@ -40,6 +40,21 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Name {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
 /// Distinct names beyond this are not looked for: a document that has so many saves nothing by it.
 const KNOWN_MAX: usize = 256;
 

@@ -13,7 +13,6 @@ mod profiling;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -30,31 +29,33 @@ pub use profiling::ProfilingSpec;
 
 /// Everything that determines the result of one simulation.
 ///
-/// Fields inside the groups (`workload`, `mechanism`, `solver`, `faults`, `profiling`) may be named without their group
+/// Fields inside the groups `workload`, `mechanism`, `solver`, `faults` and `profiling` may be named without their group
 /// wherever a field is named, because no two share a name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSpec {
-    /// The policy: a name of the catalog, or a path of a policy file.
+    /// The policy: a name of `apportion policies list`, or the path of a policy file.
     pub policy: String,
     /// Workers of each type.
     pub cluster: WorkerCounts,
-    /// Workers on each server, by type; 1 where not given.
+    /// Workers on each server, by type; 1 where it is not given.
     pub servers: WorkerCounts,
-    /// Prices of workers, constant or a file of them over time; none by default.
+    /// Prices of workers: constant, or the path of a file of them; none by default.
     pub prices: PricesSpec,
-    /// The throughput matrix: an embedded name, or a path; `osdi20` by default.
+    /// The throughput matrix: a name of `apportion throughputs list`, or the path of a file.
     pub throughputs: ThroughputsName,
-    /// The jobs.
+    /// Where jobs come from.
     pub workload: WorkloadSpec,
-    /// Whose mechanism, quirks included; `corrected` by default.
+    /// Whether the mechanism has the published system's quirks (`gavel`) or not (`corrected`).
     #[serde(serialize_with = "semantics")]
     pub semantics: Fidelity,
-    /// Quirks of `gavel` semantics, by name, that the run is to do without; none by default.
+    /// Quirks of `gavel` semantics, by name, that the run is to do without.
     pub correct: CorrectionsSpec,
-    /// The one seed that all random streams derive from; 0 by default.
+    /// The one seed that all random streams derive from.
     pub seed: u64,
-    /// Jobs measured, by position in order of arrival: [start, end); all by default.
+    /// The jobs that are measured, by position in order of arrival from 0: [start, end), the end excluded. All by
+    /// default.
     pub measure: Option<[u64; 2]>,
     /// Rounds.
     pub mechanism: MechanismSpec,
@@ -62,59 +63,63 @@ pub struct RunSpec {
     pub solver: SolverSpec,
     /// What may go wrong; nothing by default.
     pub faults: FaultsSpec,
-    /// Co-located throughputs are estimated, not known; known by default.
+    /// How co-located throughputs become known; they are known by default.
     pub profiling: ProfilingSpec,
 }
 
 /// Where jobs come from: exactly one of `rate`, `static` and `trace`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the document")]
 pub struct WorkloadSpec {
-    /// Which generator draws the jobs of `rate` and `static`; `native` by default.
+    /// The generator that draws the jobs of `rate` and `static`.
     pub generator: GeneratorName,
-    /// Poisson arrivals, in jobs per hour.
+    /// Poisson arrivals: their mean rate.
     pub rate: Option<JobsPerHour>,
-    /// Arrivals stop after so many jobs; without it they go on until the measured jobs are done.
+    /// Arrivals stop after so many jobs. Without it they go on until the measured jobs are done.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "jobs")))]
     pub jobs: Option<u64>,
     /// So many jobs, all at time 0.
     #[serde(rename = "static")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "jobs")))]
     pub n_static: Option<u64>,
-    /// Start with jobs at time 0 that need all workers; false by default. Only with a `rate`.
+    /// Whether to start with jobs at time 0 that need all workers. Only with a `rate`.
     pub steady_state: bool,
-    /// A trace: a file, or one of the binary.
+    /// A trace: the path of a file, or the name of a trace that ships with the program.
     pub trace: Option<String>,
-    /// The owners that the trace's jobs name, as in a snapshot; by default all of weight 1, dividing fairly.
+    /// The owners that the trace's jobs name. By default all have weight 1 and divide their shares fairly.
     pub entities: Vec<SnapshotEntity>,
-    /// Draw jobs of several workers too; false by default.
+    /// Whether to draw jobs of several workers, too.
     pub multi_worker: bool,
-    /// Draw priority weights (5 for one job in five); false by default.
+    /// Whether to draw weights: 5 for one job in five.
     pub multi_priority: bool,
-    /// Draw deadlines; false by default.
+    /// Whether to draw deadlines.
     pub slos: bool,
-    /// Every job would take so long alone on the reference worker type; drawn by default.
+    /// The time that every job would take alone on the reference worker type; drawn by default.
     #[serde(with = "optional_time")]
-    #[schemars(with = "Option<TimeText>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TimeText>"))]
     pub duration: Option<Seconds>,
 }
 
 /// The rounds of the mechanism.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct MechanismSpec {
-    /// Length of a round; 360 s by default.
+    /// Length of a round.
     #[serde(with = "time")]
-    #[schemars(with = "TimeText")]
+    #[cfg_attr(feature = "schema", schemars(with = "TimeText"))]
     pub round_length: Seconds,
-    /// Least time between two computations of the allocation; 1,920 s by default.
+    /// Least time between two computations of the allocation.
     #[serde(with = "time")]
-    #[schemars(with = "TimeText")]
+    #[cfg_attr(feature = "schema", schemars(with = "TimeText"))]
     pub reset_interval: Seconds,
-    /// Run allocations exactly, without rounds; false by default.
+    /// Whether to run allocations exactly, without rounds.
     pub ideal: bool,
-    /// What a job that changes workers pays, in time; 0 by default.
+    /// Time that a job loses when it changes workers.
     #[serde(with = "time")]
-    #[schemars(with = "TimeText")]
+    #[cfg_attr(feature = "schema", schemars(with = "TimeText"))]
     pub preemption_cost: Seconds,
 }
 
@@ -130,12 +135,14 @@ impl Default for MechanismSpec {
 }
 
 /// How allocations are computed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SolverSpec {
-    /// Which optimum, in place of the policy's own choice; `gavel` semantics imply `interior`.
+    /// Which of several optima is taken, in place of the policy's own choice: `utilization`, `water_filling`, `interior` or
+    /// `none`. `gavel` semantics imply `interior`.
     pub refine: Option<String>,
-    /// Which backend, in place of the policy's own choice.
+    /// The backend that solves programs, in place of the policy's own choice.
     pub backend: Option<String>,
 }
 
@@ -149,7 +156,8 @@ fn semantics<S: Serializer>(fidelity: &Fidelity, serializer: S) -> Result<S::Ok,
 }
 
 /// A generator of jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GeneratorName {
     /// Independent streams of our own.
@@ -161,8 +169,9 @@ pub enum GeneratorName {
     GavelOsdi20,
 }
 
-/// A matrix's name or path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The name or the path of a throughput matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ThroughputsName(pub String);
 
@@ -173,9 +182,22 @@ impl Default for ThroughputsName {
 }
 
 /// A time in a document: a number of seconds, or text with a unit (`90s`, `30min`, `2h`, `3d`).
-#[derive(Clone, Copy, Debug, JsonSchema)]
-#[schemars(description = "Seconds, or text with a unit: 90s, 30min, 2h, 3d")]
-pub struct TimeText(#[schemars(with = "f64")] pub Seconds);
+#[derive(Clone, Copy, Debug)]
+pub struct TimeText(pub Seconds);
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for TimeText {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A number of seconds, or text with a unit: `90s`, `30min`, `2h`, `3d`.",
+            "type": ["number", "string"], "minimum": 0, "x-unit": "s"
+        })
+    }
+}
 
 impl<'de> Deserialize<'de> for TimeText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

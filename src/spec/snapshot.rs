@@ -29,73 +29,90 @@ pub const NUMBER_MAX: f64 = 1e15;
 /// The most complaints that are collected before giving up.
 const COMPLAINTS_MAX: usize = 20;
 
-/// The document, field by field.
+/// One decision's input: a cluster and its active jobs. `apportion allocate` and `apportion explain` read it;
+/// `apportion simulate --save-snapshots` writes one for each decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotDocument {
-    /// [`FORMAT`].
+    /// Kind and version of the document.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = FORMAT)))]
     pub format: String,
-    /// Workers of each type, in the order the problem keeps.
+    /// Workers of each worker type. An allocation's columns are in this order.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     pub cluster: Entries<u64>,
-    /// $/h per worker.
+    /// What a worker of each type costs. A type that is not named has no price.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "$/h")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Entries<f64>>,
     /// The active jobs, in order of arrival.
     #[serde(deserialize_with = "jobs_sharing_names")]
     pub jobs: Vec<SnapshotJob>,
-    /// Co-located throughputs.
+    /// Throughputs of two jobs that share workers. Where there are any, they are all that is known of sharing; where there
+    /// are none, a policy that lets jobs share workers looks the jobs' types up in the throughput matrix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<SnapshotPair>,
-    /// Owners of jobs.
+    /// Owners of jobs, for hierarchical policies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entities: Vec<SnapshotEntity>,
 }
 
-/// One active job.
+/// An active job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotJob {
-    /// Unique.
+    /// The job's name in the answer; no two jobs have the same.
     pub id: Label,
-    /// By which a matrix knows its throughputs.
+    /// The name by which the throughput matrix knows the job. Needed where `throughput` is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_type: Option<Name>,
-    /// Workers it needs at once.
+    /// Workers that the job needs at once.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     #[serde(default = "one_worker")]
     pub scale_factor: u32,
-    /// Importance.
+    /// The job's importance; larger is more.
     #[serde(default = "weight_one")]
     pub weight: f64,
-    /// Steps left.
+    /// Steps that are left to do. Policies that look at times need it: makespan, finish-time fairness, SLOs.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "steps")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps_remaining: Option<f64>,
-    /// Seconds since its arrival.
+    /// Time since the job's arrival; 0 by default.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub elapsed: f64,
-    /// Accumulated isolated seconds.
+    /// The part of its steps that the job has done, as the time that it would have taken with 1/n of the cluster to
+    /// itself, for finish-time fairness; 0 by default.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub isolated_elapsed: f64,
-    /// Seconds left to its SLO.
+    /// Time that is left until the job ought to be done; no deadline by default.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_remaining: Option<f64>,
-    /// Its owner.
+    /// The owner of the job, one of `entities`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<Name>,
-    /// Steps/s alone; nothing = cannot run there.
+    /// The throughput of the job alone on each worker type, in place of the matrix's; 0, null, or a type that is not
+    /// named: it cannot run there.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "steps/s")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Entries<Option<f64>>>,
-    /// Further numbers that policy files may name.
+    /// Further numbers that a policy's `columns` name.
     #[serde(default, skip_serializing_if = "Entries::is_empty")]
     pub extra: Entries<f64>,
 }
 
-/// Co-located throughputs of two jobs.
+/// The throughputs of two jobs that share workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotPair {
-    /// The two.
+    /// The ids of the two jobs.
     pub jobs: [Label; 2],
-    /// Steps/s of each on a worker type.
+    /// On each worker type, the throughputs of the first job and of the second.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "steps/s")))]
     pub throughput: Entries<[f64; 2]>,
 }
 

@@ -12,39 +12,73 @@ use crate::throughput::spread::{SpreadConfiguration, SpreadThroughputs};
 /// The version of the document that is read.
 pub const FORMAT: &str = "apportion/spread-throughputs-v1";
 
+/// The only unit there is.
+const UNIT: &str = "samples/s";
+
 /// The documents in the binary.
 pub const EMBEDDED: [Embedded; 1] = [("deepshare", include_str!("../../throughputs/deepshare.yaml"))];
 
+/// Throughputs of jobs by the number of workers and by how many servers those are spread over, as DeepShare was measured
+/// with: `throughputs/deepshare.yaml`, which its published world is made of.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Document {
+    /// Kind and version of the document.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = FORMAT)))]
     #[expect(dead_code, reason = "checked before the document is read")]
     format: String,
+    /// The name of the tables.
     #[expect(dead_code, reason = "for people")]
     name: String,
+    /// The unit of all throughputs.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = UNIT)))]
     unit: String,
+    /// Where the numbers come from.
     #[expect(dead_code, reason = "for people")]
     source: Origin,
+    /// Numbers of workers, ascending: the order of `samples`.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     workers: Vec<u32>,
+    /// The job types.
     job_types: Vec<JobType>,
+    /// Mixes of job types, by name: each job type's share, adding up to 1.
     #[serde(default)]
     mixes: Entries<Vec<f64>>,
+    /// Job types on numbers of workers and servers, with what they keep beside one another.
     configurations: Vec<Configuration>,
 }
 
+/// A job type.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct JobType {
+    /// Its name.
     name: String,
+    /// Samples that a job is to be trained on, at each number of `workers`.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "samples")))]
     samples: Vec<f64>,
 }
 
+/// A job type on a number of workers, spread over a number of servers.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Configuration {
+    /// Job type, workers and servers.
     of: (String, u32, u32),
+    /// Throughput alone.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "samples/s")))]
     alone: f64,
+    /// The fraction of it that is kept beside each configuration, in their order.
     beside: Vec<f64>,
+}
+
+/// The JSON Schema of such documents.
+#[cfg(feature = "schema")]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(Document)
 }
 
 /// Reads such a document.
@@ -54,8 +88,8 @@ struct Configuration {
 pub fn read_spread_throughputs(source: &Source) -> Result<SpreadThroughputs, SpecError> {
     let document: Document = source.parse_format(FORMAT)?;
     let error = |path: &str, message: String| Err(source.error_at(path, message, None));
-    if document.unit != "samples/s" {
-        return error("unit", format!("`{}`, expected `samples/s`", document.unit));
+    if document.unit != UNIT {
+        return error("unit", format!("`{}`, expected `{UNIT}`", document.unit));
     }
     if document.workers.is_empty() || document.workers[0] == 0 || !document.workers.is_sorted() {
         return error("workers", "expected numbers of workers, at least 1, ascending".to_owned());

@@ -22,14 +22,14 @@ pub use resource::ResourceModel;
 pub use resource_fit::fit_resource;
 
 use ndarray::Array3;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::throughput::{Throughputs, ThroughputsError};
 
 /// How co-located throughputs are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Contention {
@@ -37,9 +37,9 @@ pub enum Contention {
     None,
     /// From a table of retained fractions, pair by pair.
     Measured,
-    /// From demands for shared resources: [`ResourceModel`].
+    /// From demands for shared resources.
     Resource,
-    /// From traffic on the links between servers: [`NetworkModel`].
+    /// From traffic on the links between servers.
     Network,
 }
 

@@ -18,11 +18,25 @@ pub struct Combination<J> {
     second: J,
 }
 
-/// A combination as documents have it.
+/// Jobs that share workers, or a job alone.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Members<J> {
+    /// The job, or the one of the smaller id.
     first: J,
+    /// The other; none if the first is alone.
     second: Option<J>,
+}
+
+#[cfg(feature = "schema")]
+impl<J: schemars::JsonSchema> schemars::JsonSchema for Combination<J> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Combination".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Members::<J>::json_schema(generator)
+    }
 }
 
 impl<J: Copy + Ord> From<Members<J>> for Combination<J> {

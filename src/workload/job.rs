@@ -14,6 +14,7 @@ use crate::units::{Seconds, Steps, StepsPerSecond};
 /// assert_eq!(job.scale_factor, 2);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Job {
     /// The job type, by which the throughput matrix knows it.

@@ -11,6 +11,7 @@ use crate::policies::PoliciesArguments;
 use crate::progress::ProgressMode;
 use crate::report::ReportArguments;
 use crate::results::ResultsArguments;
+use crate::schema::SchemaArguments;
 use crate::simulate::SimulateArguments;
 use crate::sweep::SweepArguments;
 use crate::throughputs::ThroughputsArguments;
@@ -83,4 +84,6 @@ pub enum Command {
     Compare(CompareArguments),
     /// Write a page with charts about results.
     Report(ReportArguments),
+    /// Print the JSON Schema of a document
+    Schema(SchemaArguments),
 }

@@ -33,6 +33,7 @@ pub mod results;
 pub mod compare;
 pub mod report;
 pub mod simulate;
+pub mod schema;
 pub mod sweep;
 pub mod train;
 pub mod world;
@@ -124,5 +125,6 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Bench(arguments) => bench::run(arguments, session),
         Command::Compare(arguments) => compare::run(arguments, session),
         Command::Report(arguments) => report::run(arguments, session),
+        Command::Schema(arguments) => schema::run(arguments, session),
     }
 }

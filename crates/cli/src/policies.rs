@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
 use crate::Session;
@@ -11,6 +12,10 @@ use crate::exit::Failure;
 use crate::file::write_bytes;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::catalog::{CatalogError, PolicyOptions};
+use apportion::policy::heuristic::{
+    AlloXParameters, FifoPackedParameters, GandivaParameters, LasParameters, ShortestParameters,
+    ThemisParameters,
+};
 use apportion::spec::SpecError;
 use apportion::spec::policy::Document;
 use apportion_learn::checkpoint::{Checkpoint, CheckpointError};
@@ -51,7 +56,7 @@ enum Action {
         #[arg(value_name = "NAME|FILE", required = true)]
         policies: Vec<String>,
     },
-    /// The JSON Schema of policy files, for editors
+    /// The JSON Schema of policy files, for editors; the same as `apportion schema policy`
     Schema,
     /// Make the weights of a policy trained by stable-baselines3 (PPO, MlpPolicy, tanh) this program's
     ImportSb3 {
@@ -89,13 +94,40 @@ pub(super) fn run(arguments: &PoliciesArguments, session: &Session) -> Result<()
 }
 
 /// The schema of policy files: a program or a heuristic, or a learned policy, which has the fields that all have and its own.
-fn schema() -> Value {
-    let mut own = schemars::schema_for!(Document).to_value();
-    let mut learned = schemars::schema_for!(LearnedFields).to_value();
-    for field in ["format", "name", "summary", "source", "notes", "differs_from_gavel"] {
-        learned["properties"][field] = own["properties"][field].clone();
+pub(super) fn schema() -> Value {
+    let mut generator = SchemaGenerator::default();
+    let rules = [
+        ("allox", generator.subschema_for::<AlloXParameters>()),
+        ("fifo_packed", generator.subschema_for::<FifoPackedParameters>()),
+        ("gandiva", generator.subschema_for::<GandivaParameters>()),
+        ("las", generator.subschema_for::<LasParameters>()),
+        ("sjf", generator.subschema_for::<ShortestParameters>()),
+        ("srtf", generator.subschema_for::<ShortestParameters>()),
+        ("themis", generator.subschema_for::<ThemisParameters>()),
+    ];
+    let mut own = generator.root_schema_for::<Document>().to_value();
+    let parameters = rules.map(|(rule, parameters)| {
+        json!({
+            "if": {"properties": {"rule": {"const": rule}}, "required": ["rule"]},
+            "then": {"properties": {"parameters": parameters}},
+        })
+    });
+    let none = json!({
+        "if": {"properties": {"rule": {"enum": ["isolated", "proportional", "fifo_perf"]}}, "required": ["rule"]},
+        "then": {"properties": {"parameters": {"maxProperties": 0}}},
+    });
+    own["allOf"] = parameters.into_iter().chain([none]).collect();
+    own["title"] = "Program or heuristic".into();
+    let mut learned = generator.into_root_schema_for::<LearnedFields>().to_value();
+    learned["title"] = "Learned policy".into();
+    let common = ["format", "name", "summary", "source", "notes", "differs_from_gavel"];
+    let shared = common.into_iter().map(|field| (field.to_owned(), own["properties"][field].clone()));
+    let kind = json!({"const": "learned", "description": "A learned policy."});
+    let mut fields: serde_json::Map<String, Value> = shared.chain([("kind".to_owned(), kind)]).collect();
+    if let Value::Object(others) = learned["properties"].take() {
+        fields.extend(others);
     }
-    learned["properties"]["kind"] = json!({ "const": "learned" });
+    learned["properties"] = fields.into();
     learned["required"] = json!(["format", "name", "summary", "kind", "actor"]);
     // References are looked up from the root.
     let mut definitions = serde_json::Map::new();

@@ -1,10 +1,12 @@
 //! `apportion simulate`: one simulation.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Session;
@@ -421,17 +423,30 @@ impl Observer for Watch {
     }
 }
 
+/// The result of one simulation, as `apportion simulate --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Simulated<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    /// Wall time of the simulation.
+    #[schemars(extend("x-unit" = "s"))]
+    wall_seconds: f64,
+    /// The version of the program.
+    version: &'a str,
+    /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
+    digest: &'a str,
+    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
+    data: &'a BTreeMap<String, String>,
+    /// The whole specification of the run.
+    spec: &'a RunSpec,
+}
+
 fn show(session: &Session, run: &Run, summary: &Summary, wall_seconds: f64) -> Result<(), Failure> {
     match session.output.format() {
         OutputFormat::Json => {
-            let mut whole = serde_json::to_value(summary)
-                .map_err(|error| Failure::Bug { message: format!("a summary is not JSON: {error}") })?;
-            whole["wall_seconds"] = wall_seconds.into();
-            whole["version"] = env!("CARGO_PKG_VERSION").into();
-            whole["digest"] = run.digest.as_str().into();
-            whole["data"] = serde_json::json!(run.data);
-            whole["spec"] = serde_json::json!(run.spec);
-            session.output.json(&whole)
+            let version = env!("CARGO_PKG_VERSION");
+            let Run { digest, data, spec, .. } = run;
+            session.output.json(&Simulated { summary, wall_seconds, version, digest, data, spec })
         }
         OutputFormat::Csv => session.output.table(&jobs_in_seconds(&summary.jobs)),
         OutputFormat::Table => session.output.table(&summary_table(summary, wall_seconds)),

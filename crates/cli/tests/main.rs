@@ -32,6 +32,10 @@ mod report_simulation;
 mod compare;
 #[path = "suite/learning.rs"]
 mod learning;
+#[path = "suite/schema_checker.rs"]
+mod schema_checker;
+#[path = "suite/schema.rs"]
+mod schema;
 #[cfg(feature = "train")]
 #[path = "suite/training.rs"]
 mod training;

@@ -125,6 +125,7 @@ pub fn most_probable(probabilities: &[f32]) -> usize {
 
 /// How an action is chosen from probabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "train", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// Drawn with its probability.

@@ -7,6 +7,7 @@ use crate::tensors::{Tensors, TensorsError};
 
 /// What follows a layer's sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "train", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// Hyperbolic tangent.

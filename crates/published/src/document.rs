@@ -9,15 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::weights::{is_path, ships};
 
-/// The fields of a policy file of `kind: learned`, beside those of every policy file.
+/// A learned policy: a network, or a rule to compare one with.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LearnedFields {
-    /// Who decides.
+    /// What decides which job gets its workers of which type.
     actor: Option<ActorName>,
-    /// Which jobs may share workers: `none` (default) or `pairs`.
+    /// Which jobs may share workers; `none` by default.
     colocation: Option<Colocation>,
-    /// The weights: a name, or the path of a file that `apportion train` made, from this file's folder.
+    /// The weights: a name of weights that ship with the program, or the path of a file that `apportion train` made, from
+    /// this file's folder.
     weights: Option<String>,
     /// When the policy decides anew; `events` by default.
     asked: Option<AskedName>,
@@ -25,7 +26,7 @@ pub struct LearnedFields {
     choice: Option<ChoiceName>,
 }
 
-/// Who decides which job gets its workers of which type.
+/// What decides which job gets its workers of which type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActorName {
@@ -37,7 +38,7 @@ pub enum ActorName {
     Values,
     /// One gang after another, each that fits as likely, and as likely to stop.
     Uniform,
-    /// The same, without stopping while any fits.
+    /// One gang after another, each that fits as likely, until none fits.
     UniformBusy,
     /// One gang after another, that with the least time left × workers first.
     LeastService,

@@ -1,5 +1,6 @@
 //! The learned schedulers there are, by name.
 
+use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::deepshare;
@@ -14,6 +15,18 @@ use apportion_learn::system::{Registered, System, SystemError};
 /// All of them.
 pub const SYSTEMS: &[Registered] =
     &[deepshare::SYSTEM, dl2::SYSTEM, elastic::SYSTEM, gangs::SYSTEM, dual_agent::SYSTEM, rounds::SYSTEM];
+
+/// The JSON Schema of the options of each system's world, by the system's name.
+pub fn worlds(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 6] {
+    [
+        (deepshare::SYSTEM.name, generator.subschema_for::<deepshare::DeepShareWorld>()),
+        (dl2::SYSTEM.name, generator.subschema_for::<dl2::Dl2World>()),
+        (elastic::SYSTEM.name, generator.subschema_for::<elastic::ElasticWorld>()),
+        (gangs::SYSTEM.name, generator.subschema_for::<gangs::GangsWorld>()),
+        (dual_agent::SYSTEM.name, generator.subschema_for::<dual_agent::DualAgentWorld>()),
+        (rounds::SYSTEM.name, generator.subschema_for::<rounds::RoundsWorld>()),
+    ]
+}
 
 /// The system of this name in a world of these options; with null, in the published one.
 ///
@@ -48,6 +61,30 @@ mod tests {
             assert_eq!(system.data_digest.len(), 64);
             check(|| system.environment(), CheckOptions { n_episodes: 3, ..CheckOptions::default() })
                 .assert_passed();
+        }
+    }
+
+    #[test]
+    fn a_world_has_the_options_of_its_schema_and_no_others() {
+        let mut generator = SchemaGenerator::default();
+        let worlds = worlds(&mut generator);
+        assert_eq!(
+            worlds.clone().map(|(name, _)| name).to_vec(),
+            SYSTEMS.iter().map(|s| s.name).collect::<Vec<_>>()
+        );
+        for (name, schema) in worlds {
+            let place = schema.get("$ref").and_then(Value::as_str).unwrap();
+            let world = &generator.definitions()[place.trim_start_matches("#/$defs/")];
+            assert_eq!(world["additionalProperties"], false, "{name}");
+            let error = open(name, &json!({ "nothing": 1 })).unwrap_err().to_string();
+            for option in world["properties"].as_object().unwrap().keys() {
+                assert!(error.contains(&format!("`{option}`")), "{name}: {option}: {error}");
+            }
+            assert_eq!(
+                error.matches('`').count() / 2 - 1,
+                world["properties"].as_object().unwrap().len(),
+                "{error}"
+            );
         }
     }
 

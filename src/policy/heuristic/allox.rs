@@ -30,7 +30,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
@@ -48,14 +47,15 @@ const NAME: &str = "allox";
 /// The throughput that Gavel assumes for a job where it cannot run, in steps/s.
 const PUBLISHED_STANDSTILL: f64 = 1e-10;
 
-/// Parameters of [`AlloX`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Parameters of the rule `allox`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct AlloXParameters {
     /// The fraction of the waiting jobs, earliest first, that is matched: at least as many as there are free
-    /// workers. 1 by default, as in Gavel.
+    /// workers. The default is Gavel's.
     pub alpha: f64,
-    /// Whether the published oddities are kept.
+    /// As published or as meant. The run's `semantics` decide; what a policy file says here is ignored.
     #[serde(alias = "behaviour")]
     pub fidelity: Fidelity,
 }

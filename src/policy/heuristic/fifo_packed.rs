@@ -20,7 +20,6 @@
 
 use std::collections::VecDeque;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::index::{JobIndex, WorkerTypeId};
@@ -32,13 +31,14 @@ use crate::workload::Combination;
 
 const NAME: &str = "fifo_packed";
 
-/// Parameters of [`FifoPacked`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Parameters of the rule `fifo_packed`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct FifoPackedParameters {
-    /// Normalized throughput that a pair must exceed; 1.5 by default, as in Gavel.
+    /// Normalized throughput that a pair must exceed. The default is Gavel's.
     pub threshold: f64,
-    /// Whether the published oddities are kept.
+    /// As published or as meant. The run's `semantics` decide; what a policy file says here is ignored.
     #[serde(alias = "behaviour")]
     pub fidelity: Fidelity,
 }

@@ -24,7 +24,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
@@ -40,14 +39,14 @@ use crate::workload::random::{SeedStreams, Stream};
 
 const NAME: &str = "gandiva";
 
-/// Parameters of [`Gandiva`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Parameters of the rule `gandiva`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct GandivaParameters {
-    /// Normalized throughput below which a pair is broken; 1 by default: the two together do what one would
-    /// alone.
+    /// Normalized throughput below which a pair is broken. At 1 the two together do what one would alone.
     pub threshold: f64,
-    /// Whether the published oddities are kept.
+    /// As published or as meant. The run's `semantics` decide; what a policy file says here is ignored.
     #[serde(alias = "behaviour")]
     pub fidelity: Fidelity,
 }

@@ -23,7 +23,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
@@ -36,17 +35,18 @@ const NAME: &str = "las";
 /// The per-job column in which a caller may supply attained service, in worker-seconds.
 pub const ATTAINED_SERVICE: &str = "attained_service";
 
-/// Parameters of [`Las`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Parameters of the rule `las`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LasParameters {
     /// Attained service at which a job passes to the next queue, in worker-seconds, ascending. By default one
     /// threshold, an hour of one worker: the two queues of the first example in the authors' simulator.
     pub thresholds: Vec<f64>,
-    /// A job that waited this many times as long as it ran is promoted to the first queue; 8 by default, our
-    /// choice; `null` never promotes.
+    /// A job that waited this many times as long as it ran is promoted to the first queue. The default is our
+    /// choice; with null, jobs are never promoted.
     pub promote_after: Option<f64>,
-    /// May a job further back take workers that a job before it cannot use? Yes by default.
+    /// Whether a job further back may take workers that a job before it cannot use.
     pub backfill: bool,
 }
 

@@ -14,7 +14,6 @@
 //! Source: the textbook rule; weighing by workers is what Tiresias (NSDI '19) calls shortest remaining service
 //! first.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::index::JobIndex;
@@ -25,24 +24,26 @@ use crate::problem::Problem;
 const NAME: &str = "srtf";
 
 /// What is compared between jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Time.
+    /// The time left.
     #[default]
     Time,
-    /// Time × workers.
+    /// The time left × workers.
     Service,
 }
 
-/// Parameters of [`Srtf`] and of [`Sjf`](super::sjf::Sjf).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Parameters of the rules `srtf` and `sjf`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ShortestParameters {
-    /// What is compared; `time` by default.
+    /// What is compared between jobs.
     pub measure: Measure,
-    /// May a job further back take workers that a job before it cannot use? Yes by default; otherwise the queue
-    /// blocks at the first job that does not fit.
+    /// Whether a job further back may take workers that a job before it cannot use. Otherwise the queue blocks at the first
+    /// job that does not fit.
     pub backfill: bool,
 }
 

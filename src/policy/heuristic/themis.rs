@@ -23,7 +23,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
@@ -35,14 +34,16 @@ use crate::workload::random::{SeedStreams, Stream};
 
 const NAME: &str = "themis";
 
-/// Parameters of [`Themis`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Parameters of the rule `themis`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ThemisParameters {
-    /// How long a job holds its workers, in seconds; 20 minutes by default, as in the paper's evaluation.
+    /// How long a job holds its workers. The default is that of the paper's evaluation.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     pub lease_s: f64,
-    /// The fairness knob in [0, 1]: offers go to the fraction 1 − this of the jobs first; 0.8 by default, as in
-    /// the paper's evaluation. At 0 all workers go by ρ.
+    /// The fairness knob in [0, 1]: offers go to the fraction 1 − this of the jobs first. The default is that of the
+    /// paper's evaluation. At 0 all workers go by ρ.
     pub fairness: f64,
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -20,14 +19,16 @@ pub struct ConstraintDocument {
     pub mapped: bool,
 }
 
-#[derive(Deserialize, JsonSchema)]
+/// A constraint that need not be kept.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct MappedConstraint {
     /// Two expressions and `<=`, `>=` or `==`.
     constraint: String,
-    /// What a unit of violation costs, in units of the objective; hard if absent.
+    /// What a unit of violation costs, in units of the objective. Without it the constraint is hard.
     soft: Option<f64>,
-    /// May jobs be let off it, as few as possible, where not all can keep it?
+    /// Whether the constraint is dropped for as few jobs as possible where not all can keep it.
     #[serde(default)]
     droppable: bool,
 }
@@ -58,7 +59,8 @@ impl<'de> Deserialize<'de> for ConstraintDocument {
     }
 }
 
-impl JsonSchema for ConstraintDocument {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ConstraintDocument {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Constraint".into()
     }
@@ -66,7 +68,7 @@ impl JsonSchema for ConstraintDocument {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let mapped = generator.subschema_for::<MappedConstraint>();
         schemars::json_schema!({
-            "description": "A constraint, or a mapping of `constraint` and its penalty `soft`.",
+            "description": "A constraint: two expressions and `<=`, `>=` or `==`; or a mapping that says what may become of it.",
             "anyOf": [{ "type": "string" }, mapped],
         })
     }

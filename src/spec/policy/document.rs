@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +13,19 @@ use crate::spec::entries::Entries;
 /// The format's name, first line of every policy.
 pub const FORMAT: &str = "apportion/policy-v1";
 
-/// A policy: an optimization program, or a rule with a name.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+/// A policy: an optimization program, or a built-in rule. Policies are named by `--policy`.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// `apportion/policy-v1`.
+    /// Kind and version of the document.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = FORMAT)))]
     #[expect(dead_code, reason = "checked before the document is read")]
     format: String,
-    /// The name others know the policy by; a shipped file is called so too.
+    /// The name of the policy; a file that ships with the program is called so, too.
     #[expect(dead_code, reason = "of every kind, read before")]
     name: String,
-    /// What it is for, in a line.
+    /// What the policy is for, in a line.
     #[expect(dead_code, reason = "of every kind, read before")]
     summary: String,
     /// Where it comes from: paper and section.
@@ -33,20 +34,22 @@ pub struct Document {
     /// What else a reader should know.
     #[expect(dead_code, reason = "of every kind, read before")]
     notes: Option<String>,
-    /// How it differs from the published system, and with what effect.
+    /// How it differs from Gavel, and with what effect.
     #[expect(dead_code, reason = "of every kind, read before")]
     differs_from_gavel: Option<String>,
-    /// A program or a heuristic; other kinds are plug-ins' own, with other fields.
+    /// Whether the policy is a program or a heuristic. Other kinds are those of plug-ins, which have other fields.
     kind: Kind,
-    /// How it sees throughputs: `measured` (default), `unit`, `reference(TYPE, …)` or `reference(TYPE, …, fastest)`.
+    /// How the program sees throughputs. `measured`, the default: as they are. `unit`: 1 wherever a job runs.
+    /// `reference(TYPE, …)`: on every worker type as on the first of these that the cluster has, and with `fastest` at the
+    /// end, where it has none of them, as on the fastest.
     throughput: Option<String>,
-    /// Which jobs may share workers: `none` (default) or `pairs`.
+    /// Which jobs may share workers; `none` by default.
     colocation: Option<Colocation>,
-    /// What is made as large as possible: an expression.
+    /// The expression that is made as large as possible. A program has this or `minimize`.
     maximize: Option<String>,
-    /// What is made as small as possible: an expression.
+    /// The expression that is made as small as possible.
     minimize: Option<String>,
-    /// Constraints on every job.
+    /// Constraints on every job, beside those that every allocation keeps.
     #[serde(default)]
     for_each_job: Vec<ConstraintDocument>,
     /// Constraints on every worker type.
@@ -54,19 +57,19 @@ pub struct Document {
     for_each_worker_type: Vec<ConstraintDocument>,
     /// Which of several optima is taken; `utilization` by default.
     refine: Option<Refine>,
-    /// Does each job's weight fall to it through its owners? Needs `lexicographic_min_over_jobs`.
+    /// Whether each job's weight falls to it through its owners. Needs `lexicographic_min_over_jobs`.
     #[serde(default)]
     hierarchical: bool,
-    /// Is each job's time discounted by what its presence costs the others (the partial allocation mechanism)?
+    /// Whether each job's time is discounted by what its presence costs the others: the partial allocation mechanism.
     #[serde(default)]
     discounted: bool,
-    /// Per-job columns that the caller supplies, with unit and sign: `{deadline: "s > 0", bonus: "1"}`.
+    /// Numbers of each job that its snapshot has in `extra`, with unit and sign: `{deadline: "s > 0", bonus: "1"}`.
     #[serde(default)]
-    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, String>"))]
     columns: Entries<String>,
     /// The rule of a heuristic.
     rule: Option<Rule>,
-    /// The rule's parameters; each has a default.
+    /// Parameters of the rule; each has a default.
     #[serde(default)]
     parameters: serde_json::Map<String, serde_json::Value>,
 }
@@ -111,7 +114,8 @@ impl Document {
 }
 
 /// What decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// An optimization program.
@@ -121,7 +125,8 @@ pub enum Kind {
 }
 
 /// Which jobs may share workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Colocation {
     /// None.
@@ -132,22 +137,24 @@ pub enum Colocation {
 }
 
 /// Which of several optima is taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Refine {
-    /// Hold the optimum and maximize Σ throughput/equal_share_throughput: no worker idles that a job could use.
+    /// The one of largest Σ throughput / equal_share_throughput: no worker idles that a job could use.
     #[default]
     Utilization,
     /// The lexicographic optimum of the jobs' levels.
     WaterFilling,
     /// The analytic centre of all optima, where an interior-point method ends.
     Interior,
-    /// Whichever the solver finds.
+    /// Whichever the solver finds first.
     None,
 }
 
 /// The rules that are built in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// Every job gets 1/n of the cluster.
@@ -158,7 +165,7 @@ pub enum Rule {
     Fifo,
     /// First come, first served, on the fastest free worker type.
     FifoPerf,
-    /// The same, and the rest of the queue packed onto running jobs.
+    /// First come, first served, on the fastest free worker type, and the rest of the queue packed onto running jobs.
     FifoPacked,
     /// Equal shares, with random pairs where workers are short.
     Gandiva,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -80,14 +79,15 @@ impl<'de> Visitor<'de> for CorrectionsVisitor {
     }
 }
 
-impl JsonSchema for CorrectionsSpec {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for CorrectionsSpec {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "CorrectionsSpec".into()
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "Names of differences: none, all, text such as ties,gangs, or a list",
+            "description": "Names of quirks: `none`, `all`, text such as `ties,gangs`, or a list.",
             "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
         })
     }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -68,14 +67,16 @@ impl std::str::FromStr for WorkerCounts {
     }
 }
 
-impl JsonSchema for WorkerCounts {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for WorkerCounts {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "WorkerCounts".into()
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "Workers by type, as a mapping or as text: v100=36,k80=4",
+            "description": "Workers by worker type: a mapping such as `{v100: 36, k80: 4}`, or text such as `v100=36,k80=4`.",
+            "x-unit": "workers",
             "anyOf": [
                 {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
                 {"type": "string"}

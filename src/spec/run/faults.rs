@@ -1,34 +1,35 @@
 //! What may go wrong in a run.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Complaints, TimeText};
 use crate::units::Seconds;
 
-/// What may go wrong, each off by default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// What may go wrong in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultsSpec {
-    /// Mean time between failures of a worker; never by default.
+    /// Mean time between failures of a worker. Workers never fail by default.
     #[serde(with = "super::optional_time")]
-    #[schemars(with = "Option<TimeText>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TimeText>"))]
     pub worker_mtbf: Option<Seconds>,
     /// Mean time to repair a worker; needed where workers fail.
     #[serde(with = "super::optional_time")]
-    #[schemars(with = "Option<TimeText>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TimeText>"))]
     pub worker_mttr: Option<Seconds>,
-    /// Chance that a job's slice of a round fails and its steps are lost, 0 to 1; 0 by default.
+    /// Chance that a job's slice of a round fails and its steps are lost: from 0, below 1.
     pub job_failure: f64,
-    /// Failures in a row after which a job is dropped; 5 by default.
+    /// Failures in a row after which a job is dropped, at least 1.
     pub job_attempts: u32,
-    /// Workers' speeds are uniform in (1 − this, 1]; 0 by default.
+    /// Workers' speeds are uniform in (1 − this, 1], relative to the throughputs: from 0, below 1.
     pub straggling: f64,
-    /// Speeds are drawn anew every so many rounds; once by default.
+    /// Rounds after which the speeds are drawn anew. They are drawn once by default.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "rounds")))]
     pub straggling_rounds: Option<u64>,
-    /// Relative standard deviation of the throughputs that policies see, 0 to 1; 0 by default.
+    /// Relative standard deviation of the throughputs that policies see: from 0, below 1.
     pub noise: f64,
-    /// A job on several servers slows down by 1 / (1 + this × other such jobs on its busiest server); 0 by default.
+    /// A job on several servers runs at 1 / (1 + this × other such jobs on its busiest server) of its throughput.
     pub contention: f64,
 }
 

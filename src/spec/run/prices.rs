@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// Prices of workers: constant, `{v100: 2.48, p100: 1.46}`, or a file of them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// Prices of workers: constant, such as `{v100: 2.48, p100: 1.46}`, or the path of a file of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "$/h")))]
 #[serde(untagged)]
 pub enum PricesSpec {
-    /// By worker type, in $/h.
+    /// In $/h, by worker type.
     Constant(BTreeMap<String, f64>),
-    /// A path of [prices over time](crate::spec::price_series), or of constant ones.
+    /// The path of a file of prices over time, or of constant ones.
     File(String),
 }
 

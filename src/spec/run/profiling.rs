@@ -1,6 +1,5 @@
 //! How co-located throughputs become known in a run.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Complaints;
@@ -8,14 +7,16 @@ use super::Complaints;
 /// The throughput estimator: off unless both `fraction` and `reference_models` are given.
 ///
 /// Policies then see what is believed of pairs, which what was measured corrects; what runs is the truth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfilingSpec {
     /// The chance that an arriving job is profiled beside each reference on each worker type, 0 to 1.
     pub fraction: Option<f64>,
-    /// Job types measured beforehand, at least 1.
+    /// Job types measured beforehand, the references: at least 1.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "job types")))]
     pub reference_models: Option<u64>,
-    /// The weight of a new measurement, above 0, at most 1; 0.5 by default, and 1 under `gavel` semantics.
+    /// The weight of a new measurement, above 0, at most 1. By default 0.5, and 1 under `gavel` semantics.
     pub smoothing: Option<f64>,
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use ndarray::Array3;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{FindingKind, Findings, ThroughputsFile, too_large};
@@ -28,25 +27,26 @@ pub struct Header {
 }
 
 /// Where measurements come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Who measured.
+    /// The people or the group that measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
-    /// Where they were published.
+    /// The publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#where: Option<String>,
-    /// When.
+    /// The time of the measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// Under which licence they may be used.
+    /// The licence under which the numbers may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub licence: Option<String>,
-    /// What was measured on.
+    /// The hardware that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// With which software.
+    /// The software that was measured with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
     /// Anything else a reader should know.
@@ -54,64 +54,86 @@ pub struct Origin {
     pub note: Option<String>,
 }
 
-/// A throughput file: how fast each job type runs on each worker type, alone and beside others.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+/// A throughput matrix: how fast each job type runs on each worker type, alone and beside others. Files of it are named
+/// by `--throughputs`, and made by `apportion throughputs convert`.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
-    /// `apportion/throughputs-v1`.
+    /// Kind and version of the document.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = FORMAT)))]
     #[expect(dead_code, reason = "checked before the document is read")]
     format: String,
-    /// The name others know the matrix by.
+    /// The name of the matrix.
     name: String,
-    /// `steps/s`.
+    /// The unit of all throughputs.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = UNIT)))]
     unit: String,
     /// Where the numbers come from.
     #[serde(default)]
     source: Origin,
-    /// Worker types, fastest first.
+    /// Names of the worker types, the fastest first: the order of all lists by worker type. The first is the reference
+    /// worker type, by which durations and Gavel's SLOs are measured.
     worker_types: Vec<String>,
-    /// Job types at scale factors.
+    /// A row for each job type at each scale factor.
     rows: Vec<Row>,
-    /// What jobs keep of their throughput beside others; by default none may share workers.
+    /// What jobs keep of their throughput beside others. Without it, no jobs may share workers.
     colocation: Option<Colocation>,
 }
 
-/// A job type at a scale factor, alone.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+/// The throughputs of a job type at a scale factor, alone on its workers.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Row {
+    /// The job type.
     job_type: String,
+    /// Workers that a job needs at once.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     scale_factor: u32,
-    /// Steps/s with all workers on the fewest servers, per worker type; null or 0 = cannot run.
+    /// Throughput with all workers on the fewest servers, for each worker type; null or 0 where it cannot run.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "steps/s")))]
     consolidated: Vec<Option<f64>>,
-    /// Steps/s with the workers on several servers, per worker type; null = not measured.
+    /// Throughput with the workers on several servers, for each worker type; null where it was not measured.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "steps/s")))]
     unconsolidated: Option<Vec<Option<f64>>>,
 }
 
-/// Co-location.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+/// What jobs keep of their throughput beside others.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Colocation {
-    /// The contention model.
+    /// How it is known. The model's section, and no other, stands beside it.
     model: Contention,
-    /// Per worker type, the fraction of its isolated throughput that each row keeps.
+    /// For each worker type, by its name, the measured fractions, where the model is `measured`.
     #[serde(default)]
     retained: BTreeMap<String, Vec<Retained>>,
-    /// Demands for shared resources, of the model `resource`.
+    /// Demands for shared resources, where the model is `resource`.
     resource: Option<ResourceModel>,
-    /// Traffic on the links between servers, of the model `network`.
+    /// Traffic on the links between servers, where the model is `network`.
     network: Option<NetworkModel>,
 }
 
-/// What one row keeps beside each row of its scale factor.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+/// The fractions of its isolated throughput that one row keeps beside others.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Retained {
+    /// The row's job type.
     job_type: String,
+    /// The row's scale factor.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     scale_factor: u32,
-    /// The fraction kept beside each row of the same scale factor, in the order of `rows`; 0 or null = cannot
+    /// The fraction kept beside each row of the same scale factor, in the order of `rows`; 0 or null where the two cannot
     /// share workers.
     beside: Vec<Option<f64>>,
+}
+
+/// The JSON Schema of such documents.
+#[cfg(feature = "schema")]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(Document)
 }
 
 pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {

@@ -8,6 +8,8 @@ mod gavel_json;
 mod write;
 mod write_contention;
 
+#[cfg(feature = "schema")]
+pub use document::schema;
 pub use document::{FORMAT, Header, Origin};
 pub use write::{measured_of, write_throughputs};
 pub use write_contention::{write_contention, write_modelled};

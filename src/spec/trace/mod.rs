@@ -19,6 +19,8 @@ mod native;
 mod write;
 
 pub use import::{Imported, LogOrigin, import_log};
+#[cfg(feature = "schema")]
+pub use native::schema;
 pub use write::{WriteTraceError, WrittenTrace, write_trace};
 
 use std::collections::BTreeMap;

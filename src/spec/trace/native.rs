@@ -1,5 +1,8 @@
 //! Our CSV: a header line that names the columns, in any order; only `job_type` and `total_steps` must be there.
 
+#[cfg(feature = "schema")]
+use serde::Deserialize;
+
 use super::field::{Field, Range, split_commas};
 use super::{Line, Read, Reader, TraceForm, TracedJob};
 use crate::spec::nearest::{name_list, suggestion};
@@ -10,6 +13,41 @@ use crate::workload::Job;
 /// The columns there are.
 pub(super) const COLUMNS: [&str; 8] =
     ["id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity"];
+
+/// A job of a trace: a line of comma-separated text, under a line that names its columns, in any order. Text that contains
+/// a comma stands in double quotes; a field that is empty has its default.
+#[cfg(feature = "schema")]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "a description for people: lines are read field by field")]
+struct Described {
+    /// The name of the job; no two jobs have the same. By default its position in the file, from 0.
+    id: Option<String>,
+    /// The name by which the throughput matrix knows the job.
+    job_type: String,
+    /// Workers that the job needs at once; 1 by default.
+    #[schemars(range(min = 1), extend("x-unit" = "workers"))]
+    scale_factor: Option<u32>,
+    /// Steps to the end of the job, above 0.
+    #[schemars(extend("x-unit" = "steps"))]
+    total_steps: f64,
+    /// The time at which the job arrives, from the start of the trace; 0 by default. Jobs are in order of arrival.
+    #[schemars(extend("x-unit" = "s"))]
+    arrival: Option<f64>,
+    /// The importance of the job, above 0; 1 by default.
+    weight: Option<f64>,
+    /// The time from its arrival in which the job ought to be done, above 0; none by default.
+    #[schemars(extend("x-unit" = "s"))]
+    slo: Option<f64>,
+    /// The owner of the job, one of the run's `entities`.
+    entity: Option<String>,
+}
+
+/// The JSON Schema of a line, as a mapping of columns to values.
+#[cfg(feature = "schema")]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(Described)
+}
 
 /// The columns that must be there.
 const REQUIRED: [&str; 2] = ["job_type", "total_steps"];

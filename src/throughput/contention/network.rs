@@ -24,7 +24,6 @@
 //! neighbours instead of adding their delays and has no model of unmeasured ones.
 
 use ndarray::Array3;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ContentionError;
@@ -33,7 +32,8 @@ use crate::index::{Id, RowId};
 use crate::throughput::Throughputs;
 
 /// Traffic per job type, and what was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NetworkModel {
     /// Workers of one server, ≥ 1: a job of more is spread over servers.
@@ -54,7 +54,8 @@ pub struct NetworkModel {
 }
 
 /// What a job type sends at two workers on two servers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// c₂: the part of a step spent communicating between servers when alone, in (0, 1).
@@ -64,7 +65,8 @@ pub struct Traffic {
 }
 
 /// Exponents γ of traffic in servers and workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Growth {
     /// γ₁, of communication.
@@ -78,7 +80,8 @@ pub struct Growth {
 }
 
 /// A job type at a size and spread.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
     /// The job type.
@@ -90,7 +93,8 @@ pub struct Configuration {
 }
 
 /// What one configuration was measured to retain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredRow {
     /// The configuration measured.
@@ -100,7 +104,8 @@ pub struct MeasuredRow {
 }
 
 /// What a configuration was measured to retain beside several.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredSet {
     /// The configuration measured.

@@ -25,7 +25,6 @@
 use std::collections::BTreeMap;
 
 use ndarray::Array3;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ContentionError;
@@ -33,7 +32,8 @@ use crate::index::{Id, RowId};
 use crate::throughput::Throughputs;
 
 /// Demands for shared resources, per worker type and job type.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ResourceModel {
     /// Names of the shared resources.
@@ -43,7 +43,8 @@ pub struct ResourceModel {
 }
 
 /// A worker type that jobs share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SharedWorker {
     /// κ: what sharing leaves of the worker even where nothing is contended, in (0, 1].
@@ -56,7 +57,8 @@ pub struct SharedWorker {
 }
 
 /// What a job type asks of the shared resources of one worker type.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Demands {
     /// d: fractions of capacity taken when alone, in [0, 1], one per resource.

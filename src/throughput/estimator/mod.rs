@@ -25,7 +25,6 @@ use std::sync::Arc;
 use ndarray::Array3;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -34,7 +33,7 @@ use crate::throughput::{Measured, RowKey, Throughputs};
 use completion::{Factors, cosine_similarity};
 
 /// The knobs of an [`Estimator`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profiling {
     /// The chance that an arriving job is run beside each reference on each worker type, 0 to 1.
@@ -61,7 +60,7 @@ impl Profiling {
 }
 
 /// Which columns of the truth a job's profile is read from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileColumns {
     /// The references'.

@@ -23,7 +23,7 @@ use crate::vectorized::{LaneState, Length, Vectorized};
 use apportion::workload::random::{SeedStreams, Stream};
 
 /// Which probabilities the gradient is taken at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GradientAt {
     /// Those of the time of the decision, as DL2's released trainer has it.
@@ -33,8 +33,8 @@ pub enum GradientAt {
     Recomputed,
 }
 
-/// Constants of the algorithm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of actor and critic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActorCriticOptions {
     /// Copies of the environment; each goes one round further per update.
@@ -53,7 +53,7 @@ pub struct ActorCriticOptions {
     pub entropy_weight: Schedule,
     /// Which probabilities the gradient is taken at.
     pub gradient: GradientAt,
-    /// γ per round: a decision is judged by its round's reward and the critic's value of what follows, discounted.
+    /// Discount of later rewards, γ, per round: a decision is judged by its round's reward and the critic's value of what follows, discounted.
     /// Without, by its round's reward alone, as DL2's released trainer has it.
     pub discount: Option<f64>,
     /// Adam's rate for the critic alone, if it is another.

@@ -11,8 +11,8 @@ use super::{TrainingError, within};
 use crate::tensors::Tensors;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Constants of the warm-up, by default those of DL2.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How the actor learns in a warm-up, by default as DL2's does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CloningOptions {
     /// Examples in a batch; they are drawn without replacement.

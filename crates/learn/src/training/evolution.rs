@@ -17,15 +17,15 @@ use crate::tensors::Tensors;
 use crate::vectorized::Finished;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Constants of the algorithm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of evolution strategies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvolutionOptions {
     /// Pairs of disturbances per update.
     pub pairs: usize,
     /// Episodes that each is judged by.
     pub episodes: usize,
-    /// σ.
+    /// Standard deviation of a disturbance of a weight, σ.
     pub deviation: f64,
     /// The length of a step, in disturbances.
     pub learning_rate: Schedule,

@@ -95,10 +95,10 @@ impl Saved {
 }
 
 /// A constant, or a straight line from the beginning of the training to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Schedule {
-    /// The same throughout.
+    /// The same number throughout.
     Constant(f64),
     /// A line.
     Linear {

@@ -115,7 +115,7 @@ pub trait Model: std::fmt::Debug + Send {
 }
 
 /// A network's layers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MlpOptions {
     /// Outputs of each hidden layer.

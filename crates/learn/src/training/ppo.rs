@@ -20,8 +20,8 @@ use crate::tensors::Tensors;
 use crate::vectorized::{LaneState, Length, Vectorized};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Constants of the algorithm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of proximal policy optimization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PpoOptions {
     /// Copies of the environment.
@@ -39,17 +39,17 @@ pub struct PpoOptions {
     pub minibatch: usize,
     /// Adam's rate.
     pub learning_rate: Schedule,
-    /// γ.
+    /// Discount of later rewards, γ.
     pub discount: f64,
-    /// What γ is per.
+    /// What `discount` is per.
     pub discount_unit: DiscountUnit,
-    /// λ of generalized advantage estimation.
+    /// The λ of generalized advantage estimation.
     pub smoothing: f64,
-    /// ε: how far a probability ratio is followed.
+    /// How far a ratio of probabilities is followed, ε.
     pub clip: f64,
-    /// c_v.
+    /// Weight of the critic's error, c_v.
     pub value_weight: f64,
-    /// c_e.
+    /// Weight of the entropy, c_e.
     pub entropy_weight: Schedule,
     /// Largest norm of a gradient.
     pub gradient_norm_max: f64,

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use apportion::workload::random::Stream;
 
-/// Constants of prioritized replay.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of prioritized replay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriorityOptions {
     /// What is added to an error before it becomes a priority.

@@ -48,7 +48,7 @@ impl Rows<f32> {
 }
 
 /// What time discounts rewards by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiscountUnit {
     /// Every decision.

@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::tensors::Tensors;
 
 /// How long a training goes on, and how often it is looked at.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Decisions after which it ends.

@@ -11,7 +11,7 @@ use crate::vectorized::{Moment, Observer};
 use apportion::workload::random::Stream;
 
 /// What the critic judges decisions from, which is what they are held against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
     /// What was seen when each was made, as DL2's released trainer has it.
@@ -23,7 +23,7 @@ pub enum Baseline {
 }
 
 /// Which reward a decision is judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Credit {
     /// That of its whole round, as published.

@@ -11,11 +11,11 @@ use apportion::workload::random::SeedStreams;
 /// Episodes that are played in vain before a warm-up gives up.
 const EPISODES_MAX: u64 = 100_000;
 
-/// Constants of a warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A warm-up before the training: another policy shows what it does, and the actor learns to do the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WarmUp {
-    /// Who shows: a policy's name, or that of a rule of the system's own world.
+    /// What shows: a policy's name, or that of a rule of the system's own world.
     pub teacher: String,
     /// Steps down the cross-entropy.
     pub updates: u64,

@@ -29,7 +29,7 @@ pub enum Workloads {
 }
 
 /// What a round is worth in training.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundReward {
     /// As published: contention and utilization, weighed.

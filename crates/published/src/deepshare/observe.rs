@@ -20,13 +20,15 @@ const UTILIZATION_WEIGHT: f64 = 2.0 / 11.0;
 const N_OF_SERVER: usize = N_MODELS + 1;
 
 /// How a learned policy sees servers and candidates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
-    /// As published: serial numbers, see [`observe`].
+    /// As published: serial numbers of models.
     #[default]
     Serials,
-    /// The same as numbers from 0 to 1, see [`observe_counts`].
+    /// Counts of each model, as numbers from 0 to 1.
     Counts,
 }
 

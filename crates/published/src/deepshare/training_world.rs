@@ -35,8 +35,8 @@ fn open(world: &Value) -> Result<System, SystemError> {
     Ok(system)
 }
 
-/// The world's options, as a training document has them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of the world of `deepshare`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DeepShareWorld {
     /// Jobs of an episode.
@@ -52,9 +52,9 @@ pub struct DeepShareWorld {
     pub preempts_first: bool,
     /// Whether invalid actions are masked.
     pub masked: bool,
-    /// w1.
+    /// Weight of contention in the published reward, w1.
     pub contention_weight: f64,
-    /// w2.
+    /// Weight of utilization in the published reward, w2.
     pub utilization_weight: f64,
     /// What a round is worth.
     pub reward: RoundReward,
@@ -93,7 +93,7 @@ fn fidelity<S: Serializer>(fidelity: &Fidelity, serializer: S) -> Result<S::Ok, 
 }
 
 /// What ends a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundEnd {
     /// Every action: how the published agents are trained.

@@ -116,8 +116,8 @@ impl Slots for Dl2Slots {
     }
 }
 
-/// The world's options, as a training document has them; the published workload of the small cluster by default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of the world of `dl2`; by default the published workload of the small cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dl2World {
     /// Servers.
@@ -126,7 +126,7 @@ pub struct Dl2World {
     pub tasks: u16,
     /// Jobs of an episode.
     pub jobs: usize,
-    /// How they arrive.
+    /// How jobs arrive.
     pub arrivals: Arrivals,
     /// The most arrivals in a slot.
     pub rate: u32,
@@ -144,8 +144,9 @@ pub struct Dl2World {
     pub released: bool,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
-    /// Seconds that a job stands still in a slot in which it holds others than in the slot before.
+    /// Time that a job stands still in a slot in which it holds others than in the slot before.
     #[serde(skip_serializing_if = "is_free")]
+    #[schemars(extend("x-unit" = "s"))]
     pub scaling_cost_s: f64,
 }
 

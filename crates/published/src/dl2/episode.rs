@@ -10,7 +10,9 @@ use crate::world::{Part, WorldJob};
 use apportion::index::JobId;
 
 /// What a slot is worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardKind {
     /// Parts of their work that jobs did, added up: as published. Its sum over a workload is the number of jobs, whatever a

@@ -7,7 +7,9 @@ use crate::world::World;
 use apportion::index::{Id, JobId};
 
 /// Rows of an observation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
     /// As the source has it, raw: type 1…, slots since arrival, part that remains, dominant share, workers, parameter

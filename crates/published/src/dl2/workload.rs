@@ -10,7 +10,9 @@ use apportion::throughput::elastic::ElasticThroughputs;
 use apportion::workload::random::{SeedStreams, Stream};
 
 /// How many jobs arrive in a slot; never more than the rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// The published counts of this rate, from a random one of the first five slots on.

@@ -37,13 +37,14 @@ fn open(world: &Value) -> Result<System, SystemError> {
         .with_teachers(move |teacher, seed, show| shown.clone().demonstrate(teacher.name, seed, show)))
 }
 
-/// The world's options, as a training document has them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of the world of `dual_agent`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DualAgentWorld {
     /// Jobs of an episode.
     pub jobs: Jobs,
-    /// Mean seconds between arrivals.
+    /// Mean time between arrivals.
+    #[schemars(extend("x-unit" = "s"))]
     pub gap_s: f64,
     /// Servers, as a part of PAI's.
     pub scale: f64,
@@ -51,18 +52,19 @@ pub struct DualAgentWorld {
     pub seen_jobs: usize,
     /// Servers that are seen.
     pub seen_servers: usize,
-    /// What is known of servers: `posterior`, `switching`, `mean`, `last`, `none` or `oracle`.
+    /// What is known of servers beside their types.
     pub knowledge: Knowledge,
     /// An order in place of the ordering agent, as ORDER, ORDER/patient or ORDER/patient=NUMBER/expecting=NUMBER.
     pub order: Option<String>,
     /// A placement in place of the placement agent.
     pub placement: Option<String>,
-    /// λ: hours of completion time that a dollar is worth.
+    /// Completion time that a dollar is worth, λ.
+    #[schemars(extend("x-unit" = "h/$"))]
     pub fee_weight: f64,
     /// Whether the placement agent sees what a rule would do, as networks beside a rule have to.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub advised: bool,
-    /// Whether it chooses among whole placements that that rule proposes, in place of one server after another.
+    /// Whether the placement agent chooses among whole placements that the rule proposes, in place of one server after another.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proposals: bool,
     /// How much faster a job must be elsewhere for that rule to move it.
@@ -76,7 +78,7 @@ pub struct DualAgentWorld {
 }
 
 /// How many jobs an episode has.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Jobs {
     /// Always as many.

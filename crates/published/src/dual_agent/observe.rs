@@ -56,7 +56,9 @@ pub const WHOLE_PLACED: usize = N_TYPES + 1;
 pub const STATE_LEN: usize = GLOBAL_FEATURES + 3 * JOB_FEATURES + 2 * SERVER_FEATURES + 10;
 
 /// What is known of servers beside their types.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Knowledge {
     /// Mean and deviation of the filter.

@@ -41,7 +41,7 @@ pub const WORKERS_SCALE: f32 = 16.0;
 pub const SPEED_MIN: f32 = 1e-3;
 
 /// The rule: by estimated time left, where a job is expected to be fastest.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Residual {
     /// Its patience, above 0.

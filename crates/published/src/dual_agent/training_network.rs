@@ -20,7 +20,7 @@ use apportion_learn::training::model::{Model, Parameters, orthogonal};
 use apportion_learn::training::{TrainingError, within};
 
 /// Sizes of the networks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SetOptions {
     /// Numbers that a member of a set is encoded as, and of hidden layers.

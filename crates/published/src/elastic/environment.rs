@@ -71,8 +71,8 @@ impl Slots for ElasticSlots {
     }
 }
 
-/// The world's options, as a training document has them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of the world of `elastic`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ElasticWorld {
     /// The matrix: a name of `throughputs/`.
@@ -88,14 +88,15 @@ pub struct ElasticWorld {
     /// How jobs are seen.
     #[serde(rename = "sight")]
     pub observation_kind: ObservationKind,
-    /// How many.
+    /// Jobs that are seen at once.
     pub window: usize,
     /// What actions are worth.
     pub reward: ElasticReward,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
-    /// Seconds that a job stands still in a slot in which it holds others than in the slot before.
+    /// Time that a job stands still in a slot in which it holds others than in the slot before.
     #[serde(skip_serializing_if = "is_free")]
+    #[schemars(extend("x-unit" = "s"))]
     pub scaling_cost_s: f64,
 }
 

@@ -30,7 +30,9 @@ const NOTHING: usize = 12;
 pub const SEEN_MAX: f32 = 100.0;
 
 /// How a policy sees jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
     /// A column of numbers for each job, as DL2 sees: for dense layers.
@@ -38,7 +40,7 @@ pub enum ObservationKind {
     Window,
     /// A row of numbers for each action: for a network that scores one row at a time.
     Pairs,
-    /// The same, and of climbs whether they lead to what the job last ran with, where scaling costs something.
+    /// As `pairs`, and of climbs whether they lead to what the job last ran with, where scaling costs something.
     KeptPairs,
 }
 
@@ -252,7 +254,9 @@ fn of_pair(world: &World, ladders: &Ladders, climb: Climb, row: &mut [f32]) {
 }
 
 /// What actions are worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ElasticReward {
     /// A slot, the parts of their work that jobs do in it, added up: as published for DL2.
@@ -260,8 +264,8 @@ pub enum ElasticReward {
     Progress,
     /// A slot, less one for each job that was there.
     ActiveJobs,
-    /// A climb, the part of its work that its job does in the slot for it; the sum over a slot is
-    /// that of [`Progress`](Self::Progress), but attributed to jobs. The cost of resizing is not subtracted.
+    /// A climb, the part of its work that its job does in the slot for it; the sum over a slot is that of `progress`, but
+    /// attributed to jobs. The cost of resizing is not subtracted.
     OwnProgress,
 }
 

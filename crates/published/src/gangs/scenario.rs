@@ -132,7 +132,9 @@ pub enum ScenarioError {
 }
 
 /// What a reward is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Reward {
     /// Less the hours that jobs were there, over the jobs of the episode: the sum is less the mean completion time.

@@ -44,11 +44,11 @@ fn open(world: &Value) -> Result<System, SystemError> {
         }))
 }
 
-/// Options of the world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of the world of `gangs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GangsWorld {
-    /// Who is to decide: `window`, `pairs` or `values`. Values are learned by `evolution` alone.
+    /// What is to decide: `window`, `pairs` or `values`. Values are learned by `evolution` alone.
     pub actor: ActorName,
     /// Which jobs may share workers; decisions by values alone let them.
     pub colocation: Colocation,

@@ -10,7 +10,7 @@ use apportion::simulator::{Contention, Options, Simulation, Stragglers};
 use apportion::units::JobsPerHour;
 
 /// What slows jobs in an episode, beside the type of their workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Condition {
     /// By how much a job on several servers is slowed for each other such job on its busiest link; 0 = not at all.

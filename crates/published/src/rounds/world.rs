@@ -46,7 +46,7 @@ fn open(world: &Value) -> Result<System, SystemError> {
 }
 
 /// Whose decisions are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionSchemeName {
     /// The dual-agent scheduler's.
@@ -72,7 +72,7 @@ impl ActionSchemeName {
 }
 
 /// One more cluster to learn on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FurtherCluster {
     /// Workers of each type.
@@ -85,11 +85,11 @@ pub struct FurtherCluster {
     pub jobs: usize,
 }
 
-/// Options of the world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Options of the world of `rounds`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoundsWorld {
-    /// Whose decisions are made: `agents` or `cells`.
+    /// Whose decisions are made.
     #[serde(rename = "play")]
     pub scheme: ActionSchemeName,
     /// A throughput matrix that ships with the program.

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use schemars::{Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::beginning::Beginning;
 use crate::dl2::injection::Injection;
@@ -13,6 +14,7 @@ use crate::dual_agent;
 use crate::dual_agent::training_network::{SetModel, SetOptions};
 use crate::elastic::exploration::FewestFirst;
 use crate::gangs::training_scorer::ScorerModel;
+use crate::systems;
 use apportion::workload::random::SeedStreams;
 use apportion_learn::actor::{Actor, Choice};
 use apportion_learn::checkpoint::{NetworkKind, Provenance};
@@ -30,24 +32,46 @@ use apportion_learn::training::warm_up::WarmUp;
 use apportion_learn::training::{TrainingError, within};
 use apportion_learn::vectorized::{Finished, LaneError, Vectorized};
 
+/// The JSON Schema of such documents: which options `world` has, `system` says.
+pub fn schema() -> Schema {
+    let mut generator = SchemaGenerator::default();
+    let worlds = systems::worlds(&mut generator);
+    let mut schema = generator.into_root_schema_for::<TrainingSpec>();
+    let rule = |(name, options): &(&str, Schema)| {
+        json!({
+            "if": {"properties": {"system": {"const": name}}, "required": ["system"]},
+            "then": {"properties": {"world": {"anyOf": [options, {"type": "null"}]}}},
+        })
+    };
+    let rules: Vec<Value> = worlds.iter().map(rule).collect();
+    let names: Vec<&str> = worlds.iter().map(|(name, _)| *name).collect();
+    if let Some(system) = schema.pointer_mut("/properties/system") {
+        system["enum"] = json!(names);
+    }
+    schema.insert("allOf".to_owned(), rules.into());
+    schema
+}
+
 /// The format of such documents.
 pub const FORMAT: &str = "apportion/training-v1";
 
-/// A training, whole: with the data and the version of the program, the same document gives the same weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A training of a learned scheduler, which `apportion train` runs: with the data and the version of the program, the same
+/// document gives the same weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSpec {
-    /// [`FORMAT`].
+    /// Kind and version of the document.
+    #[schemars(extend("const" = FORMAT))]
     pub format: String,
-    /// What is learned: the name of a [`System`].
+    /// What is learned: the name of a system.
     pub system: String,
-    /// One line about it.
+    /// One line about the training.
     #[serde(default)]
     pub summary: Option<String>,
-    /// Options of the system's world; the published one by default.
+    /// Options of the system's world; those of the published one by default.
     #[serde(default)]
     pub world: Value,
-    /// Learn by proximal policy optimization. Exactly one algorithm is named.
+    /// Learn by proximal policy optimization. Exactly one of `ppo`, `actor_critic` and `evolution` is given.
     #[serde(default)]
     pub ppo: Option<PpoOptions>,
     /// Learn by actor and critic from replay.
@@ -71,7 +95,7 @@ pub struct TrainingSpec {
     /// Before all that, learn from another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
-    /// The networks.
+    /// The networks, of dense layers.
     #[serde(default)]
     pub network: MlpOptions,
     /// The networks of `dual_agent`, which are over sets.
@@ -79,7 +103,7 @@ pub struct TrainingSpec {
     pub sets: Option<SetOptions>,
     /// Seed of everything random in the training, its episodes included.
     pub seed: u64,
-    /// How long.
+    /// How long the training goes on.
     pub budget: Budget,
     /// The episodes that judge on the way, and choose the weights that are kept.
     pub validation: Episodes,
@@ -88,8 +112,8 @@ pub struct TrainingSpec {
     pub test: Option<Episodes>,
 }
 
-/// What replaces drawn actions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What replaces actions that are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExplorationName {
     /// Nothing.
@@ -100,18 +124,18 @@ pub enum ExplorationName {
     /// A climb of a job that holds fewest workers, with a chance, where another holds 3 to 5 times as many: for the elastic
     /// world, seen as pairs.
     FewestFirst {
-        /// ε.
+        /// The chance, ε.
         chance: f64,
     },
     /// Any allowed action, with a chance.
     EpsilonGreedy {
-        /// ε.
+        /// The chance, ε.
         chance: f64,
     },
 }
 
 /// Episodes of fixed seeds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Episodes {
     /// Their seeds.
@@ -125,7 +149,7 @@ pub struct Episodes {
 }
 
 /// What episodes are judged by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// What the training climbs by.

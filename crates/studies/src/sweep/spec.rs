@@ -21,6 +21,7 @@ mod axis;
 mod document;
 mod fields;
 mod reader;
+mod schema;
 mod skip;
 
 pub use auto::{AutoSpec, Knee, Rung, RungEnding, Step};
@@ -82,9 +83,9 @@ pub struct Axis {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StopSpec {
-    /// A run whose arrival rate provably exceeds what the cluster can serve is recorded, not made.
+    /// Whether a run whose arrival rate provably exceeds what the cluster can serve is recorded and not made.
     pub saturated: bool,
-    /// A run that takes longer than this is given up, and recorded so.
+    /// A run that takes longer than this is given up, and recorded so; no limit by default.
     #[serde(deserialize_with = "wall_time")]
     #[schemars(with = "Option<TimeText>")]
     pub wall: Option<Seconds>,

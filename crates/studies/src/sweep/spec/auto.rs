@@ -29,17 +29,19 @@ const BEYOND_STEP: f64 = 0.05;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AutoSpec {
-    /// The first rate, in jobs/h; 0.1 by default.
+    /// The first rate.
+    #[schemars(extend("x-unit" = "jobs/h"))]
     pub from: f64,
-    /// The ratio of two rates while climbing; 2 by default.
+    /// The ratio of two rates while climbing, above 1.
     pub factor: f64,
-    /// No rate above this, in jobs/h; a million by default.
+    /// No rate above this; a million by default.
+    #[schemars(extend("x-unit" = "jobs/h"))]
     pub to: Option<f64>,
     /// Past the knee from this utilization on; 0.98 by default, unless `jct` is given.
     pub utilization: Option<f64>,
     /// Past the knee from this multiple of the first run's average completion time on; not looked at by default.
     pub jct: Option<f64>,
-    /// How closely the knee is bracketed, relative to it; 0.05 by default.
+    /// How closely the knee is bracketed, relative to it.
     pub precision: f64,
     /// After the knee, go on until completion times are so many times the smallest; not by default.
     pub beyond: Option<f64>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::auto::AutoSpec;
@@ -10,23 +11,32 @@ use super::{Axis, AxisPlace, POINTS_MAX, value_text};
 use apportion::spec::complaint::in_plain_words;
 
 /// The one field whose values may be found automatically.
-const AUTO_FIELD: &str = "workload.rate";
+pub(super) const AUTO_FIELD: &str = "workload.rate";
 
-#[derive(Clone, Debug, Deserialize)]
+/// Numbers spread over a range, rounded to 12 significant digits.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RangeDocument {
+#[schemars(rename = "Range")]
+pub(super) struct RangeDocument {
+    /// The first number.
     from: f64,
+    /// The last number.
     to: f64,
+    /// How many numbers, at least 2.
     points: u64,
+    /// How they are spread; `linear` by default.
     #[serde(default)]
     scale: Scale,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+/// How the numbers of a range are spread.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Scale {
+    /// With equal differences.
     #[default]
     Linear,
+    /// With equal ratios.
     Log,
 }
 

@@ -2,40 +2,40 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::StopSpec;
-use apportion::spec::run::RunSpec;
+use super::schema::{FixedFields, SkippedPoints, VariedFields};
+use super::{FORMAT, StopSpec};
 
-/// A study as written.
+/// A study: a grid of simulations, of which some fields are fixed and others are varied. `apportion sweep` runs it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SweepDocument {
-    /// `apportion/sweep-v1`.
+    /// Kind and version of the document.
+    #[schemars(extend("const" = FORMAT))]
     pub format: String,
-    /// Letters, digits, `-`, `_` and `.`.
+    /// The name of the study, after which its folder of results is called: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it is for.
+    /// What the study is for.
     #[serde(default)]
     pub description: Option<String>,
-    /// Whose study it is.
+    /// The publication whose study it is.
     #[serde(default)]
     pub source: Option<String>,
     /// Fields of every run.
     #[serde(default)]
-    #[schemars(with = "RunSpec")]
+    #[schemars(with = "FixedFields")]
     pub(super) run: serde_yaml::Mapping,
-    /// Fields varied, each a list, a range `{from, to, points, scale: linear | log}`, or, for the arrival rate, `auto`.
-    #[schemars(with = "Map<String, Value>")]
+    /// Fields that are varied, with their values. The first varies slowest.
+    #[schemars(with = "VariedFields")]
     pub(super) axes: serde_yaml::Mapping,
     /// When a run is not made, or not finished.
     #[serde(default)]
     pub stop: StopSpec,
-    /// Points that are left out: those that agree with all of one entry, `{policy: fifo, rate: {from: 5}}`.
+    /// Points that are left out: those that agree with all of one entry, such as `{policy: fifo, rate: {from: 5}}`.
     #[serde(default)]
-    #[schemars(with = "Vec<Map<String, Value>>")]
+    #[schemars(with = "Vec<SkippedPoints>")]
     pub(super) skip: Vec<serde_yaml::Mapping>,
-    /// Keep every measured job of every run in the table `jobs`.
+    /// Whether to keep every measured job of every run, in the table `jobs`.
     #[serde(default)]
     pub keep_jobs: bool,
     /// What `--quick` changes.
@@ -43,12 +43,14 @@ pub struct SweepDocument {
     pub(super) quick: Option<QuickDocument>,
 }
 
-/// What `--quick` changes: fixed fields, and the values of axes.
+/// What `--quick` changes.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuickDocument {
-    #[schemars(with = "RunSpec")]
+    /// Fields of every run, beside those of the whole study or in place of them.
+    #[schemars(with = "FixedFields")]
     pub(super) run: serde_yaml::Mapping,
-    #[schemars(with = "Map<String, Value>")]
+    /// Other values of some of the study's axes.
+    #[schemars(with = "VariedFields")]
     pub(super) axes: serde_yaml::Mapping,
 }

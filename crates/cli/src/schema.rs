@@ -1,0 +1,54 @@
+//! `apportion schema`: the JSON Schemas of the documents that are read and written, and the page about all of them.
+
+mod documents;
+mod markdown;
+
+use clap::Args;
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::output::Table;
+use apportion::spec::nearest::{name_list, suggestion};
+use documents::DOCUMENTS;
+
+/// Its arguments.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  apportion schema
+  apportion schema snapshot > snapshot.schema.json")]
+pub struct SchemaArguments {
+    /// Which document; all are listed without it
+    #[arg(value_name = "NAME", conflicts_with = "markdown")]
+    document: Option<String>,
+    /// Print docs/formats.md, the page about all documents
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If there is no such document, or this build does not know it.
+pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> Result<(), Failure> {
+    if arguments.markdown {
+        return session.output.text(&markdown::page(&DOCUMENTS));
+    }
+    let Some(name) = &arguments.document else {
+        let mut table = Table::new(["document", "what it is"]);
+        for document in &DOCUMENTS {
+            table.push(vec![document.name.into(), document.summary.into()]);
+        }
+        return session.output.table(&table);
+    };
+    let names = || DOCUMENTS.iter().map(|document| document.name);
+    let Some(document) = DOCUMENTS.iter().find(|document| document.name == name) else {
+        let message = format!("unknown document `{name}`, expected one of {}", name_list(names()));
+        return Err(Failure::usage(message, suggestion(name, names())));
+    };
+    let Some(schema) = (document.schema)() else {
+        let help = "build it with `cargo build --release --features train`";
+        return Err(Failure::usage("this build has no training", Some(help.to_owned())));
+    };
+    session.output.json(&schema)
+}

@@ -1,0 +1,233 @@
+//! The documents there are, each with its schema and an example.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, schema_for};
+use serde_json::{Value, json};
+
+use crate::policies;
+use crate::simulate::Simulated;
+use apportion::metrics::log::Header;
+use apportion::simulator::Event;
+use apportion::spec::snapshot::{SnapshotDocument, SnapshotEntity};
+use apportion::spec::{Entries, elastic_throughputs, spread_throughputs, throughputs, trace};
+use apportion_studies::sweep::spec::SweepDocument;
+use apportion_studies::sweep::{METRICS, Status};
+
+/// A kind of document.
+pub(super) struct Document {
+    /// What it is called on the command line.
+    pub(super) name: &'static str,
+    /// What it is, in a line.
+    pub(super) summary: &'static str,
+    /// What its schema does not say.
+    pub(super) notes: &'static str,
+    /// Its schema; none if this build does not know the document.
+    pub(super) schema: fn() -> Option<Value>,
+    /// A document, and the language that it is written in.
+    pub(super) example: Option<(&'static str, &'static str)>,
+}
+
+/// All of them.
+pub(super) const DOCUMENTS: [Document; 13] = [
+    Document {
+        name: "snapshot",
+        summary: "One decision's input: a cluster and its active jobs",
+        notes: "",
+        schema: || Some(schema_for!(SnapshotDocument).to_value()),
+        example: Some(("yaml", include_str!("../../../../examples/snapshot.yaml"))),
+    },
+    Document {
+        name: "policy",
+        summary: "A policy: an optimization program, a built-in rule, or a learned one",
+        notes: "The language of expressions is in [policies/README.md](../policies/README.md).",
+        schema: || Some(policies::schema()),
+        example: Some(("yaml", include_str!("../../../../policies/max_min_fairness_perf.yaml"))),
+    },
+    Document {
+        name: "throughputs",
+        summary: "A throughput matrix: how fast job types run on worker types, alone and together",
+        notes: "Gavel's JSON form is read, too; `apportion throughputs import` makes this one of it.",
+        schema: || Some(throughputs::schema().to_value()),
+        example: Some(("yaml", include_str!("../../../../examples/throughputs.yaml"))),
+    },
+    Document {
+        name: "trace",
+        summary: "A trace of jobs, as comma-separated text",
+        notes: "Two forms of Gavel's are read and one is written, without a header and separated by tabs. Of ten columns: job \
+                type, command, working directory, steps argument, whether it needs data (1 or 0), total steps, scale factor, \
+                weight, SLO, arrival. Of seven, which are only read: job type, command, steps argument, whether it needs \
+                data, total steps, arrival, scale factor. Times are seconds; Gavel's SLO is a multiple of the time that the \
+                job takes alone on the reference worker type, and −1 for none. `apportion trace convert` goes between the \
+                forms.",
+        schema: || Some(trace::schema().to_value()),
+        example: Some(("csv", include_str!("../../../../examples/trace.csv"))),
+    },
+    Document {
+        name: "entities",
+        summary: "The owners of a trace's jobs, of `--entities`",
+        notes: "",
+        schema: || {
+            let schema = schema_for!(Vec<SnapshotEntity>);
+            Some(described(schema, "A list of the owners that jobs name, for hierarchical policies."))
+        },
+        example: Some(("yaml", include_str!("../../../../examples/entities.yaml"))),
+    },
+    Document {
+        name: "prices",
+        summary: "Prices of workers, of `--prices` and of a sweep's `prices`",
+        notes: "Prices that change over time are comma-separated text, under the header `time,worker_type,price`, or `time` and \
+                a column for each worker type. Times ascend from 0, in seconds or with a unit: `90s`, `30min`, `2h`, `3d`. A \
+                price holds until the next one of its worker type.",
+        schema: || {
+            let mut schema = schema_for!(Entries<f64>);
+            schema.insert("x-unit".to_owned(), "$/h".into());
+            Some(described(schema, "The price of a worker, by worker type: a number that is not negative."))
+        },
+        example: Some(("yaml", "v100: 2.48\np100: 1.46\nk80: 0.45\n")),
+    },
+    Document {
+        name: "sweep",
+        summary: "A study: a grid of simulations",
+        notes: "",
+        schema: || Some(schema_for!(SweepDocument).to_value()),
+        example: Some(("yaml", include_str!("../../../../sweeps/quick.yaml"))),
+    },
+    Document {
+        name: "training",
+        summary: "A training of a learned scheduler",
+        notes: "",
+        schema: || {
+            #[cfg(feature = "train")]
+            let schema = Some(apportion_published::training::spec::schema().to_value());
+            #[cfg(not(feature = "train"))]
+            let schema = None;
+            schema
+        },
+        example: Some(("yaml", include_str!("../../../../examples/training.yaml"))),
+    },
+    Document {
+        name: "spread-throughputs",
+        summary: "Throughputs by workers and servers, as DeepShare was measured with",
+        notes: "",
+        schema: || Some(spread_throughputs::schema().to_value()),
+        example: Some(("yaml", include_str!("../../../../examples/spread-throughputs.yaml"))),
+    },
+    Document {
+        name: "elastic-throughputs",
+        summary: "Throughputs by workers and parameter servers, as DL2 was measured with",
+        notes: "",
+        schema: || Some(elastic_throughputs::schema().to_value()),
+        example: Some(("yaml", include_str!("../../../../examples/elastic-throughputs.yaml"))),
+    },
+    Document {
+        name: "events",
+        summary: "What happened in a simulation, a JSON object a line: `simulate --events FILE`",
+        notes: "",
+        schema: || {
+            let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+            let lines = [generator.subschema_for::<Header>(), generator.subschema_for::<Event<'_>>()];
+            let description = "A log of a simulation: a header, then a line for each event. `apportion report` shows it. \
+                Jobs are called by their position in order of arrival, worker types by their position in the header's \
+                cluster, and workers by theirs among all workers in that order; all count from 0.";
+            Some(json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Line of a log",
+                "description": description, "anyOf": lines, "$defs": generator.take_definitions(true),
+            }))
+        },
+        example: None,
+    },
+    Document {
+        name: "simulation",
+        summary: "The result of `apportion simulate --format json`",
+        notes: "",
+        schema: || Some(written::<Simulated<'_>>().to_value()),
+        example: None,
+    },
+    Document {
+        name: "results",
+        summary: "A row of a sweep's results",
+        notes: "A folder of results has `results.sqlite`, with a row of the table `runs` for each run, and `results.csv`, \
+                without `spec`, `data` and `seconds`. Beside these columns there is one for each axis, called as the study \
+                calls it. The table `utilization` has the utilization of each worker type; the table `jobs`, where the study \
+                says `keep_jobs`, each measured job: `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, \
+                `jct` and `rho`, as in the result of a simulation.",
+        schema: || Some(results()),
+        example: None,
+    },
+];
+
+fn described(mut schema: Schema, description: &str) -> Value {
+    schema.insert("description".to_owned(), description.into());
+    schema.to_value()
+}
+
+/// The schema of what this program writes.
+fn written<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+}
+
+/// What the metrics of a run are: unit and meaning.
+fn metrics() -> [(&'static str, &'static str, &'static str); METRICS.len()] {
+    let of = [
+        ("jobs", "Measured jobs that were completed."),
+        ("s", "Mean completion time of the measured jobs."),
+        ("s", "Median of their completion times."),
+        ("s", "95th percentile of their completion times."),
+        ("s", "99th percentile of their completion times."),
+        ("", "Mean finish-time fairness of the measured jobs."),
+        ("", "Largest finish-time fairness of a measured job."),
+        ("s", "Last completion − first arrival, of all jobs."),
+        ("", "Busy worker time over worker time, of all types."),
+        ("rounds", "Rounds that were started."),
+        ("", "Allocations that were computed."),
+        ("", "Combinations that lost their workers while work was left."),
+        ("$", "What busy workers cost, where prices are given."),
+        ("jobs", "Measured jobs that missed their SLO, where any has one."),
+    ];
+    let mut metrics = [("", "", ""); METRICS.len()];
+    for ((metric, name), (unit, meaning)) in metrics.iter_mut().zip(METRICS).zip(of) {
+        *metric = (name, unit, meaning);
+    }
+    metrics
+}
+
+/// A row of the table `runs`.
+fn results() -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let mut columns = serde_json::Map::new();
+    columns.insert(
+        "digest".to_owned(),
+        text("The identity of the run: SHA-256 of its specification and its data, in hexadecimal."),
+    );
+    let endings = Status::ALL.map(Status::name);
+    columns.insert(
+        "status".to_owned(),
+        json!({"enum": endings, "description": "How the run ended. A run that is `saturated` was not made."}),
+    );
+    let reason = "Why the run is not `done`, or what is not known of it.";
+    columns.insert("reason".to_owned(), json!({"type": ["string", "null"], "description": reason}));
+    let capacity = "The largest arrival rate that the cluster can sustain, where it was computed.";
+    let numbers = [("capacity", "jobs/h", capacity)].into_iter().chain(metrics());
+    for (name, unit, meaning) in numbers {
+        let mut column = json!({"type": ["number", "null"], "description": meaning});
+        if !unit.is_empty() {
+            column["x-unit"] = unit.into();
+        }
+        columns.insert(name.to_owned(), column);
+    }
+    columns.insert("version".to_owned(), text("The version of the program that made the run."));
+    columns.insert("spec".to_owned(), text("The whole specification of the run, as JSON."));
+    columns.insert(
+        "data".to_owned(),
+        text("SHA-256 of the data that it read, in hexadecimal, by what it is, as JSON."),
+    );
+    columns.insert(
+        "seconds".to_owned(),
+        json!({"type": "number", "description": "Wall time of the run.", "x-unit": "s"}),
+    );
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Row of results",
+        "description": "What became of one run of a sweep.", "type": "object", "properties": columns,
+        "required": ["status"],
+    })
+}

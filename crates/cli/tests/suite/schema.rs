@@ -1,0 +1,464 @@
+//! Schemas are true: what ships fits them, and what a reader refuses of a field's name or type, they refuse, too.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use apportion::catalog::PolicyOptions;
+use apportion::spec::run::{FaultsSpec, RunSpec};
+use apportion::spec::snapshot::{Snapshot, SnapshotEntity};
+use apportion::spec::trace::{TraceOrder, read_trace};
+use apportion::spec::{Source, read_prices, read_throughputs};
+use apportion::spec::{elastic_throughputs, spread_throughputs};
+use apportion_published::plugin;
+use apportion_studies::sweep::METRICS;
+use apportion_studies::sweep::spec::{SweepSpec, field_names};
+use serde_json::{Map, Value, json};
+
+use crate::schema_checker::check;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Standard output of a command that succeeds.
+fn said(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.args(arguments).current_dir(ROOT).output().expect("the command runs");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("output is UTF-8")
+}
+
+fn schema(name: &str) -> Value {
+    serde_json::from_str(&said(&["schema", name])).expect("a schema is JSON")
+}
+
+/// The names of all documents that this build knows.
+fn names() -> Vec<String> {
+    let listed: Vec<Map<String, Value>> =
+        serde_json::from_str(&said(&["schema", "--format", "json"])).expect("a list");
+    let name = |row: &Map<String, Value>| row["document"].as_str().expect("a name").to_owned();
+    listed.iter().map(name).filter(|name| cfg!(feature = "train") || name != "training").collect()
+}
+
+/// YAML files of the folders that documents ship in.
+fn shipped() -> Vec<PathBuf> {
+    let folders = ["policies", "throughputs", "sweeps", "training", "examples"];
+    let entries =
+        folders.iter().flat_map(|folder| fs::read_dir(Path::new(ROOT).join(folder)).expect("a folder"));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    files
+}
+
+fn parsed(text: &str) -> Value {
+    Source::new("document", text).parse().expect("YAML")
+}
+
+/// The kind of a document, if it says one.
+fn kind(document: &Value) -> Option<&str> {
+    document["format"].as_str()?.strip_prefix("apportion/")?.strip_suffix("-v1")
+}
+
+/// Why the program refuses a document; for one that it takes, nothing.
+fn refusal(kind: &str, document: &Value) -> Option<String> {
+    let source = Source::new("document", document.to_string());
+    let result = match kind {
+        "snapshot" => Snapshot::read(&source).map(drop).map_err(|error| error.to_string()),
+        "throughputs" => read_throughputs(&source, "document").map(drop).map_err(|error| error.to_string()),
+        "spread-throughputs" => {
+            spread_throughputs::read_spread_throughputs(&source).map(drop).map_err(|error| error.to_string())
+        }
+        "elastic-throughputs" => elastic_throughputs::read_elastic_throughputs(&source)
+            .map(drop)
+            .map_err(|error| error.to_string()),
+        "sweep" => SweepSpec::parse(&source, false).map(drop).map_err(|error| error.to_string()),
+        "entities" => source.parse::<Vec<SnapshotEntity>>().map(drop).map_err(|error| error.to_string()),
+        "policy" => {
+            let mut catalog = plugin::catalog();
+            catalog.add(source).map(drop).map_err(|error| error.to_string()).and_then(|()| {
+                let name = document["name"].as_str().unwrap_or_default();
+                catalog.ready(name, &PolicyOptions::default()).map(drop).map_err(|error| error.to_string())
+            })
+        }
+        "training" => training(&source),
+        other => panic!("teach this test to read `{other}`"),
+    };
+    result.err()
+}
+
+#[cfg(feature = "train")]
+fn training(source: &Source) -> Result<(), String> {
+    use apportion_published::training::spec::{FORMAT, TrainingSpec};
+    let spec: TrainingSpec = source.parse_format(FORMAT).map_err(|error| error.to_string())?;
+    apportion_published::systems::open(&spec.system, &spec.world).map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "train"))]
+fn training(_: &Source) -> Result<(), String> {
+    unreachable!("this build does not know it")
+}
+
+/// The document with one thing changed, in every place: a key that nobody knows, a scalar that is a mapping or a list, a key
+/// that is missing.
+fn variants(document: &Value) -> Vec<Value> {
+    match document {
+        Value::Object(fields) => {
+            let mut all = Vec::new();
+            let mut more = fields.clone();
+            more.insert("zzz".to_owned(), 1.into());
+            all.push(more.into());
+            for (name, inner) in fields {
+                let mut fewer = fields.clone();
+                fewer.shift_remove(name);
+                all.push(fewer.into());
+                for other in variants(inner) {
+                    let mut changed = fields.clone();
+                    changed.insert(name.clone(), other);
+                    all.push(changed.into());
+                }
+            }
+            all
+        }
+        Value::Array(items) => {
+            let mut all = Vec::new();
+            // Items are alike; the last is often special.
+            for position in [0, items.len().saturating_sub(1)].into_iter().collect::<BTreeSet<_>>() {
+                let Some(inner) = items.get(position) else { continue };
+                for other in variants(inner) {
+                    let mut changed = items.clone();
+                    changed[position] = other;
+                    all.push(changed.into());
+                }
+            }
+            all
+        }
+        _ => vec![json!({"zzz": 1}), json!([{"zzz": 1}])],
+    }
+}
+
+/// Is it a field's name or type that the program complains of?
+fn is_of_form(complaint: &str) -> bool {
+    let forms = [
+        "unknown key `zzz`",
+        "unknown field `zzz`",
+        "is a mapping, expected",
+        "is a list, expected",
+        "invalid type: map",
+        "invalid type: sequence",
+        " has no `",
+    ];
+    forms.iter().any(|form| complaint.contains(form))
+}
+
+/// Every field of a run, and both of its names where it has two.
+const WIDE_SWEEP: &str = "
+format: apportion/sweep-v1
+name: wide
+description: every field
+source: nowhere
+run:
+  cluster: {v100: 4, k80: 2}
+  servers: v100=4
+  prices: {v100: 2.48}
+  throughputs: osdi20
+  semantics: gavel
+  correct: [ties]
+  measure: [2, 4]
+  workload: {generator: gavel, jobs: 10, multi_worker: true, multi_priority: false, slos: false, duration: 2h}
+  mechanism.round_length: 6min
+  reset_interval: 1920
+  ideal: false
+  preemption_cost: 5
+  solver: {refine: interior, backend: null}
+  faults: {worker_mtbf: 30d, worker_mttr: 2h, job_failure: 0.1, job_attempts: 5, straggling: 0.1, straggling_rounds: 3,
+    noise: 0.1, contention: 0}
+  profiling: {fraction: 0.5, reference_models: 2, smoothing: 0.5}
+axes:
+  policy: [fifo, isolated]
+  rate: {from: 0.4, to: 6, points: 5, scale: log}
+  seed: [0, 1]
+stop: {saturated: true, wall: 30min}
+skip: [{policy: fifo, rate: {from: 5}}, {seed: [1], policy: isolated}]
+keep_jobs: true
+quick: {run: {measure: [1, 2]}, axes: {seed: [0]}}
+";
+
+const WIDE_SNAPSHOT: &str = "
+format: apportion/snapshot-v1
+cluster: {v100: 4, k80: 2}
+prices: {v100: 2.48}
+jobs:
+  - {id: a, job_type: A3C, scale_factor: 1, weight: 2, steps_remaining: 10, elapsed: 1, isolated_elapsed: 1,
+     slo_remaining: 5, entity: team, throughput: {v100: 1, k80: null}, extra: {bonus: 1}}
+  - {id: 2, throughput: {v100: 2}}
+pairs: [{jobs: [a, 2], throughput: {v100: [0.5, 1]}}]
+entities: [{id: team, weight: 2, inner: fifo, parent: all}, {id: all}]
+";
+
+const WIDE_POLICY: &str = "
+format: apportion/policy-v1
+name: wide
+summary: every field of a program
+source: nowhere
+notes: none
+differs_from_gavel: everywhere
+kind: program
+throughput: reference(v100, fastest)
+colocation: none
+maximize: sum_over_jobs(throughput)
+for_each_job: ['throughput >= 0', {constraint: 'throughput >= 0', soft: 2}]
+for_each_worker_type: []
+refine: none
+hierarchical: false
+discounted: false
+columns: {bonus: '1'}
+";
+
+const WIDE_THROUGHPUTS: &str = "
+format: apportion/throughputs-v1
+name: wide
+unit: steps/s
+source: {who: a, where: b, when: c, licence: d, hardware: e, software: f, note: g}
+worker_types: [v100]
+rows: [{job_type: one, scale_factor: 1, consolidated: [1.5], unconsolidated: [null]}]
+colocation:
+  model: resource
+  resource:
+    resources: [memory]
+    worker_types: {v100: {efficiency: 0.9, demands: {one: {demand: [0.5], weight: [1]}}, cannot_share: []}}
+";
+
+#[test]
+fn a_schema_and_its_reader_agree_on_names_and_types_of_fields() {
+    let wide = [WIDE_SWEEP, WIDE_SNAPSHOT, WIDE_POLICY, WIDE_THROUGHPUTS].map(parsed);
+    // Long tables say the same again and again.
+    let short = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() < 1500);
+    let files =
+        shipped().into_iter().filter(short).map(|path| parsed(&fs::read_to_string(path).expect("text")));
+    let documents: Vec<Value> = wide.into_iter().chain(files).collect();
+    for name in names() {
+        let schema = schema(&name);
+        let of_kind = |document: &&Value| {
+            kind(document).map_or(name == "entities" && document.is_array(), |kind| kind == name)
+        };
+        let mut n_refused = 0;
+        for document in documents.iter().filter(of_kind) {
+            assert_eq!(refusal(&name, document), None, "{document}");
+            check(&schema, document).unwrap_or_else(|complaint| panic!("{name}: {complaint}\n{document}"));
+            for variant in variants(document) {
+                let (refusal, fits) = (refusal(&name, &variant), check(&schema, &variant));
+                n_refused += usize::from(fits.is_err());
+                match (refusal, fits) {
+                    (None, Err(complaint)) => panic!("{name}: the program takes it, {complaint}\n{variant}"),
+                    (Some(refusal), Ok(())) if is_of_form(&refusal) => {
+                        panic!("{name}: its schema takes it, {refusal}\n{variant}")
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let is_read = !["trace", "prices", "events", "simulation", "results"].contains(&&*name);
+        assert!(n_refused > 0 || !is_read, "{name}: no document was tried");
+    }
+}
+
+#[test]
+fn every_document_that_ships_fits_the_schema_of_its_kind() {
+    let names = names();
+    for path in shipped() {
+        let document = parsed(&fs::read_to_string(&path).expect("text"));
+        let Some(kind) = kind(&document) else {
+            assert!(path.ends_with("examples/entities.yaml"), "{} says no format", path.display());
+            continue;
+        };
+        if names.iter().any(|name| name == kind) {
+            check(&schema(kind), &document)
+                .unwrap_or_else(|complaint| panic!("{}: {complaint}", path.display()));
+        } else {
+            assert!(kind == "training" && !cfg!(feature = "train"), "{} has no schema", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_parameters_of_every_rule_are_those_of_the_schema() {
+    let schema = schema("policy");
+    let rules = schema["$defs"]["Rule"]["oneOf"].as_array().expect("rules");
+    assert!(rules.len() > 10);
+    for rule in rules {
+        let document = json!({
+            "format": "apportion/policy-v1", "name": "mine", "summary": "mine", "kind": "heuristic", "rule": rule["const"],
+            "parameters": {"zzz": 1},
+        });
+        let refused = refusal("policy", &document);
+        assert_eq!(refused.is_some(), check(&schema, &document).is_err(), "{rule}: {refused:?}");
+    }
+    assert_eq!(said(&["policies", "schema"]), said(&["schema", "policy"]));
+}
+
+#[test]
+fn a_sweep_may_fix_and_vary_every_field_of_a_run_under_all_its_names() {
+    let schema = schema("sweep");
+    let names: BTreeSet<String> = field_names()
+        .into_iter()
+        .flat_map(|field| {
+            let leaf = field.rsplit('.').next().unwrap_or_default().to_owned();
+            let group = field.split('.').next().unwrap_or_default().to_owned();
+            [field, leaf, group]
+        })
+        .collect();
+    for part in ["FixedFields", "VariedFields", "SkippedPoints"] {
+        let properties = schema["$defs"][part]["properties"].as_object().expect("fields");
+        assert_eq!(properties.keys().cloned().collect::<BTreeSet<_>>(), names, "{part}");
+    }
+    let defaults = schema["$defs"]["FaultsSpec"]["properties"]["job_attempts"]["default"].as_u64();
+    assert_eq!(defaults, Some(u64::from(FaultsSpec::default().job_attempts)));
+}
+
+#[test]
+fn a_trace_has_the_columns_of_its_schema_and_no_others() {
+    let schema = schema("trace");
+    let columns: Vec<&str> =
+        schema["properties"].as_object().expect("columns").keys().map(String::as_str).collect();
+    let value = |column: &str| if ["id", "job_type", "entity"].contains(&column) { "a" } else { "1" };
+    let read = |columns: &[&str]| {
+        let line: Vec<&str> = columns.iter().map(|column| value(column)).collect();
+        let text = format!("{}\n{}\n", columns.join(","), line.join(","));
+        read_trace(&Source::new("trace.csv", text), None, TraceOrder::Refuse)
+            .map_err(|error| error.to_string())
+    };
+    assert!(read(&columns).is_ok());
+    assert!(read(&[&columns[..], &["zzz"]].concat()).unwrap_err().contains("unknown column `zzz`"));
+    for column in &columns {
+        let others: Vec<&str> = columns.iter().copied().filter(|other| other != column).collect();
+        let needed = schema["required"].as_array().expect("names").contains(&json!(column));
+        assert_eq!(read(&others).is_err(), needed, "{column}");
+    }
+    let example = fs::read_to_string(Path::new(ROOT).join("examples/trace.csv")).expect("text");
+    let trace = read_trace(&Source::new("trace.csv", example), None, TraceOrder::Refuse).unwrap();
+    assert_eq!(trace.jobs.len(), 2);
+}
+
+#[test]
+fn prices_fit_their_schema() {
+    let schema = schema("prices");
+    let example = "v100: 2.48\np100: 1.46\nk80: 0.45\n";
+    assert!(fs::read_to_string(Path::new(ROOT).join("docs/formats.md")).expect("text").contains(example));
+    assert!(read_prices(&Source::new("prices.yaml", example), &["v100", "p100", "k80"]).is_ok());
+    assert_eq!(check(&schema, &parsed(example)), Ok(()));
+    for wrong in ["{v100: much}", "{v100: {zzz: 1}}", "{v100: null}"] {
+        assert!(read_prices(&Source::new("prices.yaml", wrong), &["v100"]).is_err());
+        assert!(check(&schema, &parsed(wrong)).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_a_simulation_writes_fits_its_schemas() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let result = said(&[
+        "simulate",
+        "--policy",
+        "max_min_fairness_packed",
+        "--cluster",
+        "v100=2,k80=2",
+        "--static",
+        "4",
+        "--duration",
+        "1h",
+        "--multi-worker",
+        "--slos",
+        "--events",
+        &path("events"),
+        "--save-snapshots",
+        &path("snapshots"),
+        "--format",
+        "json",
+    ]);
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    assert_eq!(check(&schema("simulation"), &result), Ok(()));
+    let run: RunSpec = serde_json::from_value(result["spec"].clone()).expect("a run");
+    assert_eq!(run.policy, "max_min_fairness_packed");
+    let (events, log) = (schema("events"), fs::read_to_string(path("events")).expect("a log"));
+    for line in log.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        check(&events, &line).unwrap_or_else(|complaint| panic!("{complaint}\n{line}"));
+    }
+    for kind in ["arrival", "allocated", "round_started", "lease", "slice", "completion"] {
+        assert!(log.contains(&format!("{{\"event\":\"{kind}\"")), "no {kind}");
+    }
+    assert!(check(&events, &json!({"event": "rest"})).is_err());
+    assert!(check(&events, &json!({"event": "idle", "from": "now", "until": 1.0})).is_err());
+    let snapshots = schema("snapshot");
+    for entry in fs::read_dir(path("snapshots")).expect("a folder") {
+        let text = fs::read_to_string(entry.expect("an entry").path()).expect("text");
+        assert_eq!(check(&snapshots, &parsed(&text)), Ok(()));
+    }
+}
+
+#[test]
+fn results_have_the_columns_of_their_schema() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out").display().to_string();
+    let file = folder.path().join("study.yaml");
+    let study = "format: apportion/sweep-v1\nname: small\nrun: {cluster: {v100: 2}, static: 2, duration: 1h}\n\
+                 axes: {policy: [fifo]}\n";
+    fs::write(&file, study).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let ran = command.args(["sweep", &file.display().to_string(), "--out", &out]).output();
+    assert!(ran.as_ref().is_ok_and(|output| output.status.success()), "{ran:?}");
+    let schema = schema("results");
+    let rows: Vec<Value> =
+        serde_json::from_str(&said(&["results", "show", &out, "--runs", "--format", "json"])).expect("rows");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(check(&schema, &rows[0]), Ok(()));
+    let store = apportion_studies::sweep::Store::open_to_read(Path::new(&out)).expect("results");
+    let database = rusqlite::Connection::open(store.path()).expect("a database");
+    let mut query = database.prepare("SELECT name FROM pragma_table_info('runs')").expect("a query");
+    let columns = query.query_map([], |row| row.get::<_, String>(0)).expect("columns");
+    let mut columns: Vec<String> = columns.collect::<Result<_, _>>().expect("names");
+    columns.retain(|column| column != "policy");
+    let described: Vec<&String> = schema["properties"].as_object().expect("columns").keys().collect();
+    assert_eq!(columns.iter().collect::<Vec<_>>(), described);
+    assert!(METRICS.iter().all(|metric| schema["properties"][metric]["description"].is_string()));
+}
+
+#[test]
+fn the_page_of_formats_is_what_the_command_prints() {
+    let printed = said(&["schema", "--markdown"]);
+    let page = fs::read_to_string(Path::new(ROOT).join("docs/formats.md")).expect("docs/formats.md is there");
+    // A build without training does not know its document.
+    let known = |text: &str| {
+        let start = text.find("\n## training\n").filter(|_| !cfg!(feature = "train"));
+        let Some(start) = start else { return text.to_owned() };
+        let end = text[start + 1..].find("\n## ").map_or(text.len(), |end| start + 1 + end);
+        format!("{}{}", &text[..start], &text[end..])
+    };
+    let (page, printed) = (known(&page), known(&printed));
+    let differs = page.lines().zip(printed.lines()).position(|(one, other)| one != other);
+    assert!(
+        page == printed,
+        "docs/formats.md is out of date from line {} on: `make formats` writes it anew\n{}",
+        differs.unwrap_or_default() + 1,
+        printed.lines().nth(differs.unwrap_or_default()).unwrap_or_default()
+    );
+    for name in names() {
+        assert!(page.contains(&format!("\n## {name}\n")), "{name}");
+    }
+    // Links of the source's documentation lead nowhere here.
+    let stray = page.lines().find(|line| line.contains("[`") || line.contains("](crate::"));
+    assert_eq!(stray, None);
+}
+
+#[test]
+fn a_name_that_is_no_document_is_refused_with_the_nearest() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.args(["schema", "snapshto"]).output().expect("the command runs");
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message.contains("unknown document `snapshto`") && message.contains("did you mean `snapshot`?"),
+        "{message}"
+    );
+}
