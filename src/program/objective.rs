@@ -211,6 +211,12 @@ impl Objective {
         expressions.into_iter().any(|expression| expression.contains(&here))
     }
 
+    /// Does it read a datum that depends on which other jobs there are?
+    pub fn depends_on_other_jobs(&self) -> bool {
+        let depends = |slot: &usize| self.vocabulary.datum(*slot).depends_on_other_jobs();
+        (0..self.vocabulary.len()).filter(depends).any(|slot| self.uses(slot))
+    }
+
     /// Names of the per-job data the objective and its constraints read, sorted by slot: what the policy sees
     /// of a job beyond its throughputs and scale factor.
     pub fn job_data(&self) -> Vec<&str> {

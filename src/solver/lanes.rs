@@ -18,18 +18,8 @@ impl F64x8 {
     pub(crate) const ONE: Self = Self([1.0; LANES]);
 
     #[inline]
-    pub(crate) fn all(value: f64) -> Self {
-        Self([value; LANES])
-    }
-
-    #[inline]
     pub(crate) fn max(self, other: Self) -> Self {
         Self(array::from_fn(|i| if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] }))
-    }
-
-    #[inline]
-    pub(crate) fn min(self, other: Self) -> Self {
-        Self(array::from_fn(|i| if self.0[i] < other.0[i] { self.0[i] } else { other.0[i] }))
     }
 
     #[inline]
@@ -46,11 +36,6 @@ impl F64x8 {
     #[inline]
     pub(crate) fn any(self, is: impl Fn(f64) -> bool) -> bool {
         self.0.iter().fold(false, |any, value| any | is(*value))
-    }
-
-    /// The largest.
-    pub(crate) fn largest(self) -> f64 {
-        self.0.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b))
     }
 }
 

@@ -39,7 +39,6 @@ JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds,
   iterations solves fallbacks strategy backend_used n_classes n_columns n_rows n_terms
   memory_before_bytes memory_peak_bytes
   changes change_p50_seconds change_p99_seconds         with --changes, where the policy has sessions
-  threads       that a backend may use; of more than one, `processor` is null and the clock's time counts
 CSV has the same columns, `seconds.build` as `seconds_build`.
 
 programs.json is one object, {format: apportion/programs-v1, version, instance, n_jobs, seed, policies}; each policy has
@@ -54,7 +53,6 @@ Examples:
   apportion bench --policy max_min_fairness_packed --sizes 2048 --partitions 2,8
   apportion bench --policy max_min_fairness_perf --sizes 10000 --backend default,highs-simplex --changes 400
   apportion bench --policy proportional_fairness --instance random --types 4 --sizes 1000,10000 --seeds 0,1,2
-  apportion bench --policy proportional_fairness --instance random --backend clarabel --threads 2
   apportion bench --policy max_min_fairness_perf --snapshot snapshots/000100.json --export programs")]
 pub struct BenchArguments {
     /// Policies: names, or policy files
@@ -78,9 +76,6 @@ pub struct BenchArguments {
     /// Backends, each alone; `default` is the chain that users get [default: that and all there are]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     backend: Vec<String>,
-    /// Threads that a backend may use, 1 to 512; with more than one the clock's time counts. Answers are the same
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512))]
-    threads: u32,
     /// Also split each problem at random into so many parts, solved apart: a baseline
     #[arg(long, value_name = "K,…", value_delimiter = ',')]
     partitions: Vec<usize>,
@@ -243,7 +238,7 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
         }
     }
     for case in &mut cases {
-        (case.changes, case.threads) = (arguments.changes, arguments.threads);
+        case.changes = arguments.changes;
     }
     if cases.is_empty() {
         return Err(Failure::usage("nothing to measure: name a `--policy`", None));

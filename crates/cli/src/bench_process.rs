@@ -49,7 +49,6 @@ pub(super) struct MeasuredCase {
     pub(super) partitions: usize,
     pub(super) seed: u64,
     pub(super) changes: u32,
-    pub(super) threads: u32,
     /// Where to write the instance and its programs, in place of measuring.
     pub(super) export: Option<PathBuf>,
 }
@@ -97,7 +96,7 @@ impl MeasuredCase {
 
     pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
         let (policy, backend) = (policy.to_owned(), backend.to_owned());
-        Self { policy, subject, backend, partitions, seed, changes: 0, threads: 1, export: None }
+        Self { policy, subject, backend, partitions, seed, changes: 0, export: None }
     }
 
     /// The instance's name in results.
@@ -108,7 +107,7 @@ impl MeasuredCase {
     /// Its row, before it has run.
     pub(super) fn row(&self) -> Row {
         let mut row = Row::of(&self.policy, &self.name(), &self.backend, self.partitions);
-        (row.seed, row.threads) = (self.seed, self.threads);
+        row.seed = self.seed;
         if let Subject::Drawn { instance, n_jobs, .. } = &self.subject {
             row.n_jobs = *n_jobs;
             row.n_types = match instance {
@@ -131,7 +130,6 @@ pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
         partitions: case.partitions,
         seed: case.seed,
         changes: case.changes,
-        threads: case.threads,
     };
     let catalog = plugin::catalog();
     let mut row = measure(&catalog, &problem, &measured, &processor_seconds);

@@ -32,9 +32,6 @@ pub struct DecisionArguments {
     /// How the optimum is found, in place of what suits the problem
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)))]
     pub strategy: Option<String>,
-    /// Threads that a solver may use, 1 to 512; the answer is the same [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
-    pub threads: Option<u32>,
     /// Which of several optima, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     pub refine: Option<Refinement>,
@@ -119,7 +116,6 @@ impl Question {
         let given = [
             ("--backend", options.backend.is_some()),
             ("--refine", arguments.refine.is_some()),
-            ("--threads", arguments.threads.is_some()),
             ("--strategy", arguments.strategy.is_some()),
         ];
         for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
@@ -128,14 +124,7 @@ impl Question {
                 return Err(Failure::usage(message, Some(format!("leave `{flag}` out"))));
             }
         }
-        let program = match arguments.threads {
-            Some(threads) => catalog.program(&arguments.policy, &options)?.map(|it| it.with_threads(threads)),
-            None => None,
-        };
-        let policy: Box<dyn Policy> = match program {
-            Some(program) => Box::new(program),
-            None => catalog.build(&arguments.policy, &options)?,
-        };
+        let policy = catalog.build(&arguments.policy, &options)?;
         let throughputs = load_throughputs(&arguments.throughputs)?;
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;

@@ -121,12 +121,8 @@ impl ProgramPolicy {
         {
             return Err(ProgramPolicyError::NotHierarchical);
         }
-        let vocabulary = objective.vocabulary();
-        let of_others = |name: &String| {
-            vocabulary.find(name).is_some_and(|slot| vocabulary.datum(slot).depends_on_other_jobs())
-        };
         let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
-        if options.discounted && (options.pairs || promises || data.iter().any(of_others)) {
+        if options.discounted && (options.pairs || promises || objective.depends_on_other_jobs()) {
             return Err(ProgramPolicyError::NotDiscountable);
         }
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
@@ -417,13 +413,6 @@ impl ProgramPolicy {
     /// programs without cones, those of `conic` on the rest. A backend of the caller's own is as good as any.
     pub fn solve_by(&mut self, linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>, limits: Limits) {
         self.solving.replace(linear, conic, limits);
-    }
-
-    /// Lets backends use so many threads, in place of one, where they have work for more; decisions are the same bytes.
-    #[must_use]
-    pub fn with_threads(mut self, threads: u32) -> Self {
-        self.solving.use_threads(threads);
-        self
     }
 
     /// The policy's objective at any allocation, as if this policy had given it; jobs have accumulated the isolated time that

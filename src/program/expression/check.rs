@@ -1,4 +1,4 @@
-//! What can be told of an expression without numbers: its dimension, its sign, what it depends on.
+//! The dimension and the sign of an expression, and whether it depends on the allocation, before there are numbers.
 
 use super::ast::{Expr, Node, Operator};
 use super::curvature::Curvature;
@@ -56,7 +56,7 @@ pub fn facts(expression: &Expr, vocabulary: &Vocabulary) -> Result<Facts, Expres
     }
 }
 
-/// The dimension two things have in common; 0 goes with any.
+/// The common dimension of two expressions; a literal 0 agrees with any.
 ///
 /// # Errors
 /// If they have none in common.

@@ -25,7 +25,7 @@ pub enum Curvature {
 }
 
 impl Curvature {
-    /// As people call it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Constant => "constant",
@@ -54,7 +54,7 @@ impl Curvature {
     }
 }
 
-/// Curvature, and whether linear rows can say it.
+/// The curvature of an expression, and whether linear rows can express it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The curvature.
@@ -66,7 +66,7 @@ pub struct Shape {
 /// Works out the shape of an expression that [`facts`] has accepted.
 ///
 /// # Errors
-/// Where the rules cannot tell it is convex or concave.
+/// Where the rules do not show that it is convex or concave.
 pub fn shape(expression: &Expr, vocabulary: &Vocabulary) -> Result<Shape, ExpressionError> {
     let of = |curvature| Shape { curvature, piecewise_linear: true };
     match &expression.node {

@@ -20,24 +20,24 @@ pub struct ExpressionError {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ExpressionErrorKind {
-    /// A droppable constraint that is not a promise to a job.
+    /// A droppable constraint that is soft, curved, an equality or of worker types.
     #[error("only a hard, linear constraint of `for_each_job` can be droppable")]
     NotDroppable,
     /// A character that no expression has.
     #[error("unexpected character `{0}`")]
     Character(char),
-    /// A number that is none, or has no finite value.
+    /// A number that cannot be read, or is not finite.
     #[error("`{0}` is not a finite number")]
     Number(String),
     /// A quotation mark without its partner.
     #[error("a quoted name without its closing quotation mark")]
     OpenQuote,
-    /// A unit that is none.
+    /// An unknown unit.
     #[error(
         "unknown unit `{0}`, expected a product of `steps`, `s`, `h`, `$` and `workers`, as in `steps/s`"
     )]
     Unit(String),
-    /// Another token than the grammar asks for.
+    /// A token that the grammar does not allow there.
     #[error("expected {expected}, found {found}")]
     Token {
         /// What may stand there.
@@ -45,13 +45,13 @@ pub enum ExpressionErrorKind {
         /// What does.
         found: String,
     },
-    /// Longer than any expression need be.
+    /// A text that is too long.
     #[error("an expression of {0} bytes, expected at most {max}", max = super::LENGTH_MAX)]
     TooLong(usize),
-    /// Nested deeper than any expression need be.
+    /// A text that is nested too deeply.
     #[error("an expression nested deeper than {max} levels", max = super::DEPTH_MAX)]
     TooDeep,
-    /// A name nobody knows.
+    /// An unknown name.
     #[error("unknown name `{name}`, expected one of {}", listed(.known))]
     UnknownName {
         /// The name.

@@ -16,7 +16,7 @@ use super::sign::Sign;
 /// Stands for the worker type at hand, where one is expected.
 pub(super) const TYPE: &str = "type";
 
-/// What an atom belongs to.
+/// What an atom is of, and what a reduction ranges over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Each job has its own.
@@ -46,7 +46,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The one of the two that it is.
+    /// The one of the two that this measures.
     #[inline]
     pub fn of<T>(self, throughput: T, time: T) -> T {
         match self {
@@ -56,7 +56,7 @@ impl Measure {
     }
 }
 
-/// What stands for a datum that is not stated.
+/// The value of a datum that is not stated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Absent {
     /// This value. A datum whose default is +∞ may be +∞.
@@ -89,7 +89,7 @@ pub struct Atom {
     pub name: Cow<'static, str>,
     /// What it means, in a few words.
     pub meaning: &'static str,
-    /// What each has its own of.
+    /// Does each job have its own value, or each worker type?
     pub subject: Subject,
     /// Is it of one worker type, which stands in parentheses behind the name?
     pub by_type: bool,

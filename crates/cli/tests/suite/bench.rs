@@ -74,7 +74,11 @@ fn levels_of_jobs_that_are_much_alike_need_no_program() {
         "max_min_fairness_perf,max_min_fairness_hierarchical_perf,max_min_fairness_water_filling_perf";
     let asked = ["--policy", policies, "--sizes", "2048", "--seeds", "0,1", "--backend", "default"];
     for row in results(&[&asked[..], &["--limit", "600"]].concat()).rows {
-        assert_eq!((row.strategy.as_deref(), row.backend_used.as_deref()), (Some("singles"), None), "{row:?}");
+        assert_eq!(
+            (row.strategy.as_deref(), row.backend_used.as_deref()),
+            (Some("singles"), None),
+            "{row:?}"
+        );
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
         assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
         let expected = if row.policy.contains("hierarchical") { 2..9 } else { 1..3 };
@@ -148,7 +152,6 @@ fn names_that_do_not_exist_are_refused() {
         (["--policy", "max_min_fairness", "--backend", "abacus"], "highs-simplex"),
         (["--policy", "max_min_fairness", "--partitions", "0"], "0 parts"),
         (["--policy", "max_min_fairness", "--limit", "0"], "limit"),
-        (["--policy", "max_min_fairness", "--threads", "0"], "'0' for '--threads <N>': 0 is not in 1..=512"),
         (["--instance", "random", "--sizes", "5"], "--policy"),
     ] {
         let (code, _, stderr) = bench(&arguments);
@@ -158,21 +161,6 @@ fn names_that_do_not_exist_are_refused() {
         assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
-}
-
-#[test]
-fn a_case_is_the_same_on_any_number_of_threads() {
-    let case = ["--policy", "proportional_fairness", "--instance", "random", "--sizes", "4200"];
-    let on = |threads: &str| {
-        let backend = ["--backend", "separable", "--limit", "600", "--threads", threads];
-        results(&[&case[..], &backend].concat()).rows.swap_remove(0)
-    };
-    let (one, two) = (on("1"), on("2"));
-    assert_eq!((one.threads, two.threads), (1, 2));
-    assert!(one.optimal == Some(true) && one.objective == two.objective && one.bound == two.bound);
-    assert_eq!(one.iterations, two.iterations);
-    // one thread's processor time says nothing of two
-    assert!(two.seconds.is_some_and(|seconds| seconds.processor.is_none() && seconds.total > 0.0));
 }
 
 /// What no case can be made of is told before any is run, with its flag or file.

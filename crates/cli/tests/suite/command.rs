@@ -3,10 +3,6 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use apportion::Throughputs;
-use apportion::spec::snapshot::Label;
-use apportion_studies::benchmark::Instance;
-
 struct Ran {
     code: Option<i32>,
     stdout: String,
@@ -141,32 +137,6 @@ fn a_snapshot_is_read_from_standard_input_and_ids_keep_their_kind() {
         "{}",
         ran.stderr
     );
-}
-
-#[test]
-fn an_allocation_is_the_same_on_any_number_of_threads() {
-    let throughputs = Throughputs::embedded("osdi20").expect("embedded");
-    let instance = Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 };
-    let problem = instance.problem(4_200, 0, &throughputs).expect("a problem");
-    let snapshot = problem.to_snapshot(Label::from).to_json();
-    let on = |threads: &str| {
-        let asked = ["--policy", "proportional_fairness", "--backend", "separable", "--threads", threads];
-        let ran = apportion(&[&["allocate", "--format", "json"], &asked[..], &["-"]].concat(), &snapshot);
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        let mut answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-        assert_eq!(answer["solve"]["backend"], "separable");
-        answer["solve"]["seconds"].take();
-        answer.to_string()
-    };
-    assert!(on("1") == on("2"), "two threads decide otherwise than one");
-    for (threads, policy, expected) in [
-        ("0", "max_min_fairness", "'0' for '--threads <N>': 0 is not in 1..=512"),
-        ("2", "isolated", "policy `isolated` is not a program: it has no `--threads`"),
-    ] {
-        let asked = ["allocate", "--policy", policy, "--threads", threads, "examples/snapshot.yaml"];
-        let Ran { code, stderr, .. } = apportion(&asked, "");
-        assert!(code == Some(2) && stderr.contains(expected), "{stderr}");
-    }
 }
 
 #[test]

@@ -32,8 +32,6 @@ pub struct Case<'a> {
     pub partitions: usize,
     /// Of the partition.
     pub seed: u64,
-    /// That a backend may use.
-    pub threads: u32,
     /// Arrivals and departures to decide on, one by one, besides.
     pub changes: u32,
 }
@@ -83,19 +81,16 @@ struct Taken {
 }
 
 /// Decides on `problem`, several times if that is quick, and says what the fastest took. `processor` tells the
-/// processor time that the thread has had so far, in s, where the system knows, and is not asked of a case of several
-/// threads. Rows say what went wrong; the
-/// instance's name and memory are left to the caller.
+/// processor time that the thread has had so far, in s, where the system knows. Rows say what went
+/// wrong; the instance's name and memory are left to the caller.
 pub fn measure(
     catalog: &Catalog,
     problem: &Problem,
     case: &Case<'_>,
     processor: &dyn Fn() -> Option<f64>,
 ) -> Row {
-    let processor = of_thread(case, processor);
     let mut row = Row::of(case.policy, "", case.backend, case.partitions);
     (row.n_jobs, row.n_types, row.seed) = (problem.n_jobs(), problem.n_types(), case.seed);
-    row.threads = case.threads;
     let measured = repeat(catalog, problem, case, processor, &mut row.repeats).and_then(|mut taken| {
         if taken.objective.is_none() {
             taken.objective = value(catalog, problem, case, &taken.allocation)?;
@@ -124,7 +119,6 @@ pub fn measure_changes(
     if case.changes == 0 || row.status != Status::Done {
         return false;
     }
-    let processor = of_thread(case, processor);
     match one_by_one(catalog, problem, case, processor) {
         Ok(changes) => {
             row.changes = Some(case.changes);
@@ -134,11 +128,6 @@ pub fn measure_changes(
         Err(why) => row.message = Some(changes_unmeasured(&why)),
     }
     true
-}
-
-/// The processor time of this thread where it does all the work; of several threads the clock tells.
-fn of_thread<'a>(case: &Case<'_>, processor: &'a dyn Fn() -> Option<f64>) -> &'a dyn Fn() -> Option<f64> {
-    if case.threads > 1 { &|| None } else { processor }
 }
 
 /// The message of a decision that was measured without changes after it.
@@ -160,7 +149,6 @@ fn one_by_one(
     let options = PolicyOptions { backend, ..PolicyOptions::default() };
     let policy = catalog.program(case.policy, &options).map_err(|error| error.to_string())?;
     let policy = policy.ok_or("a rule solves no program, which is what sessions go on from")?;
-    let policy = policy.with_threads(case.threads);
     let measured = changes(problem, policy, (case.changes, case.seed), processor);
     let measured = measured.map_err(|error| error.to_string())?;
     match measured.n_uncertified {
@@ -239,7 +227,7 @@ fn program(catalog: &Catalog, case: &Case<'_>) -> Result<Option<ProgramPolicy>, 
         let entry = registry::entry(case.backend)?;
         policy.solve_by(vec![entry.make()], vec![entry.make()], Limits::default());
     }
-    Ok(Some(policy.with_threads(case.threads)))
+    Ok(Some(policy))
 }
 
 fn whole(problem: &Problem, policy: &mut dyn Policy) -> Result<Taken, CaseError> {

@@ -26,7 +26,7 @@
 //!      "strategy": "written", "backend_used": "highs-simplex",
 //!      "n_classes": 83, "n_columns": 250, "n_rows": 169, "n_terms": 900,
 //!      "memory_before_bytes": 9000000, "memory_peak_bytes": 12000000,
-//!      "changes": null, "change_p50_seconds": null, "change_p99_seconds": null, "threads": 1}
+//!      "changes": null, "change_p50_seconds": null, "change_p99_seconds": null}
 //!   ]
 //! }
 //! ```
@@ -39,14 +39,13 @@
 //! | `backend` | as asked for; `default` is the chain that users get, `rule` a policy that solves nothing |
 //! | `partitions` | 1 is the whole problem; K > 1 splits it at random into K that are solved apart |
 //! | `status` | `done`; `declined`: the backend does not take this program, or the problem cannot be split so; `failed`: no certified optimum; `limit`: out of time; `memory`: out of memory; `skipped`: a smaller instance was out of either; `error` |
-//! | `seconds` | wall time of the fastest of `repeats` decisions, by part, and its processor time, null where backends may use several threads |
+//! | `seconds` | wall time of the fastest of `repeats` decisions, by part, and its processor time |
 //! | `gap_relative`, `violation_max` | of the certificate that is recomputed from the program |
 //! | `loss_relative` | of a partitioned decision: how far its value is from the whole problem's optimum |
 //! | `strategy` | the strategy that found the optimum: `singles`, `kinds`, `pairs` or `written`; null for rules |
 //! | `backend_used` | the backend that solved the program of the optimum, or the last program where none was written for the optimum; null where none was written at all |
 //! | `n_…` | of the largest program solved, after grouping |
 //! | `changes`, `change_p…_seconds` | arrivals and departures that were decided on one by one in a session, and the processor time of one, from the change to the certified decision: the median, and what 99 % stay within. A session keeps prices of worker types; written programs, those of a named backend too, are solved from scratch |
-//! | `threads` | that a backend may use. The answer is the same |
 //! | `message` | why a case is not done, or why changes after it were not measured |
 //! | `memory_…_bytes` | resident memory before the first decision, instance included, and the most until the end |
 

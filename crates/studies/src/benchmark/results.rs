@@ -98,13 +98,6 @@ pub struct Row {
     pub changes: Option<u32>,
     pub change_p50_seconds: Option<f64>,
     pub change_p99_seconds: Option<f64>,
-    #[serde(default = "one_thread")]
-    pub threads: u32,
-}
-
-/// Of rows that do not say.
-fn one_thread() -> u32 {
-    1
 }
 
 impl Row {
@@ -115,7 +108,6 @@ impl Row {
             instance: instance.to_owned(),
             backend: backend.to_owned(),
             partitions,
-            threads: one_thread(),
             ..Self::default()
         }
     }

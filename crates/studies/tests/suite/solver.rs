@@ -3,18 +3,10 @@
 #[path = "allocation_programs.rs"]
 mod allocation_programs;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use allocation_programs::{Draws, Numbers};
-use apportion::policy::Policy;
 use apportion::program::Program;
-use apportion::solver::registry::{BACKENDS, backend, default_chain, interior_chain};
-use apportion::solver::{
-    Backend, Certificate, Feature, Limits, Solution, SolveError, Termination, WarmStart, solve_certified,
-};
-use apportion::{Catalog, PolicyOptions, Throughputs};
-use apportion_studies::benchmark::Instance;
+use apportion::solver::registry::{BACKENDS, default_chain, interior_chain};
+use apportion::solver::{Certificate, Feature, Limits, SolveError, Termination, WarmStart, solve_certified};
 
 /// Instances of the differential test; each is solved by every backend.
 const INSTANCES: u64 = 600;
@@ -219,48 +211,5 @@ fn a_warm_start_after_a_departure_takes_few_iterations() {
         assert!(Certificate::of(&after, &again).optimal, "{}", entry.name);
         let (warm, cold) = (again.iterations, cold.iterations);
         assert!(warm * 10 < cold, "{}: {warm} iterations after {cold}", entry.name);
-    }
-}
-
-/// Notes with how many threads it may solve.
-#[derive(Debug)]
-struct Noting(Arc<AtomicU32>);
-
-impl Backend for Noting {
-    fn name(&self) -> &'static str {
-        "noting"
-    }
-
-    fn supports(&self, _: Feature) -> bool {
-        true
-    }
-
-    fn solve(
-        &mut self,
-        program: &Program,
-        limits: &Limits,
-        warm: Option<&WarmStart>,
-    ) -> Result<Solution, SolveError> {
-        self.0.store(limits.threads, Ordering::Relaxed);
-        backend("clarabel").expect("in every build").solve(program, limits, warm)
-    }
-}
-
-#[test]
-fn a_policy_lends_its_backends_the_threads_that_are_asked_for() {
-    let throughputs = Throughputs::embedded("osdi20").expect("embedded");
-    let instance = Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 };
-    let problem = instance.problem(12, 0, &throughputs).expect("a problem");
-    for asked in [None, Some(3)] {
-        let policy = Catalog::embedded().program("max_min_fairness_perf", &PolicyOptions::default());
-        let mut policy = policy.expect("a policy").expect("a program");
-        let threads = Arc::new(AtomicU32::new(0));
-        let noting = || -> Vec<Box<dyn Backend>> { vec![Box::new(Noting(Arc::clone(&threads)))] };
-        policy.solve_by(noting(), noting(), Limits::default());
-        if let Some(asked) = asked {
-            policy = policy.with_threads(asked);
-        }
-        policy.allocate(&problem).expect("an optimum");
-        assert_eq!(threads.load(Ordering::Relaxed), asked.unwrap_or(1));
     }
 }

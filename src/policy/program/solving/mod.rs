@@ -203,11 +203,6 @@ impl Solving {
         }
     }
 
-    /// Lets backends use so many threads from now on.
-    pub(super) fn use_threads(&mut self, threads: u32) {
-        self.limits.threads = threads;
-    }
-
     /// Other backends, and when they give up.
     pub(super) fn replace(
         &mut self,
