@@ -2,20 +2,20 @@
 
 use serde::Serialize;
 
-/// The most points kept of one.
+/// The most points that one distribution keeps.
 pub const POINTS_MAX: usize = 200;
 
 /// Points of an empirical distribution function, each exact: `fraction` of the values are at most `value`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cdf {
-    /// Of how many values.
+    /// The number of values.
     pub n: usize,
     /// (value, fraction), ascending; the first is the smallest value, the last the largest, with fraction 1.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Cdf {
-    /// Of these values, at most [`POINTS_MAX`] points evenly spaced in fraction; none without values.
+    /// The distribution of these values, by at most [`POINTS_MAX`] points evenly spaced in fraction; none without values.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let n = values.len();

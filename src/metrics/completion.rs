@@ -7,7 +7,7 @@ use crate::simulator::Event;
 use crate::units::Seconds;
 use crate::workload::Job;
 
-/// A measured job that is done, or was given up.
+/// A measured job that was completed or given up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobRecord {
@@ -27,15 +27,15 @@ pub struct JobRecord {
     pub jct: Option<Seconds>,
     /// Finish-time fairness: completion time over the time that it would have taken on an isolated 1/n share.
     pub rho: Option<f64>,
-    /// The time from arrival by which it ought to have been done.
+    /// Its deadline, as a time from arrival.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<Seconds>,
-    /// Who owns it.
+    /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
 }
 
-/// Measured jobs, in the order in which they ended, and the ends of the whole workload.
+/// Measured jobs, in the order in which they ended, with the first arrival and last completion of all jobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Completions {
     jobs: Vec<JobRecord>,

@@ -1,4 +1,4 @@
-//! Finish-time fairness of what happened.
+//! Finish-time fairness of the jobs of a simulation.
 //!
 //!   ρ_m = JCT_m / I_m        I_m = Σ over slices of steps / thr_iso(m)
 //!
@@ -25,7 +25,7 @@ pub struct Fairness {
 }
 
 impl Fairness {
-    /// ρ of the jobs that have one; none if none has.
+    /// The distribution of ρ over the jobs that have one; none without such jobs.
     pub fn of(jobs: &[JobRecord]) -> Option<Self> {
         let values: Vec<f64> = jobs.iter().filter_map(|job| job.rho).collect();
         let fair = values.iter().filter(|rho| **rho <= 1.0).count() as f64;

@@ -1,4 +1,4 @@
-//! Events as they are kept in a file, one JSON object a line: written while a simulation runs, told again afterwards.
+//! Events as they are kept in a file, one JSON object a line: written while a simulation runs, replayed afterwards.
 //!
 //! The first line is a [`Header`]: what ran, and on which cluster. The others are [`Event`]s. A fold over a log is the
 //! fold over the simulation.
@@ -15,7 +15,7 @@ use crate::spec::run::RunSpec;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 use crate::workload::{Combination, Job};
 
-/// The form of the log that this program writes.
+/// The format of the log that this program writes.
 pub const FORMAT: &str = "apportion/events-v1";
 
 /// The first line of a log: what ran, and on which cluster.
@@ -39,7 +39,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Of a run by this program.
+    /// The header of a run by this program.
     pub fn new(digest: &str, cluster: &Cluster, spec: &RunSpec, data: &BTreeMap<String, String>) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -51,7 +51,7 @@ impl Header {
         }
     }
 
-    /// As it is written, with its line end.
+    /// The header as text, with its line end.
     pub fn line(&self) -> String {
         format!("{}\n", serde_json::json!(self))
     }
@@ -79,7 +79,7 @@ pub enum LogError {
     },
 }
 
-/// [`Event`] with its own data. Kept in step with it: what it does not know is an error.
+/// [`Event`] as it is read, owning its data; an event that is not here is an error.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Record {
@@ -241,7 +241,7 @@ pub fn header(line: &str) -> Result<Header, LogError> {
     serde_json::from_value(value).map_err(|error| LogError::Line { line: 1, what: error.to_string() })
 }
 
-/// Tells an observer of the event in a line; `number` counts from 1.
+/// Replays the event in a line to an observer; `number` counts from 1.
 ///
 /// # Errors
 /// If it is no event, or names workers that the cluster does not have.

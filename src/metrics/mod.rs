@@ -1,7 +1,8 @@
-//! What a simulation amounted to: folds over its events, nothing else.
+//! The numbers of a simulation: folds over its events, and over nothing else.
 //!
 //! In: [`Event`](crate::simulator::Event)s, through [`Recorder`]. Out: a [`Summary`], which is the JSON that
-//! `simulate` writes. Each number has one fold: [`completion`], [`fairness`], [`utilization`], [`slo`].
+//! `simulate` writes. Each number has one fold: [`completion`], [`fairness`], [`utilization`], [`slo`]; what has a name,
+//! a unit and a column is an entry of [`table`].
 
 pub mod cdf;
 pub mod completion;
@@ -11,6 +12,7 @@ mod recorder;
 pub mod slo;
 pub mod statistics;
 mod summary;
+pub mod table;
 pub mod timeline;
 pub mod utilization;
 
@@ -18,3 +20,4 @@ pub use completion::{Completions, JobRecord};
 pub use fairness::Fairness;
 pub use recorder::Recorder;
 pub use summary::{Distribution, Summary, WeightClass};
+pub use table::{METRICS, Metric};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::completion::Completions;
-use super::summary::Summary;
+use super::summary::{Counts, Summary};
 use super::utilization::Utilization;
 use crate::cluster::Cluster;
 use crate::simulator::{Event, Observer};
@@ -14,30 +14,13 @@ pub struct Recorder {
     pub(super) completions: Completions,
     pub(super) utilization: Utilization,
     pub(super) counts: Counts,
-    /// Wall time, so not part of the summary.
+    /// Wall time of solves; not part of the summary, which is the same on every machine.
     #[serde(skip)]
     solve_seconds: f64,
 }
 
-/// How often things happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counts {
-    pub(super) rounds: u64,
-    pub(super) solves: u64,
-    pub(super) iterations: u64,
-    pub(super) fallbacks: u64,
-    #[serde(default)]
-    pub(super) uncertified: u64,
-    pub(super) promises_dropped: u64,
-    pub(super) leases: u64,
-    pub(super) lease_extensions: u64,
-    pub(super) preemptions: u64,
-    pub(super) failures: u64,
-    pub(super) worker_failures: u64,
-}
-
 impl Recorder {
-    /// Nothing yet, on this cluster: [`Simulation::cluster`](crate::simulator::Simulation::cluster).
+    /// Before the first event, on this cluster: [`Simulation::cluster`](crate::simulator::Simulation::cluster).
     pub fn new(cluster: &Cluster) -> Self {
         Self {
             completions: Completions::default(),
@@ -52,7 +35,7 @@ impl Recorder {
         self.solve_seconds
     }
 
-    /// What it amounts to so far.
+    /// The numbers of the simulation so far.
     pub fn summary(&self) -> Summary {
         Summary::of(self)
     }
@@ -60,29 +43,11 @@ impl Recorder {
 
 impl Observer for Recorder {
     fn observe(&mut self, event: &Event<'_>) {
-        let counts = &mut self.counts;
-        match event {
-            Event::RoundStarted { .. } => counts.rounds += 1,
-            Event::Allocated { iterations, fallbacks, dropped, uncertified, solve_seconds, .. } => {
-                counts.solves += 1;
-                counts.iterations += iterations;
-                counts.fallbacks += fallbacks.len() as u64;
-                counts.uncertified += u64::from(*uncertified);
-                counts.promises_dropped += dropped.len() as u64;
-                self.solve_seconds += solve_seconds;
-            }
-            Event::Lease { extended, .. } => {
-                counts.leases += 1;
-                counts.lease_extensions += u64::from(*extended);
-            }
-            Event::Preempted { .. } => counts.preemptions += 1,
-            Event::Failure { .. } => counts.failures += 1,
-            Event::WorkerDown { .. } => counts.worker_failures += 1,
-            Event::Slice(_) => self.utilization.fold(event),
-            Event::Arrival { .. } | Event::Completion { .. } | Event::Dropped { .. } => {
-                self.completions.fold(event);
-            }
-            Event::WorkerUp { .. } | Event::PriceChange { .. } | Event::Idle { .. } => {}
+        self.counts.fold(event);
+        self.utilization.fold(event);
+        self.completions.fold(event);
+        if let Event::Allocated { solve_seconds, .. } = event {
+            self.solve_seconds += solve_seconds;
         }
     }
 }

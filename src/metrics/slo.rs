@@ -1,4 +1,4 @@
-//! Service-level objectives: measured jobs that were done later than they ought to have been.
+//! Service-level objectives: measured jobs that missed their deadline.
 
 use super::completion::JobRecord;
 

@@ -1,7 +1,7 @@
 //! Means over repetitions and how far they are known: intervals and comparisons by Student's t.
 //!
-//! Two results that drew the same jobs (the same seed) are compared in pairs: what the seeds have in common cancels,
-//! and what is left is the difference between the policies. Ratios are averaged as logarithms, so that a half and a
+//! Two results that drew the same jobs (the same seed) are compared in pairs: the effect of the jobs cancels, and the
+//! difference between the policies remains. Ratios are averaged as logarithms, so that a half and a
 //! double weigh the same; the interval of a ratio is that of the mean logarithm, taken back.
 //!
 //! Source: the distribution function of t in closed form for whole degrees of freedom, Abramowitz and Stegun,
@@ -24,7 +24,7 @@ pub struct Interval {
 /// A mean and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Of how many values.
+    /// The number of values.
     pub n: usize,
     /// Their mean.
     pub mean: f64,
@@ -55,7 +55,7 @@ impl Estimate {
         })
     }
 
-    /// The same under an increasing function; `p` stays that of the values as they were.
+    /// The estimate under an increasing function of the values; `p` stays that of the values themselves.
     #[must_use]
     pub fn under(self, function: fn(f64) -> f64) -> Self {
         let both = |Interval { lower, upper }| Interval { lower: function(lower), upper: function(upper) };
@@ -91,7 +91,7 @@ impl Spread {
     }
 }
 
-/// Second against first, over repetitions that have all else in common.
+/// The second of two results against the first, over repetitions that differ in nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Paired {
     /// Second − first; its `p` is that of the paired t test.

@@ -1,4 +1,4 @@
-//! The numbers of one simulation.
+//! The numbers of one simulation, and the counts of events that some of them are.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,14 @@ use super::completion::JobRecord;
 use super::fairness::Fairness;
 use super::recorder::Recorder;
 use super::slo;
+use crate::simulator::Event;
 use crate::units::{Dollars, Seconds};
 
-/// How some values are spread. Quantiles are interpolated linearly between order statistics.
+/// The distribution of some values. Quantiles are interpolated linearly between order statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
-    /// How many.
+    /// The number of values.
     pub count: usize,
     /// Their mean.
     pub average: f64,
@@ -71,17 +72,64 @@ pub struct WeightClass {
     pub jct: Distribution,
 }
 
+/// How many events of each kind there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counts {
+    rounds: u64,
+    solves: u64,
+    iterations: u64,
+    fallbacks: u64,
+    #[serde(default)]
+    uncertified: u64,
+    promises_dropped: u64,
+    leases: u64,
+    lease_extensions: u64,
+    preemptions: u64,
+    failures: u64,
+    worker_failures: u64,
+}
+
+impl Counts {
+    /// Takes in one event.
+    pub(super) fn fold(&mut self, event: &Event<'_>) {
+        match event {
+            Event::RoundStarted { .. } => self.rounds += 1,
+            Event::Allocated { iterations, fallbacks, dropped, uncertified, .. } => {
+                self.solves += 1;
+                self.iterations += iterations;
+                self.fallbacks += fallbacks.len() as u64;
+                self.uncertified += u64::from(*uncertified);
+                self.promises_dropped += dropped.len() as u64;
+            }
+            Event::Lease { extended, .. } => {
+                self.leases += 1;
+                self.lease_extensions += u64::from(*extended);
+            }
+            Event::Preempted { .. } => self.preemptions += 1,
+            Event::Failure { .. } => self.failures += 1,
+            Event::WorkerDown { .. } => self.worker_failures += 1,
+            Event::Slice(_)
+            | Event::Arrival { .. }
+            | Event::Completion { .. }
+            | Event::Dropped { .. }
+            | Event::WorkerUp { .. }
+            | Event::PriceChange { .. }
+            | Event::Idle { .. } => {}
+        }
+    }
+}
+
 /// One simulation in numbers; the same bytes for the same spec and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Mean JCT of the measured jobs that were completed, s; null without any.
     pub average_jct: Option<f64>,
-    /// How their JCTs are spread, s.
+    /// The distribution of their JCTs, s.
     pub jct: Option<Distribution>,
-    /// The same by weight, where weights differ.
+    /// The distribution of JCTs by weight; empty unless weights differ.
     pub jct_by_weight: Vec<WeightClass>,
-    /// How finish-time fairness is spread.
+    /// Finish-time fairness ρ.
     pub rho: Option<Fairness>,
     /// Last completion − first arrival, of all jobs.
     pub makespan: Option<Seconds>,
@@ -89,23 +137,23 @@ pub struct Summary {
     pub utilization: BTreeMap<String, f64>,
     /// Rounds started.
     pub rounds: u64,
-    /// Times the policy was asked.
+    /// Decisions of the policy.
     pub solves: u64,
     /// Iterations of all solves.
     pub solve_iterations: u64,
-    /// Backends that were tried and not believed.
+    /// Answers of backends that were rejected, after which another backend was asked.
     pub fallbacks: u64,
     /// Decisions by an objective that were not proven to be its optimum.
     pub uncertified: u64,
-    /// Soft promises (SLOs) that the policy gave up, counted at each decision.
+    /// Soft constraints (deadlines) that the policy dropped, summed over decisions.
     pub promises_dropped: u64,
     /// Combinations that lost their workers while work was left.
     pub preemptions: u64,
     /// Leases granted.
     pub leases: u64,
-    /// Of them, on the workers of the round before.
+    /// Leases that extend one of the round before, on the same workers.
     pub lease_extensions: u64,
-    /// What busy workers cost, $; null without prices.
+    /// The price of busy worker time, $; null without prices.
     pub cost: Option<Dollars>,
     /// Measured jobs that missed their SLO; null if none has one.
     pub slo_violations: Option<usize>,

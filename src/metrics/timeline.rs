@@ -1,4 +1,4 @@
-//! A simulation over time: who had which workers when, how many jobs there were, how busy the workers were.
+//! A simulation over time: which jobs ran on which workers, how many jobs there were, how busy the workers were.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const INTERVALS_MAX: usize = 512;
 /// Length of an interval to begin with, in s.
 const INTERVAL_S: f64 = 60.0;
 
-/// A combination's stay on the same workers: a lease and its extensions.
+/// The time that a combination spends on the same workers: a lease and its extensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stay {
     /// The jobs.
@@ -108,13 +108,13 @@ pub struct Averages {
     pub interval: Seconds,
     /// Jobs that had arrived and were not done: `[interval]`.
     pub active: Vec<f64>,
-    /// Of them, on workers: `[interval]`.
+    /// Jobs that ran on workers: `[interval]`.
     pub running: Vec<f64>,
     /// Busy worker-time over worker-time: `[type][interval]`.
     pub utilization: Vec<Vec<f64>>,
 }
 
-/// Folds every event.
+/// The fold that keeps stays, jobs and averages over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     n_workers: Vec<u32>,
@@ -131,7 +131,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Nothing yet, on this cluster.
+    /// The timeline before the first event, on this cluster.
     pub fn new(cluster: &Cluster) -> Self {
         let n_workers: Vec<u32> = cluster.types().iter().map(|kind| kind.n_workers).collect();
         Self {

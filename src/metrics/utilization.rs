@@ -1,4 +1,4 @@
-//! Busy worker time over worker time, by worker type; and what the busy time cost.
+//! Busy worker time over worker time, by worker type; and the price of busy time.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::index::Id;
 use crate::simulator::Event;
 use crate::units::{Dollars, Seconds};
 
-/// Busy time so far.
+/// Busy time of workers so far, and its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Utilization {
     /// Worker types and their workers: [type].
@@ -19,7 +19,7 @@ pub struct Utilization {
 }
 
 impl Utilization {
-    /// Nothing yet, on this cluster.
+    /// The fold before the first event, on this cluster.
     pub fn new(cluster: &Cluster) -> Self {
         let types: Vec<_> = cluster.types().iter().map(|kind| (kind.name.clone(), kind.n_workers)).collect();
         let priced = cluster.types().iter().any(|kind| kind.price.is_some());
@@ -53,14 +53,14 @@ impl Utilization {
         self.types.iter().zip(&self.busy_s).map(of).collect()
     }
 
-    /// The same over all types.
+    /// Busy worker time over worker time, over all types.
     pub fn all(&self) -> f64 {
         let n_workers: f64 = self.types.iter().map(|(_, n_workers)| f64::from(*n_workers)).sum();
         let all = n_workers * self.until.get();
         if all > 0.0 { self.busy_s.iter().sum::<f64>() / all } else { 0.0 }
     }
 
-    /// What the busy time cost; none without prices.
+    /// The price of busy time; none without prices.
     pub fn cost(&self) -> Option<Dollars> {
         self.cost
     }

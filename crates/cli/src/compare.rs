@@ -10,13 +10,12 @@ use crate::Session;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::results;
+use apportion::metrics::METRICS;
 use apportion::metrics::statistics::{Estimate, Interval};
-use apportion::spec::nearest::{name_list, suggestion};
-use apportion_studies::report::label::Label;
+use apportion::metrics::table::{Better, with_unit};
 use apportion_studies::sweep::comparison::{Compared, Comparison, PairedPoint};
-use apportion_studies::sweep::outcome::metric;
 use apportion_studies::sweep::spec::value_text;
-use apportion_studies::sweep::{METRICS, Status, Store};
+use apportion_studies::sweep::{Status, Store};
 
 /// Compare two sets of results run by run, and check bounds on how they may differ
 #[derive(Args, Debug)]
@@ -50,9 +49,9 @@ pub struct CompareArguments {
 struct Bound {
     /// As it was given.
     text: String,
-    /// By position.
+    /// Its position in [`METRICS`].
     metric: usize,
-    /// Over all points, not at each.
+    /// Whether it bounds the ratio over all points, not at each.
     in_the_mean: bool,
     at_most: bool,
     factor: f64,
@@ -85,27 +84,19 @@ impl FromStr for Bound {
         let Some(factor) = parsed else {
             return Err(Failure::usage(format!("--bound: `{factor}` is not a positive number"), help));
         };
-        let metric = known(of_mean.unwrap_or(name).trim())?;
+        let metric = results::metric(of_mean.unwrap_or(name).trim())?;
         Ok(Self { text: text.to_owned(), metric, in_the_mean: of_mean.is_some(), at_most, factor })
     }
-}
-
-/// A metric's position.
-fn known(name: &str) -> Result<usize, Failure> {
-    metric(name).ok_or_else(|| {
-        let message = format!("unknown metric `{name}`, expected one of {}", name_list(METRICS));
-        Failure::usage(message, suggestion(name, METRICS))
-    })
 }
 
 pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(), Failure> {
     let bounds: Vec<Bound> = arguments.bound.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     let mut metrics: Vec<usize> = Vec::new();
     for name in &arguments.metric {
-        metrics.push(known(name)?);
+        metrics.push(results::metric(name)?);
     }
     if metrics.is_empty() {
-        metrics.push(known("average_jct")?);
+        metrics.push(results::metric("average_jct")?);
         metrics.extend(bounds.iter().map(|bound| bound.metric));
     }
     metrics.sort_unstable();
@@ -156,7 +147,7 @@ fn broken(bound: &Bound, comparison: &Comparison) -> Vec<String> {
     let lost = comparison.unmatched.iter().filter(|other| other.first == Some(Status::Done));
     let lost =
         lost.map(|other| format!("{}: {} in B", other.run, other.second.map_or("not there", Status::name)));
-    let name = METRICS[bound.metric];
+    let name = METRICS[bound.metric].name;
     let mut places = Vec::new();
     if bound.in_the_mean {
         match comparison.overall(bound.metric) {
@@ -201,7 +192,7 @@ fn number(value: Option<f64>, n_decimals: usize) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Number(value, n_decimals))
 }
 
-/// One line a metric and point. For people in the units of reports and without what they can do without.
+/// One line for each metric and point. For people in their units, and without the columns of the difference.
 fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Table {
     let axes = comparison.axes.iter().map(String::as_str);
     let mut heads: Vec<&str> =
@@ -211,17 +202,15 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
     }
     let mut table = Table::new(heads);
     for metric in metrics {
+        let known = &METRICS[*metric];
+        let (unit, scale) = if is_for_people { (known.unit.shown(), known.unit.scale()) } else { ("", 1.0) };
+        let name = with_unit(known.name, unit);
         for point in &comparison.points {
             let Some(Compared { first, second, paired }) = point.compared(*metric) else { continue };
-            let label = Label::of(METRICS[*metric]).filter(|_| is_for_people);
-            let scale = label.map_or(1.0, |label| label.scale);
-            let unit = label.map(|label| label.unit).filter(|unit| !unit.is_empty());
-            let name =
-                unit.map_or(METRICS[*metric].to_owned(), |unit| format!("{} ({unit})", METRICS[*metric]));
             let mut cells: Vec<Cell> = point.values.iter().map(|value| value_text(value).into()).collect();
             let Interval { lower, upper } = interval(paired.ratio);
             cells.extend([
-                name.into(),
+                name.as_str().into(),
                 Cell::Count(first.n as u64),
                 Cell::Number(first.mean / scale, 3),
                 Cell::Number(second.mean / scale, 3),
@@ -272,7 +261,12 @@ fn for_people(
             Some(Interval { lower, upper }) => format!("{lower:.4} to {upper:.4}, {} seeds", overall.n),
             None => "one seed, so no interval".to_owned(),
         };
-        lines.push(format!("{} over all points: {:.4} ({about})", METRICS[*metric], overall.mean));
+        let known = &METRICS[*metric];
+        let better = match known.better {
+            Better::Neither => String::new(),
+            better => format!("; {} is better", better.name()),
+        };
+        lines.push(format!("{} over all points: {:.4} ({about}){better}", known.name, overall.mean));
     }
     let one_sided = comparison.unmatched.len();
     if one_sided > 0 {
@@ -296,7 +290,8 @@ fn document(
     metrics: &[usize],
     broken: &[(String, Vec<String>)],
 ) -> Value {
-    let overall = metrics.iter().filter_map(|metric| Some((METRICS[*metric], comparison.overall(*metric)?)));
+    let overall =
+        metrics.iter().filter_map(|metric| Some((METRICS[*metric].name, comparison.overall(*metric)?)));
     let overall: serde_json::Map<String, Value> =
         overall.map(|(name, estimate)| (name.to_owned(), json!(estimate))).collect();
     let unmatched: Vec<Value> = comparison

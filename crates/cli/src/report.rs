@@ -70,10 +70,10 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     session.output.text(&written.join("\n"))
 }
 
-/// What results are, by what the file begins with.
+/// The kind of results, told by how the file begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Or what is to be refused as one.
+    /// A sweep's; also what is none of the kinds, and refused by the reader of sweeps.
     Sweep,
     Events,
     Result,
@@ -209,7 +209,7 @@ fn facts(
     facts
 }
 
-/// Whole or not at all.
+/// Writes a file whole or not at all.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");

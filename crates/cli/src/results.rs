@@ -8,11 +8,13 @@ use clap::{Args, Subcommand};
 use crate::Session;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
+use apportion::metrics::table::Unit;
+use apportion::metrics::{METRICS, Metric};
 use apportion::simulator::SimulationError;
-use apportion_studies::sweep::outcome::metric;
+use apportion::spec::nearest::{name_list, suggestion};
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::summary::{Group, Groups};
-use apportion_studies::sweep::{METRICS, Row, RunError, Status, Store, StoreError, Study};
+use apportion_studies::sweep::{Row, RunError, Status, Store, StoreError, Study};
 
 /// Look at the results of sweeps, and join them
 #[derive(Args, Debug)]
@@ -62,15 +64,7 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
             if *runs {
                 return session.output.table(&all_runs(store.study(), &rows));
             }
-            let Some(metric) = metric(name) else {
-                let help = apportion::spec::nearest::suggestion(name, METRICS);
-                let expected = apportion::spec::nearest::name_list(METRICS);
-                return Err(Failure::usage(
-                    format!("unknown metric `{name}`, expected one of {expected}"),
-                    help,
-                ));
-            };
-            show_metric(session, store.study(), &rows, metric)
+            show_metric(session, store.study(), &rows, metric(name)?)
         }
         ResultsCommand::Merge { results, out } => {
             let (store, merged) = Store::merge(out, results).map_err(failure)?;
@@ -82,29 +76,33 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
     }
 }
 
+/// The position of the metric that a flag names.
+pub(super) fn metric(name: &str) -> Result<usize, Failure> {
+    Metric::position(name).ok_or_else(|| {
+        let message = format!("unknown metric `{name}`, expected one of {}", name_list(Metric::names()));
+        Failure::usage(message, suggestion(name, Metric::names()))
+    })
+}
+
 /// The table a sweep ends with: average JCT by policy and arrival rate.
 pub(super) fn show(session: &Session, study: &Study, rows: &[Row]) -> Result<(), Failure> {
-    show_metric(session, study, rows, metric("average_jct").unwrap_or_default())
+    show_metric(session, study, rows, metric("average_jct")?)
 }
 
 fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) -> Result<(), Failure> {
     let groups = Groups::of(study, rows, metric);
+    let Metric { name, unit, .. } = &METRICS[metric];
     if session.output.format() != OutputFormat::Table {
-        return session.output.table(&listed(&groups, METRICS[metric]));
+        return session.output.table(&listed(&groups, name));
     }
-    let (unit, scale) = unit(METRICS[metric]);
-    let name = METRICS[metric].replace('_', " ");
-    session.output.text(&format!("{name}{unit}, mean ± standard deviation over seeds\n\n"))?;
-    session.output.table(&by_policy(&groups, scale))
-}
-
-/// How people read a metric.
-fn unit(metric: &str) -> (&'static str, f64) {
-    match metric {
-        "average_jct" | "median_jct" | "p95_jct" | "p99_jct" | "makespan" => (" in hours", 3600.0),
-        "cost" => (" in $", 1.0),
-        _ => ("", 1.0),
-    }
+    let name = name.replace('_', " ");
+    let words = match unit {
+        Unit::Seconds => " in hours".to_owned(),
+        unit if unit.shown().is_empty() => String::new(),
+        unit => format!(" in {}", unit.shown()),
+    };
+    session.output.text(&format!("{name}{words}, mean ± standard deviation over seeds\n\n"))?;
+    session.output.table(&by_policy(&groups, unit.scale()))
 }
 
 /// One line a group, for programs.
@@ -169,7 +167,7 @@ fn brief(group: &Group, scale: f64) -> String {
 
 fn all_runs(study: &Study, rows: &[Row]) -> Table {
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
-    let mut table = Table::new(axes.chain(["status", "capacity"]).chain(METRICS).chain(["seconds"]));
+    let mut table = Table::new(axes.chain(["status", "capacity"]).chain(Metric::names()).chain(["seconds"]));
     for row in rows {
         let mut cells: Vec<Cell> = row.values.iter().map(cell).collect();
         cells.push(row.outcome.status.name().into());

@@ -29,7 +29,7 @@ use apportion::spec::run::{
 use apportion::spec::snapshot::Label;
 use apportion::units::{JobsPerHour, Seconds};
 use apportion_published::plugin;
-use apportion_studies::report::run::jobs_in_seconds;
+use apportion_studies::report::run::{jobs_in_seconds, numbers};
 use apportion_studies::sweep::simulation::begin;
 use apportion_studies::sweep::{Inputs, Run};
 
@@ -301,7 +301,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// Whole or not at all.
+    /// Writes the file whole or not at all.
     fn write(path: &Path, run: &Run, simulation: &Simulation, observer: &mut Watch) -> Result<(), Failure> {
         let saved = Self {
             digest: run.digest.clone(),
@@ -320,16 +320,16 @@ impl Saved {
     }
 }
 
-/// Counts, and writes down what is asked for.
+/// The observer of the simulation: it counts, and writes events and snapshots where asked for.
 #[derive(Debug)]
 struct Watch {
     recorder: Recorder,
     events: Option<(PathBuf, BufWriter<File>)>,
     snapshots: Option<PathBuf>,
     n_decisions: u64,
-    /// Policies do not see the matrix.
+    /// Whether policies see estimates in place of the matrix.
     estimates: bool,
-    /// The first thing that could not be written.
+    /// The first failure to write.
     broken: Option<Failure>,
 }
 
@@ -454,47 +454,10 @@ fn show(session: &Session, run: &Run, summary: &Summary, wall_seconds: f64) -> R
 }
 
 fn summary_table(summary: &Summary, wall_seconds: f64) -> Table {
-    let mut table = Table::new(["metric", "value", "unit"]);
-    let mut push = |name: String, cell: Cell, unit: &str| table.push(vec![name.into(), cell, unit.into()]);
-    let hours = |seconds: f64| Cell::Number(seconds / 3600.0, 3);
-    push("measured jobs".into(), Cell::Count(summary.jobs.len() as u64), "jobs");
-    if let Some(jct) = &summary.jct {
-        for (name, value) in [
-            ("average", jct.average),
-            ("median", jct.median),
-            ("95th percentile", jct.p95),
-            ("99th percentile", jct.p99),
-        ] {
-            push(format!("{name} completion time"), hours(value), "h");
-        }
+    let mut table = numbers(summary);
+    for (name, value) in summary.utilization.iter().filter(|(name, _)| *name != "all") {
+        table.push(vec![format!("utilization of {name}").into(), Cell::Number(100.0 * value, 1), "%".into()]);
     }
-    if let Some(rho) = &summary.rho {
-        push("average finish-time fairness".into(), Cell::Number(rho.distribution.average, 3), "");
-        push("worst finish-time fairness".into(), Cell::Number(rho.distribution.max, 3), "");
-    }
-    if let Some(makespan) = summary.makespan {
-        push("makespan".into(), hours(makespan.get()), "h");
-    }
-    for (name, value) in &summary.utilization {
-        push(format!("utilization {name}"), Cell::Number(100.0 * value, 1), "%");
-    }
-    if let Some(cost) = summary.cost {
-        push("cost".into(), Cell::Number(cost.get(), 2), "$");
-    }
-    if let Some(n) = summary.slo_violations {
-        push("missed deadlines".into(), Cell::Count(n as u64), "jobs");
-        push("deadlines given up".into(), Cell::Count(summary.promises_dropped), "over all decisions");
-    }
-    for (name, n) in [
-        ("rounds", summary.rounds),
-        ("solves", summary.solves),
-        ("fallbacks", summary.fallbacks),
-        ("decisions not proven optimal", summary.uncertified),
-        ("preemptions", summary.preemptions),
-        ("jobs dropped after failures", summary.jobs_dropped as u64),
-    ] {
-        push(name.into(), Cell::Count(n), "");
-    }
-    push("wall time".into(), Cell::Number(wall_seconds, 2), "s");
+    table.push(vec!["wall time".into(), Cell::Number(wall_seconds, 2), "s".into()]);
     table
 }

@@ -30,6 +30,8 @@ mod report;
 mod report_simulation;
 #[path = "suite/compare.rs"]
 mod compare;
+#[path = "suite/metrics.rs"]
+mod metrics;
 #[path = "suite/learning.rs"]
 mod learning;
 #[path = "suite/schema_checker.rs"]

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use crate::policies;
 use crate::simulate::Simulated;
 use apportion::metrics::log::Header;
+use apportion::metrics::table::dictionary;
 use apportion::simulator::Event;
 use apportion::spec::snapshot::{SnapshotDocument, SnapshotEntity};
 use apportion::spec::{Entries, elastic_throughputs, spread_throughputs, throughputs, trace};
+use apportion_studies::sweep::Status;
 use apportion_studies::sweep::spec::SweepDocument;
-use apportion_studies::sweep::{METRICS, Status};
 
 /// A kind of document.
 pub(super) struct Document {
@@ -23,7 +24,7 @@ pub(super) struct Document {
     pub(super) notes: &'static str,
     /// Its schema; none if this build does not know the document.
     pub(super) schema: fn() -> Option<Value>,
-    /// A document, and the language that it is written in.
+    /// A document, and the language that it is written in; none of what the program only writes.
     pub(super) example: Option<(&'static str, &'static str)>,
 }
 
@@ -166,31 +167,6 @@ fn written<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
 }
 
-/// What the metrics of a run are: unit and meaning.
-fn metrics() -> [(&'static str, &'static str, &'static str); METRICS.len()] {
-    let of = [
-        ("jobs", "Measured jobs that were completed."),
-        ("s", "Mean completion time of the measured jobs."),
-        ("s", "Median of their completion times."),
-        ("s", "95th percentile of their completion times."),
-        ("s", "99th percentile of their completion times."),
-        ("", "Mean finish-time fairness of the measured jobs."),
-        ("", "Largest finish-time fairness of a measured job."),
-        ("s", "Last completion − first arrival, of all jobs."),
-        ("", "Busy worker time over worker time, of all types."),
-        ("rounds", "Rounds that were started."),
-        ("", "Allocations that were computed."),
-        ("", "Combinations that lost their workers while work was left."),
-        ("$", "What busy workers cost, where prices are given."),
-        ("jobs", "Measured jobs that missed their SLO, where any has one."),
-    ];
-    let mut metrics = [("", "", ""); METRICS.len()];
-    for ((metric, name), (unit, meaning)) in metrics.iter_mut().zip(METRICS).zip(of) {
-        *metric = (name, unit, meaning);
-    }
-    metrics
-}
-
 /// A row of the table `runs`.
 fn results() -> Value {
     let text = |description: &str| json!({"type": "string", "description": description});
@@ -207,7 +183,8 @@ fn results() -> Value {
     let reason = "Why the run is not `done`, or what is not known of it.";
     columns.insert("reason".to_owned(), json!({"type": ["string", "null"], "description": reason}));
     let capacity = "The largest arrival rate that the cluster can sustain, where it was computed.";
-    let numbers = [("capacity", "jobs/h", capacity)].into_iter().chain(metrics());
+    let metrics = dictionary().map(|[name, unit, _, meaning, _]| (name, unit, meaning));
+    let numbers = [("capacity", "jobs/h", capacity)].into_iter().chain(metrics);
     for (name, unit, meaning) in numbers {
         let mut column = json!({"type": ["number", "null"], "description": meaning});
         if !unit.is_empty() {

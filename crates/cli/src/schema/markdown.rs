@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::documents::Document;
 
@@ -64,6 +64,8 @@ fn is_null(schema: &Value) -> bool {
 struct Chapter<'a> {
     text: String,
     document: &'a str,
+    /// The program writes it, and reads it nowhere.
+    is_written: bool,
     root: &'a Value,
     /// Definitions that were mentioned, with their headings; each is described once.
     headings: BTreeMap<String, String>,
@@ -75,6 +77,7 @@ impl<'a> Chapter<'a> {
         let mut chapter = Self {
             text: format!("\n## {}\n", document.name),
             document: document.name,
+            is_written: document.example.is_none(),
             root: schema,
             headings: BTreeMap::new(),
             pending: VecDeque::new(),
@@ -184,9 +187,14 @@ impl<'a> Chapter<'a> {
                 continue;
             }
             let inside = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            let words = self.words(field, &inside);
+            let mut words = self.words(field, &inside);
+            if self.is_written
+                && (list(field, "type").contains(&json!("null")) || list(field, "anyOf").iter().any(is_null))
+            {
+                words.push_str(" or null");
+            }
             let default = if needed.iter().any(|other| other == name.as_str()) {
-                "needed".to_owned()
+                if self.is_written { "always there" } else { "needed" }.to_owned()
             } else {
                 default_words(self.said(field, "default"))
             };
@@ -198,6 +206,7 @@ impl<'a> Chapter<'a> {
 
     /// The alternatives of a definition: values with their meanings, or mappings with their fields.
     fn forms(&mut self, schema: &Value, path: &str) {
+        let mut is_first = true;
         for one in alternatives(schema) {
             let meaning = cell(one["description"].as_str().unwrap_or_default());
             let meaning = if meaning.is_empty() { meaning } else { format!(": {meaning}") };
@@ -218,9 +227,12 @@ impl<'a> Chapter<'a> {
                 None if values.is_empty() => self.words(one, path),
                 None => values.join(", "),
             };
-            let _ = write!(self.text, "\n- {head}{meaning}\n");
+            let gap = if is_first || self.text.ends_with("|\n") { "\n" } else { "" };
+            is_first = false;
+            let _ = write!(self.text, "{gap}- {head}{meaning}\n");
             if one["properties"].is_object() {
-                self.fields(one, path);
+                // (a variant whose fields are a type of their own refers to it)
+                self.fields(self.resolved(one), path);
             }
         }
     }
@@ -268,6 +280,9 @@ impl<'a> Chapter<'a> {
     /// The type of a value in words, with links to the sections of its parts.
     fn words(&mut self, schema: &Value, path: &str) -> String {
         if let Some(name) = definition_name(schema) {
+            if name == "RunSpec" {
+                return "[fields of a run](#sweep-run)".to_owned();
+            }
             let definition = &self.root["$defs"][name];
             let is_described = |one: &Value| one["properties"].is_object() || one.get("const").is_some();
             if is_described(definition)
@@ -322,6 +337,7 @@ impl<'a> Chapter<'a> {
                 let items = or_null(self, &schema["items"]);
                 match (schema["minItems"].as_u64(), schema["maxItems"].as_u64()) {
                     (Some(least), Some(most)) if least == most => format!("list of {most} × {items}"),
+                    _ if ["number", "whole number", "text"].contains(&&*items) => format!("list of {items}s"),
                     _ => format!("list of {items}"),
                 }
             }

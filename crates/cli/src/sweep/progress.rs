@@ -12,11 +12,10 @@ use crate::diagnostics;
 use crate::progress::{Pace, Shown, event};
 use crate::sweep::left::Left;
 use apportion::solver::timing::Stopwatch;
-use apportion_studies::sweep::outcome::metric;
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::{Outcome, Point, Standing, Status, runner};
 
-/// Tells people, or programs, how far a sweep is.
+/// The progress of a sweep, for people or programs.
 pub(super) struct SweepProgress {
     shown: Shown,
     axes: Vec<String>,
@@ -30,10 +29,10 @@ pub(super) struct SweepProgress {
 struct State {
     n_done: u64,
     n_total: u64,
-    /// Label → its line, when it was last spoken of, and how long it goes on.
+    /// By label: its line, when it was last reported, and how long it has been running.
     running: BTreeMap<String, (Option<ProgressBar>, Pace, Stopwatch)>,
     left: Left,
-    /// Reasons that were told once.
+    /// Reasons that were reported.
     told: Vec<String>,
 }
 
@@ -153,7 +152,7 @@ impl runner::Progress for SweepProgress {
             state.told.push(reason.to_owned());
         }
         drop(state);
-        let average_jct = metric("average_jct").and_then(|position| outcome.metrics[position]);
+        let average_jct = outcome.metric("average_jct");
         let left_text =
             left.map_or(String::new(), |left| format!("{} left at this pace", HumanDuration(left)));
         self.whole.set_position(n_done);

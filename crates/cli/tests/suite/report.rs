@@ -79,7 +79,6 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
 
     // The average against the rate, once more from the rows.
     let store = apportion_studies::sweep::Store::open_to_read(&at.join("results")).unwrap();
-    let metric = apportion_studies::sweep::outcome::metric("average_jct").unwrap();
     let data = data(&page);
     let chart = &data["figures"][0]["variants"][0][1];
     assert_eq!(chart["name"], "average-jct");
@@ -90,7 +89,7 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
         let values: Vec<f64> = rows
             .iter()
             .filter(|row| row.values[0] == policy && row.values[1].as_f64() == Some(0.5))
-            .filter_map(|row| row.outcome.metrics[metric])
+            .filter_map(|row| row.outcome.metric("average_jct"))
             .map(|seconds| seconds / 3600.0)
             .collect();
         assert_eq!(values.len(), 3);

@@ -1,15 +1,14 @@
-//! Tables that hold the compared values of a study against one of them.
+//! Tables that compare each policy of a study, or other compared value, with one of them, the baseline.
 
 use apportion::metrics::statistics::{Estimate, LEVEL, Paired};
+use apportion::metrics::table::{Prominence, with_unit};
+use apportion::metrics::{METRICS, Metric};
 
-use super::label::{self, Label};
+use super::label;
 use super::number::brief;
 use super::page::NamedTable;
 use super::study::{Panel, Point, Study, file_name, why_absent};
 use super::table::{Cell, Table};
-
-/// Metrics that have a table against the baseline.
-pub const COMPARED: [&str; 6] = ["average_jct", "p99_jct", "average_rho", "worst_rho", "makespan", "cost"];
 
 /// How the tables against the baseline are made.
 pub(super) fn method(study: &Study) -> String {
@@ -31,21 +30,21 @@ pub(super) fn method(study: &Study) -> String {
 pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable> {
     let Some(baseline) = study.series.get(study.baseline) else { return Vec::new() };
     let mut tables = Vec::new();
-    let mut metrics = COMPARED;
+    let compared = METRICS.iter().filter(|metric| metric.prominence >= Prominence::Compared);
+    let mut metrics: Vec<&Metric> = compared.collect();
     if study.is_static() {
-        // What such a study is about comes first.
-        metrics.sort_by_key(|metric| *metric != "makespan");
+        // Such a study is about the makespan, which comes first.
+        metrics.sort_by_key(|metric| metric.name != "makespan");
     }
     for metric in metrics {
-        let Some(label) = Label::of(metric) else { continue };
         let place = study.x_axis.as_deref().map(label::axis);
         let heads = [study.series_axis.clone()].into_iter().chain(place);
         let numbers = [
-            label.with_unit(),
+            metric.title(),
             "improvement (×)".to_owned(),
             "from".to_owned(),
             "to".to_owned(),
-            label::with_unit("difference", label.unit),
+            with_unit("difference", metric.unit.shown()),
             "p".to_owned(),
             "n".to_owned(),
             "not done".to_owned(),
@@ -53,14 +52,14 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
         let mut table = Table::new(heads.chain(numbers));
         let mut any = false;
         for point in panel.points.iter().filter(|point| point.series != study.baseline) {
-            let against = point.against_baseline.get(metric);
+            let against = point.against_baseline.get(metric.name);
             any |= against.is_some();
-            table.push(comparison_row(study, point, (metric, label), against));
+            table.push(comparison_row(study, point, metric, against));
         }
         if any {
             tables.push(NamedTable {
-                name: format!("{stem}against-baseline-{}", file_name(metric)),
-                title: format!("{} against {baseline}", label.name),
+                name: format!("{stem}against-baseline-{}", file_name(metric.name)),
+                title: format!("{} against {baseline}", metric.label),
                 table,
                 folded: !tables.is_empty(),
             });
@@ -69,26 +68,22 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
     tables
 }
 
-fn comparison_row(
-    study: &Study,
-    point: &Point,
-    (metric, label): (&str, Label),
-    against: Option<&Paired>,
-) -> Vec<Cell> {
+fn comparison_row(study: &Study, point: &Point, metric: &Metric, against: Option<&Paired>) -> Vec<Cell> {
     let number =
         |value: Option<f64>, n_decimals| value.map_or(Cell::Empty, |value| Cell::Number(value, n_decimals));
     let ratio: Option<Estimate> = against.and_then(|paired| paired.ratio);
     let interval = ratio.and_then(|ratio| ratio.interval);
+    let scale = metric.unit.scale();
     let mut cells = vec![study.series[point.series].as_str().into()];
     if study.x_axis.is_some() {
         cells.push(point.x.map_or(Cell::Empty, |x| Cell::from(brief(x))));
     }
     cells.extend([
-        number(point.metrics.get(metric).map(|spread| spread.mean / label.scale), 2),
+        number(point.metrics.get(metric.name).map(|spread| spread.mean / scale), 2),
         number(ratio.map(|ratio| ratio.mean).or(against.map(|paired| paired.ratio_of_means)), 3),
         number(interval.map(|interval| interval.lower), 3),
         number(interval.map(|interval| interval.upper), 3),
-        number(against.map(|paired| -paired.difference.mean / label.scale), 2),
+        number(against.map(|paired| -paired.difference.mean / scale), 2),
         ratio.and_then(|ratio| ratio.p).map_or(Cell::Empty, p_cell),
         against.map_or(Cell::Empty, |paired| Cell::Count(paired.difference.n as u64)),
         why_absent(point).map_or(Cell::Empty, Cell::from),

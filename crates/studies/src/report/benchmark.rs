@@ -17,7 +17,7 @@ pub struct Case {
     pub instance: String,
     /// Jobs.
     pub n_jobs: usize,
-    /// Who solved it.
+    /// The backend that solved it.
     pub backend: String,
     /// Into how many parts it was split; 1 is the whole.
     pub n_parts: usize,
@@ -30,7 +30,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Who solved it, and in how many parts if there were several.
+    /// The backend that solved it, and the number of parts if there were several.
     fn solver(&self) -> String {
         match self.n_parts {
             1 => self.backend.clone(),

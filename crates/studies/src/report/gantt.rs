@@ -1,4 +1,4 @@
-//! Who had which workers when: a bar a stay, a row a worker.
+//! Which jobs ran on which workers, over time: a bar for each stay, a row for each worker.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -3,8 +3,9 @@
 use apportion::cluster::Cluster;
 use apportion::index::Id;
 use apportion::metrics::cdf::Cdf;
+use apportion::metrics::table::DETAILS;
 use apportion::metrics::timeline::Timeline;
-use apportion::metrics::{JobRecord, Summary};
+use apportion::metrics::{JobRecord, METRICS, Metric, Summary};
 use apportion::units::Seconds;
 
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
@@ -33,7 +34,7 @@ pub struct Run {
 /// The page about a simulation.
 pub fn page(run: &Run) -> Page {
     let summary = &run.summary;
-    let mut sections = vec![numbers(summary)];
+    let mut sections = vec![result(summary)];
     match &run.course {
         Some((cluster, timeline)) => sections.push(over_time(cluster, timeline)),
         None => sections.push(Section {
@@ -71,32 +72,28 @@ pub fn page(run: &Run) -> Page {
     }
 }
 
-fn numbers(summary: &Summary) -> Section {
-    let mut table = Table::new(["number", "value", "unit"]);
-    let mut push = |name: &str, value: Option<f64>, n_decimals: usize, unit: &str| {
-        if let Some(value) = value {
-            table.push(vec![name.into(), Cell::Number(value, n_decimals), unit.into()]);
-        }
-    };
-    let (jct, rho) = (summary.jct.as_ref(), summary.rho.as_ref());
-    push("average job completion time", jct.map(|jct| jct.average / HOUR_S), 3, "h");
-    push("median job completion time", jct.map(|jct| jct.median / HOUR_S), 3, "h");
-    push("95th percentile of job completion time", jct.map(|jct| jct.p95 / HOUR_S), 3, "h");
-    push("99th percentile of job completion time", jct.map(|jct| jct.p99 / HOUR_S), 3, "h");
-    push("average finish-time fairness ρ", rho.map(|rho| rho.distribution.average), 3, "");
-    push("worst finish-time fairness ρ", rho.map(|rho| rho.distribution.max), 3, "");
-    push("jobs with ρ ≤ 1", rho.map(|rho| 100.0 * rho.fraction_fair), 1, "%");
-    push("makespan", summary.makespan.map(Seconds::hours), 3, "h");
-    push("cost", summary.cost.map(apportion::units::Dollars::get), 2, "$");
-    push("jobs that missed their deadline", summary.slo_violations.map(|n| n as f64), 0, "jobs");
-    push("leases", Some(summary.leases as f64), 0, "");
-    push("lease extensions", Some(summary.lease_extensions as f64), 0, "");
-    push("preemptions", Some(summary.preemptions as f64), 0, "");
-    push("allocations computed", Some(summary.solves as f64), 0, "");
-    push("jobs given up", Some(summary.jobs_dropped as f64).filter(|n| *n > 0.0), 0, "jobs");
+fn result(summary: &Summary) -> Section {
     let (name, title) = ("numbers".to_owned(), "The simulation in numbers".to_owned());
-    let items = vec![Item::Table(NamedTable { name, title, table, folded: false })];
+    let items = vec![Item::Table(NamedTable { name, title, table: numbers(summary), folded: false })];
     Section { title: "Result".to_owned(), text: Vec::new(), items }
+}
+
+/// Every number of a simulation that means something, in words and in units for people.
+pub fn numbers(summary: &Summary) -> Table {
+    let mut table = Table::new(["number", "value", "unit"]);
+    for metric in METRICS.iter().chain(DETAILS) {
+        let Some(value) = (metric.of)(summary) else { continue };
+        let Metric { label, unit, .. } = metric;
+        let cell = Cell::Number(value / unit.scale(), unit.n_decimals());
+        table.push(vec![inside_a_sentence(label).into(), cell, unit.shown().into()]);
+    }
+    table
+}
+
+/// A label with its first letter in lower case.
+fn inside_a_sentence(label: &str) -> String {
+    let mut letters = label.chars();
+    letters.next().into_iter().flat_map(char::to_lowercase).chain(letters).collect()
 }
 
 fn over_time(cluster: &Cluster, timeline: &Timeline) -> Section {

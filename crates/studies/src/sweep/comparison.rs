@@ -23,7 +23,7 @@ pub struct PairedPoint {
     pairs: Vec<(String, Row, Row)>,
 }
 
-/// What a metric says about a point.
+/// A metric at one point, on both sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
     /// The first side, over the paired runs.
@@ -146,7 +146,7 @@ impl Comparison {
 }
 
 impl PairedPoint {
-    /// What a metric, by position, says; none if no run has it on both sides.
+    /// A metric, by position, at this point; none if no run has it on both sides.
     pub fn compared(&self, metric: usize) -> Option<Compared> {
         let both = |(_, first, second): &(String, Row, Row)| {
             Some((first.outcome.metrics[metric]?, second.outcome.metrics[metric]?))

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::sweep::grid::{self, Point, Selection, Shard};
 use crate::sweep::inputs::{Inputs, Run, RunError};
-use crate::sweep::outcome::{Outcome, Status, metric};
+use crate::sweep::outcome::{Outcome, Status};
 use crate::sweep::spec::{Knee, Rung, RungEnding, Step, SweepSpec};
 
 /// A run to be made.
@@ -162,7 +162,6 @@ impl<'p> Course<'p> {
     }
 
     fn push(&mut self, point: &Point, outcome: &Outcome) {
-        let of = |name| metric(name).and_then(|position| outcome.metrics[position]);
         let rung = Rung {
             rate: point.spec.workload.rate.map_or(0.0, apportion::units::JobsPerHour::get),
             ending: match outcome.status {
@@ -170,8 +169,8 @@ impl<'p> Course<'p> {
                 Status::Saturated | Status::Timeout => RungEnding::Overloaded,
                 Status::Failed => RungEnding::Failed,
             },
-            utilization: of("utilization"),
-            average_jct: of("average_jct"),
+            utilization: outcome.metric("utilization"),
+            average_jct: outcome.metric("average_jct"),
         };
         self.rungs.entry(point.index).or_default().push(rung);
     }
@@ -205,6 +204,7 @@ impl<'p> Course<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apportion::metrics::Metric;
     use apportion::spec::Source;
 
     const LADDER: &str = "\
@@ -225,7 +225,7 @@ axes:
     fn outcome(task: &Task) -> Outcome {
         let mut outcome = Outcome::without_metrics(Status::Done, "");
         let rate = task.run.spec.workload.rate.unwrap().get();
-        outcome.metrics[metric("utilization").unwrap()] = Some(rate / 10.0);
+        outcome.metrics[Metric::position("utilization").unwrap()] = Some(rate / 10.0);
         outcome
     }
 

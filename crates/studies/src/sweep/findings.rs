@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::report::baseline::COMPARED;
 use crate::report::study::{Panel, Point, Study as Findings};
 use crate::report::{Cell, Table};
-use crate::sweep::outcome::{METRICS, Status, metric};
+use crate::sweep::outcome::Status;
 use crate::sweep::spec::value_text;
 use crate::sweep::store::{Row, Store, StoreError, Study};
 use apportion::metrics::cdf::Cdf;
 use apportion::metrics::statistics::{Paired, Spread};
+use apportion::metrics::table::Prominence;
+use apportion::metrics::{METRICS, Metric};
 use apportion::spec::run::sha256;
 
-/// What each axis of a study is to its page.
+/// The role of each axis of a study on its page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roles {
     /// The compared axis: the policy, or else the first whose values are words.
@@ -33,7 +34,7 @@ fn last_part(name: &str) -> &str {
 }
 
 impl Roles {
-    /// Of the axes of these rows.
+    /// The roles of the axes of these rows.
     pub fn of(study: &Study, rows: &[Row]) -> Self {
         let named = |wanted: &str| study.axes.iter().position(|(name, _)| last_part(name) == wanted);
         let seed = named("seed");
@@ -164,7 +165,7 @@ fn point(
 ) -> Result<Point, StoreError> {
     let done: Vec<&Row> = group.iter().copied().filter(|row| is_done(row)).collect();
     let mut metrics = BTreeMap::new();
-    for (position, name) in METRICS.into_iter().enumerate() {
+    for (position, name) in Metric::names().enumerate() {
         let values: Vec<f64> = done.iter().filter_map(|row| row.outcome.metrics[position]).collect();
         metrics.extend(Spread::of(&values).map(|spread| (name, spread)));
     }
@@ -208,8 +209,8 @@ fn hold_against<'r>(
     let base = rows_of(baseline);
     for point in points.iter_mut().filter(|point| point.series != baseline) {
         let own = rows_of(point.series);
-        for name in COMPARED {
-            let Some(column) = metric(name) else { continue };
+        let columns = METRICS.iter().enumerate();
+        for (column, metric) in columns.filter(|(_, metric)| metric.prominence >= Prominence::Compared) {
             let at_place = |row: &&&'r Row| place(roles, row) == point.x;
             let value = |row: &Row| row.outcome.metrics[column].filter(|_| is_done(row));
             let seed = |row: &'r Row| roles.seed.map(|axis| &row.values[axis]);
@@ -221,7 +222,7 @@ fn hold_against<'r>(
                     Some((value(row)?, value(other)?))
                 })
                 .collect();
-            point.against_baseline.extend(Paired::of(&pairs).map(|paired| (name, paired)));
+            point.against_baseline.extend(Paired::of(&pairs).map(|paired| (metric.name, paired)));
         }
     }
 }
@@ -287,7 +288,8 @@ fn facts(study: &Study, rows: &[Row], seeds: &[String]) -> Vec<(String, String)>
 /// One line a run: axes, status, metrics, reason, digest; no wall times, so that the same results give the same page.
 fn all_runs(study: &Study, rows: &[Row]) -> Table {
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
-    let mut table = Table::new(axes.chain(["status", "capacity"]).chain(METRICS).chain(["reason", "digest"]));
+    let mut table =
+        Table::new(axes.chain(["status", "capacity"]).chain(Metric::names()).chain(["reason", "digest"]));
     let number = |value: Option<f64>| {
         value.map_or(Cell::Empty, |value| Cell::Number(value, if value.fract() == 0.0 { 0 } else { 3 }))
     };

@@ -25,7 +25,7 @@ pub use course::{Climbed, Course, Plan, Task};
 pub use differences::{DIFFERENCES, Difference};
 pub use grid::{Point, Selection, Shard};
 pub use inputs::{Inputs, Run, RunError};
-pub use outcome::{JobRow, METRICS, Outcome, Status};
+pub use outcome::{JobRow, Outcome, Status};
 pub use runner::{Progress, Summary};
 pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};

@@ -1,49 +1,10 @@
-//! What becomes of a run.
+//! The result of a run: how it ended, its metrics, its jobs.
 
 use std::fmt;
 use std::str::FromStr;
 
+use apportion::metrics::{METRICS, Metric};
 use serde::{Deserialize, Serialize};
-
-/// Metrics of a run, in the order of their columns.
-///
-/// | column            | unit | of                                                                     |
-/// |-------------------|------|------------------------------------------------------------------------|
-/// | `n_jobs`          | jobs | measured and completed                                                 |
-/// | `average_jct`     | s    | measured jobs; so are the next three                                   |
-/// | `median_jct`      | s    |                                                                        |
-/// | `p95_jct`         | s    |                                                                        |
-/// | `p99_jct`         | s    |                                                                        |
-/// | `average_rho`     | 1    | finish-time fairness of measured jobs                                  |
-/// | `worst_rho`       | 1    |                                                                        |
-/// | `makespan`        | s    | all jobs                                                               |
-/// | `utilization`     | 1    | busy worker-time ÷ worker-time, all types                              |
-/// | `rounds`          | 1    |                                                                        |
-/// | `solves`          | 1    | allocations computed                                                   |
-/// | `preemptions`     | 1    |                                                                        |
-/// | `cost`            | $    | where prices are given                                                 |
-/// | `slo_violations`  | jobs | measured jobs that were done too late                                  |
-pub const METRICS: [&str; 14] = [
-    "n_jobs",
-    "average_jct",
-    "median_jct",
-    "p95_jct",
-    "p99_jct",
-    "average_rho",
-    "worst_rho",
-    "makespan",
-    "utilization",
-    "rounds",
-    "solves",
-    "preemptions",
-    "cost",
-    "slo_violations",
-];
-
-/// The position of a metric in [`METRICS`].
-pub fn metric(name: &str) -> Option<usize> {
-    METRICS.iter().position(|other| *other == name)
-}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -117,11 +78,11 @@ pub struct JobRow {
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
-    /// Why it is not `done`, or what is not known of it, for people.
+    /// Why it is not `done`, or what could not be found out about it, for people.
     pub reason: Option<String>,
     /// The largest sustainable arrival rate in jobs/h, where it was computed.
     pub capacity: Option<f64>,
-    /// [`METRICS`], each where it means something.
+    /// The value of each of [`METRICS`]; none where it means nothing.
     pub metrics: [Option<f64>; METRICS.len()],
     /// Busy worker-time ÷ worker-time by worker type, in order of name; empty for results of older programs.
     pub utilization: Vec<(String, f64)>,
@@ -130,6 +91,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The value of a metric by its name.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics[Metric::position(name)?]
+    }
+
     /// An outcome without metrics.
     pub fn without_metrics(status: Status, reason: impl Into<String>) -> Self {
         Self {

@@ -17,7 +17,7 @@ use crate::sweep::simulation::Standing;
 use crate::sweep::store::StoreError;
 use apportion::solver::timing::Stopwatch;
 
-/// What may be told to people while runs go on, from any thread.
+/// What is reported while runs go on, from any thread.
 pub trait Progress: Sync {
     /// A run starts.
     fn started(&self, point: &Point) {
@@ -37,10 +37,10 @@ pub trait Progress: Sync {
     }
 }
 
-/// Tells nobody.
+/// Reports nothing.
 impl Progress for () {}
 
-/// What became of a sweep.
+/// How many runs of a sweep ended, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Runs that ended in each way: [`Status::ALL`].
@@ -77,7 +77,7 @@ impl fmt::Display for Summary {
 /// How points are run.
 #[derive(Clone, Copy)]
 pub struct Runner<'a> {
-    /// Set by someone else to stop.
+    /// Set to true to stop.
     pub interrupt: &'a AtomicBool,
     /// Runs at once; as many as there are cores if not given.
     pub n_threads: Option<NonZeroUsize>,

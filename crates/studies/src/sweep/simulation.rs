@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::sweep::inputs::{Run, RunError};
 use crate::sweep::options;
-use crate::sweep::outcome::{JobRow, METRICS, Outcome, Status};
+use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::saturation::Capacity;
 use apportion::catalog::Ready;
 use apportion::index::Id;
-use apportion::metrics::{JobRecord, Recorder, Summary};
+use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
 use apportion::simulator::{Checkpoint, Limits, Outcome as Ending, Simulation};
 use apportion::solver::timing::Stopwatch;
-use apportion::units::{Dollars, Seconds};
+use apportion::units::Seconds;
 
 /// Rounds between two looks at the clock, to begin with; then so many that a look comes a few times a second.
 const ROUNDS_AT_ONCE: u64 = 16;
@@ -58,11 +58,11 @@ impl Standing {
 /// How far a run may go.
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
-    /// Becomes true when somebody wants an end.
+    /// Set to true to stop the run.
     pub interrupt: Arc<AtomicBool>,
     /// Wall time.
     pub wall: Option<Duration>,
-    /// Keep the measured jobs.
+    /// Whether the outcome keeps the measured jobs.
     pub keep_jobs: bool,
 }
 
@@ -103,8 +103,8 @@ impl Executor {
         Self { bounds, stop_saturated, capacities: Mutex::default() }
     }
 
-    /// Runs one: an outcome, or `None` if interrupted; `report` is told now and then how far it is. A capacity that
-    /// could not be computed is the reason that the outcome gives, because a saturated run may pass for another.
+    /// The outcome of a run, or `None` if interrupted; `report` is called now and then with how far it is. If the
+    /// capacity could not be computed, the outcome's reason says so, because a saturated run may then look like any other.
     pub fn execute(&self, run: &Run, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
         let rate = run.spec.workload.rate.filter(|_| self.stop_saturated);
         let (capacity, unknown) = match rate.map(|_| self.capacity(run)) {
@@ -137,7 +137,7 @@ impl Executor {
     }
 }
 
-/// Runs to the end: an outcome, or `None` if interrupted. What goes wrong is an outcome, too.
+/// The outcome of a run, or `None` if interrupted. An error is an outcome, too.
 pub fn execute(run: &Run, bounds: &Bounds, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
     match try_execute(run, bounds, report) {
         Ok(outcome) => outcome,
@@ -186,44 +186,19 @@ fn try_execute(
     }
     let summary = recorder.summary();
     let jobs = if bounds.keep_jobs { job_rows(&summary) } else { Vec::new() };
-    let metrics = metrics(&summary);
+    let metrics = std::array::from_fn(|position| (METRICS[position].of)(&summary));
     let by_type = summary.utilization.iter().filter(|(name, _)| *name != "all");
     let utilization = by_type.map(|(name, value)| (name.clone(), *value)).collect();
     Ok(Some(Outcome { status: Status::Done, reason: None, capacity: None, metrics, utilization, jobs }))
 }
 
-/// No metrics: what had been measured when time ran out depends on the machine.
+/// The outcome without metrics of a run that took too long: what it had measured by then depends on the machine.
 fn timed_out(simulation: &Simulation, recorder: &Recorder) -> Outcome {
     let n_done = recorder.summary().jobs.len();
     let (n_active, hours) = (simulation.n_active(), simulation.now().hours());
     let reason =
         format!("{n_done} measured jobs done and {n_active} active after {hours:.0} simulated hours");
     Outcome::without_metrics(Status::Timeout, reason)
-}
-
-/// [`METRICS`] of a summary.
-pub fn metrics(summary: &Summary) -> [Option<f64>; METRICS.len()] {
-    named(summary).map(|(_, value)| value)
-}
-
-fn named(summary: &Summary) -> [(&'static str, Option<f64>); METRICS.len()] {
-    let (jct, rho) = (summary.jct.as_ref(), summary.rho.as_ref());
-    [
-        ("n_jobs", Some(jct.map_or(0.0, |jct| jct.count as f64))),
-        ("average_jct", summary.average_jct),
-        ("median_jct", jct.map(|jct| jct.median)),
-        ("p95_jct", jct.map(|jct| jct.p95)),
-        ("p99_jct", jct.map(|jct| jct.p99)),
-        ("average_rho", rho.map(|rho| rho.distribution.average)),
-        ("worst_rho", rho.map(|rho| rho.distribution.max)),
-        ("makespan", summary.makespan.map(Seconds::get)),
-        ("utilization", summary.utilization.get("all").copied()),
-        ("rounds", Some(summary.rounds as f64)),
-        ("solves", Some(summary.solves as f64)),
-        ("preemptions", Some(summary.preemptions as f64)),
-        ("cost", summary.cost.map(Dollars::get)),
-        ("slo_violations", summary.slo_violations.map(|n| n as f64)),
-    ]
 }
 
 fn job_rows(summary: &Summary) -> Vec<JobRow> {
@@ -244,11 +219,11 @@ fn job_rows(summary: &Summary) -> Vec<JobRow> {
 mod tests {
     use super::*;
     use crate::sweep::Inputs;
+    use apportion::Catalog;
     use apportion::spec::run::RunSpec;
-    use apportion::{Catalog, Cluster};
 
     #[test]
-    fn a_capacity_that_is_not_known_is_said() {
+    fn an_unknown_capacity_is_the_reason_of_the_outcome() {
         let mut spec = RunSpec { policy: "fifo".to_owned(), ..RunSpec::default() };
         spec.cluster = "v100=2".parse().unwrap();
         (spec.workload.rate, spec.workload.jobs) = (Some(apportion::JobsPerHour::new(0.05)), Some(2));
@@ -266,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lets_jobs_share_workers_is_known() {
+    fn policies_under_which_jobs_share_workers_are_known() {
         let pairing = ["gandiva", "fifo_packed", "max_min_fairness_packed"];
         let apart = ["allox", "fifo", "srtf", "isolated", "max_min_fairness_perf"];
         for (policies, pairs) in [(&pairing[..], true), (&apart[..], false)] {
@@ -274,19 +249,12 @@ mod tests {
                 assert_eq!(Catalog::embedded().document(policy).unwrap().pairs(), pairs, "{policy}");
             }
         }
-        // Shortest first, the longest of the measured jobs would wait for ever.
+        // `allox` runs the shortest job first, so the longest measured job would wait for ever.
         let mut spec = RunSpec { policy: "allox".to_owned(), ..RunSpec::default() };
         spec.cluster = "v100=1,p100=1,k80=1".parse().unwrap();
         (spec.workload.rate, spec.workload.jobs) = (Some(apportion::JobsPerHour::new(0.17)), Some(2));
         let run = Inputs::new(Catalog::embedded()).load(&spec).unwrap();
         let outcome = Executor::new(Bounds::default(), true).execute(&run, &mut |_| {}).unwrap();
         assert_eq!(outcome.status, Status::Saturated);
-    }
-
-    #[test]
-    fn metrics_stand_in_the_order_of_their_columns() {
-        let cluster: Cluster = "a=1".parse().unwrap();
-        let names = named(&Recorder::new(&cluster).summary()).map(|(name, _)| name);
-        assert_eq!(names, METRICS);
     }
 }

@@ -1,10 +1,12 @@
-//! Metrics of whole runs: against the drawn axis, and as bars at one place of it.
+//! Charts of the metrics of runs: against the drawn axis, and as bars at one place of it.
 
 use super::{
     Panel, Point, Study, at, by_place, file_name, mark, place_text, rows, spread_text, why_absent, xs,
 };
 use crate::report::chart::{Absent, Axis, Chart, Figure, Kind, Series};
-use crate::report::label::{self, LABELS, Label};
+use crate::report::label;
+use apportion::metrics::table::Prominence;
+use apportion::metrics::{METRICS, Metric};
 
 fn subtitle(study: &Study, panel: &Panel) -> String {
     let mut ways: Vec<&str> = Vec::new();
@@ -21,13 +23,14 @@ fn subtitle(study: &Study, panel: &Panel) -> String {
 pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
     let has = |metric: &str| panel.points.iter().any(|point| point.metrics.contains_key(metric));
     let any_absent = panel.points.iter().any(|point| !point.unfinished.is_empty());
-    let shown = LABELS.iter().filter(|(metric, _)| has(metric) || (any_absent && *metric == "average_jct"));
-    let chart = |(metric, label): &(&'static str, Label)| {
+    let charted = METRICS.iter().filter(|metric| metric.prominence >= Prominence::Chart);
+    let shown = charted.filter(|metric| has(metric.name) || (any_absent && metric.name == "average_jct"));
+    let chart = |metric: &Metric| {
         let chart = match &study.x_axis {
-            Some(axis) => lines(study, panel, (metric, *label), &label::axis(axis)),
-            None => bars(study, panel, (metric, *label), None),
+            Some(axis) => lines(study, panel, metric, &label::axis(axis)),
+            None => bars(study, panel, metric, None),
         };
-        (label.name.to_owned(), Chart { name: format!("{stem}{}", file_name(metric)), ..chart })
+        (metric.label.to_owned(), Chart { name: format!("{stem}{}", file_name(metric.name)), ..chart })
     };
     let variants: Vec<(String, Chart)> = shown.map(chart).collect();
     let note = if any_absent {
@@ -42,23 +45,24 @@ pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure
     (!figure.variants.is_empty()).then_some(figure)
 }
 
-fn lines(study: &Study, panel: &Panel, (metric, label): (&str, Label), x_title: &str) -> Chart {
+fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart {
     let xs = xs(panel);
     let series = |(position, name): (usize, &String)| {
         // A place without runs is passed over; one whose runs have no number breaks the line.
         let there = xs.iter().filter_map(|x| Some((*x, at(panel, position, Some(*x))?)));
-        let mark_at = |(x, point): (f64, &Point)| Some(mark(point.metrics.get(metric)?, x, label.scale));
+        let mark_at =
+            |(x, point): (f64, &Point)| Some(mark(point.metrics.get(metric.name)?, x, metric.unit.scale()));
         Series { name: name.clone(), style: position, marks: there.map(mark_at).collect() }
     };
     let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
     let absent = |point: &Point| Some(Absent { series: point.series, x: point.x?, why: why_absent(point)? });
-    let y = Axis::new(label.with_unit());
+    let y = Axis::new(metric.title());
     let values = series.iter().flat_map(|series| series.marks.iter().flatten());
     let values = values.flat_map(|mark| [Some(mark.y), mark.low, mark.high]).flatten();
     let y = y.fitted(values);
     Chart {
         name: String::new(),
-        title: format!("{} against {}", label.name, x_title.split(" (").next().unwrap_or(x_title)),
+        title: format!("{} against {}", metric.label, x_title.split(" (").next().unwrap_or(x_title)),
         subtitle: subtitle(study, panel),
         kind: Kind::Lines,
         x: Axis::new(x_title).fitted_to_places(&xs),
@@ -70,26 +74,27 @@ fn lines(study: &Study, panel: &Panel, (metric, label): (&str, Label), x_title: 
 }
 
 /// One bar a compared value, at one place.
-fn bars(study: &Study, panel: &Panel, (metric, label): (&str, Label), x: Option<f64>) -> Chart {
+fn bars(study: &Study, panel: &Panel, metric: &Metric, x: Option<f64>) -> Chart {
     let rows = rows(study, panel, x);
-    let value = |series| Some(mark(at(panel, series, x)?.metrics.get(metric)?, 0.0, label.scale));
+    let scale = metric.unit.scale();
+    let value = |series| Some(mark(at(panel, series, x)?.metrics.get(metric.name)?, 0.0, scale));
     let marks = (0..rows.len()).map(value).collect();
     let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
     Chart {
         name: String::new(),
-        title: format!("{} by {}", label.name, label::axis(&study.series_axis)),
+        title: format!("{} by {}", metric.label, label::axis(&study.series_axis)),
         subtitle: format!("{place}{}", spread_text(study, panel)),
         kind: Kind::Bars,
-        x: Axis::new(label.with_unit()).from_zero(),
+        x: Axis::new(metric.title()).from_zero(),
         y: Axis::new(study.series_axis.clone()),
         rows,
-        series: vec![Series { name: label.name.to_owned(), style: 0, marks }],
+        series: vec![Series { name: metric.label.to_owned(), style: 0, marks }],
         absent: Vec::new(),
     }
 }
 
 pub(super) fn makespans(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
     study.x_axis.as_ref()?;
-    let label = Label::of("makespan")?;
-    by_place(study, panel, &format!("{stem}makespan-bars"), |x| bars(study, panel, ("makespan", label), x))
+    let makespan = Metric::named("makespan")?;
+    by_place(study, panel, &format!("{stem}makespan-bars"), |x| bars(study, panel, makespan, x))
 }

@@ -1,15 +1,16 @@
 //! The same rows as text.
 
 use super::{Row, Study};
-use crate::sweep::outcome::METRICS;
 use crate::sweep::spec::value_text;
+use apportion::metrics::Metric;
 
 /// One line a run: axes, status, capacity, metrics, reason, version, digest. No wall times, so the same results
 /// give the same bytes.
 pub(super) fn render(study: &Study, rows: &[Row]) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
-    let head = axes.chain(["status", "capacity"]).chain(METRICS).chain(["reason", "version", "digest"]);
+    let head =
+        axes.chain(["status", "capacity"]).chain(Metric::names()).chain(["reason", "version", "digest"]);
     let mut records: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
     for row in rows {
         let mut record: Vec<String> = row.values.iter().map(value_text).collect();

@@ -9,8 +9,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transac
 use serde_json::Value;
 
 use super::{Row, StoreError, Study, database};
-use crate::sweep::outcome::{JobRow, METRICS, Outcome};
+use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::value_text;
+use apportion::metrics::{METRICS, Metric};
 
 /// "APPT": tells our files from other databases.
 const APPLICATION_ID: i32 = 0x4150_5054;
@@ -26,7 +27,7 @@ fn quoted(name: &str) -> String {
 fn run_columns(study: &Study) -> Vec<String> {
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
     let before = std::iter::once("digest");
-    let after = ["status", "reason", "capacity"].into_iter().chain(METRICS);
+    let after = ["status", "reason", "capacity"].into_iter().chain(Metric::names());
     let last = ["version", "spec", "data", "seconds"];
     before.chain(axes).chain(after).chain(last).map(quoted).collect()
 }
@@ -200,12 +201,11 @@ pub(super) fn read_rows(connection: &Connection, study: &Study) -> rusqlite::Res
     Ok(rows)
 }
 
-/// [`run_columns`], with nothing for metrics that another version did not have.
+/// [`run_columns`], with `NULL` for metrics that the version which wrote the file did not have.
 fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
     let mut query = connection.prepare("SELECT name FROM pragma_table_info('runs')")?;
     let there: BTreeSet<String> = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    let lacking: Vec<String> =
-        METRICS.iter().filter(|name| !there.contains(**name)).map(|m| quoted(m)).collect();
+    let lacking: Vec<String> = Metric::names().filter(|name| !there.contains(*name)).map(quoted).collect();
     let readable = |column: String| if lacking.contains(&column) { "NULL".to_owned() } else { column };
     Ok(run_columns(study).into_iter().map(readable).collect())
 }
