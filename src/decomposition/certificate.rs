@@ -12,7 +12,7 @@
 //!
 //! and the constants of those are what the bound has more. The estimated rounding error of the sum is added to it.
 
-use crate::program::sharing::{Sharing, Wanted};
+use crate::program::singles::{Goal as Wanted, Singles as Sharing};
 use crate::solver::certificate::{Certificate, OBJECTIVE_FLOOR, TOLERANCE};
 
 /// Rounding of a sum, relative to the sum of magnitudes.

@@ -24,7 +24,7 @@ use crate::decomposition::dantzig_wolfe::{Found, Place, Search, Start, WarmPrice
 use crate::decomposition::nash_welfare;
 use crate::decomposition::padded::{Padded, suits_nash_welfare};
 use crate::decomposition::types::of_types;
-use crate::program::sharing::{Sharing, Wanted};
+use crate::program::singles::{Goal as Wanted, Singles as Sharing};
 use crate::solver::backend::Limits;
 use crate::solver::lanes::{F64x8, LANES};
 use crate::solver::timing::Stopwatch;

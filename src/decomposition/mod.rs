@@ -1,7 +1,7 @@
 //! Decomposition by prices: optima of jobs alone on worker types, found without writing a program.
 //!
-//! In: [`Sharing`](crate::program::Sharing), the throughputs and demands of classes of jobs (*members*), and
-//! [`Wanted`](crate::program::Wanted), the objective. Out: time fractions and the dual prices that certify them
+//! In: [`Singles`](crate::program::Singles), the throughputs and demands of classes of jobs (*members*), and
+//! [`Goal`](crate::program::Goal), the objective. Out: time fractions and the dual prices that certify them
 //! ([`PrimalDual`]), judged by [`Certificate::of_jobs`](crate::solver::Certificate::of_jobs).
 //!
 //! Only the capacity rows of worker types couple members, so the program decomposes (Dantzig & Wolfe 1960): at given

@@ -19,7 +19,7 @@ use crate::decomposition::dantzig_wolfe::WarmPrices;
 use crate::decomposition::demand::{Demand, floor};
 use crate::decomposition::smoothed_demand::{Place, UndecidedJob};
 use crate::decomposition::types::of_types;
-use crate::program::sharing::Sharing;
+use crate::program::singles::Singles as Sharing;
 use crate::solver::backend::Limits;
 use crate::solver::timing::Stopwatch;
 

@@ -4,7 +4,7 @@ use super::dantzig_wolfe::WarmPrices;
 use super::jobs::solve;
 use crate::decomposition::certificate::PrimalDual;
 use crate::program::expression::Vocabulary;
-use crate::program::sharing::Wanted;
+use crate::program::singles::Goal as Wanted;
 use crate::program::{BoundObjective, Instance, Objective, ObjectiveText, Sense};
 use crate::solver::draws::Draws;
 use crate::solver::{Certificate, Limits, registry, solve_certified};

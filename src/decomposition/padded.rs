@@ -2,7 +2,7 @@
 
 use super::types::padded_to;
 use crate::program::Instance;
-use crate::program::sharing::{Sharing, Wanted};
+use crate::program::singles::{Goal as Wanted, Singles as Sharing};
 
 /// Up to so many types, members buy at prices whatever their own are; of more, where they run on so many on average.
 const TYPES_BOUGHT: usize = 32;

@@ -4,7 +4,7 @@ use super::dantzig_wolfe::WarmPrices;
 use super::jobs::{SoftConstraintsKept, keep_soft_constraints, raise_above, solve};
 use crate::decomposition::certificate::PrimalDual;
 use crate::program::expression::Vocabulary;
-use crate::program::sharing::{Sharing, Wanted};
+use crate::program::singles::{Goal as Wanted, Singles as Sharing};
 use crate::program::{Instance, Objective, ObjectiveText, Program, Range, Sense};
 use crate::solver::draws::Draws;
 use crate::solver::{Certificate, Limits, Solution, Termination, registry};
@@ -164,7 +164,7 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
     for (kind, seed) in KINDS.into_iter().flat_map(|kind| (0..3).map(move |seed| (kind, seed))) {
         let (instance, demand, worth) = instance(kind, seed);
         let bound = objective.bind(&instance).unwrap();
-        let sharing = bound.sharing(demand).unwrap();
+        let sharing = bound.singles(demand).unwrap();
         let nothing = WarmPrices::default();
         let Some((raised, _)) = solve(&sharing, Wanted::Level, &nothing, &limits) else { continue };
         judge(&sharing, Wanted::Level, &raised);
@@ -195,7 +195,7 @@ fn a_search_goes_on_from_where_one_like_it_ended() {
         let mut near: [WarmPrices; 2] = Default::default();
         for change in 0..3 {
             let bound = objective.bind(&instance).unwrap();
-            let sharing = bound.sharing(demand.clone()).unwrap();
+            let sharing = bound.singles(demand.clone()).unwrap();
             let mut found = |of: usize, wanted: Wanted<'_>| {
                 let (cold, _) = solve(&sharing, wanted, &WarmPrices::default(), &limits)?;
                 let (warm, next) = solve(&sharing, wanted, &near[of], &limits)?;
@@ -230,7 +230,7 @@ fn levels_above_what_members_have_are_optimal_too() {
     for (kind, (seed, part)) in KINDS.into_iter().flat_map(|kind| parts.map(|part| (kind, part))) {
         let (instance, demand, other) = instance(kind, seed);
         let bound = objective.bind(&instance).unwrap();
-        let mut sharing = bound.sharing(demand).unwrap();
+        let mut sharing = bound.singles(demand).unwrap();
         let Some((first, _)) = solve(&sharing, Wanted::Level, &WarmPrices::default(), &limits) else {
             continue;
         };
@@ -272,7 +272,7 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
     let objective = objective();
     let (instance, demand, worth) = instance(Kind::Distinct, 1);
     let bound = objective.bind(&instance).unwrap();
-    let sharing = bound.sharing(demand).unwrap();
+    let sharing = bound.singles(demand).unwrap();
     let (right, _) = solve(&sharing, Wanted::Level, &WarmPrices::default(), &Limits::default()).unwrap();
     let best = Certificate::of_jobs(&sharing, Wanted::Level, &right).primal;
     let mut draws = Draws(5);
@@ -370,7 +370,7 @@ fn promises_are_kept_as_another_solver_keeps_them() {
             *demand *= instance.alone(member).iter().copied().fold(0.0, f64::max);
         }
         let bound = objective.bind(&instance).unwrap();
-        let sharing = bound.sharing(demand).unwrap();
+        let sharing = bound.singles(demand).unwrap();
         let mut due = vec![false; instance.n_members()];
         let Some(kept) = keep_soft_constraints(&sharing, &due, &limits) else { continue };
         judge_promises(&sharing, &due, &kept);

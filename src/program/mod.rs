@@ -18,7 +18,7 @@ mod builder;
 mod sides;
 pub mod formulate;
 pub mod demand;
-pub mod sharing;
+pub mod singles;
 pub mod worths;
 pub mod promise;
 pub mod classes;
@@ -34,8 +34,8 @@ pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
 pub use program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use promise::PROMISE_SLACK;
-pub use sharing::{Logarithms, Sharing, Wanted};
 pub use sides::Sides;
+pub use singles::{Goal, Logarithms, Singles};
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};
 pub use worths::Worths;
 

@@ -6,7 +6,7 @@
 use super::bound::BoundObjective;
 use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, Variable, shape};
 use super::objective::{Constraint, Route};
-use super::sharing::Sharing;
+use super::singles::Singles;
 use super::standard::Sense;
 
 /// Values that differ by less than this part of them are the same but for rounding.
@@ -25,13 +25,13 @@ impl BoundObjective<'_> {
     /// Members that share, the throughputs they must have at a level of 1, and what the sum that is to be as large as possible
     /// makes of theirs; nothing where there is more to the objective: pairs, other functions, terms that are not in
     /// proportion to throughput, other constraints than least throughputs of jobs.
-    pub fn worths(&self) -> Option<(Sharing<'_>, Worths)> {
+    pub fn worths(&self) -> Option<(Singles<'_>, Worths)> {
         let alone = self.instance.pairs.is_empty();
         let (demand, mut worths) = if alone { self.worths_of_jobs()? } else { return None };
         for (worth, jobs) in worths.worth.iter_mut().zip(&self.instance.multiplicity) {
             *worth *= jobs;
         }
-        Some((Sharing::new(self.instance, demand), worths))
+        Some((Singles::new(self.instance, demand), worths))
     }
 
     /// The throughputs that members must have, `[members]`, and what the sum makes of that of one job of each, alone or beside

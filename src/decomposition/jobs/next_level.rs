@@ -13,7 +13,7 @@ use crate::decomposition::dantzig_wolfe::{
 use crate::decomposition::padded::Padded;
 use crate::decomposition::restricted_master::RestrictedMaster;
 use crate::decomposition::types::of_types;
-use crate::program::sharing::{Sharing, Wanted};
+use crate::program::singles::{Goal as Wanted, Singles as Sharing};
 use crate::solver::backend::Limits;
 use crate::solver::timing::Stopwatch;
 

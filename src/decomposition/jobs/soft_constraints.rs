@@ -17,7 +17,7 @@ use crate::decomposition::dantzig_wolfe::Found;
 use crate::decomposition::padded::Padded;
 use crate::decomposition::types::of_types;
 use crate::program::promise::PROMISE_SLACK;
-use crate::program::sharing::{Sharing, Wanted};
+use crate::program::singles::{Goal as Wanted, Singles as Sharing};
 use crate::solver::backend::Limits;
 use crate::solver::lanes::F64x8;
 

@@ -1,17 +1,17 @@
-//! The analytic centre over jobs, found over classes of them.
+//! The analytic centre over jobs, computed over classes of jobs.
 //!
-//! By symmetry the centre gives jobs that are alike equal shares: exchanging them maps the optimal face to itself, and
-//! the centre is unique. So it is the centre over the program of classes in which every column counts as often as
-//! there are jobs, or pairs of jobs, whose shares it sums up, and every row as often as there are jobs it speaks for
-//! (see [`centre`](crate::solver::centre)); each job or pair of jobs then has an even part of its class's time.
-//! Classes of n_a and n_b jobs have n_a·n_b pairs, one of n jobs has n(n − 1)/2 with itself.
+//! The centre gives interchangeable jobs equal shares: exchanging them maps the optimal face to itself, and the centre is
+//! unique. So it is the centre (see [`centre`](crate::solver::centre)) of the program over classes with barrier weights: a
+//! column counts once for each job, or pair of jobs, whose time it sums up, and a row once for each job that it constrains.
+//! Each of these jobs or pairs then has an equal part of the class's time. Classes of n_a and n_b jobs have n_a·n_b pairs, a
+//! class of n jobs has n(n − 1)/2 with itself.
 
 use crate::policy::program::reduce::Reduced;
 use crate::program::expression::Subject;
 use crate::program::{AuxiliaryRole, Formulation, Objective, RowRole};
 use crate::solver::centre::BarrierWeights;
 
-/// How many columns and rows of the program over jobs those of the program over classes stand for.
+/// The number of columns and rows of the program over jobs for each of those of the program over classes.
 pub(super) fn weights(objective: &Objective, reduced: &Reduced, formulation: &Formulation) -> BarrierWeights {
     let n_jobs = |member: usize| reduced.instance.multiplicity[member];
     let of_combination = |combination: usize| match combination.checked_sub(reduced.instance.n_members()) {

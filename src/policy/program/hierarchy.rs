@@ -1,47 +1,42 @@
-//! Hierarchical weights: who owns whom, and how an entity's weight falls to its jobs.
+//! Hierarchical weights: the tree of entities and jobs, and the weight that falls to each job.
 //!
-//! An entity hands its weight to its unsaturated children, jobs or entities: under `fairness` in proportion to
-//! their own weights, under `fifo` all to the earliest: the job that has waited longest, or the entity that has it; of
-//! those that came together, the first listed. Top-level entities have their own weights, jobs that nobody owns theirs.
+//! An entity grants its weight to its unsaturated children, jobs or entities: under `fairness` in proportion to their own
+//! weights, under `fifo` all of it to the earliest child, the job that has waited longest or the entity that owns it; of
+//! children that came together, the first listed. Entities at the top, and jobs without an entity, have their own weights.
 //! Source: Narayanan et al. (OSDI '20), §4.3; nested to any depth here.
 
-mod ascent;
+mod level_tree;
 
-#[cfg(all(test, feature = "highs"))]
-pub(super) use ascent::Ascent;
-pub(super) use ascent::{Rates, Rising};
+pub(super) use self::level_tree::{Rates, Rising};
 
 use crate::index::{EntityId, Id};
 use crate::problem::{InnerRule, Problem};
 use crate::program::Classes;
 
 #[derive(Clone, Debug)]
-enum Child {
-    /// A class of jobs: its member, the weight of one job, how many jobs.
-    Member {
-        member: usize,
-        weight: f64,
-        n_jobs: f64,
-    },
+enum TreeNode {
+    /// A class of so many jobs, with the weight of one.
+    Member { member: usize, weight: f64, n_jobs: f64 },
+    /// An entity, by its place.
     Entity(usize),
 }
 
 #[derive(Clone, Debug)]
-struct Node {
+struct EntityNode {
     weight: f64,
     inner: InnerRule,
     /// In order of arrival of their earliest job.
-    children: Vec<Child>,
+    children: Vec<TreeNode>,
 }
 
-/// The tree of one problem, over classes.
+/// The tree of one problem's entities and classes of jobs.
 #[derive(Clone, Debug)]
 pub(super) struct Hierarchy {
-    nodes: Vec<Node>,
-    roots: Vec<Child>,
+    nodes: Vec<EntityNode>,
+    roots: Vec<TreeNode>,
 }
 
-/// May jobs of this entity stand for one another? Not where their order decides, in it or above it.
+/// Are jobs of this entity interchangeable? Not if their order of arrival decides, in it or above it.
 pub(super) fn interchangeable(problem: &Problem, entity: Option<EntityId>) -> bool {
     let mut at = entity;
     // An entity has fewer ancestors than there are entities; a longer chain is a cycle, refused on reading.
@@ -57,13 +52,13 @@ pub(super) fn interchangeable(problem: &Problem, entity: Option<EntityId>) -> bo
 }
 
 impl Hierarchy {
-    /// The tree of `problem`'s entities with `classes` of its jobs as leaves. `as_listed`: who comes first is earlier,
-    /// not who has waited longest.
+    /// The tree of `problem`'s entities and `classes` of its jobs. `as_listed`: the job listed first counts as the earliest,
+    /// not the one that has waited longest.
     pub(super) fn new(problem: &Problem, classes: &Classes, as_listed: bool) -> Self {
         let entities = problem.entities();
-        let mut nodes: Vec<Node> = entities
+        let mut nodes: Vec<EntityNode> = entities
             .iter()
-            .map(|entity| Node { weight: entity.weight, inner: entity.inner, children: Vec::new() })
+            .map(|entity| EntityNode { weight: entity.weight, inner: entity.inner, children: Vec::new() })
             .collect();
         let mut members: Vec<(f64, usize)> = (0..classes.len())
             .map(|member| {
@@ -81,64 +76,64 @@ impl Hierarchy {
         for (_, member) in members {
             let jobs = classes.members(member);
             let job = &problem.jobs()[Id::from_index(jobs[0] as usize)];
-            let mut child = Child::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 };
+            let mut child = TreeNode::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 };
             let mut owner = job.entity;
             while let Some(id) = owner {
                 nodes[id.index()].children.push(child);
                 if std::mem::replace(&mut attached[id.index()], true) {
                     break;
                 }
-                child = Child::Entity(id.index());
+                child = TreeNode::Entity(id.index());
                 owner = entities[id].parent;
                 if owner.is_none() {
                     roots.push(child.clone());
                 }
             }
             if job.entity.is_none() {
-                roots.push(Child::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 });
+                roots.push(TreeNode::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 });
             }
         }
         Self { nodes, roots }
     }
 
-    /// The weight that falls to one job of each member class; 0 for the frozen and for those who wait: [members].
+    /// The weight that falls to one job of each class, 0 if it is frozen or waits: [members].
     pub(super) fn weights(&self, frozen: &[bool]) -> Vec<f64> {
         let mut weights = vec![0.0; frozen.len()];
         for root in &self.roots {
             match root {
-                Child::Member { member, weight, .. } if !frozen[*member] => weights[*member] = *weight,
-                Child::Member { .. } => {}
-                Child::Entity(node) => self.hand_down(*node, self.nodes[*node].weight, frozen, &mut weights),
+                TreeNode::Member { member, weight, .. } if !frozen[*member] => weights[*member] = *weight,
+                TreeNode::Member { .. } => {}
+                TreeNode::Entity(node) => self.grant(*node, self.nodes[*node].weight, frozen, &mut weights),
             }
         }
         weights
     }
 
-    fn unsaturated(&self, child: &Child, frozen: &[bool]) -> bool {
+    fn unsaturated(&self, child: &TreeNode, frozen: &[bool]) -> bool {
         match child {
-            Child::Member { member, .. } => !frozen[*member],
-            Child::Entity(node) => {
+            TreeNode::Member { member, .. } => !frozen[*member],
+            TreeNode::Entity(node) => {
                 self.nodes[*node].children.iter().any(|child| self.unsaturated(child, frozen))
             }
         }
     }
 
-    fn hand_down(&self, node: usize, amount: f64, frozen: &[bool], weights: &mut [f64]) {
+    fn grant(&self, node: usize, amount: f64, frozen: &[bool], weights: &mut [f64]) {
         let open = || self.nodes[node].children.iter().filter(|child| self.unsaturated(child, frozen));
-        let own = |child: &Child| match child {
-            Child::Member { weight, n_jobs, .. } => weight * n_jobs,
-            Child::Entity(node) => self.nodes[*node].weight,
+        let own = |child: &TreeNode| match child {
+            TreeNode::Member { weight, n_jobs, .. } => weight * n_jobs,
+            TreeNode::Entity(node) => self.nodes[*node].weight,
         };
         let total: f64 = match self.nodes[node].inner {
             InnerRule::Fairness => open().map(own).sum(),
             InnerRule::Fifo => 0.0,
         };
-        let heirs = if self.nodes[node].inner == InnerRule::Fifo { 1 } else { usize::MAX };
-        for child in open().take(heirs) {
+        let n_granted = if self.nodes[node].inner == InnerRule::Fifo { 1 } else { usize::MAX };
+        for child in open().take(n_granted) {
             let share = if total > 0.0 { amount * own(child) / total } else { amount };
             match child {
-                Child::Member { member, n_jobs, .. } => weights[*member] = share / n_jobs,
-                Child::Entity(node) => self.hand_down(*node, share, frozen, weights),
+                TreeNode::Member { member, n_jobs, .. } => weights[*member] = share / n_jobs,
+                TreeNode::Entity(node) => self.grant(*node, share, frozen, weights),
             }
         }
     }
@@ -158,7 +153,7 @@ mod tests {
     }
 
     /// org (weight 6, fairness) holds team a (2, fairness: jobs 0 and 2 of weights 1 and 3) and team b
-    /// (1, fifo: jobs 1 and 3); job 4 is nobody's, weight 5.
+    /// (1, fifo: jobs 1 and 3); job 4 has no entity, weight 5.
     fn problem() -> Problem {
         let mut builder = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
         let org = builder.entity(entity("org", 6.0, InnerRule::Fairness, None));
@@ -197,7 +192,7 @@ mod tests {
             builder.job(job, &[1.0]);
         }
         let problem = builder.build().unwrap();
-        // As published, the first listed: whose owner shares between its two.
+        // As published, the first listed: its entity shares between its two jobs.
         let hierarchy = Hierarchy::new(&problem, &Classes::singletons(5), true);
         assert_eq!(hierarchy.weights(&[false; 5]), [3.0, 0.0, 0.0, 3.0, 0.0]);
         let hierarchy = Hierarchy::new(&problem, &Classes::singletons(5), false);

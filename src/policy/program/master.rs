@@ -3,6 +3,7 @@
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::pricing::Pricing;
 use crate::policy::program::reduce::Reduced;
+use crate::policy::program::reduced_cost_fixing::unused_columns;
 use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
 use crate::policy::program::start::start;
 use crate::policy::program::strategy::Strategy;
@@ -222,25 +223,15 @@ impl<'a> Master<'a> {
         self.layout = layout;
     }
 
-    /// Reduced-cost fixing: fixes at zero, from now on, the columns and the pairs yet to be priced that have no time in any
-    /// optimum of a program that was solved, as all the time they can have would cost more than `least` of the objective.
+    /// Fixes at 0 from now on the columns that no optimum of a solved program uses, and the pairs that are no columns yet, if
+    /// all the time that they can have would lose so much of the objective.
     pub(super) fn leave_idle(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
-        let (program, duals) = (&formulation.program, &answer.solution.row_duals);
-        let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
-        let mut reduced = program.cost.clone();
-        for (row, dual) in duals.iter().enumerate().filter(|(_, dual)| **dual != 0.0) {
-            for (column, value) in program.row(row) {
-                reduced[column] -= dual * value;
-            }
-        }
         self.idle.resize(formulation.columns.len(), false);
-        for (column, idle) in self.idle.iter_mut().enumerate() {
-            let lost = -sign * reduced[column] * program.implied[column].upper;
-            // (never a column with time, whatever rounding makes of its reduced cost)
-            *idle |= lost > least && answer.solution.columns[column] == 0.0;
+        for (idle, unused) in self.idle.iter_mut().zip(unused_columns(formulation, answer, least)) {
+            *idle |= unused;
         }
         if let Some(pricing) = &mut self.pricing {
-            pricing.close(&self.reduced.instance, formulation, duals, least);
+            pricing.close(&self.reduced.instance, formulation, &answer.solution.row_duals, least);
         }
     }
 

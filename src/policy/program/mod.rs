@@ -11,20 +11,24 @@ mod judged;
 mod levels;
 mod master;
 mod pairs;
+mod parametric;
 mod policy;
 mod pools;
 mod pricing;
-mod promises;
 mod recorded;
 mod reduce;
+mod reduced_cost_fixing;
 mod session;
-mod sharing;
+mod singles;
+mod soft_constraints;
 mod solve;
+mod solve_kinds;
+mod solve_to_explain;
 mod solving;
 mod start;
 mod strategy;
-mod sums;
 mod tolerances;
+mod water_filling;
 mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
@@ -34,6 +38,8 @@ pub use strategy::{GaveUp, Reason, Strategy, Unfit};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod levels_tests;
 #[cfg(test)]
 mod packed_tests;
 #[cfg(test)]

@@ -13,9 +13,9 @@ use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
 use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::pairs::Pairing;
-use crate::policy::program::promises;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
+use crate::policy::program::soft_constraints;
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::strategy::Strategy;
@@ -313,9 +313,10 @@ impl ProgramPolicy {
         }
     }
 
-    /// Drops the soft constraints of as few members as possible; false if a class must be divided into its jobs first.
+    /// Drops as few soft constraints as possible; false if jobs must be told apart first.
     fn settle(&mut self, master: &mut Master<'_>) -> Result<bool, PolicyError> {
-        let settled = self.solving.doing(Purpose::Promises, |solving| promises::settle(solving, master));
+        let settled =
+            self.solving.doing(Purpose::Promises, |solving| soft_constraints::drop_fewest(solving, master));
         settled.map_err(|error| self.error(error))
     }
 

@@ -1,16 +1,18 @@
 //! The optimum of a bound objective, by its route: class times, the value that they reach, and the bound that proves it.
 
 use crate::policy::program::central;
-use crate::policy::program::hierarchy::{Hierarchy, Rates, Rising};
-use crate::policy::program::levels::{self, Fixing, Raised};
+use crate::policy::program::hierarchy::{Hierarchy, Rates};
+use crate::policy::program::levels;
 use crate::policy::program::master::Master;
+use crate::policy::program::parametric::best_worst;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::recorded::Purpose;
-use crate::policy::program::sharing;
+use crate::policy::program::singles;
 use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
-use crate::policy::program::tolerances::{GIVEN_UP, GIVEN_UP_REFINING};
+use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
+use crate::policy::program::water_filling::{self, Fixing};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
 use crate::solver::SolveError;
 
@@ -72,12 +74,12 @@ impl Task<'_, '_> {
     /// least part less, of a few, at which one does.
     pub(super) fn solve(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
         let mut outcome = self.by_route(solving);
-        for eased in GIVEN_UP.into_iter().skip(1) {
+        for eased in EASING_FROM_TOLERANCE {
             let infeasible = outcome.as_ref().is_err_and(SolvingError::is_infeasible);
             if !infeasible || !self.master.bound().has_promises() {
                 break;
             }
-            self.master.ease(eased);
+            self.master.ease(*eased);
             outcome = self.by_route(solving);
         }
         outcome
@@ -117,7 +119,6 @@ impl Task<'_, '_> {
             (0..n).map(|member| levels.coefficients(member).unwrap_or((0.0, 0.0))).collect();
         let base: Vec<f64> = coefficients.iter().map(|(base, _)| base.max(0.0)).collect();
         let rates = Rates { slope: self.rates(&coefficients), hierarchy: self.hierarchy };
-        let slopes = |frozen: &[bool]| rates.slopes(frozen);
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
         solving.purpose(Purpose::FirstLevel { inverse });
@@ -126,29 +127,30 @@ impl Task<'_, '_> {
             Strategy::Singles | Strategy::Kinds if !from_nothing => {
                 Some(Err(GaveUp::Unfit(Unfit::Objective)))
             }
-            Strategy::Singles => Some(levels::fill_shared(solving, self.master, &rates)),
-            Strategy::Kinds => Some(levels::fill_pooled(solving, self.master, slopes)),
+            Strategy::Singles => Some(water_filling::fill_singles(solving, self.master, &rates)),
+            Strategy::Kinds => Some(water_filling::fill_kinds(solving, self.master, &rates)),
             Strategy::Pairs | Strategy::Written => None,
         };
         match filled {
             None => {}
             Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
-            Some(Ok(levels::FilledShared { class_time, throughputs, bound, first_slope })) => {
-                let reached = levels::first_level(bound, &first_slope, &throughputs, &base);
-                let reached = self.hierarchy.map(|_| level(reached));
-                return Ok(Solved { reached, ..sharing::unwritten(class_time, level(bound)) });
+            Some(Ok(filled)) => {
+                let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
+                return Ok(Solved {
+                    reached,
+                    ..singles::unwritten(filled.class_time, level(filled.first.bound))
+                });
             }
         }
-        let mut filled = levels::fill(solving, self.master, slopes, &base)?;
+        let (mut filled, (formulation, answer), fixing) =
+            water_filling::fill_written(solving, self.master, &rates, &base)?;
         if self.centred {
-            // The centre of the allocations that give the largest common part of the final levels: 1 at optima only.
+            // What everyone has in the end, as much of it as all can have: only optima have all of it.
             filled.class_time = self.centre_at(solving, &filled.throughputs)?;
             filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
-        let kept = levels::first_level(filled.first.level, &filled.first_slope, &filled.throughputs, &base);
-        let reached = self.hierarchy.map(|_| level(kept));
-        let Raised { bound, formulation, answer, .. } = filled.first;
-        let bound = level(bound);
+        let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
+        let bound = level(filled.first.bound);
         // Of a level whose inverse is raised, prices are those of the inverse: d(1/u) = −du/u².
         let price_factor = if inverse { -bound * bound } else { 1.0 };
         Ok(Solved {
@@ -156,12 +158,12 @@ impl Task<'_, '_> {
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
             price_factor,
-            fixing: Some(filled.fixing),
-            ..sharing::unwritten(filled.class_time, bound)
+            fixing: Some(fixing),
+            ..singles::unwritten(filled.class_time, bound)
         })
     }
 
-    /// Throughput that a member asks for per unit of the level or, in a hierarchy, per unit of level and weight: [members].
+    /// What throughputs rise by per unit of the level, or of it and of weight, where weights fall to members: [members].
     fn rates(&self, coefficients: &[(f64, f64)]) -> Vec<f64> {
         let slopes = coefficients.iter().map(|(_, slope)| *slope);
         match (self.hierarchy, self.master.reduced().instance.data.get("weight")) {
@@ -177,12 +179,12 @@ impl Task<'_, '_> {
             Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
             None => {}
         }
-        let found = levels::best_worst(solving, self.master, None)?;
+        let found = best_worst(solving, self.master, None)?;
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let n = self.master.reduced().instance.n_members();
         let required = |member, level| levels.required(member, level).value;
         let class_time = match self.refine {
-            Refine::None => found.class_time.clone(),
+            Refine::None => found.raised.class_time.clone(),
             Refine::Interior if self.centred => {
                 let throughputs: Vec<f64> = (0..n).map(|member| required(member, found.value)).collect();
                 self.centre_at(solving, &throughputs)?
@@ -199,8 +201,8 @@ impl Task<'_, '_> {
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
-                // The throughputs found are held: those that the level asks for may be out of reach by rounding.
-                let found_throughputs = levels::throughputs(&self.master.bound(), &found.class_time);
+                // What was found is held, not what its level asks for, which rounding may put out of reach.
+                let found_throughputs = levels::throughputs(&self.master.bound(), &found.raised.class_time);
                 let least =
                     |member: usize| required(member, found.value).min(found_throughputs[member]).max(0.0);
                 let demands: Vec<Demand> =
@@ -210,43 +212,44 @@ impl Task<'_, '_> {
                 let asked = (slopes(), part);
                 let mut old = found.formulation;
                 solving.among_optima(|solving| {
-                    let refined = sharing::refine(
+                    let refined = singles::refine(
                         solving,
                         self.master,
                         asked,
-                        &found.class_time,
-                        found.prices.as_ref(),
+                        &found.raised.class_time,
+                        found.proof.prices.as_ref(),
                     );
                     let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
-                    refined.map_or_else(|| self.refined(solving, held, part, &found.class_time), Ok)
+                    refined.map_or_else(|| self.refined(solving, held, part, &found.raised.class_time), Ok)
                 })?
             }
         };
         let level = found.value;
-        let steepness: f64 =
-            (0..n).map(|member| found.demand_price[member] * levels.required(member, level).slope).sum();
+        let steepness: f64 = (0..n)
+            .map(|member| found.raised.demand_price[member] * levels.required(member, level).slope)
+            .sum();
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
         Ok(Solved {
             explaining: Explaining::Demands(found.demands),
-            answer: found.answer,
+            answer: found.proof.answer,
             price_factor,
-            ..sharing::unwritten(class_time, found.bound)
+            ..singles::unwritten(class_time, found.bound)
         })
     }
 
     /// The parametric optimum by a program over kinds of jobs.
     fn parametric_of(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
         let mut pools = Pools::of(self.master, solving, Told::Cut).map_err(GaveUp::Unfit)?;
-        let found = levels::best_worst(solving, self.master, Some(&mut pools));
+        let found = best_worst(solving, self.master, Some(&mut pools));
         let found = found.map_err(|_| GaveUp::Unproven)?;
         let levels = self.master.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let least = |(member, throughput): (usize, &f64)| {
             let slope = levels.required(member, found.value).value.min(*throughput).max(0.0);
             Demand { slope, base: 0.0 }
         };
-        let demands: Vec<Demand> = found.throughputs.iter().enumerate().map(least).collect();
+        let demands: Vec<Demand> = found.raised.throughputs.iter().enumerate().map(least).collect();
         let class_time = solving.among_optima(|solving| pools.held(solving, self.master, &demands));
-        Ok(sharing::unwritten(class_time.ok_or(GaveUp::Unrefined)?, found.bound))
+        Ok(singles::unwritten(class_time.ok_or(GaveUp::Unrefined)?, found.bound))
     }
 
     /// The centre of the allocations that give members the largest common part of `throughputs`, [members]: class times.
@@ -260,8 +263,8 @@ impl Task<'_, '_> {
 
     fn direct(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
         let solved = match solving.strategy() {
-            Strategy::Singles => Some(self.singles(solving)),
-            Strategy::Kinds => Some(self.kinds(solving)),
+            Strategy::Singles => Some(self.solve_singles(solving)),
+            Strategy::Kinds => Some(self.solve_kinds(solving)),
             Strategy::Pairs | Strategy::Written => None,
         };
         match solved {
@@ -292,7 +295,7 @@ impl Task<'_, '_> {
         Ok(Solved {
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
-            ..sharing::unwritten(class_time, bound)
+            ..singles::unwritten(class_time, bound)
         })
     }
 

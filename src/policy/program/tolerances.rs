@@ -5,12 +5,13 @@ use crate::solver::certificate::TOLERANCE;
 /// Shares of a job's time below this are rounding of a solver, and become 0. (An interior optimum keeps its shares.)
 pub(super) const SHARE_MIN: f64 = 1e-12;
 
-/// Parts of what levels and soft constraints ask for that are given up, in turn, where a program that holds them is not
-/// solved: what a solver found is feasible within its tolerance only. The first attempt gives up nothing, the last as much as
-/// a certificate tolerates.
-pub(super) const GIVEN_UP: [f64; 5] = [0.0, 1e-9, 1e-8, 1e-7, TOLERANCE];
+/// Parts by which what was reached is relaxed, in turn, until the next program is solved. It is known to the tolerance of
+/// solvers only and, held exactly, leaves an interior-point method no interior; the smallest part that helps costs least.
+pub(super) const EASING: &[f64] = &[1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6];
+/// The same from the tolerance of solvers on: what a program of rows that are only relaxed needs at least.
+pub(super) const EASING_FROM_TOLERANCE: &[f64] = EASING.split_at(2).1;
 
-/// Parts of an optimum that are given up, in turn, where a refinement cannot hold it: less than [`GIVEN_UP`], for the
+/// Parts of an optimum that are given up, in turn, where a refinement cannot hold it: less than [`EASING`], for the
 /// objective of the refined decision must still be certified.
 pub(super) const GIVEN_UP_REFINING: [f64; 3] = [0.0, 1e-8, 1e-7];
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Complaints, TimeText};
+use super::Complaints;
+#[cfg(feature = "schema")]
+use super::TimeText;
 use crate::units::Seconds;
 
 /// What may go wrong in a run.

@@ -2,7 +2,7 @@
 //!
 //! A row of a pool's program is worth λ per unit. With ω_i = Σ λ over the rows that a member is in (that of the level, and
 //! those above a speed θ that it asks for more than) and μ_i = the pool's price of time + Σ λ·θ over the latter,
-//! every allocation has, in the programs of members (see [`sharing`](crate::program::sharing)),
+//! every allocation has, in the programs of members (see [`singles`](crate::program::singles)),
 //!
 //!   t·Σ_i n_i·ω_i·d_i ≤ Σ_i n_i·(μ_i − ω_i·b_i) + Σ_j w_j·κ_j,
 //!

@@ -9,6 +9,8 @@ use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::reduce::{Selection, reduce};
 use crate::policy::program::solving::Solving;
+#[cfg(feature = "highs")]
+use crate::policy::program::water_filling;
 use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use crate::program::expression::Vocabulary;
 use crate::program::{Demand, Objective, ObjectiveText, Program, Sense};
@@ -80,7 +82,9 @@ fn levels_beside_idle_pairs_are_the_lexicographic_optimum() {
         let n = problem.n_jobs();
         let slope: Vec<f64> = (0..n).map(|member| 1.0 + (member % 4) as f64).collect();
         let mut priced = master(&problem, &objective, PRICED);
-        let filled = levels::fill(&mut solving(), &mut priced, |_| slope.clone(), &vec![0.0; n]).unwrap();
+        let rates = |_: &[bool]| slope.clone();
+        let (filled, ..) =
+            water_filling::fill_written(&mut solving(), &mut priced, &rates, &vec![0.0; n]).unwrap();
         let level = |member: usize| filled.throughputs[member] / slope[member];
         let mut every = master(&problem, &objective, PricingLimits::NEVER);
         for member in 0..n {
@@ -88,7 +92,7 @@ fn levels_beside_idle_pairs_are_the_lexicographic_optimum() {
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
             let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
             demands[member] = Demand { slope: slope[member], base: 0.0 };
-            let most = levels::raise(&mut solving(), &mut every, &demands, None).unwrap().level;
+            let most = levels::raise(&mut solving(), &mut every, &demands, None).unwrap().0.level;
             assert!(most <= level(member) * (1.0 + 1e-5), "{seed}, {member}: {most} {}", level(member));
         }
     }
@@ -100,7 +104,7 @@ fn pairs_that_would_lose_are_closed() {
     let (objective, problem) = (objective(), problem(1, 24, 2));
     let mut master = master(&problem, &objective, PRICED);
     let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
-    let raised = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
+    let (raised, formulation, answer) = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
     let is_open = |master: &Master<'_>, pair, j| master.pricing.as_ref().unwrap().is_open(pair, j);
     let pairs: Vec<(usize, usize)> = master.pairing().unwrap().all().collect();
     let n_open = |master: &Master<'_>| {
@@ -108,7 +112,7 @@ fn pairs_that_would_lose_are_closed() {
         pairs.iter().filter(open).count()
     };
     assert_eq!(n_open(&master), pairs.len());
-    master.leave_idle(&raised.formulation, &raised.answer, 1e-7 * raised.level);
+    master.leave_idle(&formulation, &answer, 1e-7 * raised.level);
     assert!(2 * n_open(&master) < pairs.len(), "{} of {}", n_open(&master), pairs.len());
     for (column, time) in master.bound().columns().iter().zip(&raised.class_time) {
         let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| master.reduced().pairs[pair]);
@@ -116,7 +120,7 @@ fn pairs_that_would_lose_are_closed() {
         // (an interior-point method ends near a face, not on it)
         assert!(!idle || *time <= 1e-9, "{pair:?} {time}");
     }
-    let again = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
+    let (again, ..) = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
     assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
     master.leave_none();
     assert_eq!(n_open(&master), pairs.len());

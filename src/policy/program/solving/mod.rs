@@ -1,14 +1,12 @@
 //! Solving on behalf of one decision: a chain of backends, what they took, and what they gave up.
 
-mod alone;
-
 use thiserror::Error;
 
 use crate::decomposition::WarmPrices;
 use crate::policy::decision::SolveReport;
 use crate::policy::program::recorded::{Purpose, Recording};
-use crate::policy::program::strategy::{GaveUp, Reason, Strategy};
-use crate::program::{Classes, Formulation, Program};
+use crate::policy::program::strategy::{GaveUp, Reason, Strategy, Unfit};
+use crate::program::{Classes, Formulation, Goal, Program};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
@@ -156,6 +154,34 @@ impl Solving {
     /// Do searches begin with prices of the last decision?
     pub(super) fn starts_warm(&self) -> bool {
         self.warm.is_some()
+    }
+
+    /// The prices with which a search for this goal begins; gone if nothing comes of the search.
+    pub(super) fn take_warm(&mut self, goal: Goal<'_>) -> WarmPrices {
+        self.warm.as_mut().map(|warm| std::mem::take(&mut warm[position(goal)])).unwrap_or_default()
+    }
+
+    /// Keeps the prices at which a search ended for the next one of its kind, where searches start warm.
+    pub(super) fn keep_warm(&mut self, goal: Goal<'_>, prices: WarmPrices) {
+        if let Some(warm) = &mut self.warm {
+            warm[position(goal)] = prices;
+        }
+    }
+
+    /// Why decisions are found by programs over jobs, whatever the objective, if they are.
+    pub(super) fn unwritten(&self) -> Result<(), Unfit> {
+        match self.asked() {
+            _ if self.large.is_none() => Err(Unfit::Backend),
+            _ if self.recorded.is_some() => Err(Unfit::Recorded),
+            _ if self.written => Err(Unfit::Explained),
+            Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
+            _ => Ok(()),
+        }
+    }
+
+    /// When backends and searches give up.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
@@ -424,4 +450,13 @@ impl Solving {
 /// Is a basis one of a program of this shape?
 fn fits(basis: &Basis, program: &Program) -> bool {
     basis.columns.len() == program.n_columns() && basis.rows.len() == program.n_rows()
+}
+
+/// The position of a search's prices among those of other goals: a level, a linear sum, logarithms.
+fn position(goal: Goal<'_>) -> usize {
+    match goal {
+        Goal::Level | Goal::Above { .. } => 0,
+        Goal::Worth { .. } => 1,
+        Goal::Logarithms(_) => 2,
+    }
 }

@@ -1,29 +1,40 @@
-//! How far everyone has risen at a level, where nobody stops before having all that they have room for.
+//! The throughputs of all members at a level, in closed form, if members saturate nowhere but at known limits.
 //!
-//! Weights that fall to the members of an entity are in proportion whatever happens outside of it, so that what it has
-//! been handed so far tells what each of its children has: under `fairness` all that still rise have risen as high, by
-//! their weights; under `fifo` one after another is full. That can be said of any level at once, without going through
-//! those below it.
+//! The weights of an entity's members are in proportion whatever happens outside of it, so what it has been granted so far
+//! tells what each child has: under `fairness` all unsaturated children are at the same height, relative to tchild weights;
+//! under `fifo` one child after another is full. So any level can be looked at without going through those below it.
 
-use super::{Child, Hierarchy};
+use super::{Hierarchy, TreeNode};
 use crate::problem::InnerRule;
 
-/// How fast members rise, by who rises no more.
+/// The speeds at which members rise.
 pub(in crate::policy::program) trait Rising {
-    /// Throughput per unit of the level: [members]; 0 for those that are `frozen` or wait.
+    /// The rise of throughputs per unit of the level, 0 for members that are `frozen` or wait: [members].
     fn slopes(&self, frozen: &[bool]) -> Vec<f64>;
 
-    /// How they rise where each of them stops when its throughput is up by all of its `room`, [members], and not before;
-    /// nothing if that cannot be said.
-    fn ascent(&self, room: &[f64]) -> Option<Ascent>;
+    /// The levels at which each member has risen by its `room`, [members], if it saturates there and not before; `None` if
+    /// no closed form is known.
+    fn level_tree(&self, room: &[f64]) -> Option<LevelTree>;
 }
 
-/// Members that rise each by itself, or by the weights that fall to them.
+/// Slopes from which no closed form follows.
+#[cfg(test)]
+impl<F: Fn(&[bool]) -> Vec<f64>> Rising for F {
+    fn slopes(&self, frozen: &[bool]) -> Vec<f64> {
+        self(frozen)
+    }
+
+    fn level_tree(&self, _: &[f64]) -> Option<LevelTree> {
+        None
+    }
+}
+
+/// Slopes that each member has by itself, or by the weight that falls to it.
 #[derive(Clone, Debug)]
 pub(in crate::policy::program) struct Rates<'a> {
-    /// Throughput per unit of the level, or of it and of weight where weights fall: [members].
+    /// The rise of throughputs per unit of the level, and of weight if there is a hierarchy: [members].
     pub(in crate::policy::program) slope: Vec<f64>,
-    /// How weights fall.
+    /// The tree by which weights fall.
     pub(in crate::policy::program) hierarchy: Option<&'a Hierarchy>,
 }
 
@@ -39,19 +50,19 @@ impl Rising for Rates<'_> {
         }
     }
 
-    fn ascent(&self, room: &[f64]) -> Option<Ascent> {
+    fn level_tree(&self, room: &[f64]) -> Option<LevelTree> {
         let lack = |(room, slope): (&f64, &f64)| if *room > 0.0 { room / slope } else { 0.0 };
         let lack: Vec<f64> = room.iter().zip(&self.slope).map(lack).collect();
-        let mut ascent = Ascent { groups: Vec::new(), roots: Vec::new(), slope: self.slope.clone(), lack };
-        if !ascent.lack.iter().all(|lack| lack.is_finite()) {
+        let mut tree = LevelTree { groups: Vec::new(), roots: Vec::new(), slope: self.slope.clone(), lack };
+        if !tree.lack.iter().all(|lack| lack.is_finite()) {
             return None;
         }
-        ascent.roots = match self.hierarchy {
-            None => (0..room.len()).filter_map(|member| ascent.member(member, 1.0, 1.0)).collect(),
-            Some(hierarchy) => ascent.heirs(hierarchy, &hierarchy.roots),
+        tree.roots = match self.hierarchy {
+            None => (0..room.len()).filter_map(|member| tree.member(member, 1.0, 1.0)).collect(),
+            Some(hierarchy) => tree.children_of(hierarchy, &hierarchy.roots),
         };
-        let mut heirs = ascent.groups.iter().flat_map(|group| &group.heirs).chain(&ascent.roots);
-        heirs.all(|heir| heir.weight > 0.0).then_some(ascent)
+        let mut children = tree.groups.iter().flat_map(|group| &group.children).chain(&tree.roots);
+        children.all(|child| child.weight > 0.0).then_some(tree)
     }
 }
 
@@ -61,128 +72,128 @@ enum Of {
     Group(usize),
 }
 
-/// A child that is not full.
+/// A member, or the members of an entity, that are not full.
 #[derive(Clone, Copy, Debug)]
-struct Heir {
+struct Child {
     of: Of,
     weight: f64,
-    /// What it must be handed to be full.
+    /// The weight it must be granted to be full, accumulated over levels.
     lack: f64,
 }
 
-impl Heir {
-    /// Where all that share have risen to when it is full.
+impl Child {
+    /// The height, per unit of weight, at which it is full.
     fn height(&self) -> f64 {
         self.lack / self.weight
     }
 }
 
-/// The children of an entity.
+/// The unsaturated children of an entity.
 #[derive(Clone, Debug)]
 struct Group {
     rule: InnerRule,
-    /// In the order in which they are full.
-    heirs: Vec<Heir>,
-    /// What the entity has been handed when each is: [heirs].
-    handed: Vec<f64>,
-    /// The weight of each and of those after it: [heirs].
+    /// In the order in which they become full.
+    children: Vec<Child>,
+    /// What the entity has been granted when each becomes full: [children].
+    granted: Vec<f64>,
+    /// The weight of each child and all later ones: [children].
     weight_left: Vec<f64>,
 }
 
-/// How members rise.
+/// The levels of members, with what each needs to be full.
 #[derive(Clone, Debug)]
-pub(in crate::policy::program) struct Ascent {
+pub(in crate::policy::program) struct LevelTree {
     groups: Vec<Group>,
-    roots: Vec<Heir>,
-    /// Throughput per unit of what a job is handed: [members].
+    roots: Vec<Child>,
+    /// The rise of throughputs per unit that a job is granted: [members].
     slope: Vec<f64>,
-    /// What a job must be handed: [members].
+    /// What a job must be granted to be full: [members].
     lack: Vec<f64>,
 }
 
 impl Group {
-    fn new(rule: InnerRule, mut heirs: Vec<Heir>) -> Self {
+    fn new(rule: InnerRule, mut children: Vec<Child>) -> Self {
         if rule == InnerRule::Fairness {
-            heirs.sort_by(|one, other| one.height().total_cmp(&other.height()));
+            children.sort_by(|one, other| one.height().total_cmp(&other.height()));
         }
-        let mut weight_left: Vec<f64> = heirs.iter().map(|heir| heir.weight).collect();
-        for at in (1..heirs.len()).rev() {
+        let mut weight_left: Vec<f64> = children.iter().map(|child| child.weight).collect();
+        for at in (1..children.len()).rev() {
             weight_left[at - 1] += weight_left[at];
         }
-        let (mut handed, mut full) = (Vec::with_capacity(heirs.len()), 0.0);
-        for (at, heir) in heirs.iter().enumerate() {
-            full += heir.lack;
-            let after = weight_left.get(at + 1).map_or(0.0, |weight| weight * heir.height());
-            handed.push(if rule == InnerRule::Fairness { full + after } else { full });
+        let (mut granted, mut full) = (Vec::with_capacity(children.len()), 0.0);
+        for (at, child) in children.iter().enumerate() {
+            full += child.lack;
+            let after = weight_left.get(at + 1).map_or(0.0, |weight| weight * child.height());
+            granted.push(if rule == InnerRule::Fairness { full + after } else { full });
         }
-        Self { rule, heirs, handed, weight_left }
+        Self { rule, children, granted, weight_left }
     }
 
-    /// What it has been handed when the heir before this one is full.
+    /// What the entity has been granted when the child before this one becomes full.
     fn before(&self, at: usize) -> f64 {
-        at.checked_sub(1).map_or(0.0, |before| self.handed[before])
+        at.checked_sub(1).map_or(0.0, |before| self.granted[before])
     }
 
-    /// Where all have risen to when the heir before this one is full.
+    /// The height of all unsaturated children when the child before this one becomes full.
     fn height_before(&self, at: usize) -> f64 {
-        at.checked_sub(1).map_or(0.0, |before| self.heirs[before].height())
+        at.checked_sub(1).map_or(0.0, |before| self.children[before].height())
     }
 
-    /// What it has been handed when one of its heirs has `part`.
-    fn handed_with(&self, heir: usize, part: f64) -> f64 {
+    /// What the entity has been granted when one of its children has `part`.
+    fn granted_with(&self, child: usize, part: f64) -> f64 {
         if self.rule == InnerRule::Fifo {
-            return self.before(heir) + part;
+            return self.before(child) + part;
         }
-        let height = part / self.heirs[heir].weight;
-        let next = self.heirs.partition_point(|heir| heir.height() <= height);
+        let height = part / self.children[child].weight;
+        let next = self.children.partition_point(|child| child.height() <= height);
         let weight = self.weight_left.get(next).copied().unwrap_or_default();
         self.before(next) + weight * (height - self.height_before(next))
     }
 
-    /// What each heir has of what it has been handed.
-    fn parts(&self, handed: f64) -> impl Iterator<Item = (&Heir, f64)> {
-        let next = self.handed.partition_point(|full| *full <= handed);
-        let above = handed - self.before(next);
+    /// What each child has when the entity has been granted so much.
+    fn parts(&self, granted: f64) -> impl Iterator<Item = (&Child, f64)> {
+        let next = self.granted.partition_point(|full| *full <= granted);
+        let above = granted - self.before(next);
         let weight = self.weight_left.get(next).copied().unwrap_or(1.0);
         let height = self.height_before(next) + above / weight;
-        let part = move |at: usize, heir: &Heir| match self.rule {
-            _ if at < next => heir.lack,
-            InnerRule::Fairness => (heir.weight * height).min(heir.lack),
-            InnerRule::Fifo if at == next => above.min(heir.lack),
+        let part = move |at: usize, child: &Child| match self.rule {
+            _ if at < next => child.lack,
+            InnerRule::Fairness => (child.weight * height).min(child.lack),
+            InnerRule::Fifo if at == next => above.min(child.lack),
             InnerRule::Fifo => 0.0,
         };
-        self.heirs.iter().enumerate().map(move |(at, heir)| (heir, part(at, heir)))
+        self.children.iter().enumerate().map(move |(at, child)| (child, part(at, child)))
     }
 }
 
-impl Ascent {
-    fn member(&self, member: usize, weight: f64, n_jobs: f64) -> Option<Heir> {
+impl LevelTree {
+    fn member(&self, member: usize, weight: f64, n_jobs: f64) -> Option<Child> {
         let lack = self.lack[member] * n_jobs;
-        let heir = Heir { of: Of::Member { member, n_jobs }, weight: weight * n_jobs, lack };
-        (lack > 0.0).then_some(heir)
+        let child = Child { of: Of::Member { member, n_jobs }, weight: weight * n_jobs, lack };
+        (lack > 0.0).then_some(child)
     }
 
-    /// Those of children that are not full, and theirs.
-    fn heirs(&mut self, hierarchy: &Hierarchy, children: &[Child]) -> Vec<Heir> {
-        let mut heirs = Vec::with_capacity(children.len());
-        for child in children {
-            heirs.extend(match child {
-                Child::Member { member, weight, n_jobs } => self.member(*member, *weight, *n_jobs),
-                Child::Entity(node) => {
+    /// The unsaturated ones among some nodes; the groups below them are added to the tree.
+    fn children_of(&mut self, hierarchy: &Hierarchy, nodes: &[TreeNode]) -> Vec<Child> {
+        let mut children = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            children.extend(match node {
+                TreeNode::Member { member, weight, n_jobs } => self.member(*member, *weight, *n_jobs),
+                TreeNode::Entity(node) => {
                     let node = &hierarchy.nodes[*node];
-                    let below = self.heirs(hierarchy, &node.children);
+                    let below = self.children_of(hierarchy, &node.children);
                     let group = Group::new(node.inner, below);
-                    let full = group.handed.last().copied();
+                    let full = group.granted.last().copied();
                     self.groups.push(group);
                     let of = Of::Group(self.groups.len() - 1);
-                    full.map(|lack| Heir { of, weight: node.weight, lack })
+                    full.map(|lack| Child { of, weight: node.weight, lack })
                 }
             });
         }
-        heirs
+        children
     }
 
-    /// The level at which each is full; 0 for those that are: [members].
+    /// The level at which each member becomes full, 0 if it has no room: [members].
     pub(in crate::policy::program) fn full_at(&self) -> Vec<f64> {
         let mut levels = vec![0.0; self.slope.len()];
         for root in &self.roots {
@@ -191,34 +202,34 @@ impl Ascent {
         levels
     }
 
-    /// Notes when an heir's members are full, by the level at which it has a part.
-    fn note(&self, heir: &Heir, level: &dyn Fn(f64) -> f64, levels: &mut [f64]) {
-        match heir.of {
-            Of::Member { member, .. } => levels[member] = level(heir.lack),
+    /// Notes the levels at which a child's members become full. `level`: at which the child has a given part.
+    fn note(&self, child: &Child, level: &dyn Fn(f64) -> f64, levels: &mut [f64]) {
+        match child.of {
+            Of::Member { member, .. } => levels[member] = level(child.lack),
             Of::Group(group) => {
                 let group = &self.groups[group];
-                for (at, heir) in group.heirs.iter().enumerate() {
-                    self.note(heir, &|part| level(group.handed_with(at, part)), levels);
+                for (at, child) in group.children.iter().enumerate() {
+                    self.note(child, &|part| level(group.granted_with(at, part)), levels);
                 }
             }
         }
     }
 
-    /// How much throughputs have risen at a level: [members].
+    /// The rise of throughputs at a level: [members].
     pub(in crate::policy::program) fn risen(&self, level: f64) -> Vec<f64> {
         let mut risen = vec![0.0; self.slope.len()];
         for root in &self.roots {
-            self.hand_down(root, (root.weight * level).min(root.lack), &mut risen);
+            self.grant(root, (root.weight * level).min(root.lack), &mut risen);
         }
         risen
     }
 
-    fn hand_down(&self, heir: &Heir, part: f64, risen: &mut [f64]) {
-        match heir.of {
+    fn grant(&self, child: &Child, part: f64, risen: &mut [f64]) {
+        match child.of {
             Of::Member { member, n_jobs } => risen[member] = self.slope[member] * part / n_jobs,
             Of::Group(group) => {
-                for (heir, part) in self.groups[group].parts(part) {
-                    self.hand_down(heir, part, risen);
+                for (child, part) in self.groups[group].parts(part) {
+                    self.grant(child, part, risen);
                 }
             }
         }
@@ -269,8 +280,8 @@ mod tests {
             let hierarchy = Hierarchy::new(&problem, &Classes::singletons(n), false);
             for hierarchy in [None, Some(&hierarchy)] {
                 let rates = Rates { slope: slope.clone(), hierarchy };
-                let ascent = rates.ascent(room).unwrap();
-                let full_at = ascent.full_at();
+                let tree = rates.level_tree(room).unwrap();
+                let full_at = tree.full_at();
                 let (mut level, mut risen) = (0.0, vec![0.0; n]);
                 let mut frozen: Vec<bool> = room.iter().map(|room| *room == 0.0).collect();
                 while frozen.contains(&false) {
@@ -280,7 +291,7 @@ mod tests {
                     let next = (0..n).filter(rises).min_by(|a, b| left(*a).total_cmp(&left(*b))).unwrap();
                     let rise = left(next);
                     for part in [0.5, 1.0] {
-                        let said = ascent.risen(level + part * rise);
+                        let said = tree.risen(level + part * rise);
                         for (member, said) in said.iter().enumerate() {
                             let here = risen[member] + part * rise * slopes[member];
                             prop_assert!((said - here).abs() <= 1e-9, "{member}: {said} {here}");

@@ -3,7 +3,7 @@ use super::*;
 /// Two types, of which the first is scarce at prices of 2 and 0, and five members: the first three stop.
 struct Level {
     instance: Instance,
-    shares: PrimalDual,
+    prices: PrimalDual,
     given: Vec<f64>,
 }
 
@@ -17,34 +17,34 @@ fn level() -> Level {
     };
     // the first mixes both types, the second and the third have a part of the scarce one
     let given = vec![0.5, 0.5, 0.75, 0.0, 0.75, 0.0, 0.0, 0.5, 0.0, 0.25];
-    let shares = PrimalDual {
+    let prices = PrimalDual {
         worker_price: vec![2.0, 0.0],
         throughput_price: vec![2.0 / 3.0, 2.0 / 3.0, 0.25, 0.0, 0.0],
         time_price: vec![2.0 / 3.0, 0.0, 0.0, 0.0, 0.0],
         ..PrimalDual::default()
     };
-    Level { instance, shares, given }
+    Level { instance, prices, given }
 }
 
-fn rest(level: &Level, scarce: [bool; 2]) -> Option<Rest<'static>> {
+fn residual(level: &Level, scarce: [bool; 2]) -> Option<ResidualProblem<'static>> {
     let frozen = [true, true, true, false, false];
-    let Level { instance, shares, given } = level;
-    Rest::of(Held { instance, shares, given, frozen: &frozen, scarce: &scarce })
+    let Level { instance, prices, given } = level;
+    ResidualProblem::of(FixedLevel { instance, prices, given, frozen: &frozen, scarce: &scarce })
 }
 
 #[test]
 fn members_with_one_way_to_have_what_they_have_keep_it() {
-    let rest = rest(&level(), [true, false]).unwrap();
-    assert_eq!((&rest.members[..], &rest.types[..]), (&[3, 4][..], &[1][..]));
+    let residual = residual(&level(), [true, false]).unwrap();
+    assert_eq!((&residual.members[..], &residual.types[..]), (&[3, 4][..], &[1][..]));
     // the first holds half a worker of the type that is not scarce
-    assert_eq!(rest.instance.capacity, [2.5]);
-    assert_eq!(rest.instance.throughput, [1.0, 4.0]);
-    assert_eq!(rest.instance.scale_factor, [2.0, 1.0]);
+    assert_eq!(residual.instance.capacity, [2.5]);
+    assert_eq!(residual.instance.throughput, [1.0, 4.0]);
+    assert_eq!(residual.instance.scale_factor, [2.0, 1.0]);
     let mut all = level().given;
-    assert_eq!(rest.times(&all, 2), [0.5, 0.25]);
-    rest.put(&[0.75, 1.0], &mut all, 2);
+    assert_eq!(residual.times(&all, 2), [0.5, 0.25]);
+    residual.put(&[0.75, 1.0], &mut all, 2);
     assert_eq!(all[6..], [0.0, 0.75, 0.0, 1.0]);
-    assert_eq!(rest.of_members(&[0.0, 1.0, 2.0, 3.0, 4.0]), [3.0, 4.0]);
+    assert_eq!(residual.of_members(&[0.0, 1.0, 2.0, 3.0, 4.0]), [3.0, 4.0]);
 }
 
 #[test]
@@ -58,12 +58,12 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
     level.instance.throughput = rows.flat_map(|(row, second)| wider(row, second)).collect();
     level.given = level.given.chunks(2).flat_map(|row| wider(row, 0.0)).collect();
     level.instance.capacity = vec![2.0, 1.0, 3.0];
-    level.shares.worker_price = vec![2.0, 1.0, 0.0];
+    level.prices.worker_price = vec![2.0, 1.0, 0.0];
     let frozen = [true, true, true, false, false];
-    let Level { instance, shares, given } = &level;
-    let held = |scarce| Held { instance, shares, given, frozen: &frozen, scarce };
+    let Level { instance, prices, given } = &level;
+    let held = |scarce| FixedLevel { instance, prices, given, frozen: &frozen, scarce };
     // what the one changes of scarce types is the other way
-    let one = Rest::of(held(&[true, true, false])).unwrap();
+    let one = ResidualProblem::of(held(&[true, true, false])).unwrap();
     assert_eq!((&one.members[..], &one.types[..]), (&[3, 4][..], &[2][..]), "a single one cannot change");
     let more = Instance {
         throughput: [&instance.throughput[..], &[8.0, 4.0, 0.0]].concat(),
@@ -71,21 +71,26 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
         scale_factor: [&instance.scale_factor[..], &[1.0]].concat(),
         ..instance.clone()
     };
-    let shares = PrimalDual {
-        throughput_price: [&shares.throughput_price[..], &[0.25]].concat(),
-        time_price: [&shares.time_price[..], &[0.0]].concat(),
-        ..shares.clone()
+    let prices = PrimalDual {
+        throughput_price: [&prices.throughput_price[..], &[0.25]].concat(),
+        time_price: [&prices.time_price[..], &[0.0]].concat(),
+        ..prices.clone()
     };
     let given = [&given[..], &[0.0, 0.5, 0.0]].concat();
     let (frozen, scarce) = ([true, true, true, false, false, true], [true, true, false]);
-    let two =
-        Rest::of(Held { instance: &more, shares: &shares, given: &given, frozen: &frozen, scarce: &scarce })
-            .unwrap();
+    let two = ResidualProblem::of(FixedLevel {
+        instance: &more,
+        prices: &prices,
+        given: &given,
+        frozen: &frozen,
+        scarce: &scarce,
+    })
+    .unwrap();
     assert_eq!((&two.members[..], &two.types[..]), (&[2, 3, 4, 5][..], &[0, 1, 2][..]), "but two can swap");
     // a member that rises has nothing of what is scarce, and one that stops nothing that costs it more
     assert_eq!(two.instance.throughput, [8.0, 4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 8.0, 4.0, 0.0]);
     assert_eq!(two.instance.capacity, [0.75, 1.0, 2.5]);
-    let within = Rest { members: vec![1, 3], types: vec![2], ..two.clone() }.within(&two);
+    let within = ResidualProblem { members: vec![1, 3], types: vec![2], ..two.clone() }.within(&two);
     assert_eq!((within.members, within.types), (vec![3, 5], vec![2]));
 }
 
@@ -94,8 +99,8 @@ fn nothing_is_settled_while_one_that_rises_has_what_is_scarce() {
     let mut level = level();
     level.given[8] = 0.125;
     level.instance.capacity[0] = 2.5;
-    assert!(rest(&level, [true, false]).is_none());
-    assert!(rest(&level, [false, false]).is_some(), "nothing is scarce");
+    assert!(residual(&level, [true, false]).is_none());
+    assert!(residual(&level, [false, false]).is_some(), "nothing is scarce");
 }
 
 #[test]
@@ -103,17 +108,17 @@ fn types_of_which_others_leave_nothing_are_left_out() {
     let mut level = level();
     level.instance.capacity[1] = 0.5;
     (level.given[7], level.given[9]) = (0.0, 0.0);
-    let rest = rest(&level, [true, false]).unwrap();
-    assert_eq!((&rest.members[..], rest.types.len()), (&[3, 4][..], 0));
+    let residual = residual(&level, [true, false]).unwrap();
+    assert_eq!((&residual.members[..], residual.types.len()), (&[3, 4][..], 0));
 }
 
 #[test]
 fn a_level_without_scarce_workers_leaves_everything_open() {
-    let Level { instance, mut shares, given } = level();
-    let settled = Rest::of_level(&instance, &shares, &given).unwrap();
+    let Level { instance, mut prices, given } = level();
+    let settled = ResidualProblem::of_level(&instance, &prices, &given).unwrap();
     assert_eq!((settled.members, settled.types), (vec![3, 4], vec![1]));
-    shares.worker_price = vec![0.0; 2];
-    assert!(Rest::of_level(&instance, &shares, &given).is_none());
+    prices.worker_price = vec![0.0; 2];
+    assert!(ResidualProblem::of_level(&instance, &prices, &given).is_none());
 }
 
 #[test]

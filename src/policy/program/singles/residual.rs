@@ -1,14 +1,13 @@
-//! What is left to be shared once prices have settled the rest.
+//! The residual problem of a level: what may still change once the level is kept for good.
 //!
-//! Where workers hold a level, prices prove it: workers of a type that is worth something are all taken, and whoever's throughput
-//! is worth something has time only where its price covers what that costs. That holds of every allocation in which all
-//! have what they have then (complementary slackness), so of all that comes later. Members that do not stop there have
-//! time only where it is free. Those that stop mostly have one way only to have what they have, and its workers are theirs:
-//! what comes later is a smaller problem, of fewer members and worker types, with prices of its own. Those of the problem
-//! as it was would be to those before them as little as these were to those before, a part in a thousand each time where
-//! speeds are as far apart as that, until nothing is left of them but rounding.
+//! Prices prove the level: all workers of a type with a positive price are taken, and a job whose throughput has a positive
+//! price has time only where that pays for the workers. By complementary slackness this holds in every allocation that keeps
+//! the level, so in all later ones. Jobs that rise further have time only on types that are free. Most jobs that stop have a
+//! single way to keep their throughput, and its workers are theirs for good. Later levels are those of a smaller problem, over
+//! the other jobs and types, with prices of its own. Without this reduction, prices shrink by the ratio of speeds (say 1e-3)
+//! at every level and soon vanish in rounding.
 //!
-//! Where there may be more ways than one, types that are scarce remain, and members that may be about them.
+//! If stopped jobs may exchange scarce workers among themselves, those jobs and types stay in the problem.
 
 use std::borrow::Cow;
 
@@ -16,64 +15,64 @@ use crate::decomposition::PrimalDual;
 use crate::decomposition::SCARCE_MIN;
 use crate::program::Instance;
 
-/// Time whose cost exceeds what it is worth by less than this part of it may be had.
+/// Time whose cost exceeds its value by less than this part costs nothing but rounding.
 const TIGHT: f64 = 1e-6;
-/// A type of which those that stop leave less than this part has none left.
+/// A type of which stopped jobs leave less than this part has no workers left.
 const LEFT_MIN: f64 = 1e-9;
-/// Directions of which less than this part is new are one direction.
+/// A direction of which less than this part is orthogonal to others is dependent on them.
 const NEW_MIN: f64 = 1e-7;
-/// A throughput may be lost by this part of it, where what is basic in a search is rounding.
+/// The part of its throughput that a job may lose to rounding in a search.
 const LOST_MAX: f64 = 1e-10;
-/// Less time than this part of all is rounding.
+/// Time below this part of a job's whole time is rounding.
 const GIVEN_MIN: f64 = 1e-12;
-/// A throughput that lacks less than this part of the most that a type makes takes all of the time there.
+/// A throughput within this part of the highest one takes all of a job's time.
 const FULL: f64 = 1e-9;
 
-/// Members and worker types about which something is open.
+/// The problem over the members and worker types that are undecided.
 #[derive(Clone, Debug)]
-pub(in crate::policy::program) struct Rest<'a> {
-    /// The numbers of these, with the workers that others leave them.
+pub(in crate::policy::program) struct ResidualProblem<'a> {
+    /// Its data, with the workers that all other members leave.
     pub(in crate::policy::program) instance: Cow<'a, Instance>,
-    /// Which of all members they are, ascending.
+    /// The places of its members among all, ascending.
     pub(in crate::policy::program) members: Vec<usize>,
-    /// Which of all worker types.
+    /// The places of its worker types among all.
     pub(in crate::policy::program) types: Vec<usize>,
 }
 
-/// A level, and who is held there.
+/// A level that is kept for good.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held<'a> {
-    pub(super) instance: &'a Instance,
+pub(in crate::policy::program) struct FixedLevel<'a> {
+    pub(in crate::policy::program) instance: &'a Instance,
     /// Prices that prove it.
-    pub(super) shares: &'a PrimalDual,
+    pub(in crate::policy::program) prices: &'a PrimalDual,
     /// Class times there: [members × K].
-    pub(super) given: &'a [f64],
-    /// Who rises no more: [members].
-    pub(super) frozen: &'a [bool],
+    pub(in crate::policy::program) given: &'a [f64],
+    /// Members that rise no more: [members].
+    pub(in crate::policy::program) frozen: &'a [bool],
     /// Types all of whose workers are needed: [K].
-    pub(super) scarce: &'a [bool],
+    pub(in crate::policy::program) scarce: &'a [bool],
 }
 
-/// The ways in which a member may have what it has.
-struct Ways {
-    /// Where it may have time: [K].
+/// The ways in which a member that stops may keep its throughput.
+struct Alternatives {
+    /// Types on which it may have time: [K].
     types: Vec<bool>,
-    /// By how much time on each type changes from one way to another, [K] each.
+    /// Changes of time, [K] each, that leave its throughput as it is and span all such changes.
     directions: Vec<Vec<f64>>,
 }
 
-impl<'a> Rest<'a> {
-    /// Everything, as long as nothing is settled.
+impl<'a> ResidualProblem<'a> {
+    /// The whole problem, before any level is fixed.
     pub(in crate::policy::program) fn all(instance: &'a Instance) -> Self {
         let (members, types) = ((0..instance.n_members()).collect(), (0..instance.n_types()).collect());
         Self { instance: Cow::Borrowed(instance), members, types }
     }
 }
 
-impl Rest<'_> {
-    /// What is left of a level; nothing if members that rise have more than next to nothing of types that are scarce.
-    pub(super) fn of(held: Held<'_>) -> Option<Rest<'static>> {
-        let Held { instance, frozen, scarce, .. } = held;
+impl ResidualProblem<'_> {
+    /// What remains of a level; `None` if a member that rises has time on a scarce type.
+    pub(in crate::policy::program) fn of(held: FixedLevel<'_>) -> Option<ResidualProblem<'static>> {
+        let FixedLevel { instance, frozen, scarce, .. } = held;
         let k = instance.n_types();
         let undecided = held.undecided();
         let settled = undecided.is_empty();
@@ -107,32 +106,32 @@ impl Rest<'_> {
         }
         let of = |values: &[f64]| members.iter().map(|member| values[*member]).collect();
         let instance = Instance {
-            // what they have is theirs, whatever was rounded
+            // (at least what these members have, whatever was rounded)
             capacity: types.iter().map(|j| left[*j].max(had[*j])).collect(),
             multiplicity: of(&instance.multiplicity),
             scale_factor: of(&instance.scale_factor),
             throughput,
-            // a gang that is settled elsewhere leaves workers that others may have
+            // (decided jobs may leave fewer workers here than a scale factor)
             oversized: true,
             ..Instance::default()
         };
-        Some(Rest { instance: Cow::Owned(instance), members, types })
+        Some(ResidualProblem { instance: Cow::Owned(instance), members, types })
     }
 
-    /// These members' values, of all members'.
+    /// The values of its members, among those of all.
     pub(in crate::policy::program) fn of_members<T: Copy>(&self, all: &[T]) -> Vec<T> {
         self.members.iter().map(|member| all[*member]).collect()
     }
 
-    /// These members' class times of these types: of [all members × all K types], [members × types].
+    /// The class times of its members on its types, [members × types], among all, [all members × all K types].
     pub(in crate::policy::program) fn times(&self, all: &[f64], k: usize) -> Vec<f64> {
         let times =
             self.members.iter().flat_map(|member| self.types.iter().map(move |kind| member * k + kind));
         times.map(|at| all[at]).collect()
     }
 
-    /// Puts these members' class times of these types, [members × types], among all, [all members × all K types]; of
-    /// others they have none then.
+    /// Puts the class times of its members, [members × types], among all, [all members × all K types]; they have none on
+    /// other types then.
     pub(in crate::policy::program) fn put(&self, time: &[f64], all: &mut [f64], k: usize) {
         for (member, times) in self.members.iter().zip(time.chunks_exact(self.types.len().max(1))) {
             all[member * k..(member + 1) * k].fill(0.0);
@@ -142,13 +141,12 @@ impl Rest<'_> {
         }
     }
 
-    /// What is left of a level that `prices` prove and that members have at some class times, [members × K]; nothing if no
-    /// workers are scarce there.
+    /// What remains of a level that `prices` prove, at the class times `given`, [members × K]; `None` if no type is scarce.
     pub(in crate::policy::program) fn of_level(
         instance: &Instance,
         prices: &PrimalDual,
         given: &[f64],
-    ) -> Option<Rest<'static>> {
+    ) -> Option<ResidualProblem<'static>> {
         let worth =
             || prices.worker_price.iter().zip(&instance.capacity).map(|(price, workers)| price * workers);
         let all: f64 = worth().sum();
@@ -164,11 +162,11 @@ impl Rest<'_> {
             free - throughput / instance.multiplicity[member] <= FULL * free
         };
         let frozen: Vec<bool> = given.chunks_exact(scarce.len()).enumerate().map(stops).collect();
-        Self::of(Held { instance, shares: prices, given, frozen: &frozen, scarce: &scarce })
+        Self::of(FixedLevel { instance, prices, given, frozen: &frozen, scarce: &scarce })
     }
 
-    /// Takes from these members what they have where they can do without it.
-    pub(super) fn leave(&self, all: &mut [f64], k: usize) {
+    /// Takes from its members the time that they have outside of it, or where they do not run in it.
+    pub(in crate::policy::program) fn leave(&self, all: &mut [f64], k: usize) {
         let mut times = self.times(all, k);
         for (time, speed) in times.iter_mut().zip(&self.instance.throughput) {
             *time = if *speed > 0.0 { *time } else { 0.0 };
@@ -176,30 +174,31 @@ impl Rest<'_> {
         self.put(&times, all, k);
     }
 
-    /// The same of all members and types, of what was left before.
-    pub(super) fn within(self, before: &Rest<'_>) -> Self {
+    /// The same problem with places among all members and types, not among those of the problem `before` it.
+    pub(in crate::policy::program) fn within(self, before: &ResidualProblem<'_>) -> Self {
         let of = |all: &[usize], these: &[usize]| these.iter().map(|one| all[*one]).collect();
         Self { members: of(&before.members, &self.members), types: of(&before.types, &self.types), ..self }
     }
 }
 
-impl Held<'_> {
-    /// Members that stop, but may do so in more ways than one as far as scarce workers go, and where they may have time,
-    /// [K].
+impl FixedLevel<'_> {
+    /// Members that stop and may exchange scarce workers, each with the types on which it may have time, [K]; none if the
+    /// changes of scarce types are independent, so that no exchange is possible.
     fn undecided(&self) -> Vec<(usize, Vec<bool>)> {
         let (mut undecided, mut space, mut settled) = (Vec::new(), Space::default(), true);
         let mut of = Vec::with_capacity(self.scarce.len());
         for member in (0..self.frozen.len()).filter(|member| self.frozen[*member]) {
-            let Some(ways) = self.ways(member, &mut of) else { continue };
-            settled = settled && ways.directions.iter().all(|direction| space.adds(direction, self.scarce));
-            undecided.push((member, ways.types));
+            let Some(alternatives) = self.alternatives(member, &mut of) else { continue };
+            settled =
+                settled && alternatives.directions.iter().all(|direction| space.adds(direction, self.scarce));
+            undecided.push((member, alternatives.types));
         }
         if settled { Vec::new() } else { undecided }
     }
 
-    /// Workers that others leave to these members, ascending, and those that they have: [K] each.
+    /// Workers that all others leave to some members, listed in ascending order, and workers that these have: [K] each.
     fn left(&self, members: &[usize]) -> (Vec<f64>, Vec<f64>) {
-        let Held { instance, given, .. } = self;
+        let FixedLevel { instance, given, .. } = self;
         let mut left = instance.capacity.clone();
         let mut had = vec![0.0; left.len()];
         let mut members = members.iter().peekable();
@@ -217,7 +216,7 @@ impl Held<'_> {
         (left, had)
     }
 
-    /// Has a member next to nothing of types on which it is not `allowed`, [K]?
+    /// Is the throughput of a member on types on which it is not `allowed`, [K], rounding only?
     fn can_do_without(&self, member: usize, allowed: &[bool]) -> bool {
         let k = allowed.len();
         let throughputs = self.instance.alone(member).iter().zip(&self.given[member * k..(member + 1) * k]);
@@ -228,20 +227,20 @@ impl Held<'_> {
         lost <= LOST_MAX * kept
     }
 
-    /// Where a member that stops may have time, and how it may change about; nothing if it cannot. `of`: room for types.
-    fn ways(&self, member: usize, of: &mut Vec<usize>) -> Option<Ways> {
-        let Held { instance, shares, .. } = self;
+    /// The alternatives of a member that stops; `None` if it has none. `of`: a buffer for types.
+    fn alternatives(&self, member: usize, of: &mut Vec<usize>) -> Option<Alternatives> {
+        let FixedLevel { instance, prices, .. } = self;
         let k = instance.n_types();
         let (jobs, size) = (instance.multiplicity[member], instance.scale_factor[member]);
         let (throughput_price, time_price) =
-            (shares.throughput_price[member] / jobs, shares.time_price[member]);
+            (prices.throughput_price[member] / jobs, prices.time_price[member]);
         let speed = instance.alone(member);
         let given = &self.given[member * k..(member + 1) * k];
         let (mut throughput, mut fastest) = (0.0, 0.0_f64);
         of.clear();
         for j in 0..k {
             throughput += speed[j] * given[j] / jobs;
-            let (gain, rent) = (throughput_price * speed[j], size * shares.worker_price[j]);
+            let (gain, rent) = (throughput_price * speed[j], size * prices.worker_price[j]);
             let covers = rent + time_price - gain <= TIGHT * (rent + time_price);
             let may = instance.runs_alone(member, j)
                 && if throughput_price > 0.0 { covers } else { !self.scarce[j] };
@@ -250,7 +249,7 @@ impl Held<'_> {
                 of.push(j);
             }
         }
-        // whoever needs all of its time where it is fastest has none elsewhere
+        // (a member that needs all of its time on its fastest types has none elsewhere)
         let full = throughput >= fastest * (1.0 - FULL);
         if full {
             of.retain(|j| speed[*j] >= fastest * (1.0 - FULL));
@@ -265,11 +264,11 @@ impl Held<'_> {
         for j in &*of {
             types[*j] = true;
         }
-        Some(Ways { types, directions: directions(of, speed, two, k) })
+        Some(Alternatives { types, directions: directions(of, speed, two, k) })
     }
 }
 
-/// How time on some types may change while the throughput stays the same, and where it is between `two` speeds, all of the time.
+/// Changes of time on some types that keep the throughput and, if `two`, the total time, too.
 fn directions(of: &[usize], speed: &[f64], two: bool, k: usize) -> Vec<Vec<f64>> {
     let by_speed = |one: &&usize, other: &&usize| speed[**one].total_cmp(&speed[**other]);
     let (Some(slow), Some(fast)) = (of.iter().min_by(by_speed), of.iter().max_by(by_speed)) else {
@@ -291,14 +290,14 @@ fn directions(of: &[usize], speed: &[f64], two: bool, k: usize) -> Vec<Vec<f64>>
     others.map(direction).collect()
 }
 
-/// What directions change of types that are scarce: independent ones, orthogonal and of length 1.
+/// The span of changes of time on scarce types, as an orthonormal basis.
 #[derive(Debug, Default)]
 struct Space {
     basis: Vec<Vec<f64>>,
 }
 
 impl Space {
-    /// Is a direction another one than all those before it?
+    /// Is a direction independent of those before it?
     fn adds(&mut self, direction: &[f64], scarce: &[bool]) -> bool {
         if self.basis.len() >= scarce.len() {
             return false;
@@ -307,7 +306,7 @@ impl Space {
         let whole = length(direction);
         let mut new: Vec<f64> =
             direction.iter().zip(scarce).map(|(x, scarce)| if *scarce { *x / whole } else { 0.0 }).collect();
-        // (twice is enough)
+        // (Gram-Schmidt, twice: enough against rounding)
         for _ in 0..2 {
             for of in &self.basis {
                 let along: f64 = new.iter().zip(of).map(|(x, of)| x * of).sum();
@@ -329,5 +328,5 @@ impl Space {
 }
 
 #[cfg(test)]
-#[path = "rest_tests.rs"]
+#[path = "residual_tests.rs"]
 mod tests;

@@ -1,13 +1,12 @@
-//! A level program without one: the numbers of members that share worker types, each with its time and its demand.
+//! The data of a problem in which no two jobs share workers, for methods that write no program.
 //!
 //!   time:      Σ_j Y`[m,j]` ≤ n_m                               for every member
 //!   demand:    Σ_j T`[m,j]`·Y`[m,j]` / n_m ≥ b_m + d_m·t          for every member
 //!   capacity:  Σ_m s_m·Y`[m,j]` ≤ w_j                           for every worker type
 //!
-//! Either the level t is raised, from nothing or from what members have (b), or it is held and the most is made of what
-//! members get. That is what [`with_demands`](super::BoundObjective::with_demands) writes down term by term; where a
-//! million members have terms of their own, to write them takes longer than to solve them. Or nobody demands anything, and
-//! logarithms of what members get are added up, which a program has a cone each for.
+//! The [`Goal`] is the highest level t, the highest level above the throughputs b that members already have, a linear
+//! objective at a fixed level, or a sum of logarithms without demands. [`with_demands`](super::BoundObjective::with_demands)
+//! writes the same rows term by term; for a million members writing them takes longer than solving them.
 
 use super::bound::BoundObjective;
 use super::expression::{Expr, Fold, Node, Subject};
@@ -16,80 +15,71 @@ use super::inversion::{self, Inversion, StepKind};
 use super::objective::Route;
 use super::standard::Sense;
 
-/// Members alone on worker types, and what each asks for.
+/// Members that share no workers, and the throughput that a level requires of each.
 #[derive(Clone, Debug)]
-pub struct Sharing<'a> {
+pub struct Singles<'a> {
     instance: &'a Instance,
-    /// Throughput per unit of the level, ≥ 0: `[members]`.
+    /// Throughput required per unit of the level, ≥ 0: `[members]`.
     pub demand: Vec<f64>,
 }
 
-/// What is wanted of members that share.
+/// The objective of a search over [`Singles`].
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted<'a> {
+pub enum Goal<'a> {
     /// The highest level.
     Level,
-    /// The highest level above what members have: throughput ≥ base + demand·t.
+    /// The highest level t with throughput ≥ base + demand·t.
     Above {
-        /// What a member's throughput is to be at a level of zero, ≥ 0: `[members]`.
+        /// Throughput required at a level of zero, ≥ 0: `[members]`.
         base: &'a [f64],
-        /// Class times at which members have that: `[members × K]`.
+        /// Class times that provide it: `[members × K]`.
         given: &'a [f64],
     },
-    /// The largest Σ worth·by_type·throughput from that type at a level that is held.
+    /// The largest Σ worth·by_type·throughput, over members and types, at a fixed level.
     Worth {
-        /// That level.
+        /// The level that every member must have.
         level: f64,
-        /// Of a unit of each member's throughput, ≥ 0: `[members]`.
+        /// Value of a unit of each member's throughput, ≥ 0: `[members]`.
         worth: &'a [f64],
-        /// Of throughput from each worker type, ≥ 0: `[K]`.
+        /// Factor of throughput on each worker type, ≥ 0: `[K]`.
         by_type: &'a [f64],
-        /// Class times at which members have that level, to begin with: `[members × K]`, or empty.
+        /// Class times that provide the level, to start from: `[members × K]`, or empty.
         given: &'a [f64],
     },
-    /// The largest sum of these.
+    /// The largest sum of logarithms.
     Logarithms(&'a Logarithms),
 }
 
-/// Logarithms of what members get, and what they are worth: Σ weight·log(throughput) + constant.
+/// A sum of logarithms: Σ weight·log(throughput) + constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logarithms {
     /// Of all jobs of a member, > 0: `[members]`.
     pub weight: Vec<f64>,
-    /// What is added to their sum.
+    /// The constant term.
     pub constant: f64,
 }
 
-impl Wanted<'_> {
-    /// The throughput that a member has at a level of zero.
+impl Goal<'_> {
+    /// The throughput required of a member at a level of zero.
     pub fn base(self, member: usize) -> f64 {
         if let Self::Above { base, .. } = self { base[member] } else { 0.0 }
     }
 }
 
 impl BoundObjective<'_> {
-    /// Members that share, of these demands `[members]`; nothing where there is more to the program: pairs, the policy's
-    /// own constraints, levels of something other than throughputs, demands that are no finite numbers from 0, or no demand at all.
-    pub fn sharing(&self, demand: Vec<f64>) -> Option<Sharing<'_>> {
+    /// The members with these demands, `[members]`; `None` if the program has more than that: pairs, the policy's own
+    /// constraints, or levels of other quantities than throughput; or if demands are not finite and ≥ 0, or are all 0.
+    pub fn singles(&self, demand: Vec<f64>) -> Option<Singles<'_>> {
         let finite = demand.iter().all(|demand| *demand >= 0.0 && demand.is_finite());
         let fits = self.is_of_throughputs() && self.instance.pairs.is_empty() && finite;
         (fits && demand.iter().any(|demand| *demand > 0.0))
-            .then_some(Sharing { instance: self.instance, demand })
+            .then_some(Singles { instance: self.instance, demand })
     }
 
-    /// Members that share and demand nothing, and the logarithms of their throughputs that the objective adds up; nothing
-    /// where there is more to it: pairs, constraints, other functions, weights that are no finite numbers above 0.
-    pub fn logarithms(&self) -> Option<(Sharing<'_>, Logarithms)> {
-        let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return None };
-        let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job;
-        let fits = summed && self.objective.route() == Route::Conic && self.is_plain();
-        if !fits || self.objective.sense() != Sense::Maximize {
-            return None;
-        }
-        let part = Inversion::trace(inner, inversion::Bound::AtLeast, self.objective.vocabulary())?;
-        if !part.is_of_throughput() {
-            return None;
-        }
+    /// The members and the sum of logarithms that is the objective; `None` for any other objective, with pairs or the
+    /// policy's own constraints, or if a weight is not finite and > 0.
+    pub fn logarithms(&self) -> Option<(Singles<'_>, Logarithms)> {
+        let part = self.summand_of_logarithms()?;
         let steps: Vec<Option<&Expr>> = part.steps.iter().map(|step| step.datum.as_ref()).collect();
         let data = self.step_data(&steps);
         let mut logarithms = Logarithms { weight: Vec::new(), constant: 0.0 };
@@ -101,38 +91,41 @@ impl BoundObjective<'_> {
         }
         let known = logarithms.weight.len() == self.instance.n_members() && logarithms.constant.is_finite();
         let demand = vec![0.0; self.instance.n_members()];
-        known.then_some((Sharing { instance: self.instance, demand }, logarithms))
+        known.then_some((Singles { instance: self.instance, demand }, logarithms))
     }
 
-    /// Does the objective add up weighted logarithms of throughputs and constants, and nothing else, of jobs alone without
-    /// constraints? As far as its form tells: weights may still be no finite numbers above 0.
+    /// Is the objective a weighted sum of logarithms of throughputs and constants, without pairs and constraints? The values
+    /// of weights are not looked at.
     pub fn adds_logarithms(&self) -> bool {
-        let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return false };
-        let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job;
-        let fits = summed && self.objective.route() == Route::Conic && self.is_plain();
-        if !fits || self.objective.sense() != Sense::Maximize {
-            return false;
-        }
-        let part = Inversion::trace(inner, inversion::Bound::AtLeast, self.objective.vocabulary());
-        part.is_some_and(|part| {
-            part.is_of_throughput() && logarithm(part.steps.iter().map(|step| (step.kind, 1.0))).is_some()
-        })
+        let ones = |part: Inversion| logarithm(part.steps.iter().map(|step| (step.kind, 1.0)));
+        self.summand_of_logarithms().and_then(ones).is_some()
     }
 
-    /// Are levels of throughputs, and are there no constraints of the policy's own?
+    /// The steps from one job's summand to its throughput, where the objective is a concave sum over jobs.
+    fn summand_of_logarithms(&self) -> Option<Inversion> {
+        let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return None };
+        let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job;
+        let plain = self.instance.pairs.is_empty() && self.objective.constraints().is_empty();
+        if !summed
+            || !plain
+            || self.objective.route() != Route::Conic
+            || self.objective.sense() != Sense::Maximize
+        {
+            return None;
+        }
+        let part = Inversion::trace(inner, inversion::Bound::AtLeast, self.objective.vocabulary())?;
+        part.is_of_throughput().then_some(part)
+    }
+
+    /// Are levels in terms of throughput, and has the policy no constraints of its own?
     pub fn is_of_throughputs(&self) -> bool {
         let by_throughput = self.objective.inversion().is_some_and(Inversion::is_of_throughput);
         by_throughput && self.objective.constraints().is_empty()
     }
-
-    /// Are there neither pairs nor constraints of the policy's own?
-    fn is_plain(&self) -> bool {
-        self.instance.pairs.is_empty() && self.objective.constraints().is_empty()
-    }
 }
 
-/// The weight a and the constant b with which steps from the whole to the throughput x, each with its datum, make a·log x + b of
-/// it; nothing if they make anything else of it, or a is no finite number above 0.
+/// The weight a and the constant b if steps, each with its datum, make a·log x + b of a throughput x; `None` if they make
+/// another function of it, or if a is not finite and > 0.
 fn logarithm(steps: impl Iterator<Item = (StepKind, f64)>) -> Option<(f64, f64)> {
     let (mut weight, mut constant, mut inside) = (1.0, 0.0, false);
     for (kind, datum) in steps {
@@ -150,15 +143,15 @@ fn logarithm(steps: impl Iterator<Item = (StepKind, f64)>) -> Option<(f64, f64)>
     (inside && weight > 0.0 && weight.is_finite()).then_some((weight, constant))
 }
 
-impl<'a> Sharing<'a> {
-    /// Members alone that demand this, `[members]`.
+impl<'a> Singles<'a> {
+    /// The members of an instance with these demands, `[members]`.
     pub fn new(instance: &'a Instance, demand: Vec<f64>) -> Self {
         Self { instance, demand }
     }
 }
 
-impl Sharing<'_> {
-    /// The numbers that members have but their demands.
+impl Singles<'_> {
+    /// The members' other data.
     pub fn instance(&self) -> &Instance {
         self.instance
     }
@@ -177,7 +170,7 @@ impl Sharing<'_> {
         if self.runs(member, worker_type) { most } else { 0.0 }
     }
 
-    /// The throughput of a member that has all of its time where it is fastest.
+    /// The throughput of a member that has all of its time on its fastest worker type.
     #[inline]
     pub fn fastest(&self, member: usize) -> f64 {
         let speeds = self.instance.alone(member).iter().enumerate();
@@ -186,12 +179,12 @@ impl Sharing<'_> {
         speeds.fold(0.0, faster)
     }
 
-    /// A level that a member alone could not better, with all of its time where it is fastest.
+    /// The level of a member that has all of its time on its fastest worker type.
     pub fn limit(&self, member: usize) -> f64 {
         self.limit_above(member, 0.0)
     }
 
-    /// The same of a level above a throughput that it has.
+    /// The same of a level above a throughput that it already has.
     #[inline]
     pub fn limit_above(&self, member: usize, base: f64) -> f64 {
         let demand = self.demand[member];

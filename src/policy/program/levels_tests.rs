@@ -1,40 +1,28 @@
 #![expect(clippy::float_cmp, reason = "scale factors are copied, not computed")]
 
-#[cfg(feature = "highs")]
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
 
-use super::*;
-use crate::program::{Instance, InstancePair, Objective, ObjectiveText, Part, Program};
-use crate::solver::registry;
-#[cfg(feature = "highs")]
-use crate::{
-    index::{Id, JobId},
-    policy::program::hierarchy::{Ascent, Hierarchy, Rates, Rising},
-    problem::{ActiveJob, Entity, InnerRule, ProblemBuilder},
-    program::Classes,
+use crate::index::{Id, JobId};
+use crate::policy::program::hierarchy::{Hierarchy, Rates};
+use crate::policy::program::levels::{raise, throughputs};
+use crate::policy::program::master::Master;
+use crate::policy::program::parametric::best_worst;
+use crate::policy::program::solving::Solving;
+use crate::policy::program::water_filling::{fill_singles, fill_written};
+use crate::problem::{ActiveJob, Entity, InnerRule, ProblemBuilder};
+use crate::program::{
+    Classes, Demand, Instance, InstancePair, Objective, ObjectiveText, Part, Program, Sense,
 };
+use crate::solver::registry;
 
+/// Programs are solved by simplex: reached levels are held to the last digits, which leaves an interior-point method no room.
 fn solving() -> Solving {
-    let program = Program::new(Sense::Maximize);
-    Solving::new(registry::default_chain(&program), Vec::new())
-}
-
-/// Who rises how fast depends on who is frozen, in ways that say nothing of levels ahead.
-#[cfg(feature = "highs")]
-struct ByTurns<F>(F);
-
-#[cfg(feature = "highs")]
-impl<F: Fn(&[bool]) -> Vec<f64>> Rising for ByTurns<F> {
-    fn slopes(&self, frozen: &[bool]) -> Vec<f64> {
-        self.0(frozen)
-    }
-
-    fn ascent(&self, _: &[f64]) -> Option<Ascent> {
-        None
-    }
+    let default = || registry::default_chain(&Program::new(Sense::Maximize));
+    let simplex = || vec![registry::backend("simplex").unwrap()];
+    Solving::new(if cfg!(feature = "highs") { default() } else { simplex() }, Vec::new())
 }
 
 /// Jobs × worker types with zeros, mixed scale factors, and a few pairs.
@@ -74,7 +62,6 @@ fn instances() -> impl Strategy<Value = Instance> {
 /// The lexicographic optimum by its definition: after each level, one program a member to see whether it alone
 /// could be raised. Where raising one member costs another almost nothing (a price of 1e-4, say), what it sees
 /// depends on how exactly the others are held: it is good to five digits only.
-#[cfg(feature = "highs")]
 fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
     let n = slope.len();
     let mut solving = solving();
@@ -85,7 +72,7 @@ fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
-        let level = raise(&mut solving, master, &demands, None).unwrap().level;
+        let level = raise(&mut solving, master, &demands, None).unwrap().0.level;
         let mut found = Vec::new();
         for member in (0..n).filter(|member| frozen[*member].is_none()) {
             let alone: Vec<Demand> = (0..n)
@@ -95,7 +82,7 @@ fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
                     (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
-            let gain = raise(&mut solving, master, &alone, None).unwrap().level - level;
+            let gain = raise(&mut solving, master, &alone, None).unwrap().0.level - level;
             if gain <= 1e-6 * level.max(1e-9) {
                 found.push(member);
             }
@@ -116,14 +103,13 @@ fn objective(sense: Sense, text: &str) -> Objective {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    // Its floors are held to the last digits, which an interior-point method cannot work with.
-    #[cfg(feature = "highs")]
     #[test]
     fn filling_agrees_with_its_definition(instance in instances(), weights in prop::collection::vec(0.3_f64..3.0, 7)) {
         let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
         let mut master = Master::of_instance(&objective, instance.clone());
         let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
-        let filled = fill(&mut solving(), &mut master, |_| slope.clone(), &vec![0.0; slope.len()]).unwrap();
+        let rates = |_: &[bool]| slope.clone();
+        let (filled, ..) = fill_written(&mut solving(), &mut master, &rates, &vec![0.0; slope.len()]).unwrap();
         let found = throughputs(&master.bound(), &filled.class_time);
         for (member, expected) in fill_by_definition(&mut master, &slope).iter().enumerate() {
             let found = found[member];
@@ -131,8 +117,7 @@ proptest! {
         }
     }
 
-    // Whose turn it is changes as members are frozen, as under entities; programs' floors as above.
-    #[cfg(feature = "highs")]
+    // Slopes change as members are frozen, as under entities.
     #[test]
     fn filling_without_programs_agrees_with_programs(
         mut instance in instances(),
@@ -144,19 +129,19 @@ proptest! {
         let mut master = Master::of_instance(&objective, instance.clone());
         let n = instance.n_members();
         let slopes = |frozen: &[bool]| -> Vec<f64> {
-            // (who waits may be known to have nothing to wait for sooner in the one than in the other)
+            // (a member that waits may be known sooner in the one than in the other to have nothing to wait for)
             let first = |member: &usize| waits[*member] == 0;
             let done = (0..n).filter(first).filter(|member| frozen[*member]).count();
             let goes = |member: &usize| waits[*member] <= done || done == (0..n).filter(first).count();
             let slope = |member| if goes(&member) { weights[member] * (1.0 + done as f64) } else { 0.0 };
             (0..n).map(slope).collect()
         };
-        let alone = fill(&mut solving(), &mut master, slopes, &vec![0.0; n]);
-        let mut quick = solving().with_large(registry::backend("clarabel").ok());
-        if let (Ok(written), Ok(shared)) = (alone, fill_shared(&mut quick, &master, &ByTurns(slopes))) {
-            prop_assert!((shared.bound - written.first.bound).abs() <= 1e-8 * shared.bound);
-            for (one, other) in shared.throughputs.iter().zip(&written.throughputs) {
-                prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", shared.throughputs, written.throughputs);
+        let written = fill_written(&mut solving(), &mut master, &slopes, &vec![0.0; n]);
+        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        if let (Ok((written, ..)), Ok(singles)) = (written, fill_singles(&mut quick, &master, &slopes)) {
+            prop_assert!((singles.first.bound - written.first.bound).abs() <= 1e-8 * singles.first.bound);
+            for (one, other) in singles.throughputs.iter().zip(&written.throughputs) {
+                prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", singles.throughputs, written.throughputs);
             }
         }
     }
@@ -181,14 +166,13 @@ proptest! {
         let required = |member| master.bound().required(member, below).unwrap().value;
         let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
         if demands.iter().all(|demand| demand.slope.is_finite()) {
-            let raised = raise(&mut solving(), &mut master, &demands, None).unwrap();
+            let raised = raise(&mut solving(), &mut master, &demands, None).unwrap().0;
             prop_assert!(raised.bound < 1.0);
         }
     }
 }
 
-/// Members of whom most stop rising at their fastest, one by one, while one of three types is scarce.
-#[cfg(feature = "highs")]
+/// Members most of which saturate at their highest throughput, one by one, while one of three types is scarce.
 fn plenty(n: usize) -> (Instance, Vec<f64>) {
     let mut at = 0.0_f64;
     let mut draw = || {
@@ -208,14 +192,13 @@ fn plenty(n: usize) -> (Instance, Vec<f64>) {
     (instance, slope)
 }
 
-#[cfg(feature = "highs")]
 #[test]
-fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
+fn levels_that_are_skipped_are_those_that_programs_go_through() {
     let (instance, slope) = plenty(140);
     let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
     let mut master = Master::of_instance(&objective, instance);
     let n = slope.len();
-    // of two owners each has as much as the other, which falls to those who still rise
+    // of two owners each has as much as the other, which falls to its jobs that still rise
     let mut owned = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
     let owners = ["one", "other"].map(|name| {
         owned.entity(Entity { name: name.into(), weight: 1.0, inner: InnerRule::Fairness, parent: None })
@@ -229,20 +212,18 @@ fn levels_that_are_leapt_over_are_those_that_programs_go_through() {
     let falling = Rates { slope: vec![1.0; n], hierarchy: Some(&hierarchy) };
     for (name, rates) in [("apart", apart), ("falling", falling)] {
         let mut written = solving();
-        let slopes = |frozen: &[bool]| rates.slopes(frozen);
-        let filled = fill(&mut written, &mut master, slopes, &vec![0.0; n]).unwrap();
-        let mut quick = solving().with_large(registry::backend("clarabel").ok());
-        let shared = fill_shared(&mut quick, &master, &rates).unwrap();
+        let (filled, ..) = fill_written(&mut written, &mut master, &rates, &vec![0.0; n]).unwrap();
+        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let singles = fill_singles(&mut quick, &master, &rates).unwrap();
         let solves = [quick.report().searches, written.report().solves];
         assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
-        for (member, (one, other)) in shared.throughputs.iter().zip(&filled.throughputs).enumerate() {
+        for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{name}, {member}: {one} {other}");
         }
     }
 }
 
 /// Members whose speeds are so many decades apart, or small whole numbers that several of them share.
-#[cfg(feature = "highs")]
 fn scattered(seed: usize, n: usize, k: usize, decades: Option<f64>) -> (Instance, Vec<f64>) {
     let mut at = seed as f64 * 0.414_213_562_373_095;
     let mut draw = || {
@@ -266,25 +247,24 @@ fn scattered(seed: usize, n: usize, k: usize, decades: Option<f64>) -> (Instance
     (instance, (0..n).map(|_| 0.5 + draw()).collect())
 }
 
-#[cfg(feature = "highs")]
 #[test]
-fn levels_beside_what_is_settled_are_those_of_programs() {
+fn levels_of_residual_problems_are_those_of_programs() {
     let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
     for seed in 0..12 {
         let decades = [Some(3.0), None, Some(1.0)][seed % 3];
         let (instance, slope) = scattered(seed, 60, 3 + seed % 5, decades);
         let mut master = Master::of_instance(&objective, instance);
         let n = slope.len();
-        let filled = fill(&mut solving(), &mut master, |_| slope.clone(), &vec![0.0; n]).unwrap();
-        let mut quick = solving().with_large(registry::backend("clarabel").ok());
-        let shared = fill_shared(&mut quick, &master, &Rates { slope, hierarchy: None }).unwrap();
-        for (member, (one, other)) in shared.throughputs.iter().zip(&filled.throughputs).enumerate() {
+        let rates = Rates { slope, hierarchy: None };
+        let (filled, ..) = fill_written(&mut solving(), &mut master, &rates, &vec![0.0; n]).unwrap();
+        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let singles = fill_singles(&mut quick, &master, &rates).unwrap();
+        for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{seed}, {member}: {one} {other}");
         }
     }
 }
 
-#[cfg(feature = "highs")]
 #[test]
 fn levels_on_many_types_are_found_without_programs() {
     let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
@@ -295,10 +275,11 @@ fn levels_on_many_types_are_found_without_programs() {
         let capacity = instance.capacity.clone();
         let size = instance.scale_factor.clone();
         let master = Master::of_instance(&objective, instance);
-        let mut quick = solving().with_large(registry::backend("clarabel").ok());
-        let shared = fill_shared(&mut quick, &master, &Rates { slope, hierarchy: None }).expect("no program");
+        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let singles =
+            fill_singles(&mut quick, &master, &Rates { slope, hierarchy: None }).expect("no program");
         let mut used = vec![0.0; capacity.len()];
-        for (column, time) in master.bound().columns().iter().zip(&shared.class_time) {
+        for (column, time) in master.bound().columns().iter().zip(&singles.class_time) {
             used[column.worker_type] += size[column.combination] * time;
         }
         assert!(used.iter().zip(&capacity).all(|(used, workers)| used - workers <= 1e-9 * workers), "{seed}");

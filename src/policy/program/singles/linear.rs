@@ -1,194 +1,158 @@
-//! Sums over many members alone, of what is in proportion to their throughputs, without a program being written (see
-//! [`worths`](crate::program::worths)); those over pairs by the time of kinds (see [`Sum`]).
+//! Linear sums over jobs: the largest one, and the best use of workers among the largest.
 //!
-//! At the prices that prove an optimum, hardly any of many members, no two of them alike, may do one thing as well as
-//! another. Only those have a choice among optima: one small program makes it, with all others where they are.
+//! At optimal prices almost every job has a unique best response. Ties are broken by a small linear program over the tied
+//! jobs, with all other jobs fixed.
 
+use super::tie_break::{TieBreak, idle_workers};
+use super::{class_time, search, searched_columns, unwritten};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
-use crate::policy::program::pools::Sum;
-use crate::policy::program::reduce::Reduced;
-use crate::policy::program::sharing::{class_time, unwritten};
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
 use crate::policy::program::strategy::{GaveUp, Unfit};
-use crate::program::{Instance, Program, Range, Sense, Sharing, Wanted, Worths};
+use crate::program::{Goal, Range, Singles, Worths};
 use crate::solver::certificate::Certificate;
-use crate::solver::{Basis, BasisStatus};
 
-/// What a member may lose by a choice, of what its time is worth, for it to be one.
+/// A response within this part of the best one, relative to the value of the job's time, is tied with it.
 const TIED: f64 = 1e-7;
-/// So many members that have a choice are too many for a small program.
+/// Tied jobs above which the small program would not be small.
 const TIED_MAX: usize = 65_536;
-/// What the choice may cost of what those who have it are worth.
-const HELD: f64 = 1e-9;
+/// The part of the tied jobs' value that breaking ties may cost: below the tolerance of certificates.
+const LOSS_MAX: f64 = 1e-9;
 
-/// The largest sum, if members are many and nothing else is asked: who gets what, and what no allocation exceeds.
-fn largest(
+/// The largest sum; `None` if prices do not settle.
+fn maximize(
     solving: &mut Solving,
-    (sharing, worths): (&Sharing<'_>, &Worths),
+    (singles, worths): (&Singles<'_>, &Worths),
     n_columns: usize,
 ) -> Option<(PrimalDual, Certificate)> {
-    let asked = sharing.demand.iter().any(|least| *least > 0.0);
+    let asked = singles.demand.iter().any(|least| *least > 0.0);
     let Worths { worth, by_type } = worths;
-    let wanted = Wanted::Worth { level: f64::from(u8::from(asked)), worth, by_type, given: &[] };
-    solving.share(sharing, wanted, n_columns)
+    let goal = Goal::Worth { level: f64::from(u8::from(asked)), worth, by_type, given: &[] };
+    search(solving, singles, goal, n_columns)
 }
 
-/// Are sums over so many columns found without a program?
-fn fits(solving: &Solving, master: &Master<'_>) -> bool {
-    let n_columns = master.bound().columns().len();
-    n_columns >= COLUMNS_LARGE && solving.shares() && !master.is_priced()
-}
-
-/// Is it known, without a program, that everybody's promises can be kept?
-pub(super) fn keeps_all(solving: &mut Solving, master: &Master<'_>) -> bool {
-    if !fits(solving, master) {
-        return false;
-    }
-    let bound = master.bound();
-    let Some((sharing, worths)) = bound.worths() else { return false };
-    largest(solving, (&sharing, &worths), bound.columns().len()).is_some()
+/// Is it known without a program that all soft constraints can be met at once?
+pub(in crate::policy::program) fn all_soft_constraints_met(
+    solving: &mut Solving,
+    master: &Master<'_>,
+) -> bool {
+    let n_columns = searched_columns(solving, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE);
+    let (bound, Some(n_columns)) = (master.bound(), n_columns) else { return false };
+    let Some((singles, worths)) = bound.worths() else { return false };
+    maximize(solving, (&singles, &worths), n_columns).is_some()
 }
 
 impl Task<'_, '_> {
-    /// The optimum of a sum over jobs alone, refined.
-    pub(super) fn summed(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+    /// The largest sum, refined.
+    pub(super) fn maximize_linear(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
         let bound = self.master.bound();
-        let (sharing, worths) = bound.worths().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let found = largest(solving, (&sharing, &worths), bound.columns().len());
-        let (mut shares, certificate) = found.ok_or(GaveUp::Unproven)?;
+        let (singles, worths) = bound.worths().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let found = maximize(solving, (&singles, &worths), bound.columns().len());
+        let (mut optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
         if self.refine == Refine::Utilization {
-            let refined = solving.among_optima(|solving| {
-                refine(solving, self.master.reduced(), (&sharing, &worths), &mut shares)
-            });
+            let equal_share = &self.master.reduced().equal_share;
+            let refined = solving
+                .among_optima(|solving| refine(solving, (&singles, &worths), equal_share, &mut optimum));
             refined.ok_or(GaveUp::Unrefined)?;
         }
-        Ok(unwritten(class_time(&bound, &shares), certificate.bound))
-    }
-
-    /// The optimum of a sum over pairs, refined, by the time of kinds.
-    pub(super) fn summed_by_kinds(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
-        let sum = Sum::of(self.master, solving).map_err(GaveUp::Unfit)?;
-        let refined = self.refine == Refine::Utilization;
-        let found = sum.largest(solving, self.master, refined);
-        let (class_time, bound) = found.ok_or(GaveUp::Unproven)?;
-        Ok(unwritten(class_time, bound))
+        Ok(unwritten(class_time(&bound, &optimum.time), certificate.bound))
     }
 }
 
-/// A member that has a choice, and the types among which it has.
+/// A member with several best responses, and the worker types that they use.
 struct Tied {
     member: usize,
     types: Vec<usize>,
 }
 
-/// Who may do another thing as well.
-fn tied(sharing: &Sharing<'_>, worths: &Worths, shares: &PrimalDual) -> Vec<Tied> {
-    let instance = sharing.instance();
+/// The members with several best responses at optimal prices.
+fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tied> {
+    let instance = singles.instance();
     let of = |member: usize| {
-        let (time, throughput_price) = (shares.time_price[member], shares.throughput_price[member]);
+        let (time, throughput_price) = (optimum.time_price[member], optimum.throughput_price[member]);
         let jobs = instance.multiplicity[member];
         let size = instance.scale_factor[member];
         let mut bound = [false; 2];
         let mut types = Vec::new();
-        for (j, speed) in instance.alone(member).iter().enumerate().filter(|(j, _)| sharing.runs(member, *j))
+        for (j, speed) in instance.alone(member).iter().enumerate().filter(|(j, _)| singles.runs(member, *j))
         {
             let per_time = speed / jobs;
             let gain = (throughput_price + worths.worth[member] * worths.by_type[j]) * per_time;
-            let (rent, least) = (size * shares.worker_price[j], TIED * gain.max(time));
+            let (rent, least) = (size * optimum.worker_price[j], TIED * gain.max(time));
             if gain - time - rent >= -least {
                 types.push(j);
                 bound = [bound[0] || time > least, bound[1] || throughput_price * per_time > least];
             }
         }
+        // (so many types carry positive time at a vertex of the member's own subproblem)
         let n_bound = usize::from(bound[0]) + usize::from(bound[1]);
         (types.len() > n_bound).then_some(Tied { member, types })
     };
     (0..instance.n_members()).filter_map(of).collect()
 }
 
-/// Workers of each type that nobody has; none where rounding gave more than there are.
-fn idle(instance: &Instance, shares: &PrimalDual) -> Vec<f64> {
-    let mut left = instance.capacity.clone();
-    for (size, times) in instance.scale_factor.iter().zip(shares.time.chunks(left.len())) {
-        for (left, time) in left.iter_mut().zip(times) {
-            *left -= size * time;
-        }
-    }
-    left.into_iter().map(|left| left.max(0.0)).collect()
-}
-
-/// Uses the workers best among optima; nothing if too many members have a choice.
+/// Makes the best use of the workers among optima; `None` if too many jobs are tied.
 fn refine(
     solving: &mut Solving,
-    reduced: &Reduced,
-    (sharing, worths): (&Sharing<'_>, &Worths),
-    shares: &mut PrimalDual,
+    (singles, worths): (&Singles<'_>, &Worths),
+    equal_share: &[f64],
+    optimum: &mut PrimalDual,
 ) -> Option<()> {
-    let tied = tied(sharing, worths, shares);
+    let tied = tied(singles, worths, optimum);
     if tied.is_empty() {
         return Some(());
     }
     if tied.len() > TIED_MAX {
         return None;
     }
-    let instance = sharing.instance();
+    let instance = singles.instance();
     let k = instance.n_types();
-    let mut left = idle(instance, shares);
-    let mut program = Program::new(Sense::Maximize);
-    let (mut held, mut value, mut rented) = (Vec::new(), 0.0, vec![Vec::new(); k]);
+    let mut left = idle_workers(singles, &optimum.time, |_| true);
+    let mut small = TieBreak::new(singles);
+    let (mut held, mut value) = (Vec::new(), 0.0);
     for Tied { member, types } in &tied {
         let (jobs, size) = (instance.multiplicity[*member], instance.scale_factor[*member]);
         let (mut time, mut throughput) = (Vec::new(), Vec::new());
         let (mut used, mut had) = (0.0, 0.0);
         for j in types {
-            let (per_time, given) = (instance.alone(*member)[*j] / jobs, shares.time[member * k + j]);
-            let range = Range { lower: 0.0, upper: sharing.most(*member, *j) };
-            let column = program.push_column(range, range, jobs / reduced.equal_share[*member] * per_time);
+            let (per_time, given) = (instance.alone(*member)[*j] / jobs, optimum.time[member * k + j]);
+            let column = small.push_time(*member, *j, jobs / equal_share[*member] * per_time);
             let worth = worths.worth[*member] * worths.by_type[*j] * per_time;
             time.push((column, 1.0));
             throughput.push((column, per_time));
             held.push((column, worth));
-            rented[*j].push((column, size));
             left[*j] += size * given;
             (used, had, value) = (used + given, had + per_time * given, value + worth * given);
         }
-        // what it has on other types, where it loses nothing by it, it keeps
+        // time on other types, from rounding or where it costs nothing, stays
         let others = |of: &dyn Fn(usize) -> f64| -> f64 {
             let apart = (0..k).filter(|j| !types.contains(j));
-            apart.map(|j| of(j) * shares.time[member * k + j]).sum()
+            apart.map(|j| of(j) * optimum.time[member * k + j]).sum()
         };
         let throughput_elsewhere = others(&|j| instance.alone(*member)[j] / jobs);
-        let needed = (sharing.demand[*member] - throughput_elsewhere).min(had).max(0.0);
-        program.push_row(Range::at_most((jobs - others(&|_| 1.0)).max(used)), time);
+        let needed = (singles.demand[*member] - throughput_elsewhere).min(had).max(0.0);
+        small.program.push_row(Range::at_most((jobs - others(&|_| 1.0)).max(used)), time);
         if needed > 0.0 {
-            program.push_row(Range::at_least(needed), throughput);
+            small.program.push_row(Range::at_least(needed), throughput);
         }
     }
-    for (rented, left) in rented.into_iter().zip(left) {
-        program.push_row(Range::at_most(left), rented);
-    }
+    small.push_capacity(left);
     if value > 0.0 {
         for (_, worth) in &mut held {
             *worth /= value;
         }
-        program.push_row(Range::at_least(1.0 - HELD), held);
+        small.program.push_row(Range::at_least(1.0 - LOSS_MAX), held);
     }
-    // from nothing
-    let basis = Basis {
-        columns: vec![BasisStatus::Lower; program.n_columns()],
-        rows: vec![BasisStatus::Basic; program.n_rows()],
-    };
-    let Some(answer) = solving.solve_near(&program, Some(basis)) else {
+    let Some(answer) = small.solve(solving) else {
         solving.report().fallbacks.push("not refined".to_owned());
         return Some(());
     };
     let mut chosen = answer.solution.columns.iter();
     for Tied { member, types } in &tied {
         for (j, time) in types.iter().zip(chosen.by_ref()) {
-            shares.time[member * k + j] = time.max(0.0);
+            optimum.time[member * k + j] = time.max(0.0);
         }
     }
     Some(())
@@ -247,10 +211,10 @@ mod tests {
         ProgramPolicy::try_new(options_of(&objective)).unwrap()
     }
 
-    // (without HiGHS the search for who is let off certifies too little)
+    // (without HiGHS the search for the jobs to drop certifies too little)
     #[cfg(feature = "highs")]
     #[test]
-    fn who_is_let_off_where_not_all_can_be_served_is_known() {
+    fn jobs_dropped_where_not_all_can_be_served_are_known() {
         let speeds = |index: usize| [4.0 + (index % 97) as f64 / 97.0, 2.0, 1.0 + (index % 89) as f64 / 89.0];
         let cluster = crate::Cluster::try_new([("a", 300), ("b", 250), ("c", 400)]).unwrap();
         let mut builder = ProblemBuilder::new(Arc::new(cluster));
@@ -266,8 +230,8 @@ mod tests {
             builder.job(job, &speeds(index));
         }
         let problem = builder.build().unwrap();
-        let promised = ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
-        let mut policy = policy("sum_over_jobs(throughput)", Some(promised));
+        let soft = ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
+        let mut policy = policy("sum_over_jobs(throughput)", Some(soft));
         let decision = policy.allocate(&problem).unwrap();
         assert_eq!(decision.dropped.len(), 3, "{:?}", decision.solve);
         assert!(decision.objective.unwrap().optimal);
@@ -275,14 +239,14 @@ mod tests {
 
     #[test]
     fn sums_without_a_program_are_as_good_as_those_of_one() {
-        let promised = || ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
+        let soft = || ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
         let hard = || ConstraintText::hard("throughput >= 0.1 * equal_share_throughput");
         let by_price = "sum_over_jobs(sum_over_worker_types(throughput_on(type) / price(type)))";
         for (text, constraint) in [
             ("sum_over_jobs(throughput)", None),
             ("sum_over_jobs(weight * throughput / scale_factor)", Some(hard())),
             (by_price, None),
-            (by_price, Some(promised())),
+            (by_price, Some(soft())),
         ] {
             for like in [usize::MAX, 3] {
                 let problem = problem(900, like);

@@ -1,0 +1,161 @@
+//! Parametric search: the best worst level, where levels ask for throughputs that are not affine in them.
+//!
+//! At a level ρ better than the optimum a level program maximizes τ with throughput(m) ≥ τ·required(m, ρ). Its duals y give a bound
+//! that holds for every allocation, Σ y·throughput ≤ B, so the optimum ρ* satisfies Σ y·required(m, ρ*) ≤ B: the root of that
+//! one-dimensional equation is the next ρ, still no worse than the optimum. The worst level of the allocation found bounds
+//! the optimum from the other side, and the two meet in a handful of steps.
+//!
+//! An exception is a job that is nearly done and long overdue: what it needs hangs on the last digits of ρ. All jobs then get
+//! the part τ of what they need, which costs the others a part of their level, however close ρ is. So where Newton's method
+//! stalls, levels a little worse than ρ are tried, further off each time, until one is feasible.
+
+use crate::decomposition::PrimalDual;
+use crate::policy::program::levels::{self, Raised};
+use crate::policy::program::master::Master;
+use crate::policy::program::pools::Pools;
+use crate::policy::program::recorded::Purpose;
+use crate::policy::program::singles;
+use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::strategy::{GaveUp, Strategy};
+use crate::program::{Demand, Formulation, Levels, Sense};
+
+/// The relative gap at which the search stops.
+const GAP_MAX: f64 = 1e-9;
+/// The relative width to which a cut is found: what a job needs may hang on the last digits of the level.
+const CUT_WIDTH: f64 = 4.0 * f64::EPSILON;
+/// The part of the gap that a step of Newton's method must close.
+const PROGRESS_MIN: f64 = 0.01;
+/// Levels tried; Newton's method takes a handful.
+const STEPS_MAX: u32 = 60;
+
+/// The best worst level, from both sides.
+#[derive(Clone, Debug)]
+pub(super) struct Parametric {
+    /// The allocation that reaches it, as an optimum of some demands.
+    pub(super) raised: Raised,
+    /// Those demands.
+    pub(super) demands: Vec<Demand>,
+    /// The worst level there.
+    pub(super) value: f64,
+    /// What no allocation can better.
+    pub(super) bound: f64,
+    pub(super) proof: Proof,
+    /// The last program solved, to make others of.
+    pub(super) formulation: Option<Formulation>,
+}
+
+/// What proves a level that was raised.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Proof {
+    /// The answer to its program, if one over members was written.
+    pub(super) answer: Option<Answer>,
+    /// The prices of a search, without times, if that found it.
+    pub(super) prices: Option<PrimalDual>,
+}
+
+/// Finds the best worst level by Newton's method on duals. With `pools`, which raise levels in place of programs over
+/// members, it fails where they do.
+pub(super) fn best_worst(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    mut pools: Option<&mut Pools>,
+) -> Result<Parametric, SolvingError> {
+    let (levels, mut ideal) = {
+        let bound = master.bound();
+        (bound.levels_kept().ok_or(SolvingError::Empty)?, bound.ideal())
+    };
+    let sense = master.objective().sense();
+    let members = 0..master.reduced().instance.n_members();
+    let better = |a: f64, b: f64| if sense == Sense::Minimize { a < b } else { a > b };
+    let worst = |a: f64, b: f64| if sense == Sense::Minimize { a.max(b) } else { a.min(b) };
+    let (mut tried, mut off) = (ideal, GAP_MAX / 16.0);
+    let mut best: Option<Parametric> = None;
+    let mut old = None;
+    for _ in 0..STEPS_MAX {
+        let required = members.clone().map(|member| levels.required(member, tried).value);
+        let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
+        solving.purpose(Purpose::Tried { level: tried });
+        let (raised, proof) = tried_at(solving, master, pools.as_deref_mut(), &demands, &mut old)?;
+        let value = members
+            .clone()
+            .map(|member| levels.level(member, raised.throughputs[member]))
+            .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
+        let attained =
+            best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
+        let next = cut(&levels, &raised, tried, attained).map_or(ideal, |next| worst(ideal, next));
+        let found = Parametric { raised, demands, value, bound: ideal, proof, formulation: None };
+        let best = match &mut best {
+            Some(best) if !better(value, best.value) => best,
+            best => best.insert(found),
+        };
+        let stuck = (next - ideal).abs() <= PROGRESS_MIN * (best.value - ideal).abs();
+        ideal = next;
+        best.bound = if better(ideal, best.value) { ideal } else { best.value };
+        if (best.value - ideal).abs() <= GAP_MAX * best.value.abs().max(f64::MIN_POSITIVE) {
+            break;
+        }
+        tried = ideal;
+        if stuck {
+            off *= 8.0;
+            let away = off * ideal.abs();
+            let away = if sense == Sense::Minimize { away } else { -away };
+            let middle = ideal + (best.value - ideal) / 2.0;
+            tried = if better(middle, ideal + away) { middle } else { ideal + away };
+        }
+    }
+    let found = best.ok_or(SolvingError::Empty)?;
+    Ok(Parametric { formulation: old, ..found })
+}
+
+/// Raises the level of demands, by a program only where one must be written; `old` is the last one, and is used again.
+fn tried_at(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    pools: Option<&mut Pools>,
+    demands: &[Demand],
+    old: &mut Option<Formulation>,
+) -> Result<(Raised, Proof), SolvingError> {
+    if let Some(pools) = pools {
+        let raised = pools.raise(solving, master, demands).ok_or(SolvingError::Empty)?;
+        let (level, bound, demand_price) = (raised.level, raised.bound, raised.demand_price);
+        let throughputs = demands.iter().map(|demand| demand.slope * level).collect();
+        return Ok((
+            Raised { class_time: Vec::new(), throughputs, level, bound, demand_price },
+            Proof::default(),
+        ));
+    }
+    // (if prices do not settle at this level, they may at the next)
+    if let Some((raised, prices)) = singles::raise(solving, master, demands) {
+        return Ok((raised, Proof { answer: None, prices: Some(prices) }));
+    }
+    if solving.strategy() == Strategy::Singles {
+        solving.give_up(GaveUp::Unproven, Strategy::Written)?;
+    }
+    let (raised, formulation, answer) = levels::raise(solving, master, demands, old.take())?;
+    *old = Some(formulation);
+    Ok((raised, Proof { answer: Some(answer), prices: None }))
+}
+
+/// The level at which the duals' value of what it requires equals their bound, by bisection between a level that no allocation
+/// betters and an attained one; `None` if the duals do not exclude the level tried.
+fn cut(levels: &Levels, raised: &Raised, tried: f64, attained: f64) -> Option<f64> {
+    let asks_too_much = |level: f64| {
+        let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);
+        priced.map(|(member, price)| price * levels.required(member, level).value).sum::<f64>() > raised.bound
+    };
+    if !asks_too_much(tried) {
+        return None;
+    }
+    if !attained.is_finite() {
+        return Some(tried);
+    }
+    let (mut outside, mut inside) = (tried, attained);
+    while (inside - outside).abs() > CUT_WIDTH * inside.abs() {
+        let middle = outside + (inside - outside) / 2.0;
+        if !(middle - outside).is_normal() || !(inside - middle).is_normal() {
+            break;
+        }
+        if asks_too_much(middle) { outside = middle } else { inside = middle }
+    }
+    Some(outside)
+}

@@ -1,0 +1,223 @@
+//! The level that all jobs have in common: how far it can be raised, and the best use of workers at it.
+
+use super::{ResidualProblem, class_time, search, searched_columns, unwritten};
+use crate::decomposition::PrimalDual;
+use crate::policy::program::levels::{self, Raised};
+use crate::policy::program::master::Master;
+use crate::policy::program::solve::{Solved, Task};
+use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
+
+/// Worker types above which an optimum that prices do not refine is left as it is: writing the program that would refine it
+/// takes a hundred times as long as all else.
+const TYPES_WRITTEN: usize = 16;
+
+/// Raises the level of demands that are in proportion to it; `None` where that takes a program. The prices that prove the
+/// level come without times.
+pub(in crate::policy::program) fn raise(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    demands: &[Demand],
+) -> Option<(Raised, PrimalDual)> {
+    searched_columns(solving, master)?;
+    if demands.iter().any(|demand| demand.base != 0.0) {
+        return None;
+    }
+    let demand = demands.iter().map(|demand| demand.slope).collect();
+    let (class_time, prices, bound) = raised(solving, master, demand)?;
+    let throughputs = levels::throughputs(&master.bound(), &class_time);
+    let (level, demand_price) = (prices.level, prices.throughput_price.clone());
+    Some((Raised { class_time, throughputs, level, bound, demand_price }, prices))
+}
+
+/// The class times, [columns], of the highest level of demands, the prices that prove it, without times, and its bound.
+fn raised(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    demand: Vec<f64>,
+) -> Option<(Vec<f64>, PrimalDual, f64)> {
+    let bound = master.bound();
+    let singles = bound.singles(demand)?;
+    let (mut optimum, certificate) = search(solving, &singles, Goal::Level, bound.columns().len())?;
+    let class_time = class_time(&bound, &std::mem::take(&mut optimum.time));
+    Some((class_time, optimum, certificate.bound))
+}
+
+/// The class times, [columns], that make the best use of the workers among those that keep a level of some demands, which
+/// members have at `class_time`; `None` where that takes a program. Only the residual problem is searched, which `prices`
+/// that prove the level leave undecided. If prices do not settle on more than [`TYPES_WRITTEN`] types, `class_time` stands,
+/// and the report says so.
+pub(in crate::policy::program) fn refine(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    (demand, level): (Vec<f64>, f64),
+    class_time: &[f64],
+    prices: Option<&PrimalDual>,
+) -> Option<Vec<f64>> {
+    let (instance, bound) = (&master.reduced().instance, master.bound());
+    let n_columns = searched_columns(solving, master)?;
+    let normal = instance.multiplicity.iter().zip(&master.reduced().equal_share);
+    let worth: Vec<f64> = normal.map(|(jobs, equal_share)| jobs / equal_share).collect();
+    let level = level - HOLD_SLACK * level.abs();
+    let k = instance.n_types();
+    let mut given = vec![0.0; instance.n_members() * k];
+    for (column, time) in bound.columns().iter().zip(class_time) {
+        given[column.combination * k + column.worker_type] = *time;
+    }
+    let residual = prices.and_then(|prices| ResidualProblem::of_level(instance, prices, &given));
+    let residual = residual.unwrap_or_else(|| ResidualProblem::all(instance));
+    if residual.members.is_empty() {
+        return Some(class_time.to_vec());
+    }
+    let [demand, worth] = [&bound.singles(demand)?.demand, &worth].map(|of| residual.of_members(of));
+    let (had, by_type) = (residual.times(&given, k), vec![1.0; residual.types.len()]);
+    let goal = Goal::Worth { level, worth: &worth, by_type: &by_type, given: &had };
+    let refined = search(solving, &Singles::new(&residual.instance, demand), goal, n_columns);
+    if refined.is_none() && k > TYPES_WRITTEN {
+        solving.report().fallbacks.push("not refined".to_owned());
+        return Some(class_time.to_vec());
+    }
+    residual.put(&refined?.0.time, &mut given, k);
+    Some(super::class_time(&bound, &given))
+}
+
+impl Task<'_, '_> {
+    /// The highest level, or the lowest of which it is the inverse, refined.
+    pub(super) fn maximize_level(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+        let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let raised = raised(solving, self.master, demand.clone());
+        let (given, prices, bound) = raised.ok_or(GaveUp::Unproven)?;
+        let held = (demand, prices.level);
+        let refined =
+            solving.among_optima(|solving| refine(solving, self.master, held, &given, Some(&prices)));
+        Ok(unwritten(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
+    }
+
+    /// The throughput that a unit of the level asks of each member, [members]; `None` if levels are not in proportion to
+    /// throughputs.
+    pub(in crate::policy::program) fn demand_in_proportion(&self) -> Option<Vec<f64>> {
+        let levels = self.master.bound().levels_kept()?;
+        let n = self.master.reduced().instance.n_members();
+        let slope = |member| match levels.coefficients(member)? {
+            (0.0, slope) => Some(slope),
+            _ => None,
+        };
+        (0..n).map(slope).collect()
+    }
+
+    /// The bound of the objective, of which a level or its inverse was raised.
+    pub(in crate::policy::program) fn bound_of_objective(&self, bound: f64) -> f64 {
+        if self.master.objective().is_by_inverse() { bound.recip() } else { bound }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::index::{Id, JobId};
+    use crate::policy::Policy;
+    use crate::policy::program::tests::{options_of, worth};
+    use crate::policy::program::{ProgramPolicy, Reason, Strategy};
+    use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+    use crate::program::{ObjectiveText, Sense};
+    use crate::solver::{Limits, registry};
+    use crate::units::{Seconds, Steps};
+
+    /// Jobs on three types, no two alike, which half as many workers run.
+    fn problem(n_jobs: usize) -> Problem {
+        let part = |per_100: usize| u32::try_from((n_jobs * per_100).div_ceil(100).max(4)).unwrap();
+        let cluster = crate::Cluster::try_new([("a", part(22)), ("b", part(17)), ("c", part(10))]).unwrap();
+        let mut builder = ProblemBuilder::new(Arc::new(cluster));
+        // multiples of the golden ratio are spread evenly
+        let mut at = 0.0;
+        let mut draw = || {
+            at += 0.618_033_988_749_894_9_f64;
+            at.fract()
+        };
+        for index in 0..n_jobs {
+            let job = ActiveJob {
+                scale_factor: [1, 1, 2, 4][index % 4],
+                weight: 1.0 + draw(),
+                steps_remaining: Steps::new(1e5 * (0.1 + draw())),
+                elapsed: Seconds::new(1e4 * draw()),
+                isolated_elapsed: Seconds::new(5e3 * draw()),
+                ..ActiveJob::new(JobId::from_index(index))
+            };
+            let speed = 1.0 + 9.0 * draw();
+            builder.job(job, &[speed, speed * draw(), speed * draw().powi(3)]);
+        }
+        builder.build().unwrap()
+    }
+
+    fn policy(sense: Sense, text: &str) -> ProgramPolicy {
+        ProgramPolicy::try_new(options_of(&ObjectiveText::new(sense, text))).unwrap()
+    }
+
+    #[test]
+    fn decisions_without_a_program_are_as_good_as_those_of_one() {
+        let few = [2, 5, 12, 30, 60, 61].map(|n_jobs| (n_jobs, "simplex"));
+        for (n_jobs, other) in few.into_iter().chain([(900, "block-interior-point")]) {
+            as_good_as_a_program(&problem(n_jobs), other);
+        }
+    }
+
+    fn as_good_as_a_program(problem: &Problem, other: &str) {
+        for (sense, text) in [
+            (Sense::Maximize, "min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))"),
+            (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)"),
+            (
+                Sense::Minimize,
+                "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))",
+            ),
+        ] {
+            let mut policy = policy(sense, text);
+            let explained = policy.explain(problem).unwrap();
+            assert!(
+                explained.program.is_some() && explained.types.iter().all(|kind| kind.one_more.is_some())
+            );
+            let decision = policy.allocate(problem).unwrap();
+            assert_eq!(
+                explained.decision.allocation, decision.allocation,
+                "an explanation is of the decision"
+            );
+            let solve = decision.solve.as_ref().unwrap();
+            assert_eq!((solve.strategy, solve.reason), (Strategy::Singles, Reason::JobsAlone));
+            assert_eq!((solve.solves, &solve.backend), (0, &None), "no program is written");
+            let other = || registry::backend(other).unwrap();
+            policy.solve_by(vec![other()], vec![other()], Limits::default());
+            let written = policy.allocate(problem).unwrap();
+            let values = [&decision, &written].map(|of| of.objective.clone().unwrap());
+            assert!(values.iter().all(|objective| objective.optimal), "{values:?}");
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-8 * a.abs();
+            assert!(near(values[0].value, values[1].value), "{text}: {values:?}");
+            let worths = [&decision, &written].map(|of| worth(problem, of));
+            assert!(near(worths[0], worths[1]), "{text}: {worths:?}");
+            assert!(decision.solve.unwrap().fallbacks.is_empty());
+        }
+    }
+
+    #[test]
+    fn logarithms_without_a_program_are_as_good_as_with_cones() {
+        let problem = problem(900);
+        let mut policy = policy(Sense::Maximize, "sum_over_jobs(weight * log(throughput))");
+        let explained = policy.explain(&problem).unwrap();
+        assert!(explained.program.is_some() && explained.types.iter().all(|kind| kind.one_more.is_some()));
+        let decision = policy.allocate(&problem).unwrap();
+        assert_eq!(explained.decision.allocation, decision.allocation, "an explanation is of the decision");
+        let solve = decision.solve.as_ref().unwrap();
+        assert!(solve.fallbacks.is_empty() && solve.size.rows == 903, "{solve:?}");
+        let other = || registry::backend("block-interior-point").unwrap();
+        policy.solve_by(vec![other()], vec![other()], Limits::default());
+        let written = policy.allocate(&problem).unwrap();
+        let values = [&decision, &written].map(|of| of.objective.clone().unwrap());
+        assert!(values.iter().all(|objective| objective.optimal), "{values:?}");
+        assert!((values[0].value - values[1].value).abs() <= 1e-8 * values[0].value.abs(), "{values:?}");
+        // throughputs at the optimum are unique; the value is flat about them
+        let [one, other] = [&decision, &written].map(|of| of.allocation.effective_throughput().as_slice());
+        for (one, other) in one.iter().zip(other) {
+            assert!((one - other).abs() <= 1e-3 * one, "{one} {other}");
+        }
+    }
+}

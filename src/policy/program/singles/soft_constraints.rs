@@ -1,0 +1,195 @@
+//! The relaxation of soft constraints, and the answer that drops the dearest jobs, by prices of worker types.
+//!
+//! At optimal prices each soft constraint has a cost. Only jobs whose cost equals what they count have it met in part; a small
+//! linear program moves them to a vertex, with all other jobs fixed. Dropping the dearest jobs first makes most room: if the
+//! least number of drops that the relaxation's bound allows suffices, the answer is optimal.
+
+use super::tie_break::{TieBreak, idle_workers};
+use super::{count, search, searched_columns, timed};
+use crate::decomposition::{self, SoftConstraintsKept};
+use crate::policy::program::master::Master;
+use crate::policy::program::soft_constraints::Relaxed;
+use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
+use crate::program::{Goal, PROMISE_SLACK, Range, Singles};
+use crate::solver::certificate::TOLERANCE;
+
+/// Between this and 1 less this, a soft constraint is met in part.
+const PART: f64 = 1e-9;
+/// Soft constraints met in part above which the small program would not be small.
+const PARTLY_MAX: usize = 512;
+
+/// The members with the throughputs that soft constraints ask for, if they are relaxed without a program.
+fn asked<'a>(solving: &Solving, master: &'a Master<'_>) -> Option<(Singles<'a>, usize)> {
+    let n_columns = searched_columns(solving, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
+    Some((Singles::new(&master.reduced().instance, master.bound().promised()?), n_columns))
+}
+
+/// The most jobs whose soft constraints can be met after some choices, parts added up; `None` where that takes a program
+/// over all members.
+pub(in crate::policy::program) fn relaxation(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    decided: &[Option<bool>],
+) -> Option<Relaxed> {
+    let (mut singles, n_columns) = asked(solving, master)?;
+    let dropped = |member: &usize| decided[*member] == Some(false);
+    let mut uncounted = 0.0;
+    for member in (0..decided.len()).filter(dropped) {
+        uncounted += singles.instance().multiplicity[member];
+        singles.demand[member] = 0.0;
+    }
+    let due: Vec<bool> = decided.iter().map(|decided| *decided == Some(true)).collect();
+    let mut found = keep(solving, &singles, &due, n_columns)?;
+    move_to_vertex(solving, &singles, &due, &mut found)?;
+    for member in (0..decided.len()).filter(dropped) {
+        found.part[member] = 0.0;
+    }
+    let free = |member: &usize| decided[*member].is_none() && singles.demand[*member] > 0.0;
+    let mut dearest: Vec<usize> = (0..decided.len()).filter(free).collect();
+    dearest.sort_by(|a, b| found.cost[*b].total_cmp(&found.cost[*a]));
+    Some(Relaxed { most: found.bound - uncounted, met: found.part, dearest })
+}
+
+/// The certified relaxation, in which the jobs that are `due` have theirs met: `[members]`.
+fn keep(
+    solving: &mut Solving,
+    singles: &Singles<'_>,
+    due: &[bool],
+    n_columns: usize,
+) -> Option<SoftConstraintsKept> {
+    let kept =
+        timed(solving, |solving| decomposition::keep_soft_constraints(singles, due, solving.limits()))?;
+    let counted = kept.part.iter().zip(&singles.instance().multiplicity);
+    let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
+    let gap = kept.bound - counted;
+    if gap.is_nan() || gap > TOLERANCE * counted {
+        return None;
+    }
+    let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
+    count(solving, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.asked);
+    Some(kept)
+}
+
+/// Moves the soft constraints that are met in part to a vertex of what all others leave; `None` if they are too many.
+fn move_to_vertex(
+    solving: &mut Solving,
+    singles: &Singles<'_>,
+    due: &[bool],
+    found: &mut SoftConstraintsKept,
+) -> Option<()> {
+    let instance = singles.instance();
+    let (n, k) = (instance.n_members(), instance.n_types());
+    let in_part =
+        |member: usize| !due[member] && found.part[member] > PART && found.part[member] < 1.0 - PART;
+    let partly: Vec<usize> = (0..n).filter(|member| in_part(*member)).collect();
+    if partly.is_empty() {
+        return Some(());
+    }
+    if partly.len() > PARTLY_MAX {
+        return None;
+    }
+    let mut small = TieBreak::new(singles);
+    let mut of_members = Vec::with_capacity(partly.len());
+    for member in &partly {
+        let jobs = instance.multiplicity[*member];
+        let whole = Range { lower: 0.0, upper: 1.0 };
+        let part = small.program.push_column(whole, whole, jobs);
+        let (mut time, mut throughput) = (vec![(part, -(1.0 + PROMISE_SLACK) * jobs)], vec![(part, -1.0)]);
+        for j in (0..k).filter(|j| singles.runs(*member, *j)) {
+            let column = small.push_time(*member, j, 0.0);
+            time.push((column, 1.0));
+            throughput.push((column, instance.alone(*member)[j] / (jobs * singles.demand[*member])));
+        }
+        small.program.push_row(Range::at_most(0.0), time);
+        small.program.push_row(Range::at_least(0.0), throughput);
+        of_members.push(part);
+    }
+    small.push_capacity(idle_workers(singles, &found.time, |member| !in_part(member)));
+    let answer = small.solve(solving)?;
+    for (member, part) in partly.iter().zip(of_members) {
+        found.part[*member] = answer.solution.columns[part];
+    }
+    Some(())
+}
+
+/// The dearest jobs as the dropped ones, [members], if that meets the soft constraints of all `met` others.
+pub(in crate::policy::program) fn drop_dearest(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    (decided, met): (&[Option<bool>], f64),
+    dearest: &[usize],
+) -> Option<Vec<bool>> {
+    let mut dropped: Vec<bool> = decided.iter().map(|decided| *decided == Some(false)).collect();
+    let mut left = dropped.iter().filter(|dropped| !**dropped).count() as f64;
+    let mut dearest = dearest.iter();
+    while left > met {
+        dropped[*dearest.next()?] = true;
+        left -= 1.0;
+    }
+    let (mut singles, n_columns) = asked(solving, master)?;
+    for (demand, dropped) in singles.demand.iter_mut().zip(&dropped) {
+        *demand = if *dropped { 0.0 } else { *demand };
+    }
+    let (optimum, _) = search(solving, &singles, Goal::Level, n_columns)?;
+    (optimum.level >= 1.0).then_some(dropped)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::index::{Id, JobId};
+    use crate::policy::Policy;
+    use crate::policy::program::ProgramPolicy;
+    use crate::policy::program::tests::options_of;
+    use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+    use crate::program::{ConstraintText, ObjectiveText, Sense};
+    use crate::solver::{Limits, registry};
+    use crate::units::{Seconds, Steps};
+
+    /// Jobs on three types, each with a soft constraint: every `like`th is like the others of those. There are workers for this part
+    /// in a hundred of them.
+    fn problem(n_jobs: u32, like: u32, part: u32) -> Problem {
+        let workers = |of: u32| (n_jobs * of * part).div_ceil(1000).max(8);
+        let types = [("a", workers(5)), ("b", workers(4)), ("c", workers(7))];
+        let mut builder = ProblemBuilder::new(Arc::new(crate::Cluster::try_new(types).unwrap()));
+        let mut at = 0.0;
+        let mut draw = || {
+            at += 0.618_033_988_749_894_9_f64;
+            at.fract()
+        };
+        for index in 0..n_jobs {
+            let (speed, others, asked) = (1.0 + 9.0 * draw(), [draw(), draw()], draw());
+            let alike = index % like == 0;
+            let speeds = if alike { [4.0, 2.0, 1.0] } else { [speed, speed * others[0], speed * others[1]] };
+            let job = ActiveJob {
+                scale_factor: if alike { 2 } else { [1, 1, 2, 8][index as usize % 4] },
+                steps_remaining: Steps::new(3600.0 * if alike { 3.0 } else { speed * (0.1 + asked) }),
+                slo_remaining: Some(Seconds::new(3600.0)),
+                ..ActiveJob::new(JobId::from_index(index as usize))
+            };
+            builder.job(job, &speeds);
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn as_few_jobs_are_dropped_without_a_program_as_with_one() {
+        let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
+        text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
+        for (like, part) in [(u32::MAX, 5), (u32::MAX, 30), (40, 10), (40, 60)] {
+            let problem = problem(800, like, part);
+            let mut policy = ProgramPolicy::try_new(options_of(&text)).unwrap();
+            let decision = policy.allocate(&problem).unwrap();
+            let solve = decision.solve.clone().unwrap();
+            assert!(solve.fallbacks.is_empty(), "{like} {part}: {:?}", solve.fallbacks);
+            let other = || registry::backend("simplex").unwrap();
+            policy.solve_by(vec![other()], vec![other()], Limits::default());
+            let written = policy.allocate(&problem).unwrap();
+            assert_eq!(decision.dropped.len(), written.dropped.len(), "{like} {part}");
+            assert!(decision.dropped.len() > 80, "{like} {part}: {}", decision.dropped.len());
+            let steps = [&solve, written.solve.as_ref().unwrap()].map(|solve| solve.iterations);
+            assert!(2 * steps[0] < steps[1], "{like} {part}: {steps:?}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The jobs whose soft constraints are dropped when not all can be met: as few as possible, by branch and bound.
+//!
+//! Jobs whose soft constraint could not be met with the whole cluster are dropped first. For the others the linear relaxation
+//! (see [`promise`](crate::program::promise)) is tight: at its vertices few constraints are met in part, and dropping those
+//! jobs nearly always drops as few as the rounded bound allows, which ends the search. Without space sharing relaxations need
+//! no program ([`singles::relaxation`]); with several jobs a kind one program over kinds mostly decides ([`Sum::let_off`]).
+
+use crate::policy::program::master::Master;
+use crate::policy::program::pools::Sum;
+use crate::policy::program::singles;
+use crate::policy::program::solving::{Solving, SolvingError};
+use crate::policy::program::tolerances::WHOLE;
+use crate::program::{PROMISE_SLACK, Range};
+
+/// Relaxations solved before the best answer found is taken as it is.
+const NODES_MAX: u32 = 4_000;
+
+/// Drops members so that the soft constraints of all others can be met; the pairs that this takes are columns afterwards.
+/// False if a member stands for several jobs, not all of which can be met: they must be told apart first.
+pub(super) fn drop_fewest(solving: &mut Solving, master: &mut Master<'_>) -> Result<bool, SolvingError> {
+    let mut dropped = master.bound().beyond_reach(PROMISE_SLACK);
+    for (dropped, before) in dropped.iter_mut().zip(&master.reduced().instance.waived) {
+        *dropped |= before;
+    }
+    let decided: Vec<Option<bool>> = dropped.iter().map(|dropped| dropped.then_some(false)).collect();
+    if dropped.contains(&true) {
+        master.waive(dropped.clone());
+    }
+    let single = master.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
+    if let Ok(mut sum) = Sum::of(master, solving) {
+        if sum.keeps_all(solving, master) {
+            return Ok(true);
+        }
+        if !single {
+            return Ok(false);
+        }
+        if let Some(dropped) = sum.let_off(solving, master, &dropped) {
+            master.waive(dropped);
+            return Ok(true);
+        }
+    } else if singles::all_soft_constraints_met(solving, master) {
+        return Ok(true);
+    }
+    let Some(Relaxed { met, .. }) = relaxation(solving, master, &decided)? else { return Ok(false) };
+    if decided.iter().zip(met).all(|(decided, met)| decided.is_some() || met >= 1.0 - PROMISE_SLACK) {
+        return Ok(true);
+    }
+    if single {
+        let dropped = branch_and_bound(solving, master, decided)?;
+        master.waive(dropped);
+    }
+    Ok(single)
+}
+
+/// The whole constraint at most, or nothing of it.
+fn up_to(all: bool) -> Range {
+    Range { lower: 0.0, upper: if all { 1.0 } else { 0.0 } }
+}
+
+/// An optimum of the relaxation after some choices.
+pub(super) struct Relaxed {
+    /// A bound on the number of jobs whose soft constraints are met.
+    pub(super) most: f64,
+    /// The part of each member's that is: [members].
+    pub(super) met: Vec<f64>,
+    /// Undecided members, the most costly first, if costs are known: [members], or fewer.
+    pub(super) dearest: Vec<usize>,
+}
+
+/// The most jobs whose soft constraints can be met after some choices; `None` if the choices contradict one another.
+///
+/// Members that are decided to be met have a large weight, not a bound: so the program is feasible over any pairs, and prices
+/// say which pairs are missing. Should the weight not suffice, they are counted alone, and then bounded.
+fn relaxation(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    decided: &[Option<bool>],
+) -> Result<Option<Relaxed>, SolvingError> {
+    if let Some(relaxed) = singles::relaxation(solving, master, decided) {
+        return Ok(Some(relaxed));
+    }
+    let relaxed = |(most, met)| Relaxed { most, met, dearest: Vec::new() };
+    let n = decided.len() as f64;
+    let due = decided.iter().filter(|decided| **decided == Some(true)).count() as f64;
+    let all_due = |met: &[f64]| {
+        decided.iter().zip(met).all(|(decided, met)| *decided != Some(true) || *met >= 1.0 - PROMISE_SLACK)
+    };
+    let asked = |of: fn(Option<bool>, f64) -> (Range, f64)| -> Vec<(Range, f64)> {
+        decided.iter().map(|decided| of(*decided, n)).collect()
+    };
+    let mut solve = |asked: Vec<(Range, f64)>| {
+        let (formulation, answer) = master.solve(solving, |bound| bound.promises(&asked))?;
+        let met = answer.solution.columns[formulation.columns.len()..].to_vec();
+        Ok::<_, SolvingError>((formulation.value(answer.bound), met))
+    };
+    let weighed = asked(|decided, n| match decided {
+        Some(met) => (up_to(met), n),
+        None => (up_to(true), 1.0),
+    });
+    let (most, met) = solve(weighed)?;
+    if all_due(&met) {
+        return Ok(Some(relaxed((most - (n - 1.0) * due, met))));
+    }
+    let (most, _) = solve(asked(|decided, _| (up_to(decided == Some(true)), 1.0)))?;
+    if most < due - WHOLE {
+        return Ok(None);
+    }
+    let bounded = asked(|decided, _| match decided {
+        Some(met) => (Range::exactly(f64::from(u8::from(met))), 1.0),
+        None => (up_to(true), 1.0),
+    });
+    match solve(bounded) {
+        Ok(solved) => Ok(Some(relaxed(solved))),
+        Err(error) if error.is_infeasible() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A node of the search: choices made so far, and a bound on the number of jobs that they leave met.
+struct Node {
+    decided: Vec<Option<bool>>,
+    most: f64,
+}
+
+/// The members that are dropped, all of them single jobs: [members].
+fn branch_and_bound(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    decided: Vec<Option<bool>>,
+) -> Result<Vec<bool>, SolvingError> {
+    let n = decided.len();
+    let mut best: Option<(f64, Vec<bool>)> = None;
+    let mut open = vec![Node { decided, most: n as f64 }];
+    let mut nodes = 0;
+    while let Some(node) = open.pop() {
+        let beaten = |most: f64, best: &Option<(f64, Vec<bool>)>| {
+            best.as_ref().is_some_and(|(met, _)| (most + WHOLE).floor() <= *met)
+        };
+        if beaten(node.most, &best) {
+            continue;
+        }
+        nodes += 1;
+        if nodes > NODES_MAX
+            && let Some((met, _)) = &best
+        {
+            let most = open.iter().map(|node| node.most).fold(node.most, f64::max);
+            solving.report().fallbacks.push(cut_short(n, *met, most));
+            break;
+        }
+        let Some(Relaxed { most, met, dearest }) = relaxation(solving, master, &node.decided)? else {
+            continue;
+        };
+        // Asking less of a job keeps an allocation feasible: those met in part may be dropped altogether.
+        let rounded: Vec<bool> = met.iter().map(|met| *met < 1.0 - PROMISE_SLACK).collect();
+        let count = rounded.iter().filter(|dropped| !**dropped).count() as f64;
+        if best.as_ref().is_none_or(|(met, _)| count > *met) {
+            best = Some((count, rounded));
+        }
+        if !beaten(most, &best) {
+            let count = (most + WHOLE).floor();
+            let dropped = singles::drop_dearest(solving, master, (&node.decided, count), &dearest);
+            best = dropped.map(|dropped| (count, dropped)).or(best);
+        }
+        let fractional = (0..n)
+            .filter(|member| (WHOLE..1.0 - PROMISE_SLACK).contains(&met[*member]))
+            .max_by(|a, b| met[*a].total_cmp(&met[*b]).then(b.cmp(a)));
+        let Some(member) = fractional.filter(|_| !beaten(most, &best)) else { continue };
+        // The larger the part that is met, the likelier the whole can be: that branch is taken first.
+        for choice in [false, true] {
+            let mut decided = node.decided.clone();
+            decided[member] = Some(choice);
+            open.push(Node { decided, most });
+        }
+    }
+    best.map(|(_, dropped)| dropped).ok_or(SolvingError::Empty)
+}
+
+/// What the report says of a search that was not finished.
+fn cut_short(n: usize, met: f64, most: f64) -> String {
+    let n = n as f64;
+    let least = n - (most + WHOLE).floor();
+    format!(
+        "soft constraints: {} of {n} dropped after {NODES_MAX} programs, at least {least} must be",
+        n - met
+    )
+}

@@ -1,0 +1,28 @@
+//! A decision together with a program whose prices explain it.
+
+use crate::policy::decision::{Policy, PolicyError};
+use crate::policy::program::explain::{Explained, Held};
+use crate::policy::program::policy::ProgramPolicy;
+use crate::problem::Problem;
+
+impl ProgramPolicy {
+    /// Solves; if that wrote no program, solves once more by one, whose prices explain the first decision.
+    pub(super) fn solve_to_explain(&mut self, problem: &Problem) -> Result<Explained, PolicyError> {
+        let state = self.state();
+        let (reduced, solved, decision) = self.solve(problem)?;
+        let layout = self.layout(&self.options.objective, &reduced)?;
+        let bound = self.options.objective.bind_again(&reduced.instance, &layout);
+        let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
+        let held = Some(Held::of(&bound, &solved.class_time));
+        if solved.answer.is_some() {
+            return Ok(Explained { reduced, solved, decision, held });
+        }
+        self.restore(&state)?;
+        self.solving.write(true);
+        let written = self.solve(problem);
+        self.solving.write(false);
+        let (again, solved, _) = written?;
+        let alike = again.classes == reduced.classes && again.instance.waived == reduced.instance.waived;
+        Ok(Explained { reduced: again, solved, decision, held: held.filter(|_| alike) })
+    }
+}

@@ -1,0 +1,46 @@
+//! The oracle for jobs that share workers: by a program over the kinds of jobs.
+
+use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
+use crate::policy::program::hierarchy::Rising;
+use crate::policy::program::master::Master;
+use crate::policy::program::pools::{Pools, Told};
+use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::GaveUp;
+use crate::policy::program::tolerances::EASING;
+use crate::program::Demand;
+
+/// The part of [`EASING`] that rounding may take; where more is needed, programs over jobs do better.
+const EASING_ROUNDING: &[f64] = EASING.split_at(3).0;
+
+struct KindsOracle<'a, 'o> {
+    pools: &'a mut Pools,
+    master: &'a Master<'o>,
+}
+
+/// Fills from nothing; fails where programs over jobs must be written.
+pub(in crate::policy::program) fn fill_kinds(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    rates: &impl Rising,
+) -> Result<Filled, GaveUp> {
+    let mut pools = Pools::of(master, solving, Told::Level).map_err(GaveUp::Unfit)?;
+    let nothing = vec![0.0; master.reduced().instance.n_members()];
+    let first = water_fill(&mut KindsOracle { pools: &mut pools, master }, solving, rates, &nothing)?;
+    let class_time = pools.divided(master).ok_or(GaveUp::Undivided)?;
+    Ok(Filled::new(master, class_time, first))
+}
+
+impl Oracle for KindsOracle<'_, '_> {
+    type Error = GaveUp;
+
+    fn raise(&mut self, solving: &mut Solving, state: &FillState, slope: &[f64]) -> Result<Step, GaveUp> {
+        let raised = [0.0].iter().chain(EASING_ROUNDING).find_map(|eased| {
+            let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
+            let demands: Vec<Demand> = slope.iter().zip(&state.reached).map(demand).collect();
+            self.pools.raise(solving, self.master, &demands)
+        });
+        let raised = raised.ok_or(GaveUp::Unproven)?;
+        let saturated = saturated(&raised.demand_price, slope, |_| true);
+        Ok(Step { level: raised.level, bound: raised.bound, saturated, throughputs: Vec::new() })
+    }
+}

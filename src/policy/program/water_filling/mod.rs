@@ -1,0 +1,147 @@
+//! Water filling: the lexicographic max-min optimum, one level after another.
+//!
+//! All unsaturated jobs rise together, each by its slope, as far as workers allow. Jobs that then cannot rise unless another
+//! job of the same level falls are saturated and keep what they have; a positive dual of their demand proves it, so no
+//! tolerance-based search is needed. [`water_fill`] is the loop; an [`Oracle`] raises one level by one of three methods.
+
+mod kinds;
+mod singles;
+mod skip_saturated;
+mod written;
+
+pub(super) use self::kinds::fill_kinds;
+pub(super) use self::singles::fill_singles;
+pub(super) use self::written::{Fixing, fill_written};
+use crate::policy::program::hierarchy::Rising;
+use crate::policy::program::levels;
+use crate::policy::program::master::Master;
+use crate::policy::program::solving::Solving;
+
+/// Share of the level's price above which a demand counts as binding; the prices sum to 1.
+const PRICE_MIN: f64 = 1e-7;
+
+/// The lexicographic optimum.
+#[derive(Clone, Debug)]
+pub(super) struct Filled {
+    /// Class time of the columns: [columns].
+    pub(super) class_time: Vec<f64>,
+    /// The throughput of each member there: [members].
+    pub(super) throughputs: Vec<f64>,
+    pub(super) first: FirstLevel,
+}
+
+/// The first level, the max-min optimum.
+#[derive(Clone, Debug)]
+pub(super) struct FirstLevel {
+    pub(super) level: f64,
+    /// A bound on it.
+    pub(super) bound: f64,
+    /// The rise of throughputs per unit of it: [members].
+    slope: Vec<f64>,
+}
+
+impl Filled {
+    fn new(master: &Master<'_>, class_time: Vec<f64>, first: FirstLevel) -> Self {
+        Self { throughputs: levels::throughputs(&master.bound(), &class_time), class_time, first }
+    }
+
+    /// The part of the first level that all throughputs keep, which started from `base`: [members].
+    pub(super) fn level_kept(&self, base: &[f64]) -> f64 {
+        let FirstLevel { level, slope, .. } = &self.first;
+        let rising = (0..base.len()).filter(|member| slope[*member] > 0.0);
+        let kept = rising.map(|member| (self.throughputs[member] - base[member]) / slope[member]);
+        kept.fold(*level, f64::min)
+    }
+}
+
+/// The state of water filling between two levels.
+#[derive(Clone, Debug)]
+struct FillState {
+    /// Members that rise no more: [members].
+    frozen: Vec<bool>,
+    /// The throughput of each: [members].
+    reached: Vec<f64>,
+}
+
+/// One level, raised above what members have.
+struct Step {
+    /// The level reached.
+    level: f64,
+    /// A bound on it.
+    bound: f64,
+    /// Members that cannot rise further; at least one.
+    saturated: Vec<usize>,
+    /// The throughput of each member at the class times found, [members]; empty if no time was divided among members.
+    throughputs: Vec<f64>,
+}
+
+/// A method to raise one level of water filling after another.
+trait Oracle {
+    /// Why it gives up.
+    type Error;
+
+    /// Raises the level at which each member has what it reached and rises by `slope`, [members].
+    fn raise(&mut self, solving: &mut Solving, state: &FillState, slope: &[f64])
+    -> Result<Step, Self::Error>;
+
+    /// Skips later levels at which members saturate by themselves, if the method knows them.
+    fn skip(&mut self, _: &mut Solving, _: &mut FillState, _: &impl Rising) {}
+}
+
+impl FillState {
+    /// The rise of throughputs per unit of the level: [members].
+    fn slopes(&self, rates: &impl Rising) -> Vec<f64> {
+        let mut slopes = rates.slopes(&self.frozen);
+        for (slope, frozen) in slopes.iter_mut().zip(&self.frozen) {
+            *slope = if *frozen { 0.0 } else { *slope };
+        }
+        slopes
+    }
+
+    /// No member has reached more than `throughputs`, what the class times found give it, [members]: the next level is feasible
+    /// there, whatever was rounded.
+    fn cap(&mut self, throughputs: &[f64]) {
+        for (reached, throughput) in self.reached.iter_mut().zip(throughputs) {
+            *reached = reached.min(throughput.max(0.0));
+        }
+    }
+}
+
+/// Raises all members from `base`, [members], until all are saturated; the first level.
+fn water_fill<O: Oracle>(
+    oracle: &mut O,
+    solving: &mut Solving,
+    rates: &impl Rising,
+    base: &[f64],
+) -> Result<FirstLevel, O::Error> {
+    let mut state = FillState { frozen: vec![false; base.len()], reached: base.to_vec() };
+    let mut first = None;
+    loop {
+        let slope = state.slopes(rates);
+        if let Some(first) = first.take_if(|_| slope.iter().all(|slope| *slope == 0.0)) {
+            return Ok(first);
+        }
+        let Step { level, bound, saturated, throughputs } = oracle.raise(solving, &state, &slope)?;
+        for member in saturated {
+            state.frozen[member] = true;
+        }
+        for (reached, slope) in state.reached.iter_mut().zip(&slope) {
+            *reached += slope * level.max(0.0);
+        }
+        state.cap(&throughputs);
+        first.get_or_insert(FirstLevel { level, bound, slope });
+        oracle.skip(solving, &mut state, rates);
+    }
+}
+
+/// The members whose share of the level's price, `demand_price` times slope, exceeds [`PRICE_MIN`] and that are `tight`; the
+/// one with the largest share if there is none.
+fn saturated(demand_price: &[f64], slope: &[f64], tight: impl Fn(usize) -> bool) -> Vec<usize> {
+    let sloped = || (0..slope.len()).filter(|member| slope[*member] > 0.0);
+    let share = |member: usize| demand_price[member] * slope[member];
+    let found: Vec<usize> = sloped().filter(|member| share(*member) > PRICE_MIN && tight(*member)).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    sloped().max_by(|a, b| share(*a).total_cmp(&share(*b))).into_iter().collect()
+}

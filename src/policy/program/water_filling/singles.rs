@@ -1,0 +1,176 @@
+//! The oracle for jobs that share no workers: by prices of worker types, without a program.
+//!
+//! The prices of a level say which worker types are scarce from then on: at these prices no job can have its throughput for
+//! less, so a job that needs more of a scarce type is saturated. The others rise on types that are not scarce and saturate
+//! there one by one; [`skip_saturated`](SinglesOracle::skip_saturated) passes over those levels, so that about one level a
+//! type is left to be raised by prices.
+
+use super::{FillState, Filled, Oracle, Step, water_fill};
+use crate::decomposition::RaisedLevel;
+use crate::policy::program::hierarchy::Rising;
+use crate::policy::program::master::Master;
+use crate::policy::program::singles::{self, FixedLevel, ResidualProblem};
+use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::program::{Goal, Instance, Singles};
+
+/// A member that lacks less than this part of its highest throughput has it.
+pub(super) const LACK_MAX: f64 = 1e-11;
+
+/// The allocation so far, and the residual problem of later levels.
+#[derive(Clone, Debug)]
+pub(super) struct SinglesOracle<'a> {
+    instance: &'a Instance,
+    /// Columns of the program that is not written.
+    n_columns: usize,
+    /// Class times: [members × K].
+    given: Vec<f64>,
+    /// Types all of whose workers are needed: [K].
+    scarce: Vec<bool>,
+    /// Worker prices that the next search starts with.
+    near: Vec<Vec<f64>>,
+    pub(super) residual: ResidualProblem<'a>,
+    /// The last level raised; none before the first.
+    raised: Option<RaisedLevel>,
+}
+
+/// Fills from nothing; fails where a program must be written.
+pub(in crate::policy::program) fn fill_singles(
+    solving: &mut Solving,
+    master: &Master<'_>,
+    rates: &impl Rising,
+) -> Result<Filled, GaveUp> {
+    let bound = master.bound();
+    let (instance, n_columns) = (bound.instance(), bound.columns().len());
+    let (n, k) = (instance.n_members(), instance.n_types());
+    solving.unwritten().map_err(GaveUp::Unfit)?;
+    bound.singles(rates.slopes(&vec![false; n])).ok_or(GaveUp::Unfit(Unfit::Objective))?;
+    let mut oracle = SinglesOracle {
+        instance,
+        n_columns,
+        given: vec![0.0; n * k],
+        scarce: vec![false; k],
+        near: Vec::new(),
+        residual: ResidualProblem::all(instance),
+        raised: None,
+    };
+    let first = water_fill(&mut oracle, solving, rates, &vec![0.0; n])?;
+    Ok(Filled::new(master, singles::class_time(&bound, &oracle.given), first))
+}
+
+impl Oracle for SinglesOracle<'_> {
+    type Error = GaveUp;
+
+    fn raise(&mut self, solving: &mut Solving, state: &FillState, slope: &[f64]) -> Result<Step, GaveUp> {
+        let (raised, bound) = self.search(solving, state, slope).ok_or(GaveUp::Unproven)?;
+        let members = || self.residual.members.iter().copied();
+        let binding = members().zip(&raised.binding).filter(|(_, binding)| **binding);
+        let mut saturated: Vec<usize> = binding.map(|(member, _)| member).collect();
+        if saturated.is_empty() {
+            // (no demand binds by much: the one with the largest share of the level's price does)
+            let share = |(member, price): &(usize, &f64)| **price * slope[*member];
+            let priced = members().zip(&raised.shares.throughput_price);
+            let most = priced.max_by(|a, b| share(a).total_cmp(&share(b)));
+            saturated.push(most.ok_or(GaveUp::Unproven)?.0);
+        }
+        for (kind, scarce) in self.residual.types.iter().zip(&raised.scarce) {
+            self.scarce[*kind] |= *scarce;
+        }
+        self.take(&raised.shares.time, 1.0);
+        let level = raised.shares.level;
+        self.raised = Some(raised);
+        Ok(Step { level, bound, saturated, throughputs: self.throughputs() })
+    }
+
+    fn skip(&mut self, solving: &mut Solving, state: &mut FillState, rates: &impl Rising) {
+        let mut limits = self.limits(state);
+        if let Some(raised) = self.raised.take()
+            && state.frozen.contains(&false)
+            && raised.scarce.contains(&true)
+            && self.fix(state, &raised)
+        {
+            limits = self.limits(state);
+        }
+        // (if this breaks off, the next level is raised from where it stands)
+        let _ = self.skip_saturated(solving, state, (rates, &limits));
+    }
+}
+
+impl SinglesOracle<'_> {
+    /// The highest throughput of each member on types that are not scarce, [members]; members that have it are frozen.
+    fn limits(&self, state: &mut FillState) -> Vec<f64> {
+        let mut limits = Vec::with_capacity(state.frozen.len());
+        for (member, (reached, frozen)) in state.reached.iter().zip(&mut state.frozen).enumerate() {
+            let speeds = self.instance.alone(member).iter().zip(&self.scarce).enumerate();
+            let free =
+                speeds.filter(|(kind, (_, scarce))| !**scarce && self.instance.runs_alone(member, *kind));
+            let limit = free.map(|(_, (speed, _))| *speed).fold(0.0, f64::max);
+            *frozen |= limit - reached <= LACK_MAX * limit;
+            limits.push(limit);
+        }
+        limits
+    }
+
+    /// The highest level at which members rise by `slope`, [members], in the residual problem, and a bound on it.
+    pub(super) fn search(
+        &mut self,
+        solving: &mut Solving,
+        state: &FillState,
+        slope: &[f64],
+    ) -> Option<(RaisedLevel, f64)> {
+        let [slope, base] = [slope, &state.reached].map(|of| self.residual.of_members(of));
+        let given = self.residual.times(&self.given, self.instance.n_types());
+        let goal = Goal::Above { base: &base, given: &given };
+        let singles = Singles::new(&self.residual.instance, slope);
+        let found = singles::search_above(solving, &singles, goal, self.near.clone(), self.n_columns);
+        let (mut raised, certificate) = found?;
+        self.near = std::mem::take(&mut raised.near);
+        Some((raised, certificate.bound))
+    }
+
+    /// Leaves what the prices of a level decide out of the residual problem. Are more types scarce then?
+    fn fix(&mut self, state: &mut FillState, raised: &RaisedLevel) -> bool {
+        let k = self.instance.n_types();
+        let fixed = FixedLevel {
+            instance: &self.residual.instance,
+            prices: &raised.shares,
+            given: &self.residual.times(&self.given, k),
+            frozen: &self.residual.of_members(&state.frozen),
+            scarce: &self.residual.types.iter().map(|kind| self.scarce[*kind]).collect::<Vec<bool>>(),
+        };
+        let Some(residual) = ResidualProblem::of(fixed) else { return false };
+        let residual = residual.within(&self.residual);
+        let mut more = false;
+        for kind in self.residual.types.iter().filter(|kind| !residual.types.contains(kind)) {
+            more |= !self.scarce[*kind];
+            self.scarce[*kind] = true;
+        }
+        residual.leave(&mut self.given, k);
+        state.cap(&self.throughputs());
+        self.residual = residual;
+        self.near.clear();
+        more
+    }
+
+    /// Moves class times of the residual problem, [members × types] there, by this part towards `time`.
+    pub(super) fn take(&mut self, time: &[f64], part: f64) {
+        let k = self.instance.n_types();
+        let times = time.chunks_exact(self.residual.types.len().max(1));
+        for (member, times) in self.residual.members.iter().zip(times) {
+            let given = &mut self.given[member * k..(member + 1) * k];
+            for (kind, time) in self.residual.types.iter().zip(times) {
+                given[*kind] = part * time + (1.0 - part) * given[*kind];
+            }
+        }
+    }
+
+    /// The throughput of each member at its class times: [members].
+    pub(super) fn throughputs(&self) -> Vec<f64> {
+        let times = self.given.chunks_exact(self.instance.n_types()).zip(&self.instance.multiplicity);
+        let throughput = |(member, (times, jobs)): (usize, (&[f64], &f64))| {
+            let speeds = self.instance.alone(member).iter().zip(times);
+            speeds.map(|(speed, time)| speed * time).sum::<f64>() / jobs
+        };
+        times.enumerate().map(throughput).collect()
+    }
+}

@@ -1,0 +1,107 @@
+//! Levels that are skipped: those at which members saturate at their highest throughput on types that are not scarce.
+
+use super::FillState;
+use super::singles::{LACK_MAX, SinglesOracle};
+use crate::decomposition::PrimalDual;
+use crate::policy::program::hierarchy::Rising;
+use crate::policy::program::solving::Solving;
+
+/// Levels that one search tries, and how many of them by Newton's step.
+const ATTEMPTS_MAX: u32 = 24;
+const NEWTON_MAX: u32 = 8;
+
+/// A valid inequality for all allocations: Σ throughput_price·rise ≤ most.
+struct Cut {
+    throughput_price: Vec<f64>,
+    most: f64,
+}
+
+impl Cut {
+    /// Does the inequality allow a rise from `reached` to `target`, [members] each?
+    fn allows(&self, reached: &[f64], target: &[f64]) -> bool {
+        let priced = self.throughput_price.iter().zip(reached.iter().zip(target));
+        priced.map(|(price, (reached, target))| price * (target - reached)).sum::<f64>() <= self.most
+    }
+}
+
+impl SinglesOracle<'_> {
+    /// Rises to the highest feasible level among those at which a member reaches its limit, [members], or as far towards it
+    /// as searches settle.
+    ///
+    /// What members have at any of these levels is known without an allocation. If it is infeasible, the prices cut off all
+    /// levels above some lower one, which is tried next (Newton's step); if that converges slowly, levels are bisected.
+    pub(super) fn skip_saturated(
+        &mut self,
+        solving: &mut Solving,
+        state: &mut FillState,
+        (rates, limits): (&impl Rising, &[f64]),
+    ) -> Option<()> {
+        let room = |(member, limit): (usize, &f64)| {
+            if state.frozen[member] { 0.0 } else { limit - state.reached[member] }
+        };
+        let tree = rates.level_tree(&limits.iter().enumerate().map(room).collect::<Vec<f64>>())?;
+        let full_at = tree.full_at();
+        let mut levels: Vec<f64> = full_at.iter().copied().filter(|level| *level > 0.0).collect();
+        levels.sort_unstable_by(f64::total_cmp);
+        levels.dedup();
+        let start = state.reached.clone();
+        let at = |level: f64| {
+            let mut target = tree.risen(level);
+            for (member, (target, start)) in target.iter_mut().zip(&start).enumerate() {
+                let full = full_at[member] > 0.0 && full_at[member] <= level;
+                *target = if full { limits[member] } else { start + *target };
+            }
+            target
+        };
+        // so many levels are reached, and so many are not cut off
+        let (mut passed, mut left) = (0, levels.len());
+        for attempt in 0..ATTEMPTS_MAX {
+            if passed == left {
+                break;
+            }
+            let to = if attempt < NEWTON_MAX { left } else { passed + (left - passed).div_ceil(2) };
+            match self.rise_to(solving, state, &at(levels[to - 1]))? {
+                Ok(()) => passed = to,
+                Err(cut) => {
+                    let allowed = |level: &f64| cut.allows(&state.reached, &at(*level));
+                    left = passed + levels[passed..to - 1].partition_point(allowed);
+                }
+            }
+        }
+        for (frozen, full_at) in state.frozen.iter_mut().zip(&full_at) {
+            *frozen |= *full_at > 0.0 && passed > 0 && *full_at <= levels[passed - 1];
+        }
+        Some(())
+    }
+
+    /// Gives members the throughputs `target`, [members]; the cut that they exceed if that is infeasible.
+    fn rise_to(
+        &mut self,
+        solving: &mut Solving,
+        state: &mut FillState,
+        target: &[f64],
+    ) -> Option<Result<(), Cut>> {
+        let rise = target.iter().zip(&state.reached).map(|(target, reached)| {
+            let rise = target - reached;
+            if rise > LACK_MAX * target { rise } else { 0.0 }
+        });
+        let rise: Vec<f64> = rise.collect();
+        if rise.iter().all(|rise| *rise == 0.0) {
+            return Some(Ok(()));
+        }
+        let (raised, bound) = self.search(solving, state, &rise)?;
+        let PrimalDual { time, level, throughput_price, .. } = raised.shares;
+        if level < 1.0 - LACK_MAX {
+            let mut price = vec![0.0; rise.len()];
+            for (member, of) in self.residual.members.iter().zip(throughput_price) {
+                price[*member] = of;
+            }
+            return Some(Err(Cut { throughput_price: price, most: bound }));
+        }
+        state.reached.copy_from_slice(target);
+        // (a level above 1 would give more than the limits)
+        self.take(&time, level.recip().min(1.0));
+        state.cap(&self.throughputs());
+        Some(Ok(()))
+    }
+}

@@ -1,0 +1,196 @@
+//! The oracle for everything else: a level program over jobs for every level.
+
+use std::iter::once;
+
+use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
+use crate::policy::program::hierarchy::Rising;
+use crate::policy::program::levels::Raised;
+use crate::policy::program::master::Master;
+use crate::policy::program::recorded::Purpose;
+use crate::policy::program::reduced_cost_fixing::TightRows;
+use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::tolerances::{EASING, EASING_FROM_TOLERANCE};
+use crate::program::{BoundObjective, Demand, Formulation, RowRole};
+
+/// Largest slack, relative to the demand's scale, of a demand that counts as binding.
+const SLACK_MAX: f64 = 1e-6;
+/// The relative gain of a job by eased levels from which on the report names it.
+const GAIN_REPORTED: f64 = 1e-6;
+
+/// A level program with its answer.
+type Solved = (Raised, Formulation, Answer);
+
+/// The duals at which each member saturated, as changes of that level.
+#[derive(Clone, Debug, Default)]
+pub(in crate::policy::program) struct Fixing {
+    /// The level at which it saturated, the first being 0; none if it never rose: [members].
+    pub(in crate::policy::program) step: Vec<Option<usize>>,
+    /// Per unit of throughput asked of the member there, ≤ 0: [members].
+    pub(in crate::policy::program) throughput_price: Vec<f64>,
+    /// Per unit of time that the member had more there: [members].
+    pub(in crate::policy::program) time_price: Vec<f64>,
+    /// Per worker more of each type: [steps][K].
+    pub(in crate::policy::program) one_more: Vec<Vec<f64>>,
+    /// Nonzero duals of the policy's own constraints, by (constraint, member or worker type), per unit of the row: [steps].
+    pub(in crate::policy::program) own: Vec<Vec<((usize, usize), f64)>>,
+}
+
+impl Fixing {
+    /// Notes the duals of a program at which these members saturated.
+    fn note(&mut self, formulation: &Formulation, answer: &Answer, n_types: usize, saturated: &[usize]) {
+        let step = self.one_more.len();
+        for member in saturated {
+            self.step[*member] = Some(step);
+        }
+        let (mut one_more, mut own) = (vec![0.0; n_types], Vec::new());
+        let at = formulation.program.objective(&answer.solution.columns);
+        for (row, role) in formulation.rows.iter().enumerate() {
+            let dual = answer.solution.row_duals.get(row).copied().unwrap_or(0.0);
+            let price = || formulation.shadow_price(row, dual, at);
+            let here = |member: &usize| self.step[*member] == Some(step);
+            match role {
+                RowRole::Capacity { worker_type } => one_more[*worker_type] = price(),
+                RowRole::Time { member } if here(member) => self.time_price[*member] = price(),
+                RowRole::Level { member } if here(member) => self.throughput_price[*member] = price(),
+                RowRole::Constraint { constraint, position } if dual != 0.0 => {
+                    own.push(((*constraint, *position), price()));
+                }
+                _ => {}
+            }
+        }
+        self.one_more.push(one_more);
+        self.own.push(own);
+    }
+}
+
+struct WrittenOracle<'a, 'o> {
+    master: &'a mut Master<'o>,
+    tight: TightRows,
+    fixing: Fixing,
+    first: Option<(Formulation, Answer)>,
+    /// Class time of the columns at the last level: [columns].
+    class_time: Vec<f64>,
+}
+
+/// Fills from `base`, [members]; besides the optimum, the first program with its answer, and the duals at which each member
+/// saturated.
+pub(in crate::policy::program) fn fill_written(
+    solving: &mut Solving,
+    master: &mut Master<'_>,
+    rates: &impl Rising,
+    base: &[f64],
+) -> Result<(Filled, (Formulation, Answer), Fixing), SolvingError> {
+    let n = base.len();
+    let (throughput_price, time_price) = (vec![0.0; n], vec![0.0; n]);
+    let fixing = Fixing { step: vec![None; n], throughput_price, time_price, ..Fixing::default() };
+    let tight = TightRows::default();
+    let mut oracle = WrittenOracle { master, tight, fixing, first: None, class_time: Vec::new() };
+    let filled = water_fill(&mut oracle, solving, rates, base);
+    let WrittenOracle { master, fixing, first: program, class_time, .. } = oracle;
+    master.leave_none();
+    let program = program.ok_or(SolvingError::Empty);
+    Ok((Filled::new(master, class_time, filled?), program?, fixing))
+}
+
+impl Oracle for WrittenOracle<'_, '_> {
+    type Error = SolvingError;
+
+    fn raise(
+        &mut self,
+        solving: &mut Solving,
+        state: &FillState,
+        slope: &[f64],
+    ) -> Result<Step, SolvingError> {
+        let mut had = 0.0;
+        if self.first.is_some() {
+            // (the last answer is feasible, at a level of zero)
+            solving.hold_basis(0);
+            solving.purpose(Purpose::NextLevel);
+            had = least_had(slope, &state.reached);
+        }
+        let ((raised, formulation, answer), demands) =
+            self.raise_eased(solving, (slope, &state.reached, had))?;
+        self.tight.note(self.master, &formulation, &answer);
+        let rows = formulation.level_rows();
+        let tight = |member: usize| {
+            let asked = demands[member].slope * raised.level + demands[member].base;
+            (raised.throughputs[member] - asked) / formulation.row_scales[rows.start + member] <= SLACK_MAX
+        };
+        let saturated = saturated(&raised.demand_price, slope, tight);
+        self.fixing.note(&formulation, &answer, self.master.reduced().instance.n_types(), &saturated);
+        self.first.get_or_insert((formulation, answer));
+        self.class_time = raised.class_time;
+        Ok(Step { level: raised.level, bound: raised.bound, saturated, throughputs: raised.throughputs })
+    }
+}
+
+/// The least level at which rising members, had they risen from nothing, would have what they reached.
+fn least_had(slope: &[f64], reached: &[f64]) -> f64 {
+    let rising = slope.iter().zip(reached).filter(|(slope, _)| **slope > 0.0);
+    let had = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
+    if had.is_finite() { had } else { 0.0 }
+}
+
+impl WrittenOracle<'_, '_> {
+    /// Raises the level above what members reached, to an accuracy relative to what members `had` and the rise together.
+    ///
+    /// Levels already reached are known to solver tolerance only. If the next program fails, they are relaxed by the smallest
+    /// part that helps, first on the optimal face so far, then without it; a gain of more than [`GAIN_REPORTED`] is reported
+    /// as a fallback. All pairs become columns only if nothing else helps, as the columns so far reach what was reached.
+    fn raise_eased(
+        &mut self,
+        solving: &mut Solving,
+        (slope, reached, had): (&[f64], &[f64], f64),
+    ) -> Result<(Solved, Vec<Demand>), SolvingError> {
+        let mut outcome = Err(SolvingError::Empty);
+        let on_face = EASING.iter().map(|eased| (*eased, true));
+        let without = EASING_FROM_TOLERANCE.iter().map(|eased| (*eased, false));
+        for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
+            if eased > 0.0 && !on_face {
+                self.master.leave_none();
+            }
+            let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
+            let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
+            let tight = &self.tight;
+            let formulate = |bound: &BoundObjective<'_>| {
+                let mut formulation = bound.with_demands(&demands);
+                if on_face {
+                    tight.hold(&mut formulation);
+                }
+                formulation.program.offset += formulation.program_objective(had);
+                formulation
+            };
+            let solved = self.master.solve_priced(solving, formulate).map(|(formulation, answer)| {
+                let raised = Raised::of(self.master, &formulation, &answer);
+                let above = Raised { level: raised.level - had, bound: raised.bound - had, ..raised };
+                (above, formulation, answer)
+            });
+            if let Ok((raised, ..)) = &solved {
+                report_gain(solving, raised, (slope, reached, eased));
+            }
+            outcome = solved.map(|solved| (solved, demands));
+            if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
+                return outcome;
+            }
+        }
+        if self.master.is_priced() {
+            self.master.admit_all();
+            return self.raise_eased(solving, (slope, reached, had));
+        }
+        outcome
+    }
+}
+
+/// Reports what the level gained because levels reached were eased, if it is much.
+fn report_gain(solving: &mut Solving, raised: &Raised, (slope, reached, eased): (&[f64], &[f64], f64)) {
+    // (the level is concave in the demands, so this is a lower bound)
+    let given_back = reached.iter().map(|base| base * eased);
+    let gained: f64 = raised.demand_price.iter().zip(given_back).map(|(price, part)| price * part).sum();
+    let part = slope.iter().zip(&raised.throughputs).map(|(slope, throughput)| gained * slope / throughput);
+    let part = part.filter(|part| part.is_finite()).fold(0.0, f64::max);
+    if part > GAIN_REPORTED {
+        let fallback =
+            format!("levels reached were eased by {eased:.0e}, by which the next gains {part:.1e} of itself");
+        solving.report().fallbacks.push(fallback);
+    }
+}
