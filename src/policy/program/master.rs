@@ -1,7 +1,7 @@
 //! Column generation: the members of a decision's programs, and the pairs of them that are columns so far.
 
+use crate::policy::program::pair_pricing::Pricing;
 use crate::policy::program::pairs::Pairing;
-use crate::policy::program::pricing::Pricing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::reduced_cost_fixing::unused_columns;
 use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
@@ -68,7 +68,7 @@ impl<'a> Master<'a> {
         let mut master = Self { objective, reduced, layout, pricing, limits, idle: Vec::new() };
         if let Some(pricing) = &mut master.pricing {
             if pricing.pairing().all().nth(limits.from).is_some() {
-                pricing.open_all(&master.reduced.instance);
+                pricing.unfix_all(&master.reduced.instance);
                 let needed = pricing.faster_together(&master.reduced.instance);
                 master.admit(needed);
             } else {
@@ -216,7 +216,7 @@ impl<'a> Master<'a> {
         let added = layout.columns[self.idle.len().min(layout.columns.len())..].iter();
         let closed = |column: &Column| {
             let pair = column.combination.checked_sub(n).map(|pair| self.reduced.pairs[pair]);
-            pair.is_some_and(|pair| !pricing.is_open(pair, column.worker_type))
+            pair.is_some_and(|pair| pricing.is_fixed(pair, column.worker_type))
         };
         let closed: Vec<bool> = added.map(closed).collect();
         self.idle.extend(closed);
@@ -231,7 +231,7 @@ impl<'a> Master<'a> {
             *idle |= unused;
         }
         if let Some(pricing) = &mut self.pricing {
-            pricing.close(&self.reduced.instance, formulation, &answer.solution.row_duals, least);
+            pricing.fix(&self.reduced.instance, formulation, &answer.solution.row_duals, least);
         }
     }
 
@@ -239,7 +239,7 @@ impl<'a> Master<'a> {
     pub(super) fn leave_none(&mut self) {
         self.idle.clear();
         if let Some(pricing) = &mut self.pricing {
-            pricing.open_all(&self.reduced.instance);
+            pricing.unfix_all(&self.reduced.instance);
         }
     }
 

@@ -21,12 +21,12 @@ pub(super) struct Pairing {
     beside: Vec<Beside>,
 }
 
-/// Whom members of a kind may run beside.
+/// The kinds that members of a kind may run beside.
 #[derive(Clone, Debug, Default)]
 struct Beside {
-    /// Their kinds, ascending.
+    /// Ascending.
     others: Vec<usize>,
-    /// Where this kind is among those that each of them may run beside: [others].
+    /// The position of this kind in the `others` of each: [others].
     places: Vec<u32>,
     /// Own steps/s there, as the view has it: 0 where the two do not share a worker type. [others × K]
     speeds: Vec<f64>,
@@ -41,7 +41,7 @@ impl Beside {
 }
 
 impl Pairing {
-    /// Looks up every two kinds. With `prune`, pairs that time slicing serves as well are left out.
+    /// Looks up the throughputs of every two kinds. With `prune`, pairs that time slicing serves as well are left out.
     pub(super) fn of(problem: &Problem, view: &ThroughputView, classes: &Classes, prune: bool) -> Self {
         let (kinds, _) =
             Classes::group(classes.len(), problem.n_types() + 2, Unlike::ByKey, |member, key| {
@@ -66,21 +66,21 @@ impl Pairing {
         Self { scale_factors: scale_factors.collect(), kinds, n_jobs, beside }
     }
 
-    /// Steps/s of a member of one kind beside one of another: `[K]`.
-    pub(super) fn beside(&self, kind: usize, other: usize) -> Option<&[f64]> {
+    /// Steps/s of a job of one kind beside one of another, `[K]`; nothing if they may not share workers.
+    fn beside(&self, kind: usize, other: usize) -> Option<&[f64]> {
         let Beside { others, speeds, .. } = &self.beside[kind];
         let place = others.binary_search(&other).ok()?;
         speeds.chunks_exact(speeds.len() / others.len()).nth(place)
     }
 
-    /// Whom members of a kind may run beside, by kind, and their own steps/s there, `[K]`.
+    /// The kinds that members of a kind may run beside, and the steps/s of the latter there, `[K]`.
     pub(super) fn others(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64])> {
         let Beside { others, speeds, .. } = &self.beside[kind];
         let k = speeds.len() / others.len().max(1);
         others.iter().copied().zip(speeds.chunks_exact(k.max(1)))
     }
 
-    /// The same, with the steps/s of the other beside them, `[K]`.
+    /// The same, with the steps/s of the others, too, `[K]`.
     pub(super) fn both(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64], &[f64])> {
         let places = &self.beside[kind].places;
         self.others(kind).zip(places).map(|((other, mine), place)| {
@@ -102,36 +102,48 @@ impl Pairing {
     /// Every pair of members, (smaller, larger) in order; the same twice for a member of two jobs or more.
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.n_jobs.len()).flat_map(move |a| {
-            let others = self.others(self.kinds.class_of(a)).flat_map(|(other, _)| self.kinds.members(other));
-            let others = others.map(|other| *other as usize);
-            let exists = |b: &usize| *b > a || *b == a && self.n_jobs[a] > 1;
-            let mut later: Vec<usize> = others.filter(exists).collect();
-            later.sort_unstable();
-            later.into_iter().map(move |b| (a, b))
+            let mut later = Vec::new();
+            self.later(a, &mut later);
+            later.into_iter().map(move |(b, ..)| (a, b))
         })
     }
 
-    /// The pair of two members that may share workers.
+    /// Puts the pairs of a member with itself and later ones into a list, in order: the other, and the steps/s of both, `[K]`.
+    pub(super) fn later<'a>(&'a self, a: usize, list: &mut Vec<(usize, &'a [f64], &'a [f64])>) {
+        for (other, mine, theirs) in self.both(self.kinds.class_of(a)) {
+            let others = self.kinds.members(other).iter().map(|b| *b as usize);
+            let exists = |b: &usize| *b > a || *b == a && self.n_jobs[a] > 1;
+            list.extend(others.filter(exists).map(|b| (b, mine, theirs)));
+        }
+        list.sort_unstable_by_key(|(b, ..)| *b);
+    }
+
+    /// The pair of two members; nothing if they may not share workers.
     pub(super) fn pair(&self, a: usize, b: usize) -> Option<InstancePair> {
-        let (g, h) = (self.kinds.class_of(a), self.kinds.class_of(b));
+        self.pair_of((a, self.kinds.class_of(a)), (b, self.kinds.class_of(b)))
+    }
+
+    /// The pair of two members of an instance, of these kinds: (member, kind).
+    pub(super) fn pair_of(&self, (a, g): (usize, usize), (b, h): (usize, usize)) -> Option<InstancePair> {
         let part = |member, kind, other, uses| {
             Some(Part { member, uses, throughput: self.beside(kind, other)?.to_vec() })
         };
         let parts =
             if a == b { vec![part(a, g, h, 2.0)?] } else { vec![part(a, g, h, 1.0)?, part(b, h, g, 1.0)?] };
-        Some(InstancePair { parts, scale_factor: self.scale_factors[a] })
+        let scale_factor = self.scale_factors[self.kinds.members(g)[0] as usize];
+        Some(InstancePair { parts, scale_factor })
     }
 }
 
-/// Two kinds of which the problem says anything, the smaller first, with a job of each.
+/// Two kinds that may share workers, the smaller first, with a job of each.
 struct Two<'a> {
     kinds: [usize; 2],
     jobs: [JobIndex; 2],
-    /// What the smaller and the larger of the two jobs get, where pairs are given one by one: `[K]`.
+    /// Steps/s of the smaller and the larger of the two jobs, where the problem gives them by pair: `[K]`.
     given: Option<&'a [[f64; 2]]>,
 }
 
-/// All of them, in order.
+/// Every two kinds that the problem gives throughputs of, in order.
 fn may_share<'a>(problem: &'a Problem, classes: &Classes, kinds: &Classes) -> Vec<Two<'a>> {
     match problem.colocation() {
         Colocation::None => Vec::new(),
@@ -180,7 +192,7 @@ fn first_of(classes: &Classes, member: usize) -> usize {
     classes.members(member)[0] as usize
 }
 
-/// What decides whom a member may run beside and how fast.
+/// Writes the key of a member's kind: what its throughputs, alone and beside others, depend on.
 fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u64]) {
     let job = JobIndex::from_index(first_of(classes, member));
     let active = &problem.jobs()[job];
@@ -194,18 +206,18 @@ fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u6
     }
 }
 
-/// Asks for the throughputs of many two kinds.
+/// Looks up the throughputs of two kinds at a time.
 struct Lookup<'a> {
     problem: &'a Problem,
     prune: bool,
-    /// By which the view scales throughputs: [kinds × K].
+    /// The factors by which the view scales throughputs: [kinds × K].
     factors: Vec<f64>,
-    /// Steps/s of each of the last two beside the other: `[K]` each.
+    /// Steps/s of each of the last two kinds beside the other: `[K]` each.
     found: [Vec<f64>; 2],
 }
 
 impl<'a> Lookup<'a> {
-    /// `firsts` are jobs of each kind.
+    /// `firsts`: a job of each kind.
     fn of(
         problem: &'a Problem,
         view: &ThroughputView,

@@ -10,9 +10,9 @@
 //! stalls, levels a little worse than ρ are tried, further off each time, until one is feasible.
 
 use crate::decomposition::PrimalDual;
+use crate::policy::program::kinds::KindProgram;
 use crate::policy::program::levels::{self, Raised};
 use crate::policy::program::master::Master;
-use crate::policy::program::pools::Pools;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
 use crate::policy::program::solving::{Answer, Solving, SolvingError};
@@ -53,12 +53,12 @@ pub(super) struct Proof {
     pub(super) prices: Option<PrimalDual>,
 }
 
-/// Finds the best worst level by Newton's method on duals. With `pools`, which raise levels in place of programs over
+/// Finds the best worst level by Newton's method on duals. With `kinds`, which raises levels in place of programs over
 /// members, it fails where they do.
 pub(super) fn best_worst(
     solving: &mut Solving,
     master: &mut Master<'_>,
-    mut pools: Option<&mut Pools>,
+    mut kinds: Option<&mut KindProgram>,
 ) -> Result<Parametric, SolvingError> {
     let (levels, mut ideal) = {
         let bound = master.bound();
@@ -75,7 +75,7 @@ pub(super) fn best_worst(
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
         solving.purpose(Purpose::Tried { level: tried });
-        let (raised, proof) = tried_at(solving, master, pools.as_deref_mut(), &demands, &mut old)?;
+        let (raised, proof) = tried_at(solving, master, kinds.as_deref_mut(), &demands, &mut old)?;
         let value = members
             .clone()
             .map(|member| levels.level(member, raised.throughputs[member]))
@@ -111,12 +111,13 @@ pub(super) fn best_worst(
 fn tried_at(
     solving: &mut Solving,
     master: &mut Master<'_>,
-    pools: Option<&mut Pools>,
+    kinds: Option<&mut KindProgram>,
     demands: &[Demand],
     old: &mut Option<Formulation>,
 ) -> Result<(Raised, Proof), SolvingError> {
-    if let Some(pools) = pools {
-        let raised = pools.raise(solving, master, demands).ok_or(SolvingError::Empty)?;
+    if let Some(kinds) = kinds {
+        let why = |why| SolvingError::Strategy { strategy: Strategy::Kinds, why };
+        let raised = kinds.raise(solving, master, demands).map_err(why)?;
         let (level, bound, demand_price) = (raised.level, raised.bound, raised.demand_price);
         let throughputs = demands.iter().map(|demand| demand.slope * level).collect();
         return Ok((

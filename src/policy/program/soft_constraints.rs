@@ -3,10 +3,10 @@
 //! Jobs whose soft constraint could not be met with the whole cluster are dropped first. For the others the linear relaxation
 //! (see [`promise`](crate::program::promise)) is tight: at its vertices few constraints are met in part, and dropping those
 //! jobs nearly always drops as few as the rounded bound allows, which ends the search. Without space sharing relaxations need
-//! no program ([`singles::relaxation`]); with several jobs a kind one program over kinds mostly decides ([`Sum::let_off`]).
+//! no program ([`singles::relaxation`]); with several jobs a kind one program over kinds mostly decides ([`LinearKinds::drop_fewest`]).
 
+use crate::policy::program::kinds::LinearKinds;
 use crate::policy::program::master::Master;
-use crate::policy::program::pools::Sum;
 use crate::policy::program::singles;
 use crate::policy::program::solving::{Solving, SolvingError};
 use crate::policy::program::tolerances::WHOLE;
@@ -27,14 +27,14 @@ pub(super) fn drop_fewest(solving: &mut Solving, master: &mut Master<'_>) -> Res
         master.waive(dropped.clone());
     }
     let single = master.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
-    if let Ok(mut sum) = Sum::of(master, solving) {
-        if sum.keeps_all(solving, master) {
+    if let Ok(mut kinds) = LinearKinds::of(master, solving) {
+        if kinds.all_deadlines_met(solving, master) {
             return Ok(true);
         }
         if !single {
             return Ok(false);
         }
-        if let Some(dropped) = sum.let_off(solving, master, &dropped) {
+        if let Ok(dropped) = kinds.drop_fewest(solving, master, &dropped) {
             master.waive(dropped);
             return Ok(true);
         }

@@ -2,11 +2,11 @@
 
 use crate::policy::program::central;
 use crate::policy::program::hierarchy::{Hierarchy, Rates};
+use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
 use crate::policy::program::master::Master;
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::policy::Refine;
-use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
 use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
@@ -239,8 +239,8 @@ impl Task<'_, '_> {
 
     /// The parametric optimum by a program over kinds of jobs.
     fn parametric_of(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
-        let mut pools = Pools::of(self.master, solving, Told::Cut).map_err(GaveUp::Unfit)?;
-        let found = best_worst(solving, self.master, Some(&mut pools));
+        let mut kinds = KindProgram::of(self.master, solving, BoundUse::Cut).map_err(GaveUp::Unfit)?;
+        let found = best_worst(solving, self.master, Some(&mut kinds));
         let found = found.map_err(|_| GaveUp::Unproven)?;
         let levels = self.master.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let least = |(member, throughput): (usize, &f64)| {
@@ -248,8 +248,8 @@ impl Task<'_, '_> {
             Demand { slope, base: 0.0 }
         };
         let demands: Vec<Demand> = found.raised.throughputs.iter().enumerate().map(least).collect();
-        let class_time = solving.among_optima(|solving| pools.held(solving, self.master, &demands));
-        Ok(singles::unwritten(class_time.ok_or(GaveUp::Unrefined)?, found.bound))
+        let class_time = solving.among_optima(|solving| kinds.hold(solving, self.master, &demands));
+        Ok(singles::unwritten(class_time?, found.bound))
     }
 
     /// The centre of the allocations that give members the largest common part of `throughputs`, [members]: class times.

@@ -1,7 +1,7 @@
 //! The strategy `kinds`: optima for jobs that share workers, by a program over the kinds of jobs.
 
+use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
 use crate::policy::program::policy::Refine;
-use crate::policy::program::pools::{Pools, Sum, Told};
 use crate::policy::program::singles::unwritten;
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solving::Solving;
@@ -12,18 +12,17 @@ impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs, or whose inverse is, or of a linear sum.
     pub(super) fn solve_kinds(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
         if self.master.objective().inversion().is_none() {
-            let sum = Sum::of(self.master, solving).map_err(GaveUp::Unfit)?;
-            let found = sum.largest(solving, self.master, self.refine == Refine::Utilization);
-            let (class_time, bound) = found.ok_or(GaveUp::Unproven)?;
+            let linear = LinearKinds::of(self.master, solving).map_err(GaveUp::Unfit)?;
+            let refined = self.refine == Refine::Utilization;
+            let (class_time, bound) = linear.maximize(solving, self.master, refined)?;
             return Ok(unwritten(class_time, bound));
         }
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let mut pools = Pools::of(self.master, solving, Told::Level).map_err(GaveUp::Unfit)?;
+        let mut kinds = KindProgram::of(self.master, solving, BoundUse::Level).map_err(GaveUp::Unfit)?;
         let demands: Vec<Demand> = demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
-        let raised = pools.raise(solving, self.master, &demands).ok_or(GaveUp::Unproven)?;
-        let refined = solving.among_optima(|solving| pools.refine(solving, self.master, raised.level));
-        refined.ok_or(GaveUp::Unrefined)?;
-        let class_time = pools.divided(self.master).ok_or(GaveUp::Undivided)?;
+        let raised = kinds.raise(solving, self.master, &demands)?;
+        solving.among_optima(|solving| kinds.refine(solving, self.master, raised.level))?;
+        let class_time = kinds.class_time(self.master)?;
         Ok(unwritten(class_time, self.bound_of_objective(raised.bound)))
     }
 }

@@ -1,33 +1,33 @@
-//! Where simplex starts a small program over members, some of them in pairs.
+//! A crash basis: where the simplex method starts on a small program over members, some of them in pairs.
 //!
-//! A sum over members starts with nothing given to anyone. A level that members reach together would not leave 0 from
-//! there before every member has a column, so it starts higher: every member begins with one column that is its own,
-//! alone or beside its like, of a worker type that is cheap for it at prices under which all types are in demand; the
-//! level is as high as these columns allow. That is a vertex, near the best without pairs of different members, and from
-//! there each member takes a step or two.
+//! A linear objective starts from the slack basis. From there, a level that all members reach could not rise above 0 before
+//! each of them has a basic column. So a level starts from a basis with one column a member, which is its own, alone or in
+//! pairs within the member, on a worker type that is cheap for it at prices at which all types are in demand; the level is as
+//! high as these columns allow. This vertex is nearly optimal without pairs of different members, and from it simplex takes
+//! a step or two a member.
 
 use crate::program::{AuxiliaryRole, Formulation, RowRole, Sense};
 use crate::solver::{Basis, BasisStatus};
 
-/// How often prices are asked for demand.
+/// Rounds of prices.
 const ROUNDS: u32 = 30;
-/// The part of what prices allow that members without time for it do not aim at.
+/// The fraction of the level that prices allow which a member must reach to choose by price.
 const AIM: f64 = 0.95;
-/// How fast prices follow demand at first, and how much slower each round.
+/// The step of prices with demand in the first round, and how much smaller it becomes each round.
 const PACE: [f64; 2] = [0.5, 0.2];
 
-/// A column in which one member alone has a part.
+/// A column that no other member has a part in.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     column: usize,
     worker_type: usize,
-    /// Workers that hold one unit of the level.
+    /// Workers that one unit of the level takes.
     workers: f64,
-    /// The level at which its member's time is spent.
+    /// The level that takes all of the member's time.
     level_max: f64,
 }
 
-/// A member that asks for a part of the level.
+/// A member that the level asks something of.
 #[derive(Clone, Debug)]
 struct Asking {
     /// Its level row and its time row.
@@ -36,49 +36,48 @@ struct Asking {
     own: Vec<Own>,
 }
 
-/// What a column has in the rows so far.
+/// The coefficients of a column.
 #[derive(Clone, Copy, Debug, Default)]
 struct Terms {
-    /// Of its last member: its part of that member's time.
+    /// In the time row of its last member.
     time: f64,
     worker_type: usize,
+    /// In the row of that type.
     workers: f64,
+    /// In how many level rows it is.
     n_levels: u32,
 }
 
-/// Capacity by worker type, as the rows have it: the row, and its upper bound.
+/// The capacity row of each worker type, and its upper bound.
 type Capacity = Vec<(usize, f64)>;
 
-/// A basis to start from; nothing if the program is of another form.
+/// The crash basis of a program; nothing if it has another form.
 pub(super) fn start(formulation: &Formulation) -> Option<Basis> {
-    if is_sum(formulation) {
-        let program = &formulation.program;
-        let columns = vec![BasisStatus::Lower; program.n_columns()];
-        return Some(Basis { columns, rows: vec![BasisStatus::Basic; program.n_rows()] });
-    }
-    let level = level_column(formulation)?;
-    let (asking, capacity) = asking(formulation, level)?;
-    let (picked, tight) = pick(&asking, &capacity)?;
     let program = &formulation.program;
     let mut columns = vec![BasisStatus::Lower; program.n_columns()];
     let mut rows = vec![BasisStatus::Basic; program.n_rows()];
-    columns[level] = BasisStatus::Basic;
-    for (member, column) in asking.iter().zip(picked) {
-        rows[member.rows[0]] = BasisStatus::Lower;
-        columns[column] = BasisStatus::Basic;
+    if !is_sum(formulation) {
+        let level = level_column(formulation)?;
+        let (asking, capacity) = asking(formulation, level)?;
+        let (picked, tight) = pick(&asking, &capacity)?;
+        columns[level] = BasisStatus::Basic;
+        for (member, column) in asking.iter().zip(picked) {
+            rows[member.rows[0]] = BasisStatus::Lower;
+            columns[column] = BasisStatus::Basic;
+        }
+        rows[tight] = BasisStatus::Upper;
     }
-    rows[tight] = BasisStatus::Upper;
     Some(Basis { columns, rows })
 }
 
-/// Is a sum made as large as time and workers allow?
+/// Is a linear objective maximized under time and capacity rows alone?
 fn is_sum(formulation: &Formulation) -> bool {
     let given = |role: &RowRole| matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. });
     let raised = formulation.program.sense == Sense::Maximize;
     raised && formulation.auxiliaries.is_empty() && formulation.rows.iter().all(given)
 }
 
-/// The column that is maximized, if it is the only one, and all rows say is what members and worker types have.
+/// The column of a level, if it alone is maximized, under time, capacity and level rows alone.
 fn level_column(formulation: &Formulation) -> Option<usize> {
     let known = |role: &RowRole| {
         matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. } | RowRole::Level { .. })
@@ -92,7 +91,7 @@ fn level_column(formulation: &Formulation) -> Option<usize> {
     (is_level && alone && raised && formulation.rows.iter().all(known)).then_some(level)
 }
 
-/// Members that ask for a part of the level, and what there is for them; nothing if one has no column of its own.
+/// The members that the level asks something of, and the capacity rows; nothing if one has no column of its own.
 fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capacity)> {
     let program = &formulation.program;
     let mut terms = vec![Terms::default(); level];
@@ -140,7 +139,7 @@ fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capac
     (!asking.is_empty()).then_some((asking, capacity))
 }
 
-/// One column a member, and the row that keeps their common level from rising: of several rounds, the highest.
+/// One column a member, and the row that bounds their common level: those of the round with the highest level.
 fn pick(asking: &[Asking], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
     let mut prices = vec![1.0_f64; capacity.len()];
     let (mut bound, mut best) = (f64::INFINITY, (0.0, Vec::new(), None));
@@ -154,7 +153,7 @@ fn pick(asking: &[Asking], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
         let mut used = vec![0.0; capacity.len()];
         let (mut level, mut tight, mut picked) = (f64::INFINITY, None, Vec::with_capacity(asking.len()));
         for member in asking {
-            // Who has no time for what is aimed at takes what gets nearest to it.
+            // A member without time for the level aimed at chooses the column that comes nearest to it.
             let rank = |own: &Own| if own.level_max < aim { (1, -own.level_max) } else { (0, cost(own)) };
             let by_rank = |a: &&Own, b: &&Own| {
                 let (a, b) = (rank(a), rank(b));

@@ -12,8 +12,8 @@
 
 use std::fmt;
 
+use crate::policy::program::kinds::MEMBERS_PER_KIND;
 use crate::policy::program::policy::Refine;
-use crate::policy::program::pools::MEMBERS_PER_KIND;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solving::{COLUMNS_LARGE, Solving, SolvingError};
 use crate::program::{LevelForm, Route, Sense};

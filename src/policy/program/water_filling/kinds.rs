@@ -2,8 +2,8 @@
 
 use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
 use crate::policy::program::hierarchy::Rising;
+use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::master::Master;
-use crate::policy::program::pools::{Pools, Told};
 use crate::policy::program::solving::Solving;
 use crate::policy::program::strategy::GaveUp;
 use crate::policy::program::tolerances::EASING;
@@ -13,7 +13,7 @@ use crate::program::Demand;
 const EASING_ROUNDING: &[f64] = EASING.split_at(3).0;
 
 struct KindsOracle<'a, 'o> {
-    pools: &'a mut Pools,
+    kinds: &'a mut KindProgram,
     master: &'a Master<'o>,
 }
 
@@ -23,10 +23,10 @@ pub(in crate::policy::program) fn fill_kinds(
     master: &mut Master<'_>,
     rates: &impl Rising,
 ) -> Result<Filled, GaveUp> {
-    let mut pools = Pools::of(master, solving, Told::Level).map_err(GaveUp::Unfit)?;
+    let mut kinds = KindProgram::of(master, solving, BoundUse::Level).map_err(GaveUp::Unfit)?;
     let nothing = vec![0.0; master.reduced().instance.n_members()];
-    let first = water_fill(&mut KindsOracle { pools: &mut pools, master }, solving, rates, &nothing)?;
-    let class_time = pools.divided(master).ok_or(GaveUp::Undivided)?;
+    let first = water_fill(&mut KindsOracle { kinds: &mut kinds, master }, solving, rates, &nothing)?;
+    let class_time = kinds.class_time(master)?;
     Ok(Filled::new(master, class_time, first))
 }
 
@@ -37,7 +37,7 @@ impl Oracle for KindsOracle<'_, '_> {
         let raised = [0.0].iter().chain(EASING_ROUNDING).find_map(|eased| {
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(&state.reached).map(demand).collect();
-            self.pools.raise(solving, self.master, &demands)
+            self.kinds.raise(solving, self.master, &demands).ok()
         });
         let raised = raised.ok_or(GaveUp::Unproven)?;
         let saturated = saturated(&raised.demand_price, slope, |_| true);

@@ -1,9 +1,9 @@
-//! Column generation: which pairs of members would better an optimum over some of the pairs.
+//! Pair pricing: reduced costs of all pairs of members, for column generation and for bounds that hold for all pairs.
 //!
-//! A linear program with every pair has n² columns and optima that use 2n + K of them. So it is solved over few
-//! pairs, its dual values price the others, those that would pay enter, and so on until none would.
+//! A linear program with every pair has n² columns, and optima that use 2n + K of them. Column generation solves it over few
+//! pairs, prices the others at its dual values, adds those with a positive reduced cost, and so on until there are none.
 //!
-//! **What a pair would pay.** Every coefficient of a column of (member m, worker type j) is a sum of a part
+//! **Reduced costs.** Every coefficient of a column of (member m, worker type j) is a sum of a part
 //! proportional to its throughput there and a part that is its time or its workers, which only the time row and the
 //! capacity row have (programs that read `time_on` are not priced). With μ and κ the dual values of those rows,
 //! the reduced cost of m's own column, d = A·T − μ_m − s·κ_j, thus gives A, and that of a pair is
@@ -15,68 +15,124 @@
 //!
 //! **The bound.** Duals of the restricted program bound the full one too, once κ_j is raised by the largest d/s of
 //! the pairs on j, which costs w_j times that (Lagrangian duality; Desrosiers and Lübbecke, *A primer in column
-//! generation*, 2005). Every number is recomputed from the program, so the bound holds whatever the solver says.
+//! generation*, 2005). Every number is recomputed from the program, so the bound holds whatever the solver reports.
 
-mod open;
+mod fixing;
 
 use std::collections::BTreeSet;
 
-use self::open::{Open, Pair};
+use self::fixing::{UnfixedPair, UnfixedPairs};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::solving::Answer;
 use crate::program::{Formulation, Instance, Range, RowRole, Sense};
 
-/// A pair enters only if it might better the optimum by this much of it: below are a solver's tolerances.
+/// A pair enters only if it might better the optimum by this fraction of it: less is within a solver's tolerances.
 const GAIN_MIN: f64 = 1e-10;
+
+/// Prices of members' throughput and time and of workers, by which columns are priced.
+#[derive(Clone, Debug)]
+pub(super) struct Prices {
+    /// A, of the throughput of a job: [members × K].
+    pub(super) throughput: Vec<f64>,
+    /// μ, of the time of a job: [members].
+    pub(super) time: Vec<f64>,
+    /// κ, of a worker: `[K]`.
+    pub(super) capacity: Vec<f64>,
+}
+
+/// The two largest brackets A·T − μ among the members of a kind.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    /// The largest, and its member.
+    first: (f64, usize),
+    second: f64,
+}
+
+impl Best {
+    /// The largest bracket of a partner for a member, and the partner unless it is the second: one job has itself for none.
+    fn partner(&self, member: usize, pairing: &Pairing) -> (f64, Option<usize>) {
+        let itself = self.first.1 == member && pairing.n_jobs(member) == 1;
+        if itself { (self.second, None) } else { (self.first.0, Some(self.first.1)) }
+    }
+}
+
+impl Prices {
+    /// A·T − μ of a member on a worker type, where it has this speed.
+    fn bracket(&self, member: usize, worker_type: usize, speed: f64) -> f64 {
+        self.throughput[member * self.capacity.len() + worker_type] * speed - self.time[member]
+    }
+
+    fn best(&self, members: &[u32], worker_type: usize, speed: f64) -> Best {
+        let mut best = Best { first: (f64::NEG_INFINITY, members[0] as usize), second: f64::NEG_INFINITY };
+        for member in members.iter().map(|member| *member as usize) {
+            let bracket = self.bracket(member, worker_type, speed);
+            if bracket > best.first.0 {
+                best = Best { first: (bracket, member), second: best.first.0 };
+            } else if bracket > best.second {
+                best.second = bracket;
+            }
+        }
+        best
+    }
+
+    /// Raises the prices of workers until no member alone and no pair has a positive reduced cost.
+    pub(super) fn raise_capacity(&mut self, instance: &Instance, pairing: &Pairing) {
+        let kinds = &pairing.kinds;
+        for g in 0..kinds.len() {
+            let members = kinds.members(g);
+            let first = members[0] as usize;
+            let scale_factor = pairing.scale_factor(first);
+            let runs = |(j, speed): &(usize, &f64)| **speed > 0.0 && instance.has_room(scale_factor, *j);
+            for (j, speed) in instance.alone(first).iter().enumerate().filter(runs) {
+                let most = self.best(members, j, *speed).first.0;
+                self.capacity[j] = self.capacity[j].max(most / scale_factor);
+            }
+            for (h, mine, theirs) in pairing.both(g).filter(|(h, ..)| *h >= g) {
+                for (j, speed) in mine.iter().enumerate().filter(runs) {
+                    let ours = self.best(members, j, *speed);
+                    let other = if h == g {
+                        ours.partner(ours.first.1, pairing).0
+                    } else {
+                        self.best(kinds.members(h), j, theirs[j]).first.0
+                    };
+                    self.capacity[j] = self.capacity[j].max((ours.first.0 + other) / scale_factor);
+                }
+            }
+        }
+    }
+}
 
 /// All pairs, and which of them are columns.
 #[derive(Clone, Debug)]
 pub(super) struct Pricing {
     pairing: Pairing,
     admitted: BTreeSet<(usize, usize)>,
-    /// Those that optima so far leave open, once some are not, or all where they are to be looked at one by one.
-    open: Option<Open>,
+    /// The pairs that are priced, if they are listed: all, or those that are not fixed at zero.
+    unfixed: Option<UnfixedPairs>,
 }
 
-/// What pricing found.
+/// The outcome of pricing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Priced {
-    /// Pairs that would better the optimum, each member's best: none if it is one over all pairs.
+    /// Each member's best pair with a positive reduced cost that is no column yet: none at an optimum over all pairs.
     pub(super) entering: Vec<(usize, usize)>,
     /// By how much, at most, all pairs better the objective of the program solved: ≥ 0.
     pub(super) slack: f64,
 }
 
-/// Dual values per member and worker type.
-struct Prices {
-    /// A: [members × K].
-    throughput: Vec<f64>,
-    /// μ: [members].
-    time: Vec<f64>,
-    /// κ: `[K]`.
-    capacity: Vec<f64>,
-}
-
-impl Prices {
-    /// What a member pays on a worker type, at a place among [members × K], that it has at this speed.
-    fn pays(&self, place: usize, member: usize, speed: f64) -> f64 {
-        self.throughput[place] * speed - self.time[member]
-    }
-}
-
-/// What pairs would pay.
+/// The largest reduced costs of pairs.
 struct Gains {
-    /// What a pair must pay on each type to be chosen: `[K]`.
+    /// The reduced cost that a pair must exceed on each type to enter: `[K]`.
     least: Vec<f64>,
-    /// What one worker of each type would be paid, at most: `[K]`.
+    /// The largest per worker of each type: `[K]`.
     most: Vec<f64>,
-    /// Each member's best partner, and what they would pay on the type on which that is most: [members]. (With the best on
-    /// every type there are two thirds more columns, and half as many steps again.)
+    /// Each member's largest over all types, and its partner there: [members]. (With the best on every type there are two
+    /// thirds more columns, and half as many steps again.)
     chosen: Vec<Option<(f64, usize)>>,
 }
 
 impl Gains {
-    /// Takes down what a member would pay beside another.
+    /// Takes the reduced cost of a member's pair into account.
     fn note(&mut self, member: usize, (gain, partner): (f64, usize), scale_factor: f64, worker_type: usize) {
         let most = &mut self.most[worker_type];
         *most = most.max(gain / scale_factor);
@@ -87,30 +143,24 @@ impl Gains {
     }
 }
 
-/// The two best of a kind beside another on one worker type: (what it pays, member).
-#[derive(Clone, Copy, Debug)]
-struct Best {
-    first: (f64, usize),
-    second: f64,
-}
-
 impl Pricing {
     /// No pair is a column yet.
     pub(super) fn new(pairing: Pairing) -> Self {
-        Self { pairing, admitted: BTreeSet::new(), open: None }
+        Self { pairing, admitted: BTreeSet::new(), unfixed: None }
     }
 
-    /// What two members get beside each other.
+    /// Which members may share workers, and at what throughputs.
     pub(super) fn pairing(&self) -> &Pairing {
         &self.pairing
     }
 
-    /// Notes that these pairs are columns now; gives back those that were none.
+    /// Marks pairs as columns; gives back those that were none.
     pub(super) fn admit(&mut self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
         pairs.into_iter().filter(|pair| self.admitted.insert(*pair)).collect()
     }
 
-    /// Pairs in which a member is faster than alone: with them, bounds on what members can reach hold for all.
+    /// Pairs in which a member is faster than alone, for every member and type the fastest: with them as columns, bounds on
+    /// what members can reach hold over all pairs.
     pub(super) fn faster_together(&self, instance: &Instance) -> Vec<(usize, usize)> {
         let kinds = &self.pairing.kinds;
         let mut pairs = Vec::new();
@@ -132,7 +182,7 @@ impl Pricing {
         pairs
     }
 
-    /// Prices every pair that is open at the dual values of an answer.
+    /// Prices every pair that is not fixed at the dual values of an answer.
     pub(super) fn price(&self, instance: &Instance, formulation: &Formulation, answer: &Answer) -> Priced {
         let prices = self.prices(instance, formulation, &answer.solution.row_duals);
         let least = GAIN_MIN * formulation.program.objective(&answer.solution.columns).abs();
@@ -141,18 +191,18 @@ impl Pricing {
             most: vec![0.0; instance.n_types()],
             chosen: vec![None; instance.n_members()],
         };
-        if let Some(open) = &self.open {
-            for pair in open.iter() {
+        if let Some(unfixed) = &self.unfixed {
+            for pair in unfixed.iter() {
                 let [a, b] = pair.members;
                 let scale_factor = self.pairing.scale_factor(a);
-                let pays = self.gains(&prices, pair).filter(|(j, gain)| *gain > 0.0 && pair.runs_on(*j));
-                for (j, gain) in pays {
+                let costs = self.reduced_costs(&prices, pair);
+                for (j, gain) in costs.filter(|(j, gain)| *gain > 0.0 && pair.is_unfixed_on(*j)) {
                     gains.note(a, (gain, b), scale_factor, j);
                     gains.note(b, (gain, a), scale_factor, j);
                 }
             }
         } else {
-            self.look_at_all(instance, &prices, &mut gains);
+            self.price_by_kind(instance, &prices, &mut gains);
         }
         let chosen = gains.chosen.iter().enumerate();
         let pairs = chosen.filter_map(|(member, best)| best.map(|(_, partner)| (member, partner)));
@@ -162,23 +212,22 @@ impl Pricing {
         Priced { entering: entering.into_iter().collect(), slack }
     }
 
-    /// The gains of all pairs, kind by kind.
-    fn look_at_all(&self, instance: &Instance, prices: &Prices, gains: &mut Gains) {
+    /// Prices all pairs, kind by kind.
+    fn price_by_kind(&self, instance: &Instance, prices: &Prices, gains: &mut Gains) {
         let (kinds, k) = (&self.pairing.kinds, instance.n_types());
         for g in 0..kinds.len() {
+            let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
             for (h, mine, theirs) in self.pairing.both(g) {
-                let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
                 for j in (0..k).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
-                    let pays = |member: usize, speed: f64| prices.pays(member * k + j, member, speed);
-                    let best = best(kinds.members(h), |member| pays(member, theirs[j]));
+                    let best = prices.best(kinds.members(h), j, theirs[j]);
                     for member in kinds.members(g).iter().map(|member| *member as usize) {
-                        let itself = best.first.1 == member && self.pairing.n_jobs(member) == 1;
-                        let partner = if itself { best.second } else { best.first.0 };
-                        let gain = pays(member, mine[j]) + partner - scale_factor * prices.capacity[j];
-                        if itself {
-                            gains.most[j] = gains.most[j].max(gain / scale_factor);
+                        let (partner_pays, partner) = best.partner(member, &self.pairing);
+                        let pays = prices.bracket(member, j, mine[j]) + partner_pays;
+                        let gain = pays - scale_factor * prices.capacity[j];
+                        if let Some(partner) = partner {
+                            gains.note(member, (gain, partner), scale_factor, j);
                         } else {
-                            gains.note(member, (gain, best.first.1), scale_factor, j);
+                            gains.most[j] = gains.most[j].max(gain / scale_factor);
                         }
                     }
                 }
@@ -186,8 +235,12 @@ impl Pricing {
         }
     }
 
-    /// What a pair would pay per unit of its time on each worker type.
-    fn gains<'p>(&self, prices: &'p Prices, pair: Pair<'p>) -> impl Iterator<Item = (usize, f64)> + use<'p> {
+    /// The reduced cost of a pair on each worker type.
+    fn reduced_costs<'p>(
+        &self,
+        prices: &'p Prices,
+        pair: UnfixedPair<'p>,
+    ) -> impl Iterator<Item = (usize, f64)> + use<'p> {
         let ([a, b], [mine, theirs], k) = (pair.members, pair.speeds, prices.capacity.len());
         let spent = prices.time[a] + prices.time[b];
         let scale_factor = self.pairing.scale_factor(a);
@@ -196,51 +249,46 @@ impl Pricing {
         worth.map(move |((a, b), price)| a.0 * a.1 + b.0 * b.1 - spent - scale_factor * price).enumerate()
     }
 
-    /// Closes pairs that would lose at least so much of the objective by all the time that they can have.
-    pub(super) fn close(
-        &mut self,
-        instance: &Instance,
-        formulation: &Formulation,
-        duals: &[f64],
-        least: f64,
-    ) {
+    /// Reduced-cost fixing: fixes pairs at zero on worker types where all the time that they can have would cost more than
+    /// `least` of the objective.
+    pub(super) fn fix(&mut self, instance: &Instance, formulation: &Formulation, duals: &[f64], least: f64) {
         self.list(instance);
-        let Some(mut open) = self.open.take() else { return };
+        let Some(mut unfixed) = self.unfixed.take() else { return };
         let prices = self.prices(instance, formulation, duals);
-        let kept = open.iter().map(|pair| {
+        let kept = unfixed.iter().map(|pair| {
             let [a, b] = pair.members;
             let n_jobs = self.pairing.n_jobs(a).min(self.pairing.n_jobs(b)) as f64;
             let time = |j: usize| n_jobs.min(instance.capacity[j] / self.pairing.scale_factor(a));
-            let kept = self.gains(&prices, pair).filter(|(j, gain)| -gain * time(*j) <= least);
+            let kept = self.reduced_costs(&prices, pair).filter(|(j, gain)| -gain * time(*j) <= least);
             kept.fold(0, |types, (j, _)| types | 1 << j)
         });
         let kept: Vec<u32> = kept.collect();
-        open.keep(&kept);
-        self.open = Some(open);
+        unfixed.keep(&kept);
+        self.unfixed = Some(unfixed);
     }
 
-    /// May a pair have time on a worker type?
-    pub(super) fn is_open(&self, (a, b): (usize, usize), worker_type: usize) -> bool {
-        self.open.as_ref().is_none_or(|open| open.has((a, b), worker_type))
+    /// Is a pair fixed at zero on a worker type?
+    pub(super) fn is_fixed(&self, (a, b): (usize, usize), worker_type: usize) -> bool {
+        self.unfixed.as_ref().is_some_and(|unfixed| !unfixed.has((a, b), worker_type))
     }
 
-    /// Every pair may have time. Where every member is a kind of its own, pairs are listed: going through a list takes a
-    /// tenth of what it takes to look for each member's partner among kinds.
-    pub(super) fn open_all(&mut self, instance: &Instance) {
-        self.open = None;
+    /// Frees every pair. Where every member is a kind of its own, pairs are listed: pricing a list takes a tenth of the time
+    /// that looking for each member's best partner among kinds takes.
+    pub(super) fn unfix_all(&mut self, instance: &Instance) {
+        self.unfixed = None;
         if self.pairing.kinds.len() == instance.n_members() {
             self.list(instance);
         }
     }
 
-    /// Lists the pairs, if they were not: all of them.
+    /// Lists all pairs, if they are not listed.
     fn list(&mut self, instance: &Instance) {
-        if self.open.is_none() {
-            self.open = Open::all(&self.pairing, instance);
+        if self.unfixed.is_none() {
+            self.unfixed = UnfixedPairs::all(&self.pairing, instance);
         }
     }
 
-    /// Dual values of a program in class time, in units of its objective, taken as a maximization.
+    /// Dual values of a program over members, in class time and in units of its objective, taken as a maximization.
     fn prices(&self, instance: &Instance, formulation: &Formulation, duals: &[f64]) -> Prices {
         let (n, k) = (instance.n_members(), instance.n_types());
         let program = &formulation.program;
@@ -248,7 +296,7 @@ impl Pricing {
         let mut prices = Prices { throughput: vec![0.0; n * k], time: vec![0.0; n], capacity: vec![0.0; k] };
         let mut reduced: Vec<f64> = program.cost[..formulation.columns.len()].to_vec();
         for (row, role) in formulation.rows.iter().enumerate() {
-            // A multiplier whose bound is infinite is no bound's: the certificate cuts it, too.
+            // A dual value on the side of an infinite bound proves nothing: the certificate takes it as 0, too.
             let Range { lower, upper } = program.rows[row];
             let finite = if sign * duals[row] > 0.0 { upper.is_finite() } else { lower.is_finite() };
             let dual = if finite { duals[row] } else { 0.0 };
@@ -274,19 +322,6 @@ impl Pricing {
         }
         prices
     }
-}
-
-fn best(members: &[u32], pays: impl Fn(usize) -> f64) -> Best {
-    let mut best = Best { first: (f64::NEG_INFINITY, usize::MAX), second: f64::NEG_INFINITY };
-    for member in members.iter().map(|member| *member as usize) {
-        let paid = pays(member);
-        if paid > best.first.0 {
-            best = Best { first: (paid, member), second: best.first.0 };
-        } else if paid > best.second {
-            best.second = paid;
-        }
-    }
-    best
 }
 
 #[cfg(test)]

@@ -1,78 +1,73 @@
-//! Pairs that may still have time, where levels are raised one after another.
+//! Reduced-cost fixing of pairs, where levels are raised one after another.
 //!
-//! Every optimum of a level gives no time to a pair that would lose by it at the level's prices (complementary slackness),
-//! and all later levels are of optima of this one. So fewer pairs are priced from level to level, and none enters that
-//! would lose what was reached.
+//! By complementary slackness every optimum of a level gives no time to a pair that has a negative reduced cost at the
+//! level's prices, and the optima of later levels are among those of this one. Such pairs are fixed at zero: fewer are priced
+//! from level to level, and none enters that would cost something of what was reached.
 
 use crate::policy::program::pairs::Pairing;
 use crate::program::Instance;
 
-/// Throughputs above which pairs are not looked at one by one: 256 MiB.
+/// The most throughputs that are listed, 256 MiB: pairs that have more are priced kind by kind.
 const SPEEDS_MAX: usize = 1 << 25;
 
-/// A pair that may have time.
+/// A pair that is not fixed on all worker types.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pair<'a> {
+pub(super) struct UnfixedPair<'a> {
     /// The smaller first.
     pub(super) members: [usize; 2],
     /// Steps/s of each beside the other: `[K]` each.
     pub(super) speeds: [&'a [f64]; 2],
+    /// The worker types on which it is not fixed, as bits.
     types: u32,
 }
 
-impl Pair<'_> {
-    /// May it have time on this worker type?
-    pub(super) fn runs_on(&self, worker_type: usize) -> bool {
+impl UnfixedPair<'_> {
+    pub(super) fn is_unfixed_on(&self, worker_type: usize) -> bool {
         self.types >> worker_type & 1 == 1
     }
 }
 
-/// All of them, in order.
+/// The pairs that are not fixed, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Open {
+pub(super) struct UnfixedPairs {
     members: Vec<[u32; 2]>,
-    /// The worker types on which each may have time, as bits: [pairs].
+    /// The worker types on which each is not fixed, as bits: [pairs].
     types: Vec<u32>,
     /// Steps/s of the first, then of the second: [pairs × 2 × K].
     speeds: Vec<f64>,
     k: usize,
 }
 
-impl Open {
-    /// Every pair there is; nothing if they are too many, or worker types are.
+impl UnfixedPairs {
+    /// All pairs; nothing if there are too many of them, or of worker types.
     pub(super) fn all(pairing: &Pairing, instance: &Instance) -> Option<Self> {
         let (n, k) = (instance.n_members(), instance.n_types());
         if k > u32::BITS as usize {
             return None;
         }
-        let mut open = Self { members: Vec::new(), types: Vec::new(), speeds: Vec::new(), k };
+        let mut all = Self { members: Vec::new(), types: Vec::new(), speeds: Vec::new(), k };
         let mut later = Vec::new();
         for a in 0..n {
-            for (other, mine, theirs) in pairing.both(pairing.kinds.class_of(a)) {
-                let others = pairing.kinds.members(other).iter().map(|b| *b as usize);
-                let exists = |b: &usize| *b > a || *b == a && pairing.n_jobs(a) > 1;
-                later.extend(others.filter(exists).map(|b| (b, mine, theirs)));
-            }
-            later.sort_unstable_by_key(|(b, ..)| *b);
+            pairing.later(a, &mut later);
             for (b, mine, theirs) in later.drain(..) {
                 let fits = |j: &usize| mine[*j] > 0.0 && instance.has_room(pairing.scale_factor(a), *j);
-                open.members.push([a, b].map(|member| u32::try_from(member).unwrap_or(u32::MAX)));
-                open.types.push((0..k).filter(fits).fold(0, |types, j| types | 1 << j));
-                open.speeds.extend(mine.iter().chain(theirs));
+                all.members.push([a, b].map(|member| u32::try_from(member).unwrap_or(u32::MAX)));
+                all.types.push((0..k).filter(fits).fold(0, |types, j| types | 1 << j));
+                all.speeds.extend(mine.iter().chain(theirs));
             }
-            if open.speeds.len() > SPEEDS_MAX {
+            if all.speeds.len() > SPEEDS_MAX {
                 return None;
             }
         }
-        Some(open)
+        Some(all)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Pair<'_>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = UnfixedPair<'_>> {
         let speeds = self.speeds.chunks_exact(2 * self.k);
         let pairs = self.members.iter().zip(&self.types).zip(speeds);
         pairs.map(|((members, types), speeds)| {
             let speeds = speeds.split_at(self.k);
-            Pair {
+            UnfixedPair {
                 members: members.map(|member| member as usize),
                 speeds: [speeds.0, speeds.1],
                 types: *types,
@@ -80,13 +75,13 @@ impl Open {
         })
     }
 
-    /// May two members have time together on a worker type?
+    /// Is a pair not fixed on a worker type?
     pub(super) fn has(&self, (a, b): (usize, usize), worker_type: usize) -> bool {
         let place = self.members.binary_search_by_key(&[a, b], |pair| pair.map(|member| member as usize));
         place.is_ok_and(|place| self.types[place] >> worker_type & 1 == 1)
     }
 
-    /// Closes pairs, all of which were looked at in turn, but on those worker types that are told of each, as bits.
+    /// Fixes every pair on all worker types but these, as bits: [pairs].
     pub(super) fn keep(&mut self, types: &[u32]) {
         let mut kept = 0;
         let width = 2 * self.k;

@@ -1,4 +1,4 @@
-//! Levels over pairs of jobs' own, by their definition.
+//! Reduced-cost fixing of pairs, against the definition of lexicographic levels.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::solver::registry;
 use crate::spec::Fidelity;
 use crate::workload::Combination;
 
-/// Jobs with speeds of their own on two types, alone and beside each other.
+/// Jobs, no two of them alike, with throughputs on two types, alone and in pairs.
 fn problem(seed: u32, n: usize, workers: u32) -> Problem {
     let mut at = f64::from(seed) * 0.414_213_562_373_095;
     // multiples of the golden ratio are spread evenly
@@ -72,10 +72,10 @@ fn objective() -> Objective {
     Objective::check(&text, Vocabulary::default()).unwrap()
 }
 
-/// Nobody can be raised unless someone with no more falls. (Floors are held to the last digits.)
+/// No member can be raised unless one with no higher level falls. (Floors are held to the last digits.)
 #[cfg(feature = "highs")]
 #[test]
-fn levels_beside_idle_pairs_are_the_lexicographic_optimum() {
+fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
     let objective = objective();
     for seed in 0..6 {
         let problem = problem(seed, 14, 4);
@@ -88,7 +88,7 @@ fn levels_beside_idle_pairs_are_the_lexicographic_optimum() {
         let level = |member: usize| filled.throughputs[member] / slope[member];
         let mut every = master(&problem, &objective, PricingLimits::NEVER);
         for member in 0..n {
-            // (what one can gain by what others give up is up to 3e5 times as much here)
+            // (a member can gain up to 3e5 times what the others give back here)
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
             let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
             demands[member] = Demand { slope: slope[member], base: 0.0 };
@@ -98,14 +98,14 @@ fn levels_beside_idle_pairs_are_the_lexicographic_optimum() {
     }
 }
 
-/// What a level leaves idle is the greater part of all pairs, has no time in what it found, and is open again in the end.
+/// After a level more than half of all pairs are fixed, none of them has time in its optimum, and all are freed in the end.
 #[test]
-fn pairs_that_would_lose_are_closed() {
+fn pairs_with_negative_reduced_costs_are_fixed() {
     let (objective, problem) = (objective(), problem(1, 24, 2));
     let mut master = master(&problem, &objective, PRICED);
     let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
     let (raised, formulation, answer) = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
-    let is_open = |master: &Master<'_>, pair, j| master.pricing.as_ref().unwrap().is_open(pair, j);
+    let is_open = |master: &Master<'_>, pair, j| !master.pricing.as_ref().unwrap().is_fixed(pair, j);
     let pairs: Vec<(usize, usize)> = master.pairing().unwrap().all().collect();
     let n_open = |master: &Master<'_>| {
         let open = |pair: &&(usize, usize)| (0..2).any(|j| is_open(master, **pair, j));

@@ -1,0 +1,158 @@
+//! Bounds on every allocation, from prices of kinds as prices of members.
+//!
+//! Let λ be the dual values of the kind program. A member has the price of throughput ω_i = Σ λ·ω over the rows of the level
+//! and the cuts that it is in, and the price of time μ_i = the price of the kind's time + Σ λ·μ over the cuts. Every
+//! allocation satisfies, in the programs of members (see [`sharing`](crate::program::sharing)),
+//!
+//!   t·Σ_i n_i·ω_i·d_i ≤ Σ_i n_i·(μ_i − ω_i·b_i) + Σ_j w_j·κ_j,
+//!
+//! for demands d_i·t + b_i and prices κ_j of workers at which no member and no pair has a positive reduced cost. Only prices
+//! are taken from the program, and the inequality holds whatever they are.
+
+use super::{BoundUse, KindProgram, Raised, Solved};
+use crate::policy::program::master::Master;
+use crate::policy::program::pair_pricing::Prices;
+use crate::program::Demand;
+
+/// The relative difference of two members' saturation levels that is rounding.
+const SATURATION_WIDTH: f64 = 1e-12;
+
+/// The level at which some members have all of their time at their fastest.
+#[derive(Clone, Debug)]
+pub(super) struct Saturation {
+    pub(super) level: f64,
+    members: Vec<usize>,
+}
+
+/// The sides of the inequality.
+struct Sides {
+    /// Σ_i n_i·μ_i + Σ_j w_j·κ_j.
+    supply: f64,
+    /// Σ_i n_i·ω_i·d_i.
+    slope: f64,
+    /// Σ_i n_i·ω_i·b_i.
+    base: f64,
+    /// n_i·ω_i: [members].
+    price: Vec<f64>,
+}
+
+impl KindProgram {
+    /// A solved program's level, as far as its time could be divided, and the bound that proves it; nothing if none does.
+    pub(super) fn proven(&self, master: &Master<'_>, solved: &Solved) -> Option<Raised> {
+        let lack = (1.0 - solved.fraction).max(0.0);
+        let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;
+        if let Some(saturation) = self.saturation().filter(|found| solved.level >= found.level - width(found))
+        {
+            let mut demand_price = vec![0.0; self.demands.len()];
+            let mut size = 0.0_f64;
+            for member in &saturation.members {
+                let Demand { slope, base } = self.demands[*member];
+                demand_price[*member] = (saturation.members.len() as f64).recip() / slope;
+                size = size.max(saturation.level + base / slope);
+            }
+            return Some(Raised {
+                level: solved.level - lack * size,
+                bound: saturation.level,
+                size,
+                demand_price,
+            });
+        }
+        let Sides { supply, slope, base, price } = self.sides(master, solved, |_, _| 0.0)?;
+        let (size, bound) = (supply / slope, (supply - base) / slope);
+        let demand_price = price.into_iter().map(|price| price / slope).collect();
+        let level = solved.level - lack * size;
+        (slope > 0.0 && bound.is_finite()).then_some(Raised { level, bound, size, demand_price })
+    }
+
+    /// An upper bound on the linear objective in which a unit of throughput is worth `worth` `(kind, worker type)`, of
+    /// allocations that give members what is demanded at the level; nothing if there is none.
+    pub(super) fn linear_bound(
+        &self,
+        master: &Master<'_>,
+        solved: &Solved,
+        worth: impl Fn(usize, usize) -> f64,
+    ) -> Option<f64> {
+        let Sides { supply, slope, base, .. } = self.sides(master, solved, worth)?;
+        let bound = supply - slope * solved.level - base;
+        bound.is_finite().then_some(bound)
+    }
+
+    /// The level at which the first members have all of their time at their fastest; nothing if levels are bounded by prices
+    /// alone, or no member demands more with the level.
+    pub(super) fn saturation(&self) -> Option<Saturation> {
+        if self.bound_use == BoundUse::Cut {
+            return None;
+        }
+        let mut first = Saturation { level: f64::INFINITY, members: Vec::new() };
+        for (members, columns) in self.members.iter().zip(&self.columns) {
+            let fastest = columns.first().map_or(0.0, |column| column.speed);
+            for member in members.iter().map(|member| *member as usize) {
+                let Demand { slope, base } = self.demands[member];
+                if slope <= 0.0 {
+                    continue;
+                }
+                let level = ((fastest - base) / slope).max(0.0);
+                let near = SATURATION_WIDTH * fastest / slope;
+                if level < first.level - near {
+                    first = Saturation { level, members: vec![member] };
+                } else if level <= first.level + near {
+                    first.members.push(member);
+                    first.level = first.level.min(level);
+                }
+            }
+        }
+        (!first.members.is_empty()).then_some(first)
+    }
+
+    /// The sides of the inequality at a program's dual values, where throughput is worth something besides.
+    fn sides(
+        &self,
+        master: &Master<'_>,
+        solved: &Solved,
+        worth: impl Fn(usize, usize) -> f64,
+    ) -> Option<Sides> {
+        let (instance, pairing) = (&master.reduced().instance, master.pairing()?);
+        let (n, k, n_kinds) = (instance.n_members(), instance.n_types(), self.members.len());
+        let first_cut = 2 * n_kinds + k;
+        if solved.duals.len() != first_cut + solved.cuts.len() {
+            return None;
+        }
+        let scaled = |row: usize| solved.duals[row] / solved.formulation.row_scales[row];
+        let (mut price, mut time) = (vec![0.0; n], vec![0.0; n]);
+        for (kind, members) in self.members.iter().enumerate() {
+            let level = (-scaled(n_kinds + k + kind)).max(0.0) / self.instance.multiplicity[kind];
+            for member in members.iter().map(|member| *member as usize) {
+                (price[member], time[member]) = (level, scaled(kind).max(0.0));
+            }
+        }
+        for (cut, dual) in solved.cuts.iter().zip(&solved.duals[first_cut..]) {
+            let dual = (-dual / cut.scale).max(0.0);
+            for of in &cut.prices {
+                price[of.member as usize] += dual * of.throughput;
+                time[of.member as usize] += dual * of.time;
+            }
+        }
+        let mut throughput = vec![0.0; n * k];
+        for (kind, members) in self.members.iter().enumerate() {
+            for (j, worth) in (0..k).map(|j| (j, worth(kind, j))) {
+                for member in members.iter().map(|member| *member as usize) {
+                    throughput[member * k + j] = price[member] + worth;
+                }
+            }
+        }
+        let capacity = (n_kinds..n_kinds + k).map(|row| scaled(row).max(0.0)).collect();
+        let mut prices = Prices { throughput, time, capacity };
+        prices.raise_capacity(instance, pairing);
+        let mut sides = Sides { supply: 0.0, slope: 0.0, base: 0.0, price };
+        for (member, jobs) in instance.multiplicity.iter().enumerate() {
+            let (price, Demand { slope, base }) = (&mut sides.price[member], self.demands[member]);
+            *price *= jobs;
+            sides.slope += *price * slope;
+            sides.base += *price * base;
+            sides.supply += jobs * prices.time[member];
+        }
+        let workers = instance.capacity.iter().zip(&prices.capacity);
+        sides.supply += workers.map(|(workers, price)| workers * price).sum::<f64>();
+        Some(sides)
+    }
+}

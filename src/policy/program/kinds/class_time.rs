@@ -1,0 +1,143 @@
+//! The class time of members alone and in pairs, from the time that each has of the columns of the kind program.
+
+use std::collections::BTreeMap;
+
+use super::KindProgram;
+use super::divide::MemberTime;
+use crate::policy::program::master::Master;
+use crate::policy::program::strategy::GaveUp;
+use crate::program::Column;
+
+/// A class time below this is rounding.
+const TIME_MIN: f64 = 1e-13;
+
+impl KindProgram {
+    /// Class times of the columns over members, [columns]: the pairs that have time become columns.
+    pub(in crate::policy::program) fn class_time(&self, master: &mut Master<'_>) -> Result<Vec<f64>, GaveUp> {
+        let solved = self.solved.as_ref().ok_or(GaveUp::Undivided)?;
+        let mut times: BTreeMap<(u32, usize), Vec<MemberTime>> = BTreeMap::new();
+        for (kind, divided) in solved.divided.iter().enumerate() {
+            for time in divided {
+                times.entry((time.column, kind)).or_default().push(*time);
+            }
+        }
+        let (n, k) = (master.reduced().instance.n_members(), self.instance.n_types());
+        let mut alone = vec![0.0; n * k];
+        // (smaller member, larger member, worker type), and class time
+        let mut together: Vec<((u32, u32, usize), f64)> = Vec::new();
+        for (column, of) in (0_u32..).zip(self.layout.columns.iter()) {
+            let j = of.worker_type;
+            let of_kind = |kind: usize| times.get(&(column, kind)).map_or(&[][..], Vec::as_slice);
+            let Some(pair) = of.combination.checked_sub(self.members.len()) else {
+                for MemberTime { member, time, .. } in of_kind(of.combination) {
+                    alone[*member as usize * k + j] += time;
+                }
+                continue;
+            };
+            let each = |a: u32, b: u32, time: f64| {
+                let itself = a == b && master.reduced().instance.multiplicity[a as usize] < 2.0;
+                if time > TIME_MIN && !itself {
+                    together.push(((a.min(b), a.max(b), j), time));
+                }
+            };
+            match &self.instance.pairs[pair].parts[..] {
+                [one, other] => pair_between(of_kind(one.member), of_kind(other.member), each),
+                [one] => pair_within(of_kind(one.member), each),
+                _ => {}
+            }
+        }
+        together.sort_unstable_by_key(|pair| pair.0);
+        together.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0.0 };
+            same
+        });
+        let mut pairs: Vec<_> = together.iter().map(|((a, b, _), _)| (*a as usize, *b as usize)).collect();
+        pairs.dedup();
+        master.admit(pairs);
+        let (bound, pairs) = (master.bound(), &master.reduced().pairs);
+        let time = |column: &Column| {
+            let j = column.worker_type;
+            let Some(pair) = column.combination.checked_sub(n) else {
+                return alone[column.combination * k + j];
+            };
+            let (a, b) = pairs[pair];
+            let of = |((a, b, on), _): &((u32, u32, usize), f64)| (*a as usize, *b as usize, *on);
+            together.binary_search_by_key(&(a, b, j), of).map_or(0.0, |at| together[at].1)
+        };
+        Ok(bound.columns().iter().map(time).collect())
+    }
+}
+
+/// Pairs members of one kind with members of another, who have as much time, by the north-west corner rule of the
+/// transportation problem. Calls back with (member, member, class time).
+fn pair_between(ours: &[MemberTime], theirs: &[MemberTime], mut each: impl FnMut(u32, u32, f64)) {
+    let (mut ours, mut theirs) = (ours.iter().copied(), theirs.iter().copied());
+    let (mut one, mut other) = (ours.next(), theirs.next());
+    while let (Some(a), Some(b)) = (&mut one, &mut other) {
+        let time = a.time.min(b.time);
+        each(a.member, b.member, time);
+        (a.time, b.time) = (a.time - time, b.time - time);
+        let spent = (a.time <= 0.0, b.time <= 0.0);
+        if spent.0 {
+            one = ours.next();
+        }
+        if spent.1 {
+            other = theirs.next();
+        }
+    }
+}
+
+/// Pairs members of one kind with each other: their times are laid end to end and folded in the middle, so that a job is
+/// beside itself only if it has more than half of all. A member of two jobs or more may be beside its own.
+fn pair_within(times: &[MemberTime], each: impl FnMut(u32, u32, f64)) {
+    let mut left = times.iter().map(|of| of.time).sum::<f64>() / 2.0;
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for of in times {
+        let here = of.time.min(left);
+        left -= here;
+        if here > 0.0 {
+            first.push(MemberTime { time: here, ..*of });
+        }
+        if of.time > here {
+            second.push(MemberTime { time: of.time - here, ..*of });
+        }
+    }
+    pair_between(&first, &second, each);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(times: &[f64]) -> Vec<MemberTime> {
+        (0..).zip(times).map(|(member, time)| MemberTime { column: 0, member, time: *time }).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_member_keeps_its_time(times in prop::collection::vec(0.01_f64..2.0, 2..9), cuts in prop::collection::vec(0.01_f64..1.0, 1..9)) {
+            let sum: f64 = times.iter().sum();
+            let of_cuts: f64 = cuts.iter().sum();
+            let others: Vec<f64> = cuts.iter().map(|cut| cut * sum / of_cuts).collect();
+            let mut got = (vec![0.0; times.len()], vec![0.0; others.len()]);
+            pair_between(&all(&times), &all(&others), |a, b, time| {
+                got.0[a as usize] += time;
+                got.1[b as usize] += time;
+            });
+            let near = |got: &[f64], times: &[f64]| got.iter().zip(times).all(|(a, b)| (a - b).abs() < 1e-12);
+            prop_assert!(near(&got.0, &times) && near(&got.1, &others));
+
+            let (mut got, mut alone) = (vec![0.0; times.len()], false);
+            pair_within(&all(&times), |a, b, time| {
+                got[a as usize] += time;
+                got[b as usize] += time;
+                alone |= a == b && time > 1e-12;
+            });
+            prop_assert!(near(&got, &times));
+            let most = times.iter().copied().fold(0.0, f64::max);
+            prop_assert_eq!(alone, most > sum / 2.0 + 1e-12);
+        }
+    }
+}

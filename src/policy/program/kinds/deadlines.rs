@@ -1,0 +1,171 @@
+//! Soft constraints over pairs where not all can be met: which members' are dropped, by a program over kinds.
+//!
+//! With z_i, the fraction to which the soft constraint of member i, a required throughput d_i, is kept, the time of a kind can
+//! be divided only if for every speed θ
+//!
+//!   Σ_c (v_c − θ)⁺·y_c  ≥  Σ_i n_i·(d_i − θ)⁺·z_i
+//!
+//! (see [`feasibility`](super::feasibility): a constraint kept in part counts as fewer jobs). The largest Σ_i n_i·z_i under
+//! these cuts bounds how many jobs' constraints any allocation keeps. Dropped first are the constraints with the highest
+//! price: if dropping as many as the bound says makes the others feasible, no allocation drops fewer.
+
+use super::LinearKinds;
+use super::program::{push_scaled, with_rows};
+use crate::policy::program::master::Master;
+use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::policy::program::tolerances::WHOLE;
+use crate::program::{Demand, PROMISE_SLACK, Program, Range};
+
+/// A cut violated by no more than this fraction of what it requires counts as satisfied.
+const LACK_MAX: f64 = 1e-9;
+/// Programs solved.
+const ROUNDS_MAX: u32 = 100;
+
+/// The cut for a kind at a speed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct CutAt {
+    kind: usize,
+    speed: f64,
+}
+
+/// An optimum of the program.
+struct Relaxed {
+    /// An upper bound on how many jobs' constraints are kept.
+    most: f64,
+    /// The fraction to which each is: [members].
+    kept: Vec<f64>,
+    /// The price of each, per job: [members].
+    cost: Vec<f64>,
+}
+
+impl LinearKinds {
+    /// The members, single jobs, whose soft constraints are dropped so that those of all others can be met, provably as few
+    /// as possible: [members]. `dropped`: those that are in any case.
+    pub(in crate::policy::program) fn drop_fewest(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        dropped: &[bool],
+    ) -> Result<Vec<bool>, GaveUp> {
+        // (dropped members must require nothing else)
+        master.bound().promised().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
+        let Relaxed { most, kept, cost } = self.relaxed(solving, master, dropped)?;
+        let most = (most + WHOLE).floor();
+        let n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
+        let requires = |member: &usize| !dropped[*member] && self.program.demands[*member].slope > 0.0;
+        let mut dearest: Vec<usize> = (0..dropped.len()).filter(requires).collect();
+        for by_fraction in [true, false] {
+            let fraction = |member: usize| if by_fraction { (kept[member] / WHOLE).round() } else { 0.0 };
+            dearest.sort_by(|a, b| fraction(*a).total_cmp(&fraction(*b)).then(cost[*b].total_cmp(&cost[*a])));
+            let mut tried = dropped.to_vec();
+            let (mut n_kept, mut first) = (n_kept, dearest.iter());
+            while n_kept > most {
+                tried[*first.next().ok_or(GaveUp::Unproven)?] = true;
+                n_kept -= 1.0;
+            }
+            if self.all_others_met(solving, master, &tried) {
+                return Ok(tried);
+            }
+        }
+        Err(GaveUp::Unproven)
+    }
+
+    /// Can all members but the dropped ones have their required throughputs?
+    fn all_others_met(&mut self, solving: &mut Solving, master: &Master<'_>, dropped: &[bool]) -> bool {
+        let program = &mut self.program;
+        let all = program.demands.clone();
+        for (demand, dropped) in program.demands.iter_mut().zip(dropped) {
+            demand.slope = if *dropped { 0.0 } else { demand.slope };
+        }
+        (program.solved, program.basis) = (None, None);
+        let met = self.all_deadlines_met(solving, master);
+        self.program.demands = all;
+        met
+    }
+
+    /// The largest number of jobs whose constraints are kept, in part or whole.
+    fn relaxed(
+        &self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        dropped: &[bool],
+    ) -> Result<Relaxed, GaveUp> {
+        let n_kinds = self.program.members.len();
+        let mut program = self.program.bound().with_demands(&vec![Demand::floor(0.0); n_kinds]).program;
+        program.forget_names();
+        program.cost.fill(0.0);
+        // from this column on: z_i
+        let parts = program.n_columns();
+        for (dropped, jobs) in dropped.iter().zip(&master.reduced().instance.multiplicity) {
+            let range = Range { lower: 0.0, upper: if *dropped { 0.0 } else { 1.0 } };
+            program.push_column(range, range, *jobs);
+        }
+        let first_row = program.n_rows();
+        let mut cuts: Vec<CutAt> = Vec::new();
+        let mut violated: Vec<CutAt> = (0..n_kinds).map(|kind| CutAt { kind, speed: 0.0 }).collect();
+        let mut basis = None;
+        for _ in 0..ROUNDS_MAX {
+            for cut in violated {
+                self.push(&mut program, master, cut, parts);
+                cuts.push(cut);
+            }
+            let from = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
+            let answer = solving.solve_near(&program, from).ok_or(GaveUp::Unproven)?;
+            let x = &answer.solution.columns;
+            violated = self.violated(master, x, parts);
+            violated.retain(|cut| !cuts.contains(cut));
+            if violated.is_empty() {
+                let mut cost = vec![0.0; dropped.len()];
+                for (row, dual) in answer.solution.row_duals.iter().enumerate().skip(first_row) {
+                    for (column, value) in program.row(row).filter(|(column, _)| *column >= parts) {
+                        // (both are at most 0: a row that is at least something, and a requirement's coefficient)
+                        cost[column - parts] += dual * value;
+                    }
+                }
+                return Ok(Relaxed { most: answer.bound, kept: x[parts..].to_vec(), cost });
+            }
+            basis = answer.solution.basis;
+        }
+        Err(GaveUp::Unproven)
+    }
+
+    /// What all jobs of a member require above a speed.
+    fn required_above(&self, master: &Master<'_>, member: usize, speed: f64) -> f64 {
+        let jobs = master.reduced().instance.multiplicity[member];
+        // (a constraint that takes all of a job's time is asked for up to rounding)
+        jobs * (self.program.demands[member].slope * (1.0 - PROMISE_SLACK) - speed).max(0.0)
+    }
+
+    fn push(&self, program: &mut Program, master: &Master<'_>, cut: CutAt, parts: usize) {
+        let columns = self.program.columns[cut.kind].iter().filter(|column| column.speed > cut.speed);
+        let mut terms: Vec<(usize, f64)> =
+            columns.map(|of| (of.column as usize, of.uses * (of.speed - cut.speed))).collect();
+        let members = self.program.members[cut.kind].iter().map(|member| *member as usize);
+        let required =
+            members.map(|member| (parts + member, -self.required_above(master, member, cut.speed)));
+        terms.extend(required.filter(|(_, required)| *required < 0.0));
+        terms.sort_unstable_by_key(|(column, _)| *column);
+        push_scaled(program, 0.0, terms);
+    }
+
+    /// The cut of each kind that an answer violates most.
+    fn violated(&self, master: &Master<'_>, x: &[f64], parts: usize) -> Vec<CutAt> {
+        let mut violated = Vec::new();
+        for (kind, members) in self.program.members.iter().enumerate() {
+            let members = || members.iter().map(|member| *member as usize);
+            let lack = |speed: f64| {
+                let required = |member: usize| self.required_above(master, member, speed) * x[parts + member];
+                let above = self.program.slots(kind, x).map(|slot| slot.time * (slot.speed - speed).max(0.0));
+                members().map(required).sum::<f64>() - above.sum::<f64>()
+            };
+            let all: f64 = members().map(|member| self.required_above(master, member, 0.0)).sum();
+            let speeds = self.program.slots(kind, x).map(|slot| slot.speed);
+            let most = speeds.map(|speed| (lack(speed), speed)).max_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((_, speed)) = most.filter(|(lack, _)| *lack > LACK_MAX * all) {
+                violated.push(CutAt { kind, speed });
+            }
+        }
+        violated
+    }
+}

@@ -1,0 +1,393 @@
+//! The time of a kind → time of its members.
+//!
+//! Members are served in turn, each with the stretch of time, the fastest first, of which the mean speed is the throughput that
+//! it requires. The condition of [`feasibility`](super::feasibility) then holds for the time and the members that are left:
+//! above the stretch no time was taken, below it as much as the member required, and between its ends, where no time is left,
+//! the left side is linear and the right side convex.
+//!
+//! A job cannot run beside itself: of the time of pairs within the kind it has half at most. So slots of such time that are
+//! shorter than two jobs' time are mixed with time at the next speeds up to that length, and every job that has some of the
+//! mixture has it in the same proportions. Where that leaves requirements unmet, a linear program over the members decides.
+
+use super::feasibility::{Required, tightest};
+use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::GaveUp;
+use crate::program::{Program, Range, Sense};
+
+/// Jobs' time over which time of pairs within the kind must be spread, so that no job has more than half of it.
+const SPREAD_MIN: f64 = 2.0;
+/// A slot with less time than this fraction of the kind's is rounding.
+const TIME_MIN: f64 = 1e-14;
+/// Prices below this fraction of the largest price of throughput are rounding.
+const PRICE_MIN: f64 = 1e-12;
+
+/// Time of a kind in one column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// The column.
+    pub(super) column: u32,
+    /// Throughput of a job that has it, steps/s.
+    pub(super) speed: f64,
+    /// Class time of the kind.
+    pub(super) time: f64,
+    /// Is it time of pairs within the kind?
+    pub(super) own: bool,
+}
+
+/// Time of a member in one column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct MemberTime {
+    pub(super) column: u32,
+    pub(super) member: u32,
+    /// Class time of the member.
+    pub(super) time: f64,
+}
+
+/// Prices of the throughput, ω ≥ 0, and of the time, μ ≥ 0, of a job of a member.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct MemberPrice {
+    pub(super) member: u32,
+    pub(super) throughput: f64,
+    pub(super) time: f64,
+}
+
+/// What came of a division.
+#[derive(Clone, Debug)]
+pub(super) enum Division {
+    /// Every member has this fraction of its required throughput.
+    Done(f64, Vec<MemberTime>),
+    /// There is none: prices of members at which their requirements are worth more than the time, which proves it.
+    Impossible(Vec<MemberPrice>),
+}
+
+/// Divides the time of a kind of `jobs`, the fastest first, so that every member has the same fraction, at least `least`, of
+/// its required throughput.
+pub(super) fn divide(
+    solving: &mut Solving,
+    slots: &[Slot],
+    jobs: f64,
+    required: &Required,
+    least: f64,
+) -> Result<Division, GaveUp> {
+    match by_stretches(slots, jobs, required, least) {
+        Some((fraction, divided)) => Ok(Division::Done(fraction, divided)),
+        None => by_program(solving, slots, required, least),
+    }
+}
+
+/// Divides time by stretches of the required mean speeds; nothing if that would give members less than `least` of their
+/// requirements, or have a job run beside itself.
+fn by_stretches(
+    slots: &[Slot],
+    jobs: f64,
+    required: &Required,
+    least: f64,
+) -> Option<(f64, Vec<MemberTime>)> {
+    let used: f64 = slots.iter().map(|slot| slot.time).sum();
+    let timed = slots.iter().enumerate().filter(|(_, slot)| slot.time > TIME_MIN * jobs);
+    let unmixed = |(at, slot): (usize, &Slot)| Mixture {
+        slots: vec![(at, slot.time)],
+        time: slot.time,
+        speed: slot.speed,
+        own: slot.own && slot.time < SPREAD_MIN,
+    };
+    let mut mixtures: Vec<Mixture> = timed.map(unmixed).collect();
+    if jobs > used {
+        mixtures.push(Mixture { slots: Vec::new(), time: jobs - used, speed: 0.0, own: false });
+    }
+    mix(&mut mixtures, required, least)?;
+    let fraction = fraction_of(&mixtures, required);
+    if fraction < least {
+        return None;
+    }
+    // (rounding may have used a little more than all there is)
+    let stretched = used.max(jobs) / jobs;
+    let fraction = if fraction.is_finite() { fraction } else { 1.0 };
+    let left = mixtures.iter().map(|mixture| (mixture.speed, mixture.time)).collect();
+    let mut left = TimeLeft { slots: left, from: 0 };
+    let mut divided = Vec::new();
+    for (place, member) in required.members().iter().enumerate() {
+        let (time, speed) = (required.jobs(place) * stretched, required.throughput(place) * fraction);
+        left.take(time, speed, |mixture, taken| {
+            for (slot, time) in &mixtures[mixture].slots {
+                let time = taken * (time / mixtures[mixture].time);
+                divided.push(MemberTime { column: slots[*slot].column, member: *member, time });
+            }
+        });
+    }
+    Some((fraction, divided))
+}
+
+/// Divides time by a linear program over members.
+///
+/// It maximizes t ≤ 1 with Σ_c v_c·z_ic ≥ t·n_i·r_i, Σ_c z_ic ≤ n_i and Σ_i z_ic = y_c, where a job has at most half of
+/// the time of pairs within the kind. The prices are minus the dual values of the first inequalities, and those of the second.
+fn by_program(
+    solving: &mut Solving,
+    slots: &[Slot],
+    required: &Required,
+    least: f64,
+) -> Result<Division, GaveUp> {
+    let (n, n_slots) = (required.members().len(), slots.len());
+    let fastest = slots.iter().fold(0.0_f64, |most, slot| most.max(slot.speed));
+    let mut program = Program::new(Sense::Maximize);
+    for place in 0..n {
+        let jobs = required.jobs(place);
+        for slot in slots {
+            // (no other bound, which could have a price that no row has)
+            let half = if slot.own && jobs < 2.0 { slot.time / 2.0 } else { f64::INFINITY };
+            let implied = Range { lower: 0.0, upper: half.min(slot.time).min(jobs) };
+            program.push_column(Range { lower: 0.0, upper: half }, implied, 0.0);
+        }
+    }
+    let all = Range { lower: 0.0, upper: 1.0 };
+    let fraction = program.push_column(all, all, 1.0);
+    let of = |place: usize| place * n_slots..(place + 1) * n_slots;
+    for place in 0..n {
+        program.push_row(Range::at_most(required.jobs(place)), of(place).map(|column| (column, 1.0)));
+    }
+    for place in 0..n {
+        let asked = (fraction, -required.jobs(place) * required.throughput(place) / fastest);
+        let got = of(place).zip(slots).map(|(column, slot)| (column, slot.speed / fastest));
+        program.push_row(Range::at_least(0.0), got.chain([asked]));
+    }
+    for (at, slot) in slots.iter().enumerate() {
+        program.push_row(Range::exactly(slot.time), (0..n).map(|place| (place * n_slots + at, 1.0)));
+    }
+    let answer = solving.solve_near(&program, None).ok_or(GaveUp::Undivided)?;
+    let x = &answer.solution.columns;
+    let members = || required.members().iter().copied().enumerate();
+    if x[fraction] >= least {
+        let of_member = |(place, member): (usize, u32)| {
+            let times = of(place).zip(slots).map(|(column, slot)| (slot.column, x[column]));
+            times.filter(|(_, time)| *time > 0.0).map(move |(column, time)| MemberTime {
+                column,
+                member,
+                time,
+            })
+        };
+        return Ok(Division::Done(x[fraction], members().flat_map(of_member).collect()));
+    }
+    let duals = &answer.solution.row_duals;
+    let most = duals[n..2 * n].iter().fold(0.0_f64, |most, dual| most.max(-dual));
+    let price = |(place, member): (usize, u32)| MemberPrice {
+        member,
+        throughput: (-duals[n + place]).max(0.0) / most,
+        time: duals[place].max(0.0) * fastest / most,
+    };
+    let mut prices: Vec<MemberPrice> = members().map(price).collect();
+    prices.retain(|price| price.throughput > PRICE_MIN || price.time > PRICE_MIN * fastest);
+    prices.sort_unstable_by_key(|price| price.member);
+    Ok(Division::Impossible(prices))
+}
+
+/// Time of which every member that has some has the same proportions.
+#[derive(Clone, Debug)]
+struct Mixture {
+    /// Positions of slots, and how much of each.
+    slots: Vec<(usize, f64)>,
+    time: f64,
+    /// Its mean.
+    speed: f64,
+    /// Must it be spread, since it has time of pairs within the kind?
+    own: bool,
+}
+
+impl Mixture {
+    fn with(&self, other: &Self) -> Self {
+        let time = self.time + other.time;
+        let speed = (self.time * self.speed + other.time * other.speed) / time;
+        let slots = self.slots.iter().chain(&other.slots).copied().collect();
+        Self { slots, time, speed, own: (self.own || other.own) && time < SPREAD_MIN }
+    }
+
+    /// So much of it.
+    fn of_time(&self, time: f64) -> Self {
+        let part = time / self.time;
+        Self { slots: self.slots.iter().map(|(slot, of)| (*slot, of * part)).collect(), time, ..*self }
+    }
+
+    /// This with as much of another as it takes to spread it, and what that leaves of the other.
+    fn spread(&self, other: &Self) -> (Self, Option<Self>) {
+        let missing = SPREAD_MIN - self.time;
+        if other.own || other.time <= missing {
+            return (self.with(other), None);
+        }
+        (self.with(&other.of_time(missing)), Some(other.of_time(other.time - missing)))
+    }
+}
+
+/// The largest fraction of the required throughputs that all members can have of these.
+fn fraction_of(mixtures: &[Mixture], required: &Required) -> f64 {
+    tightest(mixtures.iter().map(|mixture| (mixture.speed, mixture.time)), required).fraction
+}
+
+/// Mixes what must be spread with as much of a neighbor as that takes, the one that costs less; nothing if either leaves
+/// members less than the fraction `least`.
+fn mix(mixtures: &mut Vec<Mixture>, required: &Required, least: f64) -> Option<()> {
+    while let Some(at) = mixtures.iter().position(|mixture| mixture.own) {
+        let with = |other: usize| {
+            let (mixed, rest) = mixtures[at].spread(&mixtures[other]);
+            let mut next = mixtures.clone();
+            next.splice(
+                at.min(other)..=at.max(other),
+                if at < other { [Some(mixed), rest] } else { [rest, Some(mixed)] }.into_iter().flatten(),
+            );
+            (fraction_of(&next, required), next)
+        };
+        let others = [Some(at + 1).filter(|after| *after < mixtures.len()), at.checked_sub(1)];
+        let (fraction, next) = others.into_iter().flatten().map(with).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        if fraction < least {
+            return None;
+        }
+        *mixtures = next;
+    }
+    Some(())
+}
+
+/// Time that no member has yet, the fastest first.
+struct TimeLeft {
+    /// Speed and time, which may be 0.
+    slots: Vec<(f64, f64)>,
+    /// All before this one are used up.
+    from: usize,
+}
+
+impl TimeLeft {
+    /// Takes the stretch of so much time of which the mean speed is `speed`, or is nearest to it: calls back with each slot
+    /// and the time taken.
+    fn take(&mut self, time: f64, speed: f64, mut each: impl FnMut(usize, f64)) {
+        while self.from < self.slots.len() && self.slots[self.from].1 <= 0.0 {
+            self.from += 1;
+        }
+        let (mut at, mut skip) = self.begin(time, speed * time);
+        let mut missing = time;
+        while missing > 0.0 && at < self.slots.len() {
+            let left = &mut self.slots[at].1;
+            let taken = (*left - skip).min(missing);
+            if taken > 0.0 {
+                *left -= taken;
+                missing -= taken;
+                each(at, taken);
+            }
+            skip = 0.0;
+            at += 1;
+        }
+    }
+
+    /// Where a stretch of so much time and throughput begins: the slot, and how much of it lies before.
+    fn begin(&self, time: f64, throughput: f64) -> (usize, f64) {
+        let slots = &self.slots;
+        // the stretch that begins at the first slot: where it ends, and its throughput
+        let (mut end, mut into, mut had, mut missing) = (self.from, 0.0, 0.0, time);
+        while end < slots.len() && missing > 0.0 {
+            let taken = slots[end].1.min(missing);
+            (had, missing, into) = (had + taken * slots[end].0, missing - taken, taken);
+            if taken < slots[end].1 {
+                break;
+            }
+            (end, into) = (end + 1, 0.0);
+        }
+        let (mut start, mut skip) = (self.from, 0.0);
+        // it moves on, one slot's end at a time, until its throughput is no more than that
+        while had > throughput && start < slots.len() {
+            while end < slots.len() && slots[end].1 - into <= 0.0 {
+                (end, into) = (end + 1, 0.0);
+            }
+            if end >= slots.len() {
+                break;
+            }
+            let step = (slots[start].1 - skip).min(slots[end].1 - into);
+            let loss = slots[start].0 - slots[end].0;
+            if loss * step >= had - throughput && loss > 0.0 {
+                skip += (had - throughput) / loss;
+                return (start, skip);
+            }
+            had -= loss * step;
+            (skip, into) = (skip + step, into + step);
+            if slots[start].1 - skip <= 0.0 {
+                (start, skip) = (start + 1, 0.0);
+            }
+        }
+        (start, skip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Slots of a kind, and requirements that they can meet: any mixture of them is one.
+    fn kinds() -> impl Strategy<Value = (Vec<Slot>, Vec<(f64, f64)>)> {
+        let slot = (0.1_f64..10.0, 0.01_f64..1.0, any::<bool>());
+        let members = prop::collection::vec((1_u32..3, prop::collection::vec(0.0_f64..1.0, 5)), 2..9);
+        (prop::collection::vec(slot, 1..6), members).prop_map(|(mut slots, members)| {
+            slots.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let jobs: f64 = members.iter().map(|(jobs, _)| f64::from(*jobs)).sum();
+            let scale = 0.9 * jobs / slots.iter().map(|slot| slot.1).sum::<f64>();
+            let given: Vec<Slot> = (0..)
+                .zip(slots)
+                .map(|(column, (speed, time, own))| Slot { column, speed, time: time * scale, own })
+                .collect();
+            // all members' parts of every slot, in proportion to weights, but none more than its time
+            let sums: Vec<f64> = (0..given.len())
+                .map(|slot| members.iter().map(|(jobs, of)| f64::from(*jobs) * (0.2 + of[slot])).sum())
+                .collect();
+            let needs = members.iter().map(|(jobs, of)| {
+                let part = |slot: usize| given[slot].time * (0.2 + of[slot]) / sums[slot];
+                let spent: f64 = (0..given.len()).map(part).sum();
+                let got: f64 = (0..given.len()).map(|slot| part(slot) * given[slot].speed).sum();
+                (f64::from(*jobs), got / spent.max(1.0))
+            });
+            let needs = needs.collect();
+            (given, needs)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_mixture_gives_can_be_divided((mut given, members) in kinds()) {
+            for slot in &mut given {
+                slot.own = false;
+            }
+            let needs = Required::of((0_u32..).zip(&members).map(|(place, (jobs, each))| (place, *jobs, *each)));
+            let jobs = members.iter().map(|member| member.0).sum();
+            let (part, parts) = by_stretches(&given, jobs, &needs, 1.0 - 1e-9).unwrap();
+            prop_assert!(part >= 1.0 - 1e-12, "{part}");
+            check(&given, &needs, part, &parts)?;
+        }
+
+        #[test]
+        fn no_job_runs_beside_itself((given, members) in kinds()) {
+            let needs = Required::of((0_u32..).zip(&members).map(|(place, (jobs, each))| (place, *jobs, 0.7 * each)));
+            let jobs = members.iter().map(|member| member.0).sum();
+            if let Some((part, parts)) = by_stretches(&given, jobs, &needs, 1.0) {
+                check(&given, &needs, part, &parts)?;
+            }
+        }
+    }
+
+    fn check(given: &[Slot], needs: &Required, part: f64, parts: &[MemberTime]) -> Result<(), TestCaseError> {
+        let mut of_slots = vec![0.0; given.len()];
+        for place in 0..needs.members().len() {
+            let mine = || parts.iter().filter(|part| part.member == needs.members()[place]);
+            let time: f64 = mine().map(|part| part.time).sum();
+            let got: f64 = mine().map(|part| part.time * given[part.column as usize].speed).sum();
+            prop_assert!(time <= needs.jobs(place) * (1.0 + 1e-12));
+            let asked = needs.jobs(place) * needs.throughput(place) * part;
+            prop_assert!(got >= asked * (1.0 - 1e-9), "{place}: {got} of {asked}");
+            for (slot, sum) in of_slots.iter_mut().enumerate() {
+                let here: f64 =
+                    mine().filter(|part| part.column as usize == slot).map(|part| part.time).sum();
+                *sum += here;
+                let half = given[slot].time / 2.0 * (1.0 + 1e-9);
+                prop_assert!(!given[slot].own || needs.jobs(place) > 1.0 || here <= half, "{here} of {half}");
+            }
+        }
+        for (slot, sum) in given.iter().zip(of_slots) {
+            prop_assert!((slot.time - sum).abs() <= 1e-9 * slot.time, "{sum} of {}", slot.time);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! When the time of a kind can be divided so that every member has its required throughput.
+//!
+//! A kind has y_c units of time at speed v_c, c = 1, …, and a job i of it requires throughput r_i in one unit of time at
+//! most. The time can be divided among the jobs if and only if, for every speed θ ≥ 0,
+//!
+//!   Σ_c y_c·(v_c − θ)⁺ ≥ Σ_i (r_i − θ)⁺.
+//!
+//! *Necessary:* in one unit of time a job gets at most θ plus what its time gives above θ. *Sufficient:* the throughputs
+//! that k jobs can have together are at most f(k) = min_θ (k·θ + Σ_c y_c·(v_c − θ)⁺), that of the k fastest units of time;
+//! f is concave, so the feasible throughputs are the polymatroid of f (its vertices give the fastest unit to one job,
+//! the next to another), and the k largest requirements are at most f(k) for every k if the condition holds for every θ. It is
+//! the condition of Horvath, Lam and Sethi for preemptive schedules on machines of unequal speed (*A level algorithm for
+//! preemptive scheduling*, J. ACM 1977), with time for machines. Between two speeds the left side is linear and the right
+//! side convex, so it suffices to check θ = 0 and θ = v_c.
+
+/// The throughputs that the members of a kind require, the largest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Required {
+    members: Vec<u32>,
+    /// Steps/s of one job, descending: [members].
+    throughput: Vec<f64>,
+    /// Jobs of the members before, and what they require together: [members + 1].
+    sums: Vec<(f64, f64)>,
+}
+
+impl Required {
+    /// Of (member, jobs, steps/s that a job requires).
+    pub(super) fn of(required: impl IntoIterator<Item = (u32, f64, f64)>) -> Self {
+        let mut all: Vec<(u32, f64, f64)> = required.into_iter().collect();
+        all.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+        let mut sums = Vec::with_capacity(all.len() + 1);
+        sums.push((0.0, 0.0));
+        let (mut jobs, mut throughput) = (0.0, 0.0);
+        for (_, n, each) in &all {
+            jobs += n;
+            throughput += n * each;
+            sums.push((jobs, throughput));
+        }
+        let (members, throughput) = all.iter().map(|(member, _, each)| (*member, *each)).unzip();
+        Self { members, throughput, sums }
+    }
+
+    /// The members, in this order.
+    pub(super) fn members(&self) -> &[u32] {
+        &self.members
+    }
+
+    /// Jobs of the member at a place.
+    pub(super) fn jobs(&self, place: usize) -> f64 {
+        self.sums[place + 1].0 - self.sums[place].0
+    }
+
+    /// The throughput that a job of the member at a place requires, steps/s.
+    pub(super) fn throughput(&self, place: usize) -> f64 {
+        self.throughput[place]
+    }
+
+    /// How many members require more than a speed.
+    pub(super) fn n_above(&self, speed: f64) -> usize {
+        self.throughput.partition_point(|each| *each > speed)
+    }
+
+    /// The fraction f with Σ (f·r − speed)⁺ = `above`, and how many members require more than the speed then.
+    fn fraction(&self, above: f64, speed: f64) -> (f64, usize) {
+        let fraction = |n: usize| {
+            let (jobs, throughput) = self.sums[n];
+            (above + speed * jobs) / throughput
+        };
+        // Each member more lowers it as long as that fraction of its requirement is above the speed.
+        let lowers = |n: usize| n == 0 || self.throughput[n] * fraction(n) > speed;
+        let (mut least, mut most) = (0, self.n_above(0.0));
+        if most == 0 {
+            return (f64::INFINITY, 0);
+        }
+        while least < most {
+            let middle = least.midpoint(most);
+            if lowers(middle) { least = middle + 1 } else { most = middle }
+        }
+        (fraction(least), least)
+    }
+}
+
+/// The condition, of those at all speeds, that limits members most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tightest {
+    /// The largest fraction of the requirements for which it holds; infinite if nothing is required.
+    pub(super) fraction: f64,
+    /// The speed θ.
+    pub(super) speed: f64,
+    /// How many members then require more than that.
+    pub(super) n_members: usize,
+}
+
+/// The tightest condition on time, (speed, class time) with the fastest first.
+pub(super) fn tightest(slots: impl Iterator<Item = (f64, f64)>, required: &Required) -> Tightest {
+    let n_members = required.members.len();
+    let mut tightest = Tightest { fraction: f64::INFINITY, speed: 0.0, n_members };
+    // time and throughput of the slots faster than the speed at hand
+    let (mut time, mut throughput) = (0.0, 0.0);
+    for (speed, of_slot) in slots.chain(std::iter::once((0.0, 0.0))) {
+        let above = (throughput - speed * time).max(0.0);
+        let (fraction, n_members) = required.fraction(above, speed);
+        if fraction < tightest.fraction {
+            tightest = Tightest { fraction, speed, n_members };
+        }
+        time += of_slot;
+        throughput += of_slot * speed;
+    }
+    tightest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_time_limits_the_largest_requirement() {
+        let slots = [(4.0, 0.5), (1.0, 2.5)];
+        let required = Required::of([(0_u32, 1.0, 2.0), (1, 1.0, 1.0), (2, 1.0, 1.0)]);
+        // the first can have half a unit of each: 2.5; all together 4.5 for 4
+        let found = tightest(slots.into_iter(), &required);
+        assert!((found.fraction - 1.125).abs() < 1e-15 && found.n_members == 3, "{found:?}");
+        let required = Required::of([(0_u32, 1.0, 2.4), (1, 1.0, 0.9), (2, 1.0, 0.9)]);
+        let found = tightest(slots.into_iter(), &required);
+        assert!((found.fraction - 2.5 / 2.4).abs() < 1e-15 && found.n_members == 1, "{found:?}");
+    }
+}

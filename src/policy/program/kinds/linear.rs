@@ -1,0 +1,124 @@
+//! Linear objectives over pairs: the largest sum of throughputs, each member's at least what it requires.
+//!
+//! Where throughput is worth as much to all members of a kind, only what the kind has together counts. What members require
+//! adds cuts to the program as it does for a level, which is held at 1.
+
+use std::collections::BTreeMap;
+
+use super::program::level_unit;
+use super::{BoundUse, GAP_MAX, KindProgram, Solved};
+use crate::policy::program::master::Master;
+use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::program::{Demand, HOLD_SLACK, Range};
+
+/// A level below 1 by this fraction is 1 up to rounding.
+const LEVEL_WIDTH: f64 = 1e-10;
+
+/// A linear objective over kinds of members to whom throughput is worth as much.
+#[derive(Debug)]
+pub(in crate::policy::program) struct LinearKinds {
+    /// Its demands are the required throughputs.
+    pub(super) program: KindProgram,
+    /// What a unit of throughput is worth: [kinds].
+    worth: Vec<f64>,
+    /// By which that is multiplied for throughput on each type: `[K]`.
+    by_type: Vec<f64>,
+}
+
+impl LinearKinds {
+    /// A decision's linear objective; an error if it has another, or few members are of one kind and weight.
+    pub(in crate::policy::program) fn of(master: &Master<'_>, solving: &Solving) -> Result<Self, Unfit> {
+        let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
+        let (required, worths) = master.bound().worths_of_jobs().ok_or(Unfit::Objective)?;
+        let mut members: BTreeMap<(usize, u64), Vec<u32>> = BTreeMap::new();
+        for (member, worth) in (0_u32..).zip(&worths.worth) {
+            members.entry((kinds.class_of(member as usize), worth.to_bits())).or_default().push(member);
+        }
+        let worth = members.keys().map(|(_, worth)| f64::from_bits(*worth)).collect();
+        let members = members.into_values().collect();
+        let mut program = KindProgram::of_members(master, solving, members, BoundUse::Cut)?;
+        program.demands = required.into_iter().map(|slope| Demand { slope, base: 0.0 }).collect();
+        Ok(Self { program, worth, by_type: worths.by_type })
+    }
+
+    /// An allocation that gives all members their required throughputs, if there is one.
+    pub(super) fn feasible(&mut self, solving: &mut Solving, master: &Master<'_>) -> Result<Solved, GaveUp> {
+        let solved = self.program.solve_level(solving, master, 1.0)?;
+        let required = self.program.demands.iter().any(|demand| demand.slope > 0.0);
+        if !required || solved.level >= 1.0 - LEVEL_WIDTH { Ok(solved) } else { Err(GaveUp::Unproven) }
+    }
+
+    /// Is it known that all members can have their required throughputs?
+    pub(in crate::policy::program) fn all_deadlines_met(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+    ) -> bool {
+        self.feasible(solving, master).is_ok()
+    }
+
+    /// The class times of all columns that maximize the objective, and the bound that proves it; with `refined`, those of
+    /// them that use the workers best.
+    pub(in crate::policy::program) fn maximize(
+        mut self,
+        solving: &mut Solving,
+        master: &mut Master<'_>,
+        refined: bool,
+    ) -> Result<(Vec<f64>, f64), GaveUp> {
+        let mut solved = self.feasible(solving, master)?;
+        let level = solved.formulation.columns.len();
+        let held = Range::exactly(solved.level.min(1.0) / level_unit(&solved.formulation));
+        let program = &mut solved.formulation.program;
+        (program.columns[level], program.implied[level]) = (held, held);
+        let scale;
+        (program.cost, scale) = self.costs(|kind, j| self.worth[kind] * self.by_type[j]);
+        let mut solved = self.program.add_cuts(solving, master, solved)?;
+        let cost = &solved.formulation.program.cost;
+        let value: f64 = cost.iter().zip(&solved.time).map(|(cost, time)| cost * time).sum();
+        let worth = |kind: usize, j: usize| self.worth[kind] * self.by_type[j] / scale;
+        let bound = self.program.linear_bound(master, &solved, worth).ok_or(GaveUp::Unproven)?;
+        if bound - value > GAP_MAX * value {
+            return Err(GaveUp::Unproven);
+        }
+        if refined {
+            let refine = |solving: &mut Solving| self.refine(solving, master, (solved, value));
+            solved = solving.among_optima(refine).map_err(|_| GaveUp::Unrefined)?;
+        }
+        self.program.solved = Some(solved);
+        Ok((self.program.class_time(master)?, bound * scale))
+    }
+
+    /// Of the allocations with the largest value, the one that uses the workers best.
+    fn refine(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        (mut solved, value): (Solved, f64),
+    ) -> Result<Solved, GaveUp> {
+        let first = |kind: usize| self.program.members[kind][0] as usize;
+        let (cost, _) = self.costs(|kind, _| master.reduced().equal_share[first(kind)].recip());
+        let program = &mut solved.formulation.program;
+        let value_of = std::mem::replace(&mut program.cost, cost);
+        let terms = value_of.into_iter().enumerate().filter(|(_, cost)| *cost != 0.0);
+        program.push_row(Range::at_least(value - HOLD_SLACK * value), terms);
+        self.program.add_cuts(solving, master, solved)
+    }
+
+    /// The costs of all columns of the kind program where a unit of throughput is worth `worth` `(kind, worker type)`, divided
+    /// by the largest, and that.
+    fn costs(&self, worth: impl Fn(usize, usize) -> f64) -> (Vec<f64>, f64) {
+        let columns = &self.program.layout.columns;
+        // (the level is the last column)
+        let mut cost = vec![0.0; columns.len() + 1];
+        for (kind, of_kind) in self.program.columns.iter().enumerate() {
+            for of in of_kind {
+                let column = of.column as usize;
+                cost[column] += worth(kind, columns[column].worker_type) * of.speed * of.uses;
+            }
+        }
+        let most = cost.iter().copied().fold(0.0, f64::max);
+        let scale = if most > 0.0 { most } else { 1.0 };
+        (cost.into_iter().map(|cost| cost / scale).collect(), scale)
+    }
+}

@@ -1,0 +1,223 @@
+//! The strategy `kinds`: levels and linear objectives over pairs of jobs, by a program over kinds of jobs.
+//!
+//! Throughputs, alone and beside others, depend on the kinds of jobs (see [`pairs`](super::pairs)), of which there are few;
+//! the throughput that a job requires may be its own. A program over members has a column for every two of them. The *kind
+//! program* has one for every two kinds: it decides how much time the members of a kind have together. Cuts, added as they
+//! are violated, say when that time can be divided among the members ([`feasibility`] derives them, [`divide`] divides).
+//! They do not say that a job cannot run beside itself; where a division fails for that reason, a linear program over the
+//! members of the kind yields the missing cut (Benders, *Partitioning procedures for solving mixed-variables programming
+//! problems*, 1962). The answer is an optimum over all pairs of members, which a bound from their own numbers proves
+//! ([`bound`]).
+
+mod bound;
+mod class_time;
+mod deadlines;
+mod divide;
+mod feasibility;
+mod linear;
+mod program;
+
+use self::divide::MemberTime;
+pub(super) use self::linear::LinearKinds;
+use self::program::{Cut, KindColumn};
+use crate::policy::program::master::Master;
+use crate::policy::program::pairs::Pairing;
+use crate::policy::program::solving::Solving;
+use crate::policy::program::strategy::{GaveUp, Strategy, Unfit};
+use crate::program::expression::Vocabulary;
+use crate::program::{
+    BoundObjective, Demand, Formulation, Instance, Layout, Objective, ObjectiveText, Sense,
+};
+use crate::solver::Basis;
+
+/// The gap between an optimum and its bound, relative to it, up to which it counts as proven.
+const GAP_MAX: f64 = 1e-8;
+/// How many members a kind must have, on average, for the kind program to be enough smaller than one over members.
+pub(super) const MEMBERS_PER_KIND: usize = 2;
+
+/// A solved kind program, and the time of each kind divided among its members.
+#[derive(Clone, Debug)]
+struct Solved {
+    formulation: Formulation,
+    /// The cuts, whose rows are the last ones, in this order.
+    cuts: Vec<Cut>,
+    /// Dual values of the rows.
+    duals: Vec<f64>,
+    /// Class time of the columns.
+    time: Vec<f64>,
+    level: f64,
+    /// The time of each kind's members: [kinds].
+    divided: Vec<Vec<MemberTime>>,
+    /// The fraction of the required throughputs that every member has by that.
+    fraction: f64,
+}
+
+/// The largest level of some demands, with its proof.
+#[derive(Clone, Debug)]
+pub(super) struct Raised {
+    /// The level that all members have.
+    pub(super) level: f64,
+    /// An upper bound on the level of every allocation.
+    pub(super) bound: f64,
+    /// The value of all time and workers at the prices that prove the bound, in levels: what gaps are relative to.
+    size: f64,
+    /// How much the level falls per unit of throughput demanded: ≥ 0, [members].
+    pub(super) demand_price: Vec<f64>,
+}
+
+/// What the prices of a level are used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BoundUse {
+    /// To bound the level, and to tell which members are saturated. Where some member has all of its time at its fastest,
+    /// that alone bounds the level.
+    Level,
+    /// To cut off other levels, too, for which prices of all members are stronger.
+    Cut,
+}
+
+/// The members of a decision by kind, and the program over kinds.
+#[derive(Debug)]
+pub(super) struct KindProgram {
+    /// Members of each kind, in descending order of what they demanded when that was last set: [kinds].
+    members: Vec<Vec<u32>>,
+    /// The largest minimum of throughputs, of which level programs over kinds are made.
+    objective: Objective,
+    /// The kinds as members of an instance, with their pairs.
+    instance: Instance,
+    layout: Layout,
+    /// Columns of each kind, the fastest first: [kinds].
+    columns: Vec<Vec<KindColumn>>,
+    /// What is demanded for each member: [members].
+    demands: Vec<Demand>,
+    solved: Option<Solved>,
+    /// Where the last program ended.
+    basis: Option<Basis>,
+    bound_use: BoundUse,
+}
+
+impl KindProgram {
+    /// The kind program of a decision whose objective is a level of throughputs.
+    pub(super) fn of(master: &Master<'_>, solving: &Solving, bound_use: BoundUse) -> Result<Self, Unfit> {
+        let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
+        if !master.bound().is_of_throughputs() {
+            return Err(Unfit::Objective);
+        }
+        let members = (0..kinds.len()).map(|kind| kinds.members(kind).to_vec()).collect();
+        Self::of_members(master, solving, members, bound_use)
+    }
+
+    /// The same where kinds are divided further, into these groups of members.
+    fn of_members(
+        master: &Master<'_>,
+        solving: &Solving,
+        members: Vec<Vec<u32>>,
+        bound_use: BoundUse,
+    ) -> Result<Self, Unfit> {
+        let pairing = master.pairing().ok_or(Unfit::NoPairs)?;
+        let of_members = &master.reduced().instance;
+        solving.unwritten()?;
+        let few = members.len() * MEMBERS_PER_KIND > of_members.n_members();
+        if few && solving.asked() != Some(Strategy::Kinds) {
+            return Err(Unfit::UnlikeJobs);
+        }
+        let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
+        let objective = Objective::check(&text, Vocabulary::default()).map_err(|_| Unfit::Objective)?;
+        let instance = over_kinds(&members, of_members, pairing);
+        let layout = objective.bind(&instance).map_err(|_| Unfit::Objective)?.layout().clone();
+        let columns = columns_of_kinds(&instance, &layout);
+        let (demands, solved, basis) = (Vec::new(), None, None);
+        Ok(Self { members, objective, instance, layout, columns, demands, solved, basis, bound_use })
+    }
+
+    /// Maximizes the level of demands, [members].
+    pub(super) fn raise(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        demands: &[Demand],
+    ) -> Result<Raised, GaveUp> {
+        let finite = |demand: &Demand| demand.slope.is_finite() && demand.base.is_finite();
+        if !demands.iter().all(finite) || demands.iter().all(|demand| demand.slope <= 0.0) {
+            return Err(GaveUp::Unproven);
+        }
+        demands.clone_into(&mut self.demands);
+        let solved = self.solve_level(solving, master, f64::INFINITY)?;
+        let raised = self.proven(master, &solved).ok_or(GaveUp::Unproven)?;
+        self.solved = Some(solved);
+        let proven = raised.bound - raised.level <= GAP_MAX * raised.size;
+        if proven { Ok(raised) } else { Err(GaveUp::Unproven) }
+    }
+
+    /// Among the allocations that reach a level, which was raised, the one that uses the workers best.
+    pub(super) fn refine(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        level: f64,
+    ) -> Result<(), GaveUp> {
+        let solved = self.solved.take().ok_or(GaveUp::Unrefined)?;
+        let first = self.members.iter().map(|members| members[0] as usize);
+        let equal_share: Vec<f64> = first.map(|member| master.reduced().equal_share[member]).collect();
+        let held = solved.formulation.program_objective(level.min(solved.level));
+        let formulation = self.bound().refine_utilization(solved.formulation, held, &equal_share);
+        let solved = self.add_cuts(solving, master, Solved { formulation, ..solved });
+        self.solved = Some(solved.map_err(|_| GaveUp::Unrefined)?);
+        Ok(())
+    }
+
+    /// Class times, [columns], that give members what is demanded at a level of 1, and use the workers best.
+    pub(super) fn hold(
+        &mut self,
+        solving: &mut Solving,
+        master: &mut Master<'_>,
+        demands: &[Demand],
+    ) -> Result<Vec<f64>, GaveUp> {
+        let raised = self.raise(solving, master, demands).map_err(|_| GaveUp::Unrefined)?;
+        self.refine(solving, master, raised.level.min(1.0))?;
+        self.class_time(master)
+    }
+
+    /// The objective bound to the kinds.
+    fn bound(&self) -> BoundObjective<'_> {
+        let bound = self.objective.bind_again(&self.instance, &self.layout);
+        bound.unwrap_or_else(|error| unreachable!("bound before: {error}"))
+    }
+}
+
+/// The instance that has the kinds for members.
+fn over_kinds(members: &[Vec<u32>], of_members: &Instance, pairing: &Pairing) -> Instance {
+    let n_jobs = |members: &Vec<u32>| members.iter().map(|m| of_members.multiplicity[*m as usize]).sum();
+    let multiplicity: Vec<f64> = members.iter().map(n_jobs).collect();
+    let firsts: Vec<usize> = members.iter().map(|members| members[0] as usize).collect();
+    let kind = |part: usize| (part, pairing.kinds.class_of(firsts[part]));
+    let all = (0..members.len()).flat_map(|a| (a..members.len()).map(move |b| (a, b)));
+    let pairs = all.filter(|(a, b)| a != b || multiplicity[*a] > 1.0);
+    let pairs = pairs.filter_map(|(a, b)| pairing.pair_of(kind(a), kind(b))).collect();
+    Instance {
+        capacity: of_members.capacity.clone(),
+        worker_types: of_members.worker_types.clone(),
+        scale_factor: firsts.iter().map(|member| of_members.scale_factor[*member]).collect(),
+        throughput: firsts.iter().flat_map(|member| of_members.alone(*member)).copied().collect(),
+        pairs,
+        oversized: of_members.oversized,
+        multiplicity,
+        ..Instance::default()
+    }
+}
+
+/// The columns of each kind, the fastest first.
+fn columns_of_kinds(instance: &Instance, layout: &Layout) -> Vec<Vec<KindColumn>> {
+    let mut of_kinds = vec![Vec::new(); instance.n_members()];
+    for (column, of) in (0_u32..).zip(layout.columns.iter()) {
+        for (kind, uses, speeds) in instance.parts(of.combination) {
+            of_kinds[kind].push(KindColumn { speed: speeds[of.worker_type], column, uses });
+        }
+    }
+    for columns in &mut of_kinds {
+        columns.sort_by(|a: &KindColumn, b| b.speed.total_cmp(&a.speed).then(a.column.cmp(&b.column)));
+    }
+    of_kinds
+}
+
+#[cfg(test)]
+mod tests;

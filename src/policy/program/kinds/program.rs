@@ -1,0 +1,313 @@
+//! The cutting-plane loop: the kind program, with the cuts without which the time of a kind cannot be divided.
+
+use super::divide::{Division, MemberPrice, Slot, divide};
+use super::feasibility::{Required, Tightest, tightest};
+use super::{KindProgram, Solved};
+use crate::policy::program::master::Master;
+use crate::policy::program::solving::Solving;
+use crate::policy::program::start::start;
+use crate::policy::program::strategy::GaveUp;
+use crate::program::{Demand, Formulation, Program, Range};
+use crate::solver::{Basis, BasisStatus};
+
+/// A cut is added where members lack more than this fraction of their required throughputs.
+const LACK_MAX: f64 = 1e-10;
+/// The fraction of its required throughput that a division must give every member.
+const FRACTION_MIN: f64 = 1.0 - 1e-9;
+/// Class time below this fraction of a kind's is rounding.
+const TIME_MIN: f64 = 1e-12;
+/// A coefficient of a cut below this fraction of the largest speed is rounding: prices are at most 1.
+const WORTH_MIN: f64 = 1e-12;
+/// Programs solved for one level.
+const ROUNDS_MAX: u32 = 200;
+
+/// A column of the kind program, as one of its kinds sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KindColumn {
+    /// Throughput of a job of the kind, steps/s.
+    pub(super) speed: f64,
+    pub(super) column: u32,
+    /// Class time of the kind per unit of the column: 1, or 2 for pairs within the kind.
+    pub(super) uses: f64,
+}
+
+/// A valid inequality for the time of a kind: Σ_c κ_c·y_c + Σ_i n_i·μ_i ≥ Σ_i n_i·ω_i·r_i, whatever the level.
+///
+/// ω_i ≥ 0 and μ_i ≥ 0 are prices of the throughput and of the time of a member i, and κ_c is the most that a unit of time at
+/// speed v_c is worth to a member, ω_i·v_c − μ_i. Two jobs each have half of the time of pairs within the kind, of which κ_c is
+/// the mean of the two largest.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
+    pub(super) kind: usize,
+    /// The speed θ of a cut with ω = 1, μ = θ for the members that require more than θ, and κ = (v − θ)⁺.
+    above: Option<f64>,
+    /// Of members, ascending; those of the others are 0.
+    pub(super) prices: Vec<MemberPrice>,
+    /// What the row was divided by.
+    pub(super) scale: f64,
+}
+
+impl Cut {
+    /// The cut at a speed that the first `n_members` require more than.
+    fn above(kind: usize, speed: f64, required: &Required, n_members: usize) -> Self {
+        let price = |member: &u32| MemberPrice { member: *member, throughput: 1.0, time: speed };
+        let mut prices: Vec<MemberPrice> = required.members()[..n_members].iter().map(price).collect();
+        prices.sort_unstable_by_key(|price| price.member);
+        Self { kind, above: Some(speed), prices, scale: 1.0 }
+    }
+
+    /// Adds the row behind the others.
+    fn push(&mut self, program: &KindProgram, formulation: &mut Formulation, jobs: &[f64]) {
+        let (mut least, mut slope, mut n_jobs) = (0.0, 0.0, 0.0);
+        for price in &self.prices {
+            let member = price.member as usize;
+            let Demand { slope: by_level, base } = program.demands[member];
+            least += jobs[member] * (price.throughput * base - price.time);
+            slope += jobs[member] * price.throughput * by_level;
+            n_jobs += jobs[member];
+        }
+        let columns = &program.columns[self.kind];
+        let fastest = columns.first().map_or(0.0, |column| column.speed);
+        let mut terms: Vec<(usize, f64)> = Vec::with_capacity(columns.len() + 1);
+        for column in columns {
+            let worth = match self.above {
+                // (one job alone has half of the time of pairs within the kind)
+                Some(speed) if column.uses > 1.0 && n_jobs < 2.0 => (column.speed - speed).max(0.0) / 2.0,
+                Some(speed) => (column.speed - speed).max(0.0),
+                None => self.worth(column, &program.members[self.kind], jobs),
+            };
+            if worth.abs() > WORTH_MIN * fastest {
+                terms.push((column.column as usize, column.uses * worth));
+            }
+        }
+        terms.sort_unstable_by_key(|(column, _)| *column);
+        if slope > 0.0 {
+            terms.push((formulation.columns.len(), -slope * level_unit(formulation)));
+        }
+        self.scale = push_scaled(&mut formulation.program, least, terms);
+    }
+
+    /// κ of a column.
+    fn worth(&self, column: &KindColumn, members: &[u32], jobs: &[f64]) -> f64 {
+        let mut best = [f64::NEG_INFINITY; 2];
+        let mut offer = |worth: f64, twice: bool| {
+            if worth > best[0] {
+                best = [worth, if twice { worth } else { best[0] }];
+            } else {
+                best[1] = best[1].max(worth);
+            }
+        };
+        for price in &self.prices {
+            let worth = price.throughput.mul_add(column.speed, -price.time);
+            offer(worth, jobs[price.member as usize] > 1.0);
+        }
+        // (to members without prices any time is worth 0)
+        let unpriced = members.len() - self.prices.len();
+        if unpriced > 0 {
+            offer(0.0, unpriced > 1 || members.iter().any(|member| jobs[*member as usize] > 1.0));
+        }
+        if column.uses > 1.0 { best[0].midpoint(best[1]) } else { best[0] }
+    }
+}
+
+impl KindProgram {
+    /// Maximizes the level of the demands, with the cuts that bound the last one; levels above `most` are not looked for.
+    pub(super) fn solve_level(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        most: f64,
+    ) -> Result<Solved, GaveUp> {
+        let jobs = &master.reduced().instance.multiplicity;
+        let demands = &self.demands;
+        for members in &mut self.members {
+            // (what is nearly in order, as after the last level, is soon in order)
+            let demanded = |member: &u32| demands[*member as usize].slope + demands[*member as usize].base;
+            members.sort_by(|a, b| demanded(b).total_cmp(&demanded(a)));
+        }
+        let mean = |(members, n_jobs): (&Vec<u32>, &f64)| {
+            let sum = |of: fn(&Demand) -> f64| -> f64 {
+                members.iter().map(|member| jobs[*member as usize] * of(&demands[*member as usize])).sum()
+            };
+            Demand { slope: sum(|demand| demand.slope) / n_jobs, base: sum(|demand| demand.base) / n_jobs }
+        };
+        let means: Vec<Demand> = self.members.iter().zip(&self.instance.multiplicity).map(mean).collect();
+        let mut formulation = self.bound().with_demands(&means);
+        let most = self.saturation().map_or(most, |saturation| saturation.level.min(most));
+        if most < f64::INFINITY {
+            let (level, most) = (formulation.columns.len(), most / level_unit(&formulation));
+            let Range { upper, .. } = &mut formulation.program.columns[level];
+            *upper = upper.min(most);
+            let implied = &mut formulation.program.implied[level];
+            implied.upper = implied.upper.min(most);
+            implied.lower = implied.lower.min(implied.upper);
+        }
+        let old = self.solved.take();
+        // Above what members have already, a level begins at 0.
+        let begun = self.demands.iter().any(|demand| demand.base > 0.0);
+        let level = old.as_ref().map_or(1.0, |old| if begun { 0.0 } else { old.level });
+        let mut solved = Solved {
+            formulation,
+            cuts: Vec::new(),
+            duals: Vec::new(),
+            time: Vec::new(),
+            level,
+            divided: Vec::new(),
+            fraction: 0.0,
+        };
+        for cut in self.binding_cuts(old.map(|old| old.cuts).unwrap_or_default()) {
+            // (other members may require more than the speed now)
+            let again = cut.above.map(|speed| {
+                let required = self.required(master, cut.kind, level);
+                Cut::above(cut.kind, speed, &required, required.n_above(speed))
+            });
+            self.push(master, &mut solved, again.unwrap_or(cut));
+        }
+        self.add_cuts(solving, master, solved)
+    }
+
+    /// The cuts whose rows bound the last program's optimum; its basis forgets the rows of the others.
+    fn binding_cuts(&mut self, cuts: Vec<Cut>) -> Vec<Cut> {
+        let first = 2 * self.members.len() + self.instance.n_types();
+        let Some(basis) = self.basis.as_mut().filter(|basis| basis.rows.len() == first + cuts.len()) else {
+            return cuts;
+        };
+        let status = basis.rows.split_off(first);
+        let binds = |(_, status): &(Cut, BasisStatus)| *status != BasisStatus::Basic;
+        let (cuts, status): (Vec<Cut>, Vec<BasisStatus>) = cuts.into_iter().zip(status).filter(binds).unzip();
+        basis.rows.extend(status);
+        cuts
+    }
+
+    /// Solves a program again and again, adding the cuts that its optimum violates, until the time of every kind can be
+    /// divided among its members.
+    pub(super) fn add_cuts(
+        &mut self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        mut solved: Solved,
+    ) -> Result<Solved, GaveUp> {
+        for _ in 0..ROUNDS_MAX {
+            let program = &mut solved.formulation.program;
+            program.forget_names();
+            let basis = self.basis.take();
+            let basis = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
+            let first = basis.is_none() && solved.cuts.is_empty();
+            let basis = if first { start(&solved.formulation) } else { basis };
+            let answer = solving.solve_near(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
+            self.basis = answer.solution.basis;
+            let columns = &answer.solution.columns;
+            solved.time = solved.formulation.class_time(columns).to_vec();
+            solved.level = level_unit(&solved.formulation) * columns[solved.formulation.columns.len()];
+            solved.duals = answer.solution.row_duals;
+            let violated = self.divide(solving, master, &mut solved)?;
+            if violated.is_empty() {
+                let divided = solved.divided.len() == self.members.len();
+                return if divided { Ok(solved) } else { Err(GaveUp::Undivided) };
+            }
+            for cut in violated {
+                self.push(master, &mut solved, cut);
+            }
+        }
+        Err(GaveUp::Unproven)
+    }
+
+    /// Divides the time of every kind among its members; the new cuts that it violates where that is not possible.
+    fn divide(
+        &self,
+        solving: &mut Solving,
+        master: &Master<'_>,
+        solved: &mut Solved,
+    ) -> Result<Vec<Cut>, GaveUp> {
+        let of_kind = |kind: usize| {
+            let slots: Vec<Slot> = self.slots(kind, &solved.time).collect();
+            let required = self.required(master, kind, solved.level);
+            let tightest = tightest(slots.iter().map(|slot| (slot.speed, slot.time)), &required);
+            (slots, required, tightest)
+        };
+        let of_kinds: Vec<(Vec<Slot>, Required, Tightest)> = (0..self.members.len()).map(of_kind).collect();
+        let known = |cut: &Cut, cuts: &[Cut]| {
+            let same =
+                |known: &Cut| known.above.is_some() == cut.above.is_some() && known.prices == cut.prices;
+            cuts.iter().any(|known| known.kind == cut.kind && same(known))
+        };
+        let mut violated = Vec::new();
+        for (kind, (_, required, tightest)) in of_kinds.iter().enumerate() {
+            // (what they require above speed 0 is in the row of the level)
+            if tightest.fraction < 1.0 - LACK_MAX && tightest.speed > 0.0 {
+                violated.push(Cut::above(kind, tightest.speed, required, tightest.n_members));
+            }
+        }
+        violated.retain(|cut| !known(cut, &solved.cuts));
+        if !violated.is_empty() {
+            return Ok(violated);
+        }
+        (solved.divided, solved.fraction) = (Vec::new(), 1.0);
+        for (kind, (slots, required, tightest)) in of_kinds.iter().enumerate() {
+            // (what cuts that are there leave them short of is rounding)
+            let least = FRACTION_MIN.min(tightest.fraction);
+            match divide(solving, slots, self.instance.multiplicity[kind], required, least)? {
+                Division::Done(fraction, divided) => {
+                    solved.fraction = solved.fraction.min(fraction);
+                    solved.divided.push(divided);
+                }
+                Division::Impossible(prices) => violated.push(Cut { kind, above: None, prices, scale: 1.0 }),
+            }
+        }
+        violated.retain(|cut| !known(cut, &solved.cuts));
+        Ok(violated)
+    }
+
+    fn push(&self, master: &Master<'_>, solved: &mut Solved, mut cut: Cut) {
+        cut.push(self, &mut solved.formulation, &master.reduced().instance.multiplicity);
+        solved.cuts.push(cut);
+    }
+
+    /// The throughputs that the members of a kind require at a level.
+    fn required(&self, master: &Master<'_>, kind: usize, level: f64) -> Required {
+        let jobs = &master.reduced().instance.multiplicity;
+        Required::of(self.members[kind].iter().map(|member| {
+            let Demand { slope, base } = self.demands[*member as usize];
+            (*member, jobs[*member as usize], slope * level + base)
+        }))
+    }
+
+    /// The time that a kind has, the fastest first.
+    pub(super) fn slots<'a>(
+        &'a self,
+        kind: usize,
+        time: &'a [f64],
+    ) -> impl Iterator<Item = Slot> + Clone + 'a {
+        let least = TIME_MIN * self.instance.multiplicity[kind];
+        let columns = self.columns[kind].iter().filter(move |of| time[of.column as usize] > least);
+        columns.map(|of| Slot {
+            column: of.column,
+            speed: of.speed,
+            time: of.uses * time[of.column as usize],
+            own: of.uses > 1.0,
+        })
+    }
+}
+
+/// The level in a unit of its column.
+pub(super) fn level_unit(formulation: &Formulation) -> f64 {
+    formulation.auxiliaries.first().map_or(1.0, |auxiliary| auxiliary.scale)
+}
+
+/// Adds the row Σ terms ≥ `least` behind the others, divided by its largest coefficient, which is given back.
+pub(super) fn push_scaled(program: &mut Program, least: f64, terms: Vec<(usize, f64)>) -> f64 {
+    let most = terms.iter().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
+    let scale = if most > 0.0 { most } else { 1.0 };
+    let terms = terms.into_iter().map(|(column, value)| (column, value / scale));
+    program.push_row(Range::at_least(least / scale), terms);
+    scale
+}
+
+/// A basis of a program of so many columns and rows from one of fewer rows.
+pub(super) fn with_rows(mut basis: Basis, n_columns: usize, n_rows: usize) -> Option<Basis> {
+    if basis.columns.len() != n_columns || basis.rows.len() > n_rows {
+        return None;
+    }
+    basis.rows.resize(n_rows, BasisStatus::Basic);
+    Some(basis)
+}
