@@ -1,68 +1,75 @@
-//! The demand of one member at given prices, where the logarithm of its throughput is worth its weight.
+//! The demand of one job at given prices, where its objective is the logarithm of its throughput.
 //!
-//! By a unit of its weight, a member of speeds T on σ workers maximizes
+//! Per unit of its weight, a job with throughputs T that needs σ workers maximizes
 //!
 //!   log Σ T`[k]`·x`[k]` − σ·Σ z`[k]`·x`[k]`        over x ≥ 0, Σ x ≤ 1
 //!
-//! at prices z of a worker's whole time. With time to spare it spends a unit on the type with the most speed per price. A
-//! member that needs more than all of its time moves along the upper hull of the points (z`[k]`, T`[k]`) to dearer and
-//! faster types while a unit of speed costs less than it is worth, and ends on one type for all of its time, or on two.
+//! at prices z of a worker's whole time. If its time is not all used, it spends one unit on the type with the highest
+//! throughput per price. A job whose time is all used moves along the upper hull of the points (z`[k]`, T`[k]`) to dearer
+//! and faster types while a unit of throughput costs less than it is worth, and ends on one type for all of its time, or on
+//! two.
 
-/// Speeds that differ by less than this part of them are the same.
-const SAME: f64 = 1e-12;
-/// Two types nearer than this in speed are no sure choice: what is bought of each would be a difference of large numbers.
-const APART: f64 = 1e-6;
+use std::array;
 
-/// A member's numbers.
+use crate::decomposition::tolerances::{APART, SAME};
+
+/// A job, or a class of identical jobs as one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Member<const K: usize> {
-    /// 0 where it cannot run.
+pub(super) struct Job<const K: usize> {
+    /// Throughput on each type, 0 where it cannot run.
     pub(super) speed: [f64; K],
-    /// σ, by a unit of its weight.
+    /// σ, per unit of its weight.
     pub(super) workers: f64,
-    /// Its weight, as a part of all members'.
+    /// Its weight, as a part of all jobs'.
     pub(super) weight: f64,
 }
 
-/// Prices that all members see.
+/// Prices, and their inverses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prices<const K: usize> {
     pub(super) price: [f64; K],
     inverse: [f64; K],
 }
 
-/// Ranges of prices.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PriceBox<const K: usize> {
-    pub(super) low: [f64; K],
-    pub(super) high: [f64; K],
+/// A box of prices: lists of one number for each type.
+#[derive(Clone, Debug)]
+pub(super) struct PriceBox<L> {
+    pub(super) low: L,
+    pub(super) high: L,
 }
 
-/// Where time goes.
+/// The types that a job uses at an optimum of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// To one type, with time to spare.
+    /// One type, for less than all of its time.
     Spare(usize),
-    /// All of it to one type.
+    /// One type for all of its time.
     All(usize),
-    /// All of it to a slow type and a fast one.
+    /// A slow type and a fast one, together for all of its time.
     Both(usize, usize),
 }
 
 impl<const K: usize> Prices<K> {
-    pub(super) fn of(price: [f64; K]) -> Self {
-        Self { price, inverse: price.map(f64::recip) }
+    pub(super) fn of(price: &[f64]) -> Self {
+        Self { price: array::from_fn(|k| price[k]), inverse: array::from_fn(|k| price[k].recip()) }
     }
 }
 
-impl<const K: usize> Member<K> {
-    /// Does a type count as faster than another?
+impl PriceBox<Vec<f64>> {
+    /// The same box, with lists of constant length.
+    pub(super) fn fixed<const K: usize>(&self) -> PriceBox<[f64; K]> {
+        PriceBox { low: array::from_fn(|k| self.low[k]), high: array::from_fn(|k| self.high[k]) }
+    }
+}
+
+impl<const K: usize> Job<K> {
+    /// Is a type faster than another by more than rounding?
     #[inline]
     pub(super) fn is_faster(&self, type_: usize, than: usize) -> bool {
         self.speed[type_] > self.speed[than] * (1.0 + SAME)
     }
 
-    /// What is best at prices above 0; nothing if it runs nowhere.
+    /// The optimal choice at positive prices; none if it runs nowhere.
     #[inline]
     pub(super) fn choose(&self, prices: &Prices<K>) -> Option<Choice> {
         let (mut most, mut at) = (0.0, None);
@@ -80,7 +87,7 @@ impl<const K: usize> Member<K> {
                 let per_speed = (prices.price[k] - prices.price[at]) / (self.speed[k] - self.speed[at]);
                 (least, next) = if per_speed < least { (per_speed, Some(k)) } else { (least, next) };
             }
-            // (a unit of speed is worth its inverse)
+            // (the derivative of the logarithm)
             let cost = self.workers * least;
             match next {
                 Some(next) if cost * self.speed[next] < 1.0 => at = next,
@@ -91,9 +98,9 @@ impl<const K: usize> Member<K> {
         Some(Choice::All(at))
     }
 
-    /// What is best anywhere in a range of prices, if it is the same everywhere, `choice` being best somewhere in it.
+    /// Is a choice, which is optimal somewhere in a price box, optimal everywhere in it?
     #[inline]
-    pub(super) fn is_sure(&self, choice: Choice, price_box: &PriceBox<K>) -> bool {
+    pub(super) fn is_sure(&self, choice: Choice, price_box: &PriceBox<[f64; K]>) -> bool {
         let (speed, workers) = (&self.speed, self.workers);
         match choice {
             Choice::Spare(k) => {
@@ -125,13 +132,13 @@ impl<const K: usize> Member<K> {
         }
     }
 
-    /// Has it time to spare wherever prices are in a range, whatever it buys?
+    /// Is its time not all used, anywhere in a price box, whatever types it uses?
     #[inline]
-    pub(super) fn has_spare(&self, price_box: &PriceBox<K>) -> bool {
+    pub(super) fn has_spare(&self, price_box: &PriceBox<[f64; K]>) -> bool {
         (0..K).all(|k| self.speed[k] == 0.0 || self.workers * price_box.low[k] >= 1.0)
     }
 
-    /// PrimalDual of time.
+    /// Time fractions of a choice.
     #[inline]
     pub(super) fn time(&self, choice: Choice, prices: &Prices<K>) -> [f64; K] {
         let mut time = [0.0; K];
@@ -148,7 +155,7 @@ impl<const K: usize> Member<K> {
         time
     }
 
-    /// The prices of throughput and of time that prove the choice best.
+    /// The dual prices of throughput and of time that prove a choice optimal.
     #[inline]
     pub(super) fn proof(&self, choice: Choice, prices: &Prices<K>) -> (f64, f64) {
         let rent = |k: usize| self.workers * prices.price[k];
@@ -156,8 +163,8 @@ impl<const K: usize> Member<K> {
             Choice::Spare(k) => (rent(k) / self.speed[k], 0.0),
             Choice::All(k) => (1.0 / self.speed[k], (1.0 - rent(k)).max(0.0)),
             Choice::Both(slow, fast) => {
-                let throughput_price = (rent(fast) - rent(slow)) / (self.speed[fast] - self.speed[slow]);
-                (throughput_price, (throughput_price * self.speed[slow] - rent(slow)).max(0.0))
+                let throughput = (rent(fast) - rent(slow)) / (self.speed[fast] - self.speed[slow]);
+                (throughput, (throughput * self.speed[slow] - rent(slow)).max(0.0))
             }
         }
     }

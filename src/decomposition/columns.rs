@@ -1,29 +1,29 @@
-//! Columns of the restricted master: the responses of all groups of members to one set of prices.
+//! Columns of the restricted master: the best responses of all groups of jobs to one set of prices.
 //!
-//! Groups are made of every so many chunks of members, so that each is much like the whole.
+//! A group is made of every k-th chunk of eight jobs, so that each group resembles the whole.
 
-/// One column a group: the responses of its members to one set of prices.
+/// One column for each group: the summed best responses of its jobs to one set of prices.
 #[derive(Clone, Debug)]
-pub(super) struct Proposals {
-    /// c x: [groups]
+pub(super) struct Columns {
+    /// Cost: [groups]
     pub(super) cost: Vec<f64>,
-    /// C x: [groups × L]
+    /// Used part of each worker type's capacity: [groups × types]
     pub(super) usage: Vec<f64>,
-    /// What blocks cost at least, shared rows at their prices,
+    /// The least cost of all jobs at the prices, workers paid: the Lagrangian without its constant.
     pub(super) least: f64,
-    /// and per unit more of the one level.
+    /// The derivative of `least` with respect to the level.
     pub(super) slope: f64,
 }
 
-impl Proposals {
-    /// Of blocks that do nothing.
-    pub(super) fn nothing(groups: usize, rows: usize) -> Self {
-        Self { cost: vec![0.0; groups], usage: vec![0.0; groups * rows], least: 0.0, slope: 0.0 }
+impl Columns {
+    /// The columns of jobs that get no time.
+    pub(super) fn idle(groups: usize, types: usize) -> Self {
+        Self { cost: vec![0.0; groups], usage: vec![0.0; groups * types], least: 0.0, slope: 0.0 }
     }
 
-    /// Do all of them fit together?
-    pub(super) fn fits(&self, room: &[f64]) -> bool {
-        let used = |row: usize| self.usage.iter().skip(row).step_by(room.len()).sum::<f64>();
-        room.iter().enumerate().all(|(row, room)| used(row) <= *room)
+    /// Do the columns of all groups together fit the capacities?
+    pub(super) fn fits(&self, capacity: &[f64]) -> bool {
+        let used = |row: usize| self.usage.iter().skip(row).step_by(capacity.len()).sum::<f64>();
+        capacity.iter().enumerate().all(|(row, capacity)| used(row) <= *capacity)
     }
 }

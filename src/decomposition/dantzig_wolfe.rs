@@ -1,349 +1,378 @@
-//! The Dantzig-Wolfe loop: price out all subproblems, solve the restricted master program, repeat at its prices.
+//! The Dantzig-Wolfe loop: price out all jobs, solve the restricted master program, repeat at its dual prices.
 //!
-//! Members respond to prices of worker types; the restricted master finds the mixture of all responses so far that fits the
-//! capacity rows best, and its duals are the next prices (Dantzig & Wolfe 1960). Responses at any prices prove a dual
-//! bound, a mixture of responses is a feasible answer; where the two meet, it is optimal. Members are grouped and each
-//! group's responses are mixed apart, so that few rounds are enough and ties need no breaking. The first prices are those
-//! of a sample of the members, and prices are kept in a box around them that is widened where it binds.
+//! Only the capacities of worker types couple jobs. At given prices of worker types, each job's best response is computed
+//! by itself; the restricted master mixes the responses found so far such that capacities hold, and its duals are the next
+//! prices (Dantzig & Wolfe 1960). Responses to any prices prove a dual bound, and a mixture is a feasible answer: where
+//! the two meet, it is optimal. Jobs are grouped and each group's responses are mixed separately, so that few passes are
+//! enough. The first prices are those of a sample of the jobs, and the duals are kept in a box around them, which is
+//! widened where it binds.
 //!
-//! # The level
+//! # Levels
 //!
-//! A level that is held stays where it is. A level that is raised is asked for a little too high: the restricted master
-//! then minimizes the factor by which all capacity rows are stretched. Responses to a level, scaled down, are responses to
-//! any lower one, and so is their mixture. What the responses cost above the worth of all workers, divided by what a unit of
-//! the level costs, bounds the level: the next one to ask for (Newton's step).
+//! A level that is raised is at first chosen too high, and the restricted master minimizes the factor by which all
+//! capacities must be stretched. A response to a level becomes one to a lower level by scaling it or, where jobs have a
+//! base, by mixing it with the allocation that gives the base; so columns stay valid when the level falls. The dual bound
+//! on the level is the next level (Newton's step): level + (worth of all workers − cost of responses) / (derivative of
+//! that cost in the level).
 
-use crate::decomposition::columns::Proposals;
-use crate::decomposition::restricted_master::RestrictedMaster;
+use crate::decomposition::columns::Columns;
+use crate::decomposition::restricted_master::{Mixture, RestrictedMaster};
+use crate::decomposition::tolerances::{
+    BELOW_HIGHEST, BOX_FIRST, BOX_WIDENED, BOX_WIDENED_MORE, DEGENERATE_TYPES, GAP_STALLED, GROUP_CHUNKS_MIN,
+    GROUPS, LEVEL_ERROR, OBJECTIVE_MIN, PASSES_MIN, PASSES_PER_TYPE, PASSES_STALLED, PRICE_MIN, RISE_MIN,
+    ROUNDING, SAMPLE_ERROR, SAMPLE_ERROR_MAX, SMOOTHING, SMOOTHING_STEP, STABLE_TYPES, WARM_PRICES_MAX,
+};
 
-/// Shared rows up to which the prices of the master program are asked for as they are.
-const ROWS_MAX: usize = 8;
-/// Groups of blocks, whose proposals are mixed apart, and the fewest chunks of a group.
-const GROUPS: usize = 48;
-const GROUP_CHUNKS_MIN: usize = 4;
-/// Askings of a search, for each of the shared rows but a few.
-const ASKED_MIN: usize = 80;
-const ASKED_EACH: usize = 20;
+/// The highest level that is tried, 1 being the highest that every job can reach alone.
+const HIGHEST: f64 = 1.0 - BELOW_HIGHEST;
 
-/// How often members may be asked at prices of so many rows.
-pub(super) fn asked_max(n_rows: usize) -> usize {
-    ASKED_MIN.max(ASKED_EACH * n_rows)
-}
-/// Shared rows from which on they are many: prices wander, and the master program is degenerate.
-pub(super) const ROWS_MANY: usize = 17;
-/// The first smoothing: the weight of the best dual point in the next prices.
-const SMOOTHING: f64 = 0.8;
-/// By how much the smoothing changes from round to round.
-const SMOOTHING_STEP: f64 = 0.1;
-/// How wide the range of prices is at first, in prices that are worth all room together.
-const WIDE: f64 = 4.0;
-/// How far off the prices of a sample are, by the square root of its size; never more than `OFF_MAX`.
-const OFF: f64 = 3.0;
-const OFF_MAX: f64 = 0.5;
-/// Prices below this part of the largest are as uncertain as one of that size.
-const PRICE_MIN: f64 = 0.05;
-/// By how much a range is widened at the end that holds prices back, in its own width, and how much more the next
-/// time.
-const WIDER: f64 = 0.5;
-const WIDER_STILL: f64 = 1.5;
-/// The gap of a sample, by its size.
-const SAMPLE_GAP: f64 = 0.05;
-/// How far below the highest level that any block can reach it is asked for, relative.
-pub(super) const BELOW: f64 = 1e-12;
-
-/// Prices of the shared rows, and the level, at which blocks are asked.
+/// Prices of all workers of each type, and the level, at which jobs are priced out.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct PricePoint {
     pub(super) price: Vec<f64>,
-    pub(super) level: Vec<f64>,
+    pub(super) level: f64,
 }
 
-/// Where prices are looked for.
+/// Prices to begin with, and the box in which the restricted master's duals are kept.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    pub(super) price: Vec<f64>,
+    /// Prices to price out at, one after the other, before any that come from the restricted master.
+    pub(super) prices: Vec<Vec<f64>>,
     pub(super) low: Vec<f64>,
     pub(super) high: Vec<f64>,
+    /// The first level; the highest if there is none.
     level: Option<f64>,
-    /// Prices to ask at after that, before any that follow from proposals.
-    known: Vec<Vec<f64>>,
 }
 
 /// Warm-start prices: the prices that proved the last search's bound, then the prices whose columns were mixed.
 #[derive(Clone, Debug, Default)]
 pub struct WarmPrices {
-    /// Of a worker of each type, in what is wanted: `[K]` each, types that were added included.
+    /// Price of a worker of each type, in units of the objective, for each entry.
     pub(super) prices: Vec<Vec<f64>>,
-    /// In its own units; 0 where there is none.
+    /// The level reached, in its own units; 0 if there was none.
     pub(super) level: f64,
 }
 
-/// Subproblems, capacity and start of a Dantzig-Wolfe search.
+/// What is made of the level.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LevelGoal {
+    /// The level is held, and cost is minimized.
+    Hold { level: f64 },
+    /// The highest level.
+    Raise,
+    /// The highest level above a base, which corresponds to a level of at least `base` for every job.
+    RaiseAbove { base: f64 },
+}
+
+/// Subproblems, capacities and start of a Dantzig-Wolfe search.
 pub(super) struct Search<'a> {
-    /// What they do at a place; none if one of them can do nothing there.
-    pub(super) ask: &'a mut dyn FnMut(&Place) -> Option<Proposals>,
-    /// What they do where they are to begin with, if that is known: it is to fit the shared rows.
-    pub(super) given: Option<Proposals>,
-    /// Of the shared rows, their part: [L]
-    pub(super) room: Vec<f64>,
+    /// Columns of the best responses at a point; none if a job cannot reach the level.
+    pub(super) price_out: &'a dyn Fn(&PricePoint) -> Option<Columns>,
+    /// Columns of a feasible allocation to begin with, if one is known: of the held level, or of the base.
+    pub(super) given: Option<Columns>,
+    /// Capacity of each type, as a part of that for all jobs.
+    pub(super) capacity: Vec<f64>,
     pub(super) groups: usize,
+    /// The part of all jobs that is searched.
+    pub(super) part: f64,
     pub(super) start: &'a Start,
-    /// Where to stop, relative.
+    /// Relative gap to stop at.
     pub(super) gap: f64,
-    /// Is the time up?
+    /// Is the time limit reached?
     pub(super) late: &'a dyn Fn() -> bool,
 }
 
 /// The end of a search.
 pub(super) struct Found {
     /// The prices and the level that proved the bound.
-    pub(super) at: Place,
-    /// What a unit of the level costs there; none if one block alone holds it, whatever the prices.
-    pub(super) slope: Option<f64>,
+    pub(super) at: PricePoint,
+    /// Do prices prove the bound? Not at the highest level, which one job alone limits.
+    pub(super) has_prices: bool,
     /// The level of the mixture.
-    pub(super) level: Vec<f64>,
-    /// What was asked, and what part of each group's reply is in the mixture.
-    pub(super) mixture: Vec<(Place, Vec<f64>)>,
-    /// What part of what was given is: [groups], or empty.
+    pub(super) level: f64,
+    /// Each point whose columns are mixed, and the weight of each group's column.
+    pub(super) mixture: Vec<(PricePoint, Vec<f64>)>,
+    /// Weight of each group's given column: [groups]
     pub(super) given: Vec<f64>,
-    pub(super) asked: u32,
+    pub(super) passes: u32,
+}
+
+/// The best bound so far.
+struct Bound {
+    value: f64,
+    at: PricePoint,
+    slope: f64,
 }
 
 impl Found {
-    /// Do prices matter? Not where one block alone holds the level.
-    pub(super) fn has_prices(&self) -> bool {
-        self.slope.is_some()
+    /// The points whose columns are in the mixture, at most this many, by descending weight.
+    pub(super) fn mixed(&self, most: usize) -> impl Iterator<Item = &PricePoint> {
+        let weight = |(_, weights): &(PricePoint, Vec<f64>)| weights.iter().sum::<f64>();
+        let mut mixed: Vec<&(PricePoint, Vec<f64>)> = self.mixture.iter().collect();
+        mixed.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+        mixed.into_iter().take(most).map(|(point, _)| point)
     }
 
-    /// The prices whose columns are in the mixture, at most this many, by descending weight.
-    pub(super) fn mixed(&self, most: usize) -> impl Iterator<Item = &Place> {
-        let weight = |(_, weights): &(Place, Vec<f64>)| weights.iter().sum::<f64>();
-        let mut mixed: Vec<&(Place, Vec<f64>)> = self.mixture.iter().collect();
-        mixed.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
-        mixed.into_iter().take(most).map(|(place, _)| place)
+    /// Prices to begin the next level with, above this one; none where the first pass was the last.
+    pub(super) fn next_prices(&self) -> Option<Vec<Vec<f64>>> {
+        let mixed: Vec<Vec<f64>> = self.mixed(WARM_PRICES_MAX).map(|point| point.price.clone()).collect();
+        let prices = if mixed.is_empty() { vec![self.at.price.clone()] } else { mixed };
+        (self.passes > 1 || self.has_prices).then_some(prices)
     }
 }
 
-/// How many groups so many chunks of blocks make.
+/// The number of groups of this many chunks of jobs.
 pub(super) fn groups(n_chunks: usize) -> usize {
     (n_chunks / GROUP_CHUNKS_MIN).clamp(1, GROUPS)
 }
 
-/// The gap to which the prices of a sample of so many blocks are worth finding.
-pub(super) fn sample_gap(size: usize) -> f64 {
-    SAMPLE_GAP / size as f64
-}
-
 /// Dual price smoothing: the next prices are a mixture of the best dual point and of the restricted master's duals, which
-/// wander where rows are many (Wentges 1997).
+/// oscillate where worker types are many (Wentges 1997).
 #[derive(Debug)]
-pub(super) struct DualSmoothing {
+struct DualSmoothing {
     on: bool,
-    /// The weight of the best dual point, from 0 to 1.
-    part: f64,
-    /// From the best dual point to the restricted master's duals, at the last prices asked for.
-    towards: Vec<f64>,
+    /// Weight of the best dual point, from 0 to 1.
+    weight: f64,
+    /// From the best dual point to the restricted master's duals, at the last prices.
+    direction: Vec<f64>,
 }
 
 impl DualSmoothing {
-    pub(super) fn of(n_rows: usize, groups: usize) -> Self {
-        // (where blocks are few, so are the prices that they tell apart)
-        let on = n_rows >= ROWS_MANY || n_rows > ROWS_MAX && groups == GROUPS;
-        Self { on, part: SMOOTHING, towards: Vec::new() }
+    fn of(types: usize, groups: usize) -> Self {
+        // (between the two limits, small instances have too few different columns for it to pay)
+        let on = types >= DEGENERATE_TYPES || types > STABLE_TYPES && groups == GROUPS;
+        Self { on, weight: SMOOTHING, direction: Vec::new() }
     }
 
-    /// Prices to ask for.
-    pub(super) fn price(&mut self, best: &[f64], next: Vec<f64>) -> Vec<f64> {
+    /// The next prices.
+    fn price(&mut self, best: &[f64], dual: Vec<f64>) -> Vec<f64> {
         if !self.on {
-            return next;
+            return dual;
         }
-        self.towards = next.iter().zip(best).map(|(next, best)| next - best).collect();
-        next.iter().zip(&self.towards).map(|(next, towards)| next - self.part * towards).collect()
+        self.direction = dual.iter().zip(best).map(|(dual, best)| dual - best).collect();
+        dual.iter().zip(&self.direction).map(|(dual, by)| dual - self.weight * by).collect()
     }
 
-    /// Takes in what was proposed: was it too near, or not near enough (Pessoa et al. 2018)?
-    pub(super) fn note(&mut self, proposals: &Proposals, room: &[f64]) {
-        if self.towards.is_empty() {
+    /// Adapts the weight: less where the bound still rises from the last prices towards the duals (Pessoa et al. 2018).
+    fn adapt(&mut self, columns: &Columns, capacity: &[f64]) {
+        if self.direction.is_empty() {
             return;
         }
-        let used = proposals.usage.iter().zip(self.towards.iter().cycle()).map(|(usage, by)| usage * by);
-        let rises = used.sum::<f64>() > worth(&self.towards, room);
-        self.part = if rises {
-            (self.part - SMOOTHING_STEP).max(0.0)
+        let used = columns.usage.iter().zip(self.direction.iter().cycle()).map(|(usage, by)| usage * by);
+        let rises = used.sum::<f64>() > worth(&self.direction, capacity);
+        self.weight = if rises {
+            (self.weight - SMOOTHING_STEP).max(0.0)
         } else {
-            self.part + SMOOTHING_STEP * (1.0 - self.part)
+            self.weight + SMOOTHING_STEP * (1.0 - self.weight)
         };
-        self.towards.clear();
+        self.direction.clear();
     }
 }
 
 impl Start {
-    /// Where to look if nothing is known of prices.
-    pub(super) fn anywhere(room: &[f64]) -> Self {
-        let n = room.len() as f64;
-        let price: Vec<f64> = room.iter().map(|bound| 1.0 / (bound * n)).collect();
-        let high = price.iter().map(|price| price * WIDE * n).collect();
-        Self { low: vec![0.0; price.len()], price, high, level: None, known: Vec::new() }
+    /// A start without knowledge: the same worth for the workers of each type.
+    pub(super) fn anywhere(capacity: &[f64]) -> Self {
+        let n = capacity.len() as f64;
+        let price: Vec<f64> = capacity.iter().map(|capacity| 1.0 / (capacity * n)).collect();
+        let high = price.iter().map(|price| price * BOX_FIRST * n).collect();
+        Self { low: vec![0.0; price.len()], prices: vec![price], high, level: None }
     }
 
     /// A price box around the prices of a sample of this size.
-    pub(super) fn near(found: &Found, size: usize) -> Self {
-        Self::about(found.at.price.clone(), size, found.level.first().copied())
+    pub(super) fn of_sample(found: &Found, size: usize) -> Self {
+        Self::about(vec![found.at.price.clone()], size, found.level)
     }
 
-    /// The same where the search before ended at prices, for about as many blocks; nothing if there was none.
-    pub(super) fn known(mut prices: Vec<Vec<f64>>, size: usize, level: f64) -> Option<Self> {
-        let rest = prices.split_off(1.min(prices.len()));
-        let about = Self::about(prices.pop()?, size, Some(level));
-        Some(Self { known: rest, ..about })
+    /// A price box around the first of some prices, with the error of a sample of this size; `prices` is not empty.
+    pub(super) fn about(prices: Vec<Vec<f64>>, size: usize, level: f64) -> Self {
+        let error = (SAMPLE_ERROR / (size as f64).sqrt()).min(SAMPLE_ERROR_MAX);
+        let most = prices[0].iter().fold(1e-12_f64, |most, price| most.max(*price));
+        let by = |price: &f64| error * (price + PRICE_MIN * most);
+        let low = prices[0].iter().map(|price| (price - by(price)).max(0.0)).collect();
+        let high = prices[0].iter().map(|price| price + by(price)).collect();
+        Self { prices, low, high, level: Some(level) }
     }
 
-    fn about(price: Vec<f64>, size: usize, level: Option<f64>) -> Self {
-        let off = (OFF / (size as f64).sqrt()).min(OFF_MAX);
-        let most = price.iter().fold(1e-12_f64, |most, price| most.max(*price));
-        let by = |price: &f64| off * (price + PRICE_MIN * most);
-        let low = price.iter().map(|price| (price - by(price)).max(0.0)).collect();
-        let high = price.iter().map(|price| price + by(price)).collect();
-        Self { price, low, high, level, known: Vec::new() }
+    /// The same box, but other prices to begin with.
+    pub(super) fn at(&self, prices: Vec<Vec<f64>>) -> Self {
+        Self { prices, ..self.clone() }
+    }
+
+    /// The same with all workers worth 1 at each of the prices.
+    fn normalized(&self, capacity: &[f64]) -> Self {
+        let scaled = |of: &[f64], by: f64| of.iter().map(|price| price * by).collect::<Vec<f64>>();
+        let unit = |price: &Vec<f64>| worth(price, capacity).recip();
+        let prices = self.prices.iter().map(|price| scaled(price, unit(price))).collect();
+        let first = unit(&self.prices[0]);
+        Self { prices, low: scaled(&self.low, first), high: scaled(&self.high, first), level: self.level }
+    }
+}
+
+impl LevelGoal {
+    fn is_held(self) -> bool {
+        matches!(self, Self::Hold { .. })
+    }
+
+    fn first_level(self, start: Option<f64>) -> f64 {
+        if let Self::Hold { level } = self { level } else { start.unwrap_or(HIGHEST).min(HIGHEST) }
+    }
+
+    /// The dual bound that responses prove: on cost from below, or on the level from above.
+    fn bound(self, at: &PricePoint, columns: &Columns, capacity: &[f64]) -> f64 {
+        let worth = worth(&at.price, capacity);
+        if self.is_held() {
+            return columns.least - worth;
+        }
+        // (where the slope is next to nothing, rounding is a large part of the step)
+        let step = (worth - columns.least + ROUNDING * (worth + columns.least)) / columns.slope;
+        if columns.slope > 0.0 { at.level + step } else { f64::INFINITY }
+    }
+
+    /// Is a bound tighter than another?
+    fn is_tighter(self, bound: f64, than: f64) -> bool {
+        if self.is_held() { bound > than } else { bound < than }
+    }
+
+    /// Has the restricted master's optimum met the bound? `stalled`: it no longer changes.
+    fn is_met(self, objective: f64, bound: &Bound, (gap, part): (f64, f64), stalled: bool) -> bool {
+        match self {
+            Self::Hold { .. } => objective - bound.value <= gap * bound.value.abs().max(OBJECTIVE_MIN * part),
+            Self::Raise => objective <= 1.0 + gap,
+            Self::RaiseAbove { .. } if stalled => objective <= 1.0 + gap * GAP_STALLED,
+            Self::RaiseAbove { base } => {
+                let exact = LEVEL_ERROR * (bound.value.min(HIGHEST) + base) * bound.slope;
+                objective <= 1.0 + gap.min(exact)
+            }
+        }
+    }
+
+    /// The level of a mixture that stretches capacities, and the factor on the mixture that makes it fit.
+    fn shrunk(self, level: f64, stretch: f64) -> (f64, f64) {
+        match self {
+            Self::Hold { .. } => (level, 1.0),
+            // (the level that is in the mixture shrinks it: see `Search::found`)
+            Self::Raise => (level / stretch.max(1.0), 1.0),
+            Self::RaiseAbove { .. } => (level, 1.0 / stretch.max(1.0)),
+        }
     }
 }
 
 impl Search<'_> {
-    /// The least cost at a level that stays what it is; costs below `unit` are judged absolutely.
-    pub(super) fn hold(&mut self, level: &[f64], unit: f64) -> Option<Found> {
-        let Search { ask, given, room, groups, start, gap, late } = self;
+    /// The optimum of a goal within the gap; none if a job cannot reach the level, or prices or time run out.
+    pub(super) fn solve(&self, goal: LevelGoal) -> Option<Found> {
+        let capacity = &self.capacity;
+        let start = if goal.is_held() { self.start.clone() } else { self.start.normalized(capacity) };
         let mut master =
-            RestrictedMaster::new(room.clone(), *groups, false, start.low.clone(), start.high.clone());
-        if let Some(given) = given {
+            RestrictedMaster::new((capacity.clone(), self.groups), !goal.is_held(), (start.low, start.high));
+        if let (true, Some(given)) = (goal.is_held(), &self.given) {
             master.add(given);
         }
-        let mut asked = vec![Place { price: start.price.clone(), level: level.to_vec() }];
-        let mut bound = (f64::NEG_INFINITY, 0);
-        let mut wider = WIDER;
-        let mut smoothing = DualSmoothing::of(room.len(), *groups);
-        for round in 0..asked_max(room.len()) {
-            if late() {
-                return None;
-            }
-            let proposals = ask(&asked[round])?;
-            smoothing.note(&proposals, room);
-            let proven = proposals.least - worth(&asked[round].price, room);
-            if proven > bound.0 {
-                bound = (proven, round);
-            }
-            master.add(&proposals);
-            if let Some(known) = start.known.get(round) {
-                asked.push(Place { price: known.clone(), level: level.to_vec() });
+        let mut known = start.prices.into_iter();
+        let mut at = PricePoint { price: known.next()?, level: goal.first_level(start.level) };
+        let mut best: Option<Bound> = None;
+        let mut points: Vec<PricePoint> = Vec::new();
+        let mut widened = BOX_WIDENED;
+        let mut smoothing = DualSmoothing::of(capacity.len(), self.groups);
+        let (mut last, mut stalled) = (f64::INFINITY, 0);
+        for pass in 0..PASSES_MIN.max(PASSES_PER_TYPE * capacity.len()) {
+            let columns = (self.price_out)(&at)?;
+            let proven = goal.bound(&at, &columns, capacity);
+            if pass == 0 && !goal.is_held() && at.level < HIGHEST && proven > at.level {
+                // the level of a warm start was too low
+                at.level = proven.min(HIGHEST);
                 continue;
             }
-            let mixture = master.solve()?;
-            let met = mixture.objective - bound.0 <= *gap * bound.0.abs().max(unit);
-            let held_back = master.widen(wider);
-            wider *= if held_back { WIDER_STILL } else { 1.0 };
-            if !held_back && met {
-                let at = asked[bound.1].clone();
-                let given = given.is_some();
-                return Some(found(&master, (asked, given), at, (level.to_vec(), Some(0.0))));
+            smoothing.adapt(&columns, capacity);
+            if best.as_ref().is_none_or(|best| goal.is_tighter(proven, best.value)) {
+                best = Some(Bound { value: proven, at: at.clone(), slope: columns.slope });
             }
-            let price = smoothing.price(&asked[bound.1].price, mixture.price);
-            asked.push(Place { price, level: level.to_vec() });
+            master.add(&columns);
+            let (level, first) = (at.level, points.is_empty());
+            points.push(at);
+            if first && !goal.is_held() && level >= HIGHEST && columns.fits(capacity) {
+                return Some(self.unmixed(points));
+            }
+            let bound = best.as_ref()?;
+            let lower = if goal.is_held() { level } else { bound.value.min(level) };
+            match goal {
+                _ if (self.late)() => return None,
+                LevelGoal::Raise if lower <= 0.0 => return None,
+                LevelGoal::RaiseAbove { .. } if lower <= RISE_MIN => {
+                    return Some(self.unraised(&points, bound));
+                }
+                LevelGoal::Hold { .. } => {}
+                _ => self.lower(&mut master, lower / level),
+            }
+            if let Some(price) = known.next() {
+                at = PricePoint { price, level: lower };
+                continue;
+            }
+            let Mixture { price, objective } = master.solve()?;
+            stalled = if (objective - last).abs() <= ROUNDING { stalled + 1 } else { 0 };
+            last = objective;
+            let held_back = master.widen(widened);
+            widened *= if held_back { BOX_WIDENED_MORE } else { 1.0 };
+            if !held_back && goal.is_met(objective, bound, (self.gap, self.part), stalled >= PASSES_STALLED) {
+                let has_prices = goal.is_held() || lower < HIGHEST;
+                let end = goal.shrunk(lower, objective);
+                return Some(self.found((&master, goal), points, (bound.at.clone(), has_prices), end));
+            }
+            at = PricePoint { price: smoothing.price(&bound.at.price, price), level: lower };
         }
         None
     }
 
-    /// The highest level at which blocks fit, `most` being the highest at which each fits by itself.
-    pub(super) fn raise(&mut self, most: f64) -> Option<Found> {
-        let Search { ask, room, groups, start, gap, late, .. } = self;
-        let unit = worth(&start.price, room).recip();
-        let scaled = |prices: &[f64]| -> Vec<f64> { prices.iter().map(|price| price * unit).collect() };
-        let mut master =
-            RestrictedMaster::new(room.clone(), *groups, true, scaled(&start.low), scaled(&start.high));
-        let mut ask = |price: Vec<f64>, level: f64| {
-            let place = Place { price, level: vec![level] };
-            ask(&place).map(|proposals| (place, proposals))
-        };
-        // what no level exceeds, going by what is asked for costs and how much more it would for more
-        let bound = |place: &Place, proposals: &Proposals| {
-            place.level[0] + (worth(&place.price, room) - proposals.least) / proposals.slope
-        };
-        let highest = most * (1.0 - BELOW);
-        let mut level = start.level.unwrap_or(highest).min(highest);
-        let (mut place, mut proposals) = ask(scaled(&start.price), level)?;
-        let first = bound(&place, &proposals);
-        if first > level && level < highest {
-            level = first.min(highest);
-            (place, proposals) = ask(place.price, level)?;
+    /// Makes responses to a level ones to a lower level.
+    fn lower(&self, master: &mut RestrictedMaster, factor: f64) {
+        match &self.given {
+            _ if factor >= 1.0 => {}
+            Some(given) => master.approach(factor, &given.usage),
+            None => master.scale(factor),
         }
-        let mut best = (f64::INFINITY, place.clone(), proposals.slope);
-        let mut asked = Vec::new();
-        let mut wider = WIDER;
-        let mut smoothing = DualSmoothing::of(room.len(), *groups);
-        for _ in 0..asked_max(room.len()) {
-            smoothing.note(&proposals, room);
-            let proven = bound(&place, &proposals);
-            if proven < best.0 {
-                best = (proven, place.clone(), proposals.slope);
-            }
-            master.add(&proposals);
-            asked.push(place);
-            let lower = best.0.min(level);
-            if late() || lower.is_nan() || lower <= 0.0 {
-                return None;
-            }
-            master.scale(lower / level);
-            level = lower;
-            if let Some(known) = start.known.get(asked.len() - 1) {
-                (place, proposals) = ask(scaled(known), level)?;
+    }
+
+    /// The end of a search whose first responses fit at the highest level: no mixture, and no prices.
+    fn unmixed(&self, points: Vec<PricePoint>) -> Found {
+        let (at, level) = (points[0].clone(), points[0].level);
+        let mixture = points.into_iter().map(|point| (point, vec![1.0; self.groups])).collect();
+        Found { at, has_prices: false, level, mixture, given: vec![0.0; self.groups], passes: 1 }
+    }
+
+    /// The end of a search in which no level above the base can be reached.
+    fn unraised(&self, points: &[PricePoint], bound: &Bound) -> Found {
+        let passes = u32::try_from(points.len()).unwrap_or(u32::MAX);
+        let (mixture, given) = (Vec::new(), vec![1.0; self.groups]);
+        Found { at: bound.at.clone(), has_prices: true, level: 0.0, mixture, given, passes }
+    }
+
+    /// The end of a search: the mixture at its level. A response to a higher level is mixed with the given one.
+    fn found(
+        &self,
+        (master, goal): (&RestrictedMaster, LevelGoal),
+        points: Vec<PricePoint>,
+        (at, has_prices): (PricePoint, bool),
+        (level, factor): (f64, f64),
+    ) -> Found {
+        let passes = u32::try_from(points.len()).unwrap_or(u32::MAX);
+        let n_given = usize::from(goal.is_held() && self.given.is_some());
+        let mut given = vec![0.0; self.groups];
+        let mut weights = vec![vec![0.0; self.groups]; points.len()];
+        for (round, group, part) in master.parts() {
+            let Some(round) = round.checked_sub(n_given) else {
+                given[group] += part;
                 continue;
-            }
-            let mixture = master.solve()?;
-            let held_back = master.widen(wider);
-            wider *= if held_back { WIDER_STILL } else { 1.0 };
-            if !held_back && mixture.objective <= 1.0 + *gap {
-                // (at the highest level one block alone holds it, whatever the prices)
-                let slope = (level < highest).then_some(best.2);
-                let level = level / mixture.objective.max(1.0);
-                return Some(found(&master, (asked, false), best.1, (vec![level], slope)));
-            }
-            (place, proposals) = ask(smoothing.price(&best.1.price, mixture.price), level)?;
+            };
+            let scale = if level < points[round].level { level / points[round].level } else { 1.0 };
+            weights[round][group] = factor * part * scale;
+            given[group] += factor * part * (1.0 - scale);
         }
-        None
+        let mut mixture: Vec<(PricePoint, Vec<f64>)> = points.into_iter().zip(weights).collect();
+        mixture.retain(|(_, weights)| weights.iter().any(|weight| *weight != 0.0));
+        Found { at, has_prices, level, mixture, given, passes }
     }
 }
 
-/// What room costs at prices.
-pub(super) fn worth(price: &[f64], room: &[f64]) -> f64 {
-    price.iter().zip(room).map(|(price, room)| price * room).sum()
-}
-
-/// What a search ends with; what was given comes before what was asked.
-fn found(
-    master: &RestrictedMaster,
-    (asked, given): (Vec<Place>, bool),
-    at: Place,
-    (level, slope): (Vec<f64>, Option<f64>),
-) -> Found {
-    let n_asked = asked.len();
-    let parts = master.parts();
-    let weights = |round: usize, scale: f64| {
-        let mut weights = vec![0.0; master.groups];
-        for (_, group, part) in parts.iter().filter(|(of, _, _)| *of == round) {
-            weights[*group] = part * scale;
-        }
-        weights
-    };
-    let mut mixture = Vec::new();
-    for (round, place) in asked.into_iter().enumerate() {
-        // proposals to a higher level count as what they are of this one
-        let scale = match (&level[..], &place.level[..]) {
-            ([level], [asked]) if level < asked => level / asked,
-            _ => 1.0,
-        };
-        let weights = weights(round + usize::from(given), scale);
-        if weights.iter().any(|weight| *weight != 0.0) {
-            mixture.push((place, weights));
-        }
-    }
-    let given = if given { weights(0, 1.0) } else { Vec::new() };
-    Found { at, slope, level, mixture, given, asked: u32::try_from(n_asked).unwrap_or(u32::MAX) }
+/// The worth of capacities at prices.
+fn worth(price: &[f64], capacity: &[f64]) -> f64 {
+    price.iter().zip(capacity).map(|(price, capacity)| price * capacity).sum()
 }

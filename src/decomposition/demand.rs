@@ -1,131 +1,178 @@
-//! Total demand of members at prices, and Newton's step of the dual.
+//! Total demand of jobs at prices, and Newton's step of the dual.
 //!
-//! Members that choose the same anywhere in the price box are summed: the spending of those with time to spare on type k,
-//! the workers of those with all of their time on it, and both of those between two types, whose part of each follows from
-//! the difference of two prices. Only undecided members are evaluated one by one.
+//! Jobs with the same choice everywhere in the price box are summed: the spending of those that use one type for part of
+//! their time, the workers of those that use one for all of it, and both for those on two types, whose fraction on each
+//! follows from the difference of two prices. Only undecided jobs are evaluated one by one.
 
 use std::cmp::Ordering;
 
-use crate::decomposition::choice::{Choice, Member, PriceBox, Prices};
-use crate::decomposition::smoothed_demand::{Alternative, Place, Spending, UndecidedJob};
+use crate::decomposition::choice::{Choice, Job, PriceBox, Prices};
+use crate::decomposition::smoothed_demand::{OptionOfJob, Place, Spending, UndecidedJob};
+use crate::decomposition::tolerances::PRICE_MIN;
 
-/// Prices below this part of the largest are as uncertain as one of that size.
-const PRICE_MIN: f64 = 0.05;
+/// The demand of a sample of jobs, for any number of types; what is called here goes through all undecided jobs.
+pub(super) trait Demand {
+    /// The number of undecided jobs.
+    fn undecided(&self) -> usize;
 
-/// The demand of a sample: members whose choice is known are summed, undecided ones listed.
+    /// Sums the undecided jobs whose choice is known in a narrower price box, and optimal at prices in it.
+    fn narrow(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
+
+    /// Spending on each type, in parts of all weights, `[K]`, and its derivatives, [K × K], below and on the diagonal.
+    fn spending(&mut self, place: &Place<Vec<f64>>) -> (Vec<f64>, Vec<f64>);
+}
+
+/// The demand of a sample in code for K types: decided jobs are summed, undecided ones listed.
 #[derive(Clone, Debug)]
-pub(super) struct Demand<const K: usize> {
-    /// Workers by a unit of all weights.
-    pub(super) room: [f64; K],
-    /// Weights of members with time to spare on a type.
+pub(super) struct SampleDemand<const K: usize> {
+    /// Weights of jobs that use a type for part of their time.
     spare: [f64; K],
-    /// Workers that are taken at any price.
+    /// Workers that are used at any price.
     taken: [f64; K],
-    /// Weights of members between two types: `[fast][slow]`.
+    /// Weights of jobs on two types: `[fast][slow]`.
     between: [[f64; K]; K],
-    /// With time to spare wherever prices may be.
-    pub(super) undecided_spare: Vec<UndecidedJob<K>>,
-    pub(super) undecided: Vec<UndecidedJob<K>>,
+    /// Jobs whose time is not all used anywhere in the price box.
+    undecided_spare: Vec<UndecidedJob<K>>,
+    undecided: Vec<UndecidedJob<K>>,
+    /// A buffer.
+    options: Vec<OptionOfJob>,
 }
 
-/// A step in parts of prices.
-pub(super) struct Step<const K: usize> {
-    pub(super) by: [f64; K],
-    /// How the objective falls with the logarithm of each price.
-    pub(super) falls: [f64; K],
+/// Newton's step, in parts of prices.
+pub(super) struct Step {
+    pub(super) by: Vec<f64>,
+    /// Derivatives of the objective in the logarithms of prices, with their signs changed.
+    pub(super) falls: Vec<f64>,
 }
 
-/// What a part of the dearest type's worth is as a price of each.
-pub(super) fn floor<const K: usize>(price: &[f64; K], room: &[f64; K]) -> [f64; K] {
-    let most = (0..K).fold(0.0_f64, |most, k| most.max(price[k] * room[k]));
-    room.map(|room| PRICE_MIN * most / room)
+/// The least size that counts of each price: a part of the largest worth of a type's workers.
+pub(super) fn floor(price: &[f64], capacity: &[f64]) -> Vec<f64> {
+    let worth = price.iter().zip(capacity).map(|(price, capacity)| price * capacity);
+    let most = worth.fold(0.0_f64, f64::max);
+    capacity.iter().map(|capacity| PRICE_MIN * most / capacity).collect()
 }
 
-impl<const K: usize> PriceBox<K> {
-    pub(super) const ANYWHERE: Self = Self { low: [0.0; K], high: [f64::INFINITY; K] };
+impl PriceBox<Vec<f64>> {
+    pub(super) fn anywhere(types: usize) -> Self {
+        Self { low: vec![0.0; types], high: vec![f64::INFINITY; types] }
+    }
 
-    /// About prices that may be off by a part of themselves, or of what the dearest type's would be here.
-    pub(super) fn about(price: &[f64; K], room: &[f64; K], off: f64) -> Self {
-        let floor = floor(price, room);
+    /// The box about prices that may be off by a part of themselves, and of their floor.
+    pub(super) fn about(price: &[f64], capacity: &[f64], off: f64) -> Self {
+        let floor = floor(price, capacity);
         let by = |k: usize| off * (price[k] + floor[k]);
+        let types = 0..price.len();
         Self {
-            low: std::array::from_fn(|k| (price[k] - by(k)).max(0.0)),
-            high: std::array::from_fn(|k| price[k] + by(k)),
+            low: types.clone().map(|k| (price[k] - by(k)).max(0.0)).collect(),
+            high: types.map(|k| price[k] + by(k)).collect(),
         }
     }
 }
 
-impl<const K: usize> Demand<K> {
-    pub(super) fn none(room: [f64; K]) -> Self {
-        Self {
-            room,
+impl<const K: usize> SampleDemand<K> {
+    /// The demand of jobs where prices are in a box and near `price`; none if a job runs nowhere.
+    pub(super) fn of(
+        jobs: impl Iterator<Item = Job<K>>,
+        price_box: &PriceBox<Vec<f64>>,
+        price: &[f64],
+    ) -> Option<Self> {
+        let mut demand = Self {
             spare: [0.0; K],
             taken: [0.0; K],
             between: [[0.0; K]; K],
             undecided_spare: Vec::new(),
             undecided: Vec::new(),
+            options: Vec::new(),
+        };
+        let (price_box, prices) = (price_box.fixed(), Prices::of(price));
+        for job in jobs {
+            let choice = job.choose(&prices)?;
+            if job.is_sure(choice, &price_box) {
+                demand.add(&job, choice);
+            } else if job.has_spare(&price_box) {
+                demand.undecided_spare.push(UndecidedJob::of(job));
+            } else {
+                demand.undecided.push(UndecidedJob::of(job));
+            }
         }
+        demand.merge();
+        Some(demand)
     }
 
-    /// Adds a member that is known to choose this.
+    /// Adds a job of known choice.
     #[inline]
-    pub(super) fn add(&mut self, member: &Member<K>, choice: Choice) {
-        let workers = member.weight * member.workers;
+    fn add(&mut self, job: &Job<K>, choice: Choice) {
+        let workers = job.weight * job.workers;
         match choice {
-            Choice::Spare(k) => self.spare[k] += member.weight,
+            Choice::Spare(k) => self.spare[k] += job.weight,
             Choice::All(k) => self.taken[k] += workers,
             Choice::Both(slow, fast) => {
-                let ratio = member.speed[slow] / (member.speed[fast] - member.speed[slow]);
-                self.between[fast][slow] += member.weight;
+                let ratio = job.speed[slow] / (job.speed[fast] - job.speed[slow]);
+                self.between[fast][slow] += job.weight;
                 self.taken[slow] += workers * (1.0 + ratio);
                 self.taken[fast] -= workers * ratio;
             }
         }
     }
 
-    /// Counts undecided members whose choice is known in a narrower range.
-    pub(super) fn narrow(&mut self, price_box: &PriceBox<K>, prices: &Prices<K>) {
-        let (spare, undecided) =
-            (std::mem::take(&mut self.undecided_spare), std::mem::take(&mut self.undecided));
-        for undecided in spare.into_iter().chain(undecided) {
-            match undecided
-                .member
-                .choose(prices)
-                .filter(|choice| undecided.member.is_sure(*choice, price_box))
-            {
-                Some(choice) => self.add(&undecided.member, choice),
-                None if undecided.member.has_spare(price_box) => self.undecided_spare.push(undecided),
+    /// Merges jobs with the same throughputs whose time is not all used: they use the same types.
+    fn merge(&mut self) {
+        let rows: Vec<f64> = self.undecided_spare.iter().flat_map(|undecided| undecided.job.speed).collect();
+        let mut merged: Vec<UndecidedJob<K>> = Vec::new();
+        for at in order_of_rows(&rows, K) {
+            let next = &self.undecided_spare[at].job;
+            match merged.last_mut().map(|last| &mut last.job) {
+                Some(last) if compare(&last.speed, &next.speed).is_eq() => {
+                    // (where the fewest workers leave time, so do more)
+                    last.weight += next.weight;
+                    last.workers = last.workers.min(next.workers);
+                }
+                _ => merged.push(self.undecided_spare[at]),
+            }
+        }
+        self.undecided_spare = merged;
+    }
+}
+
+fn compare(one: &[f64], other: &[f64]) -> Ordering {
+    let orders = one.iter().zip(other).map(|(one, other)| one.total_cmp(other));
+    orders.fold(Ordering::Equal, Ordering::then)
+}
+
+/// Positions of the rows of a table in lexicographic order, equal ones as they are.
+fn order_of_rows(rows: &[f64], width: usize) -> Vec<usize> {
+    let row = |at: usize| &rows[at * width..(at + 1) * width];
+    let mut order: Vec<usize> = (0..rows.len() / width).collect();
+    order.sort_by(|one, other| compare(row(*one), row(*other)));
+    order
+}
+
+impl<const K: usize> Demand for SampleDemand<K> {
+    fn undecided(&self) -> usize {
+        self.undecided.len() + self.undecided_spare.len()
+    }
+
+    fn narrow(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]) {
+        let (price_box, prices) = (price_box.fixed(), Prices::of(price));
+        let spare = std::mem::take(&mut self.undecided_spare);
+        for undecided in spare.into_iter().chain(std::mem::take(&mut self.undecided)) {
+            let job = &undecided.job;
+            match job.choose(&prices).filter(|choice| job.is_sure(*choice, &price_box)) {
+                Some(choice) => self.add(job, choice),
+                None if job.has_spare(&price_box) => self.undecided_spare.push(undecided),
                 None => self.undecided.push(undecided),
             }
         }
     }
 
-    /// Members with time to spare whose speeds are the same buy the same: each kind of them counts once.
-    pub(super) fn merge(&mut self) {
-        let order = |a: &UndecidedJob<K>, b: &UndecidedJob<K>| {
-            let pairs = a.member.speed.iter().zip(&b.member.speed);
-            pairs.map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        };
-        self.undecided_spare.sort_by(order);
-        self.undecided_spare.dedup_by(|next, kept| {
-            let same = order(next, kept).is_eq();
-            // (with the fewest workers of them, it has time to spare where all have)
-            if same {
-                kept.member.weight += next.member.weight;
-                kept.member.workers = kept.member.workers.min(next.member.workers);
-            }
-            same
-        });
-    }
-
-    /// What all spend, in parts of all weights, and its derivatives.
-    fn spending(&self, place: &Place<K>, alternatives: &mut Vec<Alternative>) -> Spending<K> {
+    fn spending(&mut self, place: &Place<Vec<f64>>) -> (Vec<f64>, Vec<f64>) {
+        let place = place.fixed();
         let mut sum = Spending::NONE;
         for undecided in &self.undecided_spare {
-            undecided.spend_spare(place, &mut sum);
+            undecided.spend_spare(&place, &mut sum);
         }
         for undecided in &self.undecided {
-            undecided.spend(place, alternatives, &mut sum);
+            undecided.spend(&place, &mut self.options, &mut sum);
         }
         let at = |k: usize| place.price[k] * (1.0 + place.shift[k]);
         for k in 0..K {
@@ -141,43 +188,45 @@ impl<const K: usize> Demand<K> {
                 sum.slope[k.max(j)][k.min(j)] -= weight * bend[0] * bend[1];
             }
         }
-        sum
-    }
-
-    /// Newton's step from prices, in parts of them, and how the objective falls with each.
-    pub(super) fn step(&self, place: &Place<K>, alternatives: &mut Vec<Alternative>) -> Option<Step<K>> {
-        let mut spending = self.spending(place, alternatives);
-        let barrier = place.width / K as f64;
-        (0..K).for_each(|k| spending.slope[k][k] += barrier);
-        let falls = std::array::from_fn(|k| spending.on[k] + barrier - self.room[k] * place.price[k]);
-        let by = solve(spending.slope, falls).filter(|by| by.iter().all(|by| by.is_finite()))?;
-        Some(Step { by, falls })
+        (sum.on.to_vec(), sum.slope.as_flattened().to_vec())
     }
 }
 
-/// Solves a symmetric positive definite system, given below and on the diagonal.
-fn solve<const K: usize>(mut matrix: [[f64; K]; K], mut side: [f64; K]) -> Option<[f64; K]> {
-    for k in 0..K {
-        for j in 0..=k {
-            let sum: f64 = (0..j).map(|i| matrix[k][i] * matrix[j][i]).sum();
-            let left = matrix[k][j] - sum;
-            if j < k {
-                matrix[k][j] = left / matrix[j][j];
-            } else {
-                // what is rounded off must not make it singular
-                let pivot = left.max(1e-14 * matrix[k][k]);
-                if !(pivot > 0.0 && pivot.is_finite()) {
-                    return None;
-                }
-                matrix[k][k] = pivot.sqrt();
-            }
-        }
-        let sum: f64 = (0..k).map(|i| matrix[k][i] * side[i]).sum();
-        side[k] = (side[k] - sum) / matrix[k][k];
+/// Newton's step from prices, with a barrier of the smoothing width; none if the derivatives are singular.
+pub(super) fn newton(demand: &mut dyn Demand, capacity: &[f64], place: &Place<Vec<f64>>) -> Option<Step> {
+    let n = capacity.len();
+    let (mut on, mut slope) = demand.spending(place);
+    let barrier = place.width / n as f64;
+    for k in 0..n {
+        slope[k * n + k] += barrier;
+        on[k] += barrier - capacity[k] * place.price[k];
     }
-    for k in (0..K).rev() {
-        let sum: f64 = (k + 1..K).map(|i| matrix[i][k] * side[i]).sum();
-        side[k] = (side[k] - sum) / matrix[k][k];
+    let by = solve(slope, on.clone()).filter(|by| by.iter().all(|by| by.is_finite()))?;
+    Some(Step { by, falls: on })
+}
+
+/// Solves a symmetric positive definite system by Cholesky's method, given below and on the diagonal.
+fn solve(mut matrix: Vec<f64>, mut side: Vec<f64>) -> Option<Vec<f64>> {
+    let n = side.len();
+    for k in 0..n {
+        let (above, row) = matrix.split_at_mut(k * n);
+        for j in 0..k {
+            let known: f64 = (0..j).map(|i| row[i] * above[j * n + i]).sum();
+            row[j] = (row[j] - known) / above[j * n + j];
+        }
+        let known: f64 = (0..k).map(|i| row[i] * row[i]).sum();
+        // rounding must not make it singular
+        let pivot = (row[k] - known).max(1e-14 * row[k]);
+        if !(pivot > 0.0 && pivot.is_finite()) {
+            return None;
+        }
+        row[k] = pivot.sqrt();
+        let known: f64 = (0..k).map(|i| row[i] * side[i]).sum();
+        side[k] = (side[k] - known) / row[k];
+    }
+    for k in (0..n).rev() {
+        let known: f64 = (k + 1..n).map(|i| matrix[i * n + k] * side[i]).sum();
+        side[k] = (side[k] - known) / matrix[k * n + k];
     }
     Some(side)
 }

@@ -1,435 +1,345 @@
 //! Jobs batched eight wide, and their pricing subproblems.
 //!
-//! At prices of worker types and a level, a member pays q`[j]` for all of its time on type j and must reach a required
+//! At prices of worker types and a level, a job pays q`[j]` for all of its time on type j and must reach a required
 //! throughput r. Its best response is a vertex of {time ≤ 1, throughput ≥ r}: one type for as long as r takes or for all
-//! of its time, or two types that take all of it. Eight members are answered side by side ([`best_response`],
-//! [`lower_hull`]). The loop over prices is [`dantzig_wolfe`](super::dantzig_wolfe).
+//! of its time, or two types that together take all of it. Eight jobs are computed side by side ([`best_response`],
+//! [`lower_hull`]); a class of identical jobs counts as one job that needs the workers of all of them. The loop over prices
+//! is [`dantzig_wolfe`](super::dantzig_wolfe).
 
-mod next_level;
 mod best_response;
 mod lower_hull;
 mod pricing_pass;
+mod next_level;
 mod soft_constraints;
 
 use std::array;
 
-use best_response::{Best, JobsX8, cheapest, cheapest_above, cheapest_or_none};
-pub use next_level::{RaisedLevel, SCARCE_MIN, raise_above};
-use pricing_pass::At;
+pub use next_level::{RaisedLevel, raise_above};
+use pricing_pass::{PricingPass, WorkerPrices};
 pub use soft_constraints::{SoftConstraintsKept, keep_soft_constraints};
 
 use crate::decomposition::certificate::PrimalDual;
-use crate::decomposition::columns::Proposals;
-use crate::decomposition::dantzig_wolfe::{Found, Place, Search, Start, WarmPrices, groups, sample_gap};
+use crate::decomposition::dantzig_wolfe::{Found, LevelGoal, PricePoint, Search, Start, WarmPrices, groups};
+use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::nash_welfare;
-use crate::decomposition::padded::{Padded, suits_nash_welfare};
-use crate::decomposition::types::of_types;
-use crate::program::singles::{Goal as Wanted, Singles as Sharing};
+use crate::decomposition::sampling::by_samples;
+use crate::decomposition::tolerances::{GAP, GAP_ABOVE, SAMPLE_GAP, SAMPLE_MAX, WARM_PRICES_MAX};
+use crate::decomposition::types::compiled_for;
+use crate::program::singles::{Goal, Singles};
 use crate::solver::backend::Limits;
-use crate::solver::lanes::{F64x8, LANES};
 use crate::solver::timing::Stopwatch;
 
-/// Prices of a sample of no more members than this are looked for anywhere.
-const SAMPLE_MAX: usize = 384;
-/// How much larger than a sample the next one is.
-const SAMPLE_GROWTH: usize = 8;
-/// Prices, whose proposals are mixed at the end, that the next search begins with.
-const NEAR_MAX: usize = 6;
-/// The gap at the end, in tolerances.
-const GAP: f64 = 0.1;
-/// An objective below this part of what all members could have is judged absolutely.
-const UNIT: f64 = 1e-9;
-
-/// All members' pricing subproblems, in chunks of eight.
-#[derive(Debug)]
-struct JobBatch<const K: usize> {
-    /// 0 where a member cannot run: [chunks]
-    speed: Vec<[F64x8; K]>,
-    /// Of a unit of the level: [chunks]
+/// All jobs' pricing subproblems, in chunks of eight.
+#[derive(Clone, Debug)]
+struct JobBatch {
+    /// Throughput on each type, 0 where a job cannot run: [chunks × K]
+    speed: Vec<F64x8>,
+    /// Throughput required per unit of the level: [chunks]
     demand: Vec<F64x8>,
-    /// What is asked for at a level of zero: [chunks], or empty.
+    /// Throughput required at a level of zero: [chunks], or empty.
     base: Vec<F64x8>,
-    /// Workers of all jobs: [chunks]
+    /// Workers that a job needs at once: [chunks]
     workers: Vec<F64x8>,
-    /// Of a unit of throughput; [chunks], or empty if only the level counts.
+    /// Worth of a unit of throughput: [chunks], or empty if only the level counts.
     worth: Vec<F64x8>,
-    /// Of throughput from each type.
-    by_type: [f64; K],
-    /// Parts of time to begin with: [chunks], or empty.
-    given: Vec<[F64x8; K]>,
-    /// Where a member has its required throughput or nothing, 1 if it must have it, else 0: [chunks], or empty.
+    /// Factor on that worth, by the type on which the throughput is: `[K]`.
+    by_type: Vec<f64>,
+    /// Time fractions of a feasible allocation to begin with: [chunks × K], or empty.
+    given: Vec<F64x8>,
+    /// Soft constraints: 1 where the required throughput must be kept, 0 where nothing may be in its place: [chunks], or
+    /// empty.
     due: Vec<F64x8>,
+    /// Jobs, and worker types with those that were added.
     n: usize,
-    /// 1 / capacity
-    per_worker: [f64; K],
+    k: usize,
+    /// 1 / capacity, or 0 without workers: `[K]`.
+    per_worker: Vec<f64>,
+    pass: PricingPass,
 }
 
-/// The column of a group: what its members' responses use and are worth.
+/// The units of a search: the level that every job can reach alone, and the factor that makes the objective at most 1.
 #[derive(Clone, Copy, Debug)]
-struct Done<const K: usize> {
-    /// Workers of each type.
-    workers: [F64x8; K],
-    worth: F64x8,
+struct Units {
+    level: f64,
+    objective: f64,
 }
 
-impl<const K: usize> Done<K> {
-    const NOTHING: Self = Self { workers: [F64x8::ZERO; K], worth: F64x8::ZERO };
-}
-
-/// Class times that maximize what is `wanted`, and the dual prices that certify them, with prices to warm-start the next
-/// search from; `near` is what the last one left. Nothing if there are more than 64 worker types, or logarithms are wanted of
-/// members that run on a few of many types, or prices do not settle.
+/// Class times that are optimal for a goal and the dual prices that certify them, with prices to warm-start the next search
+/// from; `near` is what the last one left. None if there are more than 64 worker types, or if prices do not converge, or for
+/// logarithms where jobs run on few of many types.
 pub fn solve(
-    sharing: &Sharing<'_>,
-    wanted: Wanted<'_>,
+    singles: &Singles<'_>,
+    goal: Goal<'_>,
     near: &WarmPrices,
     limits: &Limits,
 ) -> Option<(PrimalDual, WarmPrices)> {
-    if matches!(wanted, Wanted::Logarithms(_)) && !suits_nash_welfare(sharing) {
+    if let Goal::Logarithms(of) = goal {
+        return nash_welfare::solve(singles, &of.weight, near, limits);
+    }
+    let limit = lowest_limit(singles, goal);
+    // (a level that is held may require nothing)
+    let held = matches!(goal, Goal::Worth { .. });
+    let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
+    if !(limit > 0.0 && limit.is_finite()) {
         return None;
     }
-    if let Some(padded) = Padded::of(sharing, wanted) {
-        let (mut shares, near) = solve(&padded.sharing(), padded.wanted(wanted), near, limits)?;
-        cut(&padded, &mut shares);
-        return Some((shares, near));
-    }
-    if let Wanted::Logarithms(of) = wanted {
-        return nash_welfare::solve(sharing, &of.weight, near, limits);
-    }
-    of_types!(sharing.instance().n_types(), K => JobBatch::<K>::solve(sharing, wanted, near, limits))
+    let units = Units { level: limit, objective: objective_unit(singles, goal) };
+    let batch = JobBatch::of(singles, goal, units)?;
+    let level_goal = match goal {
+        Goal::Worth { level, .. } => LevelGoal::Hold { level: level / limit },
+        _ => LevelGoal::Raise,
+    };
+    let found = batch.search(level_goal, batch.warm_start(near, units), limits)?;
+    Some((batch.settled(singles, goal, &found, units), batch.warm_prices(&found, units)))
 }
 
-/// Removes the worker types that padding added.
-fn cut(padded: &Padded, shares: &mut PrimalDual) {
-    padded.cut_rows(&mut shares.time);
-    padded.cut(&mut shares.worker_price);
+/// The highest level that every class could reach alone.
+fn lowest_limit(singles: &Singles<'_>, goal: Goal<'_>) -> f64 {
+    let limit = |class| singles.limit_above(class, goal.base(class));
+    (0..singles.instance().n_members()).map(limit).fold(f64::INFINITY, f64::min)
 }
 
-impl<const K: usize> JobBatch<K> {
-    fn solve(
-        sharing: &Sharing<'_>,
-        wanted: Wanted<'_>,
-        near: &WarmPrices,
-        limits: &Limits,
-    ) -> Option<(PrimalDual, WarmPrices)> {
-        let n = sharing.instance().n_members();
-        let limit = (0..n).map(|member| sharing.limit(member)).fold(f64::INFINITY, f64::min);
-        // (what is held may ask for nothing)
-        let held = matches!(wanted, Wanted::Worth { .. });
-        let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
-        if !(limit > 0.0 && limit.is_finite()) {
-            return None;
+/// The factor that makes the largest worth of all jobs together 1.
+fn objective_unit(singles: &Singles<'_>, goal: Goal<'_>) -> f64 {
+    let Goal::Worth { worth, by_type, .. } = goal else { return 1.0 };
+    let best = |most: f64, (speed, of): (&f64, &f64)| most.max(speed * of);
+    let fastest = |class: usize| singles.instance().alone(class).iter().zip(by_type).fold(0.0, best);
+    let most: f64 = worth.iter().enumerate().map(|(class, worth)| worth * fastest(class)).sum();
+    if most > 0.0 { 1.0 / most } else { 1.0 }
+}
+
+/// A number of each of n jobs, in chunks; 0 in lanes without a job.
+fn lanes(n: usize, of: impl Fn(usize) -> f64) -> Vec<F64x8> {
+    let lane = |job: usize| if job < n { of(job) } else { 0.0 };
+    (0..n.div_ceil(LANES)).map(|chunk| F64x8(array::from_fn(|i| lane(chunk * LANES + i)))).collect()
+}
+
+impl JobBatch {
+    /// The jobs of an instance, which require nothing; none if there is no code for so many worker types.
+    fn of_instance(singles: &Singles<'_>) -> Option<Self> {
+        let instance = singles.instance();
+        let (n, n_types) = (instance.n_members(), instance.n_types());
+        let k = compiled_for(n_types)?;
+        let mut per_worker = vec![0.0; k];
+        for (per_worker, workers) in per_worker.iter_mut().zip(&instance.capacity) {
+            *per_worker = if *workers > 0.0 { 1.0 / workers } else { 0.0 };
         }
-        let unit = Self::unit(sharing, wanted);
-        let batch = Self::of(sharing, wanted, (limit, unit));
-        let held = if let Wanted::Worth { level, .. } = wanted { Some(level / limit) } else { None };
-        let found = batch.search(held, batch.begin(near, (limit, unit)), limits)?;
-        let near = batch.end(&found, (limit, unit));
-        Some((batch.settled(sharing, wanted, &found, (limit, unit)), near))
+        let mut speed = vec![F64x8::ZERO; n.div_ceil(LANES) * k];
+        for class in 0..n {
+            for (j, of) in instance.alone(class).iter().enumerate() {
+                let at = &mut speed[class / LANES * k + j].0[class % LANES];
+                *at = if singles.runs(class, j) { *of } else { 0.0 };
+            }
+        }
+        let workers = lanes(n, |class| instance.scale_factor[class] * instance.multiplicity[class]);
+        let none = || Vec::new();
+        let (demand, by_type, pass) = (lanes(n, |_| 0.0), vec![1.0; k], PricingPass::of(k)?);
+        let (base, worth, given, due) = (none(), none(), none(), none());
+        let mut batch =
+            Self { speed, demand, base, workers, worth, by_type, given, due, n, k, per_worker, pass };
+        batch.fill();
+        Some(batch)
     }
 
-    /// Where a search begins that is much like one that ended `near`; nothing if there was none.
-    fn begin(&self, near: &WarmPrices, (limit, unit): (f64, f64)) -> Option<Start> {
-        let scaled = |price: &Vec<f64>| {
-            let priced = price.iter().zip(&self.per_worker);
-            priced
-                .map(|(price, per_worker)| if *per_worker > 0.0 { price * unit / per_worker } else { 0.0 })
-                .collect()
+    /// Lanes without a job get one that runs and requires nothing, so that every subproblem has an optimum.
+    fn fill(&mut self) {
+        for lane in self.n..self.demand.len() * LANES {
+            self.speed[lane / LANES * self.k].0[lane % LANES] = 1.0;
+        }
+    }
+
+    fn of(singles: &Singles<'_>, goal: Goal<'_>, units: Units) -> Option<Self> {
+        let mut batch = Self::of_instance(singles)?;
+        let (n, n_types) = (batch.n, singles.instance().n_types());
+        batch.demand = lanes(n, |class| singles.demand[class] * units.level);
+        let given = match goal {
+            Goal::Worth { worth, by_type, given, .. } => {
+                batch.worth = lanes(n, |class| worth[class] * units.objective);
+                batch.by_type[..n_types].copy_from_slice(by_type);
+                given
+            }
+            Goal::Above { given, .. } => {
+                // (a base may be rounded to more than a job can have)
+                batch.base = lanes(n, |class| goal.base(class).min(singles.fastest(class)));
+                given
+            }
+            Goal::Level | Goal::Logarithms(_) => &[],
         };
-        let fits = near.prices.iter().all(|price| price.len() == K);
-        let prices = if fits { near.prices.iter().map(scaled).collect() } else { Vec::new() };
-        Start::known(prices, self.n, near.level / limit)
-    }
-
-    /// Where a search ended.
-    fn end(&self, found: &Found, (limit, unit): (f64, f64)) -> WarmPrices {
-        let level = found.level.first().copied().unwrap_or_default() * limit;
-        if !found.has_prices() {
-            return WarmPrices::default();
-        }
-        let places = std::iter::once(&found.at).chain(found.mixed(NEAR_MAX));
-        let prices = places.map(|place| self.rent(place).map(|rent| rent / unit).to_vec()).collect();
-        WarmPrices { prices, level }
-    }
-
-    /// Prices of samples, then of all: a level that is held, or the highest there is. Where it is known where to `begin`,
-    /// samples are asked only if that leads nowhere.
-    fn search(&self, held: Option<f64>, begin: Option<Start>, limits: &Limits) -> Option<Found> {
-        let clock = Stopwatch::start();
-        let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
-        let given = self.used();
-        let search = |batch: &Self, start: &Start, gap: f64| {
-            let groups = groups(batch.demand.len());
-            let mut ask = |place: &Place| batch.ask(place, groups);
-            // what is given to a sample fits as well as what is given to all
-            let part = batch.n as f64 / self.n as f64;
-            let room = given.iter().zip(batch.used()).map(|(given, used)| part * (1.0 - given) + used);
-            let (room, given) = (room.collect(), batch.proposed(groups));
-            let mut search = Search { ask: &mut ask, given, room, groups, start, gap, late: &late };
-            let Some(level) = held else { return search.raise(1.0) };
-            search.hold(&[level], UNIT * part)
-        };
-        if let Some(found) = begin.and_then(|start| search(self, &start, limits.tolerance * GAP)) {
-            return Some(found);
-        }
-        let mut start = Start::anywhere(&[1.0; K]);
-        let (mut step, mut steps) = (1, Vec::new());
-        while self.n / step > SAMPLE_MAX {
-            step *= SAMPLE_GROWTH.min((self.n / step).div_ceil(SAMPLE_MAX));
-            steps.push(step);
-        }
-        for step in steps.into_iter().rev() {
-            let sample = self.sample(step);
-            let found = search(&sample, &start, sample_gap(sample.n));
-            // a sample in which shared rows are not scarce says nothing of prices
-            if let Some(found) = found.filter(Found::has_prices) {
-                start = Start::near(&found, sample.n);
+        if !given.is_empty() {
+            batch.given = vec![F64x8::ZERO; batch.speed.len()];
+            let rows = given.chunks_exact(n_types).zip(&singles.instance().multiplicity);
+            for (class, (times, jobs)) in rows.enumerate() {
+                for (j, time) in times.iter().enumerate() {
+                    batch.given[class / LANES * batch.k + j].0[class % LANES] = time / jobs;
+                }
             }
         }
-        search(self, &start, limits.tolerance * GAP)
+        Some(batch)
     }
 
-    /// What makes the most that all members can be worth together 1.
-    fn unit(sharing: &Sharing<'_>, wanted: Wanted<'_>) -> f64 {
-        let Wanted::Worth { worth, by_type, .. } = wanted else { return 1.0 };
-        let best = |most: f64, (speed, of): (&f64, &f64)| most.max(speed * of);
-        let fastest = |member: usize| sharing.instance().alone(member).iter().zip(by_type).fold(0.0, best);
-        let most: f64 = worth.iter().enumerate().map(|(member, worth)| worth * fastest(member)).sum();
-        if most > 0.0 { 1.0 / most } else { 1.0 }
-    }
-
-    fn room_for(n: usize, [per_worker, by_type]: [[f64; K]; 2], [worth, given, base]: [bool; 3]) -> Self {
-        let chunks = n.div_ceil(LANES);
-        // what fills a chunk asks for nothing and takes nothing
-        let mut speed = vec![[F64x8::ZERO; K]; chunks];
-        if let Some(last) = speed.last_mut() {
-            last[0] = F64x8::ONE;
-        }
-        let lanes = || vec![F64x8::ZERO; chunks];
-        let [worth, base] = [worth, base].map(|has| if has { lanes() } else { Vec::new() });
-        let given = if given { vec![[F64x8::ZERO; K]; chunks] } else { Vec::new() };
-        let (demand, workers, due) = (lanes(), lanes(), Vec::new());
-        Self { speed, demand, base, workers, worth, by_type, given, due, n, per_worker }
-    }
-
-    fn of(sharing: &Sharing<'_>, wanted: Wanted<'_>, (limit, unit): (f64, f64)) -> Self {
-        let instance = sharing.instance();
-        let per_worker =
-            array::from_fn(|j| if instance.capacity[j] > 0.0 { 1.0 / instance.capacity[j] } else { 0.0 });
-        let (of_worth, of_types, given) = match wanted {
-            Wanted::Worth { worth, by_type, given, .. } => (Some(worth), by_type, given),
-            Wanted::Above { given, .. } => (None, &[][..], given),
-            Wanted::Level | Wanted::Logarithms(_) => (None, &[][..], &[][..]),
-        };
-        let by_type = array::from_fn(|j| of_types.get(j).copied().unwrap_or(1.0));
-        let above = matches!(wanted, Wanted::Above { .. });
-        let has = [of_worth.is_some(), !given.is_empty(), above];
-        let mut batch = Self::room_for(instance.n_members(), [per_worker, by_type], has);
-        for member in 0..batch.n {
-            let (chunk, i) = (member / LANES, member % LANES);
-            let size = instance.scale_factor[member];
-            for (j, speed) in instance.alone(member).iter().enumerate() {
-                batch.speed[chunk][j].0[i] = if sharing.runs(member, j) { *speed } else { 0.0 };
-            }
-            batch.demand[chunk].0[i] = sharing.demand[member] * limit;
-            batch.workers[chunk].0[i] = size * instance.multiplicity[member];
-            if above {
-                // (what it has may be rounded to more than it can have)
-                batch.base[chunk].0[i] = wanted.base(member).min(sharing.fastest(member));
-            }
-            if let Some(worth) = of_worth {
-                batch.worth[chunk].0[i] = worth[member] * unit;
-            }
-            for (j, time) in given.iter().skip(member * K).take(K).enumerate() {
-                batch.given[chunk][j].0[i] = time / instance.multiplicity[member];
-            }
-        }
-        batch
-    }
-
-    /// Every `step`-th member.
+    /// Every `step`-th job.
     fn sample(&self, step: usize) -> Self {
-        let positions = (step / 2..self.n).step_by(step);
-        let has = [!self.worth.is_empty(), !self.given.is_empty(), !self.base.is_empty()];
-        let mut sample = Self::room_for(positions.len(), [self.per_worker, self.by_type], has);
-        sample.due = if self.due.is_empty() { Vec::new() } else { vec![F64x8::ZERO; sample.demand.len()] };
-        for (to, from) in positions.enumerate() {
-            sample.copy((to / LANES, to % LANES), self, (from / LANES, from % LANES));
-        }
+        let jobs: Vec<usize> = (step / 2..self.n).step_by(step).collect();
+        let sampled = |list: &[F64x8], width: usize| {
+            let mut sample =
+                vec![F64x8::ZERO; if list.is_empty() { 0 } else { jobs.len().div_ceil(LANES) * width }];
+            for (to, from) in jobs.iter().enumerate().filter(|_| !list.is_empty()) {
+                for j in 0..width {
+                    sample[to / LANES * width + j].0[to % LANES] =
+                        list[from / LANES * width + j].0[from % LANES];
+                }
+            }
+            sample
+        };
+        let mut sample = Self {
+            speed: sampled(&self.speed, self.k),
+            demand: sampled(&self.demand, 1),
+            base: sampled(&self.base, 1),
+            workers: sampled(&self.workers, 1),
+            worth: sampled(&self.worth, 1),
+            by_type: self.by_type.clone(),
+            given: sampled(&self.given, self.k),
+            due: sampled(&self.due, 1),
+            n: jobs.len(),
+            k: self.k,
+            per_worker: self.per_worker.clone(),
+            pass: self.pass,
+        };
+        sample.fill();
         sample
     }
 
-    /// Takes over a member: its chunk and lane here and there.
-    fn copy(&mut self, (c, i): (usize, usize), from: &Self, (d, o): (usize, usize)) {
-        for j in 0..K {
-            self.speed[c][j].0[i] = from.speed[d][j].0[o];
-        }
-        self.demand[c].0[i] = from.demand[d].0[o];
-        self.workers[c].0[i] = from.workers[d].0[o];
-        let (worth, base, due) = (&mut self.worth, &mut self.base, &mut self.due);
-        for (to, from) in [(worth, &from.worth), (base, &from.base), (due, &from.due)] {
-            if let (Some(to), Some(from)) = (to.get_mut(c), from.get(d)) {
-                to.0[i] = from.0[o];
-            }
-        }
-        if let (Some(to), Some(from)) = (self.given.get_mut(c), from.given.get(d)) {
-            for j in 0..K {
-                to[j].0[i] = from[j].0[o];
-            }
-        }
-    }
-
-    /// What is used of each type where members have what they are given.
-    fn used(&self) -> [f64; K] {
-        let used = |j: usize| {
-            let parts =
-                self.workers.iter().zip(&self.given).map(|(workers, part)| (*workers * part[j]).sum());
-            parts.sum::<f64>() * self.per_worker[j]
+    /// The start of a search much like the one that left these prices; none if there was none.
+    fn warm_start(&self, near: &WarmPrices, units: Units) -> Option<Start> {
+        let of_all = |(price, per_worker): (&f64, &f64)| {
+            if *per_worker > 0.0 { price * units.objective / per_worker } else { 0.0 }
         };
-        array::from_fn(used)
+        let scaled = |price: &Vec<f64>| price.iter().zip(&self.per_worker).map(of_all).collect();
+        if near.prices.is_empty() || near.prices.iter().any(|price| price.len() != self.k) {
+            return None;
+        }
+        Some(Start::about(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
     }
 
-    /// What members are given, as if they had proposed so.
-    fn proposed(&self, groups: usize) -> Option<Proposals> {
-        let mut done = vec![Done::NOTHING; groups];
-        for (chunk, part) in self.given.iter().enumerate() {
-            self.count(chunk, part, &mut done[chunk % groups]);
+    /// The prices that a search leaves.
+    fn warm_prices(&self, found: &Found, units: Units) -> WarmPrices {
+        if !found.has_prices {
+            return WarmPrices::default();
         }
-        (!self.given.is_empty()).then(|| self.proposals(&done))
+        let points = std::iter::once(&found.at).chain(found.mixed(WARM_PRICES_MAX));
+        let scaled =
+            |point: &PricePoint| self.at(point).price.iter().map(|price| price / units.objective).collect();
+        WarmPrices { prices: points.map(scaled).collect(), level: found.level * units.level }
     }
 
-    /// Adds what a chunk uses and is worth at parts of its time to its group's.
-    #[inline]
-    fn count(&self, chunk: usize, part: &[F64x8; K], done: &mut Done<K>) {
-        for (workers, part) in done.workers.iter_mut().zip(part) {
-            *workers += self.workers[chunk] * *part;
+    /// Searches prices of ever larger samples, then of all jobs; samples only if a `warm` start is missing or fails.
+    fn search(&self, goal: LevelGoal, warm: Option<Start>, limits: &Limits) -> Option<Found> {
+        let clock = Stopwatch::start();
+        let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let used = self.used();
+        let search = |batch: &Self, start: &Start, gap: f64| {
+            let groups = groups(batch.demand.len());
+            let price_out = |point: &PricePoint| (batch.pass.price_out)(batch, &batch.at(point), groups);
+            let given = (!batch.given.is_empty()).then(|| (batch.pass.given)(batch, groups));
+            // what is given to a sample fits as well as what is given to all
+            let part = batch.n as f64 / self.n as f64;
+            let capacity =
+                used.iter().zip(batch.used()).map(|(all, used)| part * (1.0 - all) + used).collect();
+            Search { price_out: &price_out, given, capacity, groups, part, start, gap, late: &late }
+                .solve(goal)
+        };
+        let above = matches!(goal, LevelGoal::RaiseAbove { .. });
+        let gap = limits.tolerance * if above { GAP_ABOVE } else { GAP };
+        if let Some(found) = warm.and_then(|start| search(self, &start, gap)) {
+            return Some(found);
         }
-        if let Some(worth) = self.worth.get(chunk) {
-            let mut throughput = F64x8::ZERO;
-            for ((speed, part), of_type) in self.speed[chunk].iter().zip(part).zip(&self.by_type) {
-                throughput += *speed * *part * *of_type;
+        let start = Start::anywhere(&vec![1.0; self.k]);
+        let start = by_samples((self.n, SAMPLE_MAX), start, |step, start| {
+            let sample = self.sample(step);
+            let found = search(&sample, start, SAMPLE_GAP / sample.n as f64)?;
+            if above {
+                return found.next_prices().map(|prices| start.at(prices));
             }
-            done.worth += *worth * throughput;
-        }
+            // (where no type is scarce in a sample, it has no prices)
+            found.has_prices.then(|| Start::of_sample(&found, sample.n))
+        });
+        search(self, &start, gap)
     }
 
-    /// What groups do, without prices.
-    fn proposals(&self, done: &[Done<K>]) -> Proposals {
-        let mut all = Proposals::nothing(done.len(), K);
-        for ((done, cost), usage) in done.iter().zip(&mut all.cost).zip(all.usage.chunks_exact_mut(K)) {
-            *cost = -done.worth.sum();
-            for ((usage, workers), per_worker) in usage.iter_mut().zip(&done.workers).zip(&self.per_worker) {
-                *usage = workers.sum() * per_worker;
-            }
+    /// The used part of each type's capacity where jobs have the given time fractions.
+    fn used(&self) -> Vec<f64> {
+        let mut used = vec![0.0; self.k];
+        for (workers, parts) in self.workers.iter().zip(self.given.chunks_exact(self.k)) {
+            used.iter_mut().zip(parts).for_each(|(used, part)| *used += (*workers * *part).sum());
         }
-        all
+        used.iter_mut().zip(&self.per_worker).for_each(|(used, per_worker)| *used *= per_worker);
+        used
     }
 
-    /// What all of a chunk's time costs on each type.
+    /// The throughput required of a chunk's jobs.
     #[inline]
-    fn costs(&self, chunk: usize, rent: &[f64; K]) -> [F64x8; K] {
-        let mut costs = [F64x8::ZERO; K];
-        for (cost, rent) in costs.iter_mut().zip(rent) {
-            *cost = self.workers[chunk] * *rent;
-        }
-        if let Some(worth) = self.worth.get(chunk) {
-            for ((cost, speed), of_type) in costs.iter_mut().zip(&self.speed[chunk]).zip(&self.by_type) {
-                *cost = *cost - *worth * *speed * *of_type;
-            }
-        }
-        costs
-    }
-
-    /// The throughput that is asked of a chunk's members.
-    #[inline]
-    fn asked(&self, chunk: usize, level: f64) -> F64x8 {
+    fn required(&self, chunk: usize, level: f64) -> F64x8 {
         let above = self.demand[chunk] * level;
         self.base.get(chunk).map_or(above, |base| above + *base)
     }
 
-    fn rent(&self, place: &Place) -> [f64; K] {
-        self.rented(&place.price)
+    /// Prices of a worker of each type, from those of all workers.
+    fn at(&self, point: &PricePoint) -> WorkerPrices {
+        let price = point.price.iter().zip(&self.per_worker).map(|(price, per_worker)| price * per_worker);
+        WorkerPrices { price: price.collect(), level: point.level }
     }
 
-    /// Prices of workers, of prices of all workers of a type.
-    fn rented(&self, price: &[f64]) -> [f64; K] {
-        array::from_fn(|j| price[j] * self.per_worker[j])
-    }
-
-    /// A chunk at prices and a level.
-    #[inline]
-    fn at(&self, chunk: usize, (rent, level): &At<K>) -> JobsX8<'_, K> {
-        JobsX8 { speed: &self.speed[chunk], cost: self.costs(chunk, rent), asked: self.asked(chunk, *level) }
-    }
-
-    /// What a chunk's members do at best.
-    #[inline]
-    fn best(&self, chunk: usize, members: &JobsX8<'_, K>) -> Best<K> {
-        match (self.worth.is_empty(), self.due.get(chunk)) {
-            (true, _) => cheapest(members),
-            (false, None) => cheapest_above(members),
-            (false, Some(due)) => cheapest_or_none(members, due),
+    /// Time fractions of the mixture: [jobs × types], without types that were added.
+    fn mixed(&self, found: &Found, n_types: usize) -> Vec<f64> {
+        let k = self.k;
+        let mut time = vec![0.0; self.n * k];
+        for (point, weights) in &found.mixture {
+            (self.pass.mix)(self, &self.at(point), weights, &mut time);
         }
-    }
-
-    /// Prices of workers, and the level.
-    fn place(&self, place: &Place) -> At<K> {
-        (self.rent(place), place.level[0])
-    }
-
-    /// What members do at a place; nothing if one of them cannot reach the level.
-    fn ask(&self, place: &Place, groups: usize) -> Option<Proposals> {
-        let mut done = vec![Done::NOTHING; groups];
-        let [least, slope] = pricing_pass::price_out(self, self.place(place), &mut done)?;
-        Some(Proposals { least, slope, ..self.proposals(&done) })
-    }
-
-    /// All members where the mixture has them, in their own units.
-    fn settled(
-        &self,
-        sharing: &Sharing<'_>,
-        wanted: Wanted<'_>,
-        found: &Found,
-        (limit, unit): (f64, f64),
-    ) -> PrimalDual {
-        let instance = sharing.instance();
-        let level = found.level.first().copied().unwrap_or_default();
-        let mut shares = PrimalDual {
-            time: vec![0.0; self.n * K],
-            level: if let Wanted::Worth { level, .. } = wanted { level } else { level * limit },
-            worker_price: vec![0.0; K],
-            time_price: vec![0.0; self.n],
-            throughput_price: vec![0.0; self.n],
-            asked: found.asked,
-        };
-        let limit_of = |member: usize| sharing.limit_above(member, wanted.base(member));
-        for (place, weights) in &found.mixture {
-            pricing_pass::mix(self, self.place(place), weights, &mut shares.time);
-        }
-        for ((chunk, part), time) in self.given.iter().enumerate().zip(shares.time.chunks_mut(K * LANES)) {
-            pricing_pass::add(found.given[chunk % found.given.len()], part, time);
-        }
-        for (time, jobs) in shares.time.chunks_exact_mut(K).zip(&instance.multiplicity) {
-            for time in time {
-                *time = time.max(0.0) * jobs;
+        let given = self.given.chunks_exact(k);
+        for (chunk, (part, time)) in given.zip(time.chunks_mut(k * LANES)).enumerate() {
+            let weight = found.given[chunk % found.given.len()];
+            if weight == 0.0 {
+                continue;
+            }
+            for (i, time) in time.chunks_exact_mut(k).enumerate() {
+                time.iter_mut().zip(part).for_each(|(time, part)| *time += weight * part.0[i]);
             }
         }
-        if found.has_prices() {
-            let at = self.place(&found.at);
-            shares.worker_price.copy_from_slice(&at.0);
-            pricing_pass::prove(self, at, &mut shares.throughput_price, &mut shares.time_price);
+        cut_rows(&mut time, k, n_types);
+        time
+    }
+
+    /// Class times of the mixture and the dual prices, in the instance's units.
+    fn settled(&self, singles: &Singles<'_>, goal: Goal<'_>, found: &Found, units: Units) -> PrimalDual {
+        let instance = singles.instance();
+        let n_types = instance.n_types();
+        let mut shares = PrimalDual {
+            time: self.mixed(found, n_types),
+            level: if let Goal::Worth { level, .. } = goal { level } else { found.level * units.level },
+            worker_price: vec![0.0; n_types],
+            time_price: vec![0.0; self.n],
+            throughput_price: vec![0.0; self.n],
+            passes: found.passes,
+        };
+        class_times(&mut shares.time, singles);
+        let limit_of = |class: usize| singles.limit_above(class, goal.base(class));
+        if found.has_prices {
+            let at = self.at(&found.at);
+            shares.worker_price.copy_from_slice(&at.price[..n_types]);
+            (self.pass.prove)(self, &at, &mut shares.throughput_price, &mut shares.time_price);
             for (price, jobs) in shares.time_price.iter_mut().zip(&instance.multiplicity) {
                 *price /= jobs;
             }
-        } else if let Some(holder) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
-            // one member alone holds the level, whatever the others do
-            shares.throughput_price[holder] = 1.0;
-            shares.time_price[holder] = sharing.fastest(holder) / instance.multiplicity[holder];
+        } else if let Some(limiting) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
+            // one class alone limits the level, whatever the others get
+            shares.throughput_price[limiting] = 1.0;
+            shares.time_price[limiting] = singles.fastest(limiting) / instance.multiplicity[limiting];
         }
-        let factor = if let Wanted::Worth { .. } = wanted {
-            1.0 / unit
+        let factor = if let Goal::Worth { .. } = goal {
+            1.0 / units.objective
         } else {
-            let priced = shares.throughput_price.iter().zip(&sharing.demand);
+            let priced = shares.throughput_price.iter().zip(&singles.demand);
             1.0 / priced.map(|(price, demand)| price * demand).sum::<f64>()
         };
         let PrimalDual { worker_price, time_price, throughput_price, .. } = &mut shares;
@@ -437,5 +347,24 @@ impl<const K: usize> JobBatch<K> {
             *price *= factor;
         }
         shares
+    }
+}
+
+/// Removes types that were added from rows of k: [jobs × K] becomes [jobs × types].
+pub(super) fn cut_rows(rows: &mut Vec<f64>, k: usize, n_types: usize) {
+    let n = rows.len() / k;
+    for row in (0..n).filter(|_| n_types < k) {
+        rows.copy_within(row * k..row * k + n_types, row * n_types);
+    }
+    rows.truncate(n * n_types);
+}
+
+/// Makes time fractions of a job of each class the class times of all of its jobs.
+fn class_times(time: &mut [f64], singles: &Singles<'_>) {
+    let instance = singles.instance();
+    for (times, jobs) in time.chunks_exact_mut(instance.n_types()).zip(&instance.multiplicity) {
+        for time in times {
+            *time = time.max(0.0) * jobs;
+        }
     }
 }

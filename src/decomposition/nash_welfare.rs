@@ -1,182 +1,196 @@
 //! Nash welfare, the largest Σ weight·log(throughput), by the prices of its Eisenberg-Gale market.
 //!
-//! The optimum is the equilibrium of a market in which each member has its weight to spend on workers' time, of which it
-//! needs no more than all (Eisenberg & Gale 1959): prices z of worker types minimize the convex dual
+//! The optimum is the equilibrium of a market in which each job has its weight to spend on workers' time and needs at most
+//! all of its own time (Eisenberg & Gale 1959): prices z of worker types minimize the convex dual
 //!
 //!   Σ w`[k]`·z`[k]`  +  Σ_m  max { weight·log(T x) − s z x : x ≥ 0, Σ x ≤ 1 }
 //!
-//! whose value anywhere bounds the optimum, and whose gradient is the excess supply of workers. At known prices a member's
-//! demand is in closed form ([`choice`](super::choice)). The prices of a sample decide most members' choices: members that
-//! choose the same anywhere in the price box are summed in closed form, and only undecided ones are evaluated one by one,
+//! whose value anywhere bounds the optimum, and whose gradient is the excess supply of workers. At known prices a job's
+//! demand is in closed form ([`choice`](super::choice)). The prices of a sample decide most jobs' choices: jobs with the
+//! same choice everywhere in the price box are summed in closed form, and only undecided ones are evaluated one by one,
 //! fewer as the box shrinks. Where several choices are mixed at the optimum, demand is smoothed
 //! ([`smoothed_demand`](super::smoothed_demand)); the smoothing width goes to 0 and prices follow by Newton's method
 //! ([`continuation`](super::continuation)).
 
 use crate::decomposition::certificate::PrimalDual;
-use crate::decomposition::choice::{Member, PriceBox, Prices};
+use crate::decomposition::choice::{Job, PriceBox, Prices};
 use crate::decomposition::continuation::{Continuation, Found, Lost, Start};
 use crate::decomposition::dantzig_wolfe::WarmPrices;
-use crate::decomposition::demand::{Demand, floor};
-use crate::decomposition::smoothed_demand::{Place, UndecidedJob};
-use crate::decomposition::types::of_types;
-use crate::program::singles::Singles as Sharing;
+use crate::decomposition::demand::{Demand, SampleDemand, floor};
+use crate::decomposition::sampling::by_samples;
+use crate::decomposition::smoothed_demand::UndecidedJob;
+use crate::decomposition::tolerances::{
+    BOX_GROWTH, BOXES_MAX, EVALUATIONS_BESIDES, EVALUATIONS_PER_JOB, IDLE_WIDTHS_SAMPLE, MOVED, MOVED_GROWTH,
+    NASH_SAMPLE_MAX, NASH_TYPES, NASH_TYPES_OF_JOB, SAMPLE_ERROR, SAMPLE_ERROR_MAX, WIDTH_FIRST, WIDTH_LAST,
+    WIDTH_SAMPLE, WIDTH_SAMPLE_MIN,
+};
+use crate::decomposition::types::{compiled_for, of_types};
+use crate::program::singles::Singles;
 use crate::solver::backend::Limits;
 use crate::solver::timing::Stopwatch;
 
-/// Prices of a sample of no more members than this are looked for anywhere.
-const SAMPLE_MAX: usize = 256;
-/// How much larger than a sample the next one is.
-const SAMPLE_GROWTH: usize = 8;
-/// How far off the prices of a sample are, by the square root of its size; never more than `OFF_MAX`.
-const OFF: f64 = 3.0;
-const OFF_MAX: f64 = 0.5;
-/// The width of blends where nothing is known of prices.
-const WIDTH: f64 = 0.2;
-/// The width at the end: of a sample, in what prices are worth, by the square root of its size, and the least; of all.
-const WIDTH_SAMPLE: f64 = 0.3;
-const WIDTH_LEAST: f64 = 1e-8;
-const WIDTH_LAST: f64 = 1e-12;
-/// How far prices may move when the width goes to 0, in widths.
-const MOVED: f64 = 15.0;
-/// A type whose workers are worth less than so many widths of a sample, of all weights, may have workers to spare.
-const SPARE: f64 = 4.0;
-/// How often a range of prices may turn out to be too narrow.
-const RANGES_MAX: u32 = 5;
-/// How often members are looked at, at most: so often each, and so often in all besides. Then the program is solved as
-/// quickly.
-const LOOKED_EACH: usize = 40;
-const LOOKED_BESIDES: usize = 600_000;
-/// By what factor it is widened then, and how much more prices may move.
-const WIDER: f64 = 4.0;
-const MOVED_MORE: f64 = 6.0;
-
-/// Members and their types, as the instance has them.
-#[derive(Debug)]
-struct Market<'a, const K: usize> {
-    sharing: &'a Sharing<'a>,
-    /// Of all jobs of a member: [members].
+/// The market, and the passes over its jobs, compiled for its number of worker types.
+struct Market<'a> {
+    singles: &'a Singles<'a>,
+    /// Weight of all jobs of a class: `[members]`.
     weight: &'a [f64],
     weights: f64,
-    /// Workers by a unit of all weights; 1 for a type that nobody runs on.
-    room: [f64; K],
-    asked: u32,
+    /// Workers of each type per unit of all weights, 1 for a type without any: `[K]`, with types that were added.
+    capacity: Vec<f64>,
+    passes: u32,
+    /// The demand of every `step`-th class.
+    demand: fn(&Market<'_>, usize, &Start) -> Option<Box<dyn Demand>>,
+    /// Writes the class times and dual prices of all classes at the prices found.
+    allocate: fn(&Market<'_>, &Found, &mut PrimalDual) -> Option<()>,
 }
 
-/// The largest sum of `weight`·log(throughput), `[members]` > 0, without writing the program; nothing if there are too many
-/// worker types, or prices do not settle.
+/// The largest sum of `weight`·log(throughput), `[members]`. None if weights are not positive, worker types too many (see
+/// `NASH_TYPES`), or if prices do not converge.
 pub(super) fn solve(
-    sharing: &Sharing<'_>,
+    singles: &Singles<'_>,
     weight: &[f64],
     near: &WarmPrices,
     limits: &Limits,
 ) -> Option<(PrimalDual, WarmPrices)> {
-    of_types!(sharing.instance().n_types(), K => Market::<K>::of(sharing, weight)?.solve(near, limits))
+    let instance = singles.instance();
+    let (n, n_types) = (instance.n_members(), instance.n_types());
+    let types_of = |class: usize| (0..n_types).filter(|j| singles.runs(class, *j)).count();
+    if n_types > NASH_TYPES && (0..n).map(types_of).sum::<usize>() < NASH_TYPES_OF_JOB * n {
+        return None;
+    }
+    let weights: f64 = weight.iter().sum();
+    if !(weight.iter().all(|weight| *weight > 0.0) && weights.is_finite()) {
+        return None;
+    }
+    let k = compiled_for(n_types)?;
+    let mut capacity = vec![1.0; k];
+    for (capacity, workers) in capacity.iter_mut().zip(&instance.capacity) {
+        *capacity = if *workers > 0.0 { workers / weights } else { 1.0 };
+    }
+    let passes = 0;
+    let market = of_types!(k, K => {
+        let (demand, allocate) = (demand::<K>, allocate::<K>);
+        Some(Market { singles, weight, weights, capacity, passes, demand, allocate })
+    });
+    market?.solve(near, limits)
 }
 
-impl<'a, const K: usize> Market<'a, K> {
-    fn of(sharing: &'a Sharing<'a>, weight: &'a [f64]) -> Option<Self> {
-        let weights: f64 = weight.iter().sum();
-        let positive = weight.iter().all(|weight| *weight > 0.0);
-        let room = std::array::from_fn(|k| {
-            let workers = sharing.instance().capacity[k];
-            if workers > 0.0 { workers / weights } else { 1.0 }
-        });
-        (positive && weights.is_finite()).then_some(Self { sharing, weight, weights, room, asked: 0 })
+/// A class of a market as one job.
+#[inline]
+fn job<const K: usize>(market: &Market<'_>, class: usize) -> Job<K> {
+    let instance = market.singles.instance();
+    let size = instance.scale_factor[class];
+    let row = instance.alone(class);
+    let mut speed = [0.0; K];
+    for (k, (speed, of)) in speed.iter_mut().zip(row).enumerate() {
+        let runs = instance.has_room(size, k) && instance.capacity[k] > 0.0;
+        *speed = if runs { *of } else { 0.0 };
+    }
+    let workers = size * instance.multiplicity[class] / market.weight[class];
+    Job { speed, workers, weight: market.weight[class] / market.weights }
+}
+
+fn demand<const K: usize>(market: &Market<'_>, step: usize, start: &Start) -> Option<Box<dyn Demand>> {
+    let n = market.weight.len();
+    let classes = (step / 2..n).step_by(step);
+    // (the sample stands for all)
+    let stands_for = n as f64 / classes.len() as f64;
+    let jobs = classes.map(|class| {
+        let job = job::<K>(market, class);
+        Job { weight: job.weight * stands_for, ..job }
+    });
+    Some(Box::new(SampleDemand::of(jobs, &start.price_box, &start.price)?))
+}
+
+fn allocate<const K: usize>(market: &Market<'_>, found: &Found, shares: &mut PrimalDual) -> Option<()> {
+    let instance = market.singles.instance();
+    let n_types = instance.n_types();
+    let (place, price_box) = (found.place.fixed(), found.price_box.fixed());
+    let (near, at) = (Prices::<K>::of(&found.place.price), Prices::<K>::of(&market.shifted(found)));
+    let mut options = Vec::new();
+    for (class, jobs) in instance.multiplicity.iter().enumerate() {
+        let (job, weight) = (job::<K>(market, class), market.weight[class]);
+        let sure = job.choose(&near).filter(|choice| job.is_sure(*choice, &price_box));
+        let time = match sure {
+            Some(choice) => job.time(choice, &at),
+            None => UndecidedJob::of(job).time(&place, &price_box, &mut options),
+        };
+        shares.time.extend(time[..n_types].iter().map(|time| time * jobs));
+        let choice = if sure.is_some() { sure } else { job.choose(&at) };
+        let (throughput, time) = job.proof(choice?, &at);
+        shares.throughput_price.push(throughput * weight);
+        shares.time_price.push(time * weight / jobs);
+    }
+    Some(())
+}
+
+/// The error of the prices of a sample.
+fn error(size: usize) -> f64 {
+    (SAMPLE_ERROR / (size as f64).sqrt()).min(SAMPLE_ERROR_MAX)
+}
+
+impl Market<'_> {
+    /// Prices with their shifts.
+    fn shifted(&self, found: &Found) -> Vec<f64> {
+        (0..self.capacity.len()).map(|k| found.place.shifted(k)).collect()
     }
 
-    #[inline]
-    fn member(&self, position: usize) -> Member<K> {
-        let instance = self.sharing.instance();
-        let size = instance.scale_factor[position];
-        let row = instance.alone(position);
-        let speed = std::array::from_fn(|k| {
-            let runs = instance.has_room(size, k) && instance.capacity[k] > 0.0;
-            if runs { row[k] } else { 0.0 }
-        });
-        let workers = size * instance.multiplicity[position] / self.weight[position];
-        Member { speed, workers, weight: self.weight[position] / self.weights }
-    }
-
-    /// The demand of every `step`-th member; members that choose the same in all of the price box are summed.
-    fn demand(&self, step: usize, start: &Start<K>) -> Option<Demand<K>> {
-        let n = self.weight.len();
-        let positions = (step / 2..n).step_by(step);
-        // (they stand for all)
-        let stands_for = n as f64 / positions.len() as f64;
-        let mut demand = Demand::none(self.room);
-        let prices = Prices::of(start.price);
-        for position in positions {
-            let member = self.member(position);
-            let member = Member { weight: member.weight * stands_for, ..member };
-            let choice = member.choose(&prices)?;
-            if member.is_sure(choice, &start.price_box) {
-                demand.add(&member, choice);
-            } else if member.has_spare(&start.price_box) {
-                demand.undecided_spare.push(UndecidedJob::of(member));
-            } else {
-                demand.undecided.push(UndecidedJob::of(member));
-            }
-        }
-        demand.merge();
-        Some(demand)
-    }
-
-    /// About the prices of a sample, from where they were found.
-    fn near(&self, found: &Found<K>, off: f64) -> Start<K> {
-        let Place { price, width, .. } = found.place;
-        let mut start =
-            Start { price, price_box: PriceBox::about(&price, &self.room, off), width, moved: MOVED };
+    /// A start about prices with an error, at a width.
+    fn about(&self, price: &[f64], error: f64, width: f64) -> Start {
+        let price_box = PriceBox::about(price, &self.capacity, error);
+        let mut start = Start { price: price.to_vec(), price_box, width, moved: MOVED };
         self.free(&mut start);
         start
     }
 
-    /// Prices of types that may have workers to spare may be 0.
-    fn free(&self, start: &mut Start<K>) {
-        for k in 0..K {
-            if start.price[k] * self.room[k] < SPARE * start.width {
+    /// Makes the box include 0 for types that may have idle workers.
+    fn free(&self, start: &mut Start) {
+        for (k, capacity) in self.capacity.iter().enumerate() {
+            if start.price[k] * capacity < IDLE_WIDTHS_SAMPLE * start.width {
                 start.price_box.low[k] = 0.0;
             }
         }
     }
 
-    /// The prices of a sample; ranges that turn out to be too narrow are widened.
-    /// `(last, part)`: where widths end (see [`Continuation::follow`]).
+    /// The prices of every `step`-th class; a price box that turns out to be too narrow is widened.
+    /// `(last, part)`: the width to end at (see [`Continuation::follow`]).
     fn search(
         &mut self,
         step: usize,
-        mut start: Start<K>,
+        mut start: Start,
         (last, part): (f64, f64),
         late: &dyn Fn() -> bool,
-    ) -> Option<Found<K>> {
-        let (mut wider, mut looked) = (1.0, 0);
-        let looked_max = LOOKED_EACH * (self.weight.len() / step) + LOOKED_BESIDES;
-        for attempt in 1..=RANGES_MAX {
-            let demand = self.demand(step, &start)?;
+    ) -> Option<Found> {
+        let (mut wider, mut evaluated) = (1.0, 0);
+        let evaluated_max = EVALUATIONS_PER_JOB * (self.weight.len() / step) + EVALUATIONS_BESIDES;
+        for attempt in 1..=BOXES_MAX {
             let mut continuation = Continuation {
-                demand,
-                price_box: start.price_box,
+                demand: (self.demand)(self, step, &start)?,
+                capacity: &self.capacity,
+                price_box: start.price_box.clone(),
                 moved: start.moved,
-                alternatives: Vec::new(),
-                asked: 0,
-                looked,
-                looked_max,
+                passes: 0,
+                evaluated,
+                evaluated_max,
                 late,
             };
             let outcome = continuation.follow(&start, last, part);
-            self.asked += continuation.asked;
-            looked = continuation.looked;
+            evaluated = continuation.evaluated;
+            self.passes += continuation.passes;
             match outcome {
                 Ok(found) => return Some(found),
                 Err(Lost::Outside(price)) => {
-                    wider *= WIDER;
-                    let floor = floor(&price, &self.room);
-                    let low = price.map(|price| price / wider);
-                    let high = std::array::from_fn(|k| (price[k] + floor[k]) * wider);
-                    let moved = start.moved * MOVED_MORE;
+                    wider *= BOX_GROWTH;
+                    let floor = floor(&price, &self.capacity);
+                    let low = price.iter().map(|price| price / wider).collect();
+                    let high =
+                        price.iter().zip(floor).map(|(price, floor)| (price + floor) * wider).collect();
+                    let moved = start.moved * MOVED_GROWTH;
                     start = Start { price, price_box: PriceBox { low, high }, moved, ..start };
                     self.free(&mut start);
-                    if attempt + 1 >= RANGES_MAX {
-                        start = Start { price_box: PriceBox::ANYWHERE, width: WIDTH, ..start };
+                    if attempt + 1 >= BOXES_MAX {
+                        let price_box = PriceBox::anywhere(self.capacity.len());
+                        start = Start { price_box, width: WIDTH_FIRST, ..start };
                     }
                 }
                 Err(Lost::Stuck) => return None,
@@ -188,88 +202,61 @@ impl<'a, const K: usize> Market<'a, K> {
     fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Option<(PrimalDual, WarmPrices)> {
         let clock = Stopwatch::start();
         let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
-        let known = self.begin(near).and_then(|start| self.search(1, start, (WIDTH_LAST, 0.0), &late));
+        let warm = self.warm_start(near);
+        let known = warm.and_then(|start| self.search(1, start, (WIDTH_LAST, 0.0), &late));
         let found = match known {
             Some(found) => found,
             None => self.search_by_samples(&late)?,
         };
-        let near = WarmPrices { prices: vec![found.place.price.to_vec()], level: 0.0 };
+        let near = WarmPrices { prices: vec![found.place.price.clone()], level: 0.0 };
         Some((self.settled(&found)?, near))
     }
 
-    /// The prices of all members, from nothing: ever larger samples, each started at the prices of the one before.
-    fn search_by_samples(&mut self, late: &dyn Fn() -> bool) -> Option<Found<K>> {
-        let n = self.weight.len();
-        let (mut step, mut steps) = (1, Vec::new());
-        while n / step > SAMPLE_MAX {
-            step *= SAMPLE_GROWTH.min((n / step).div_ceil(SAMPLE_MAX));
-            steps.push(step);
-        }
-        let price = self.room.map(|room| 1.0 / (room * K as f64));
-        let mut start = Start { price, price_box: PriceBox::ANYWHERE, width: WIDTH, moved: MOVED };
-        for step in steps.into_iter().rev() {
-            let root = ((n / step) as f64).sqrt();
-            if let Some(found) = self.search(step, start, (WIDTH_LEAST, WIDTH_SAMPLE / root), late) {
-                start = self.near(&found, (OFF / root).min(OFF_MAX));
-            }
-        }
+    /// The prices of all classes, from nothing: of ever larger samples, each started at the prices of the one before.
+    fn search_by_samples(&mut self, late: &dyn Fn() -> bool) -> Option<Found> {
+        let (n, k) = (self.weight.len(), self.capacity.len());
+        let price = self.capacity.iter().map(|capacity| 1.0 / (capacity * k as f64)).collect();
+        let price_box = PriceBox::anywhere(k);
+        let start = Start { price, price_box, width: WIDTH_FIRST, moved: MOVED };
+        let start = by_samples((n, NASH_SAMPLE_MAX), start, |step, start| {
+            let size = n / step;
+            let last = (WIDTH_SAMPLE_MIN, WIDTH_SAMPLE / (size as f64).sqrt());
+            let found = self.search(step, start.clone(), last, late)?;
+            Some(self.about(&found.place.price, error(size), found.place.width))
+        });
         self.search(1, start, (WIDTH_LAST, 0.0), late)
     }
 
-    /// Where a search begins that is much like one that ended `near`; nothing if there was none.
-    fn begin(&self, near: &WarmPrices) -> Option<Start<K>> {
-        let price: [f64; K] = near.prices.first()?.as_slice().try_into().ok()?;
-        let root = (self.weight.len() as f64).sqrt();
-        let price_box = PriceBox::about(&price, &self.room, (OFF / root).min(OFF_MAX));
-        let mut start = Start { price, price_box, width: (WIDTH_SAMPLE / root).min(WIDTH), moved: MOVED };
-        self.free(&mut start);
-        Some(start)
+    /// The start of a search much like the one that left these prices; none if there was none.
+    fn warm_start(&self, near: &WarmPrices) -> Option<Start> {
+        let price = near.prices.first().filter(|price| price.len() == self.capacity.len())?;
+        let n = self.weight.len();
+        Some(self.about(price, error(n), (WIDTH_SAMPLE / (n as f64).sqrt()).min(WIDTH_FIRST)))
     }
 
-    /// All members at the prices found, in their own units.
-    fn settled(&self, found: &Found<K>) -> Option<PrimalDual> {
-        let instance = self.sharing.instance();
-        let n = self.weight.len();
-        let place = &found.place;
-        let (near, at) = (
-            Prices::of(place.price),
-            Prices::of(std::array::from_fn(|k| place.price[k] * (1.0 + place.shift[k]))),
-        );
+    /// Class times and dual prices, in the instance's units.
+    fn settled(&self, found: &Found) -> Option<PrimalDual> {
+        let instance = self.singles.instance();
+        let (n, n_types) = (instance.n_members(), instance.n_types());
+        let priced = self.shifted(found).into_iter().zip(&instance.capacity);
         let mut shares = PrimalDual {
-            time: Vec::with_capacity(n * K),
+            time: Vec::with_capacity(n * n_types),
             level: 0.0,
-            worker_price: (0..K)
-                .map(|k| if instance.capacity[k] > 0.0 { at.price[k] } else { 0.0 })
-                .collect(),
+            worker_price: priced.map(|(price, workers)| if *workers > 0.0 { price } else { 0.0 }).collect(),
             time_price: Vec::with_capacity(n),
             throughput_price: Vec::with_capacity(n),
-            asked: self.asked,
+            passes: self.passes,
         };
-        let (mut used, mut alternatives) = ([0.0; K], Vec::new());
-        for position in 0..n {
-            let member = self.member(position);
-            let (jobs, weight) = (instance.multiplicity[position], self.weight[position]);
-            let sure = member.choose(&near).filter(|choice| member.is_sure(*choice, &found.price_box));
-            let time = match sure {
-                Some(choice) => member.time(choice, &at),
-                None => UndecidedJob::of(member).time(place, &found.price_box, &mut alternatives),
-            };
-            for k in 0..K {
-                used[k] += instance.scale_factor[position] * jobs * time[k];
-                shares.time.push(time[k] * jobs);
-            }
-            let choice = if sure.is_some() { sure } else { member.choose(&at) };
-            let (throughput_price, time) = member.proof(choice?, &at);
-            shares.throughput_price.push(throughput_price * weight);
-            shares.time_price.push(time * weight / jobs);
+        (self.allocate)(self, found, &mut shares)?;
+        let mut used = vec![0.0; n_types];
+        for (times, size) in shares.time.chunks_exact(n_types).zip(&instance.scale_factor) {
+            used.iter_mut().zip(times).for_each(|(used, time)| *used += size * time);
         }
-        // what was rounded must not make more of workers than there are
-        let over = |k: usize| (instance.capacity[k] / used[k]).min(1.0);
-        let factor: [f64; K] = std::array::from_fn(|k| if used[k] > 0.0 { over(k) } else { 1.0 });
-        if factor.iter().any(|factor| *factor < 1.0) {
-            for row in shares.time.chunks_exact_mut(K) {
-                row.iter_mut().zip(&factor).for_each(|(time, factor)| *time *= factor);
-            }
+        // rounding must not use more workers than there are
+        let factor = |(used, workers): (f64, &f64)| if used > 0.0 { (workers / used).min(1.0) } else { 1.0 };
+        let factors: Vec<f64> = used.into_iter().zip(&instance.capacity).map(factor).collect();
+        for times in shares.time.chunks_exact_mut(n_types) {
+            times.iter_mut().zip(&factors).for_each(|(time, factor)| *time *= factor);
         }
         Some(shares)
     }

@@ -1,15 +1,15 @@
-//! What members buy against the program with a cone for each: its own certificate, and the other solvers.
+//! Nash welfare against the program with a cone for each class: its own certificate, and the other solvers.
 
 use super::dantzig_wolfe::WarmPrices;
 use super::jobs::solve;
 use crate::decomposition::certificate::PrimalDual;
 use crate::program::expression::Vocabulary;
-use crate::program::singles::Goal as Wanted;
+use crate::program::singles::Goal;
 use crate::program::{BoundObjective, Instance, Objective, ObjectiveText, Sense};
 use crate::solver::draws::Draws;
 use crate::solver::{Certificate, Limits, registry, solve_certified};
 
-/// What makes members hard.
+/// What makes an instance hard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Distinct,
@@ -17,13 +17,13 @@ enum Kind {
     Ties,
     /// Eleven kinds of speeds.
     Alike,
-    /// Some members do not run on some types, or need more workers than there are.
+    /// Some classes do not run on some types, or need more workers than there are.
     Zeros,
     /// A type has no workers.
     NoWorkers,
-    /// Of all types there are workers to spare.
+    /// All types have idle workers.
     Plenty,
-    /// Of one type there are workers to spare, of another hardly any.
+    /// One type has idle workers, another hardly any workers.
     Uneven,
     /// Weights over six decades.
     Decades,
@@ -45,12 +45,12 @@ fn instance(kind: Kind, (n, k): (usize, usize), seed: u64) -> Instance {
     (0..20).for_each(|_| _ = draws.next());
     let mut instance = Instance::default();
     let mut weight = Vec::new();
-    for member in 0..n {
+    for class in 0..n {
         let own = 10.0_f64.powf(draws.next());
         let speeds: Vec<f64> = (0..k)
             .map(|j| match kind {
                 Kind::Ties => 1.0 + (draws.next() * 2.0).floor(),
-                Kind::Alike => 1.0 + ((member % 11 + 1) * (j + 2)) as f64 * 0.618 % 1.0,
+                Kind::Alike => 1.0 + ((class % 11 + 1) * (j + 2)) as f64 * 0.618 % 1.0,
                 Kind::Zeros if j > 0 && draws.next() < 0.4 => 0.0,
                 _ => own * 10.0_f64.powf(-draws.next()),
             })
@@ -87,12 +87,12 @@ fn bought(bound: &BoundObjective<'_>) -> (PrimalDual, Certificate) {
     bought_near(bound, &WarmPrices::default()).0
 }
 
-/// The same, and where it ended, from where a search like it ended.
+/// The same from warm-start prices, with the prices that it leaves.
 fn bought_near(bound: &BoundObjective<'_>, near: &WarmPrices) -> ((PrimalDual, Certificate), WarmPrices) {
-    let (sharing, logarithms) = bound.logarithms().unwrap();
-    let wanted = Wanted::Logarithms(&logarithms);
-    let (shares, near) = solve(&sharing, wanted, near, &Limits::default()).unwrap();
-    let judged = Certificate::of_jobs(&sharing, wanted, &shares);
+    let (singles, logarithms) = bound.logarithms().unwrap();
+    let goal = Goal::Logarithms(&logarithms);
+    let (shares, near) = solve(&singles, goal, near, &Limits::default()).unwrap();
+    let judged = Certificate::of_jobs(&singles, goal, &shares);
     let weights: f64 = logarithms.weight.iter().sum();
     let most = weights.max(judged.primal.abs());
     assert!(judged.optimal && judged.bound - judged.primal <= 1e-9 * most, "{judged:?} of {weights}");
@@ -146,10 +146,10 @@ fn types_that_are_added_change_nothing() {
 }
 
 #[test]
-fn samples_of_many_members_lead_to_the_prices_of_all() {
+fn samples_of_many_classes_lead_to_the_prices_of_all() {
     let objective = objective();
     for (position, kind) in KINDS.into_iter().enumerate() {
-        // the last half of the members is unlike the first, and a sample of every so manieth sees both
+        // the last half of the classes is unlike the first, and a sample of every k-th class has both
         let mut instance = instance(kind, (2500, 2 + position % 3), 9);
         let half = instance.throughput.len() / 2;
         instance.throughput[half..].iter_mut().for_each(|speed| *speed *= *speed);
@@ -174,8 +174,8 @@ fn prices_are_found_from_those_of_a_market_that_was_much_like_it() {
                 "{kind:?}: {one} {other}"
             );
         }
-        asked[0] += cold.asked;
-        asked[1] += warm.asked;
+        asked[0] += cold.passes;
+        asked[1] += warm.passes;
     }
     assert!(asked[1] * 4 < asked[0] * 3, "{asked:?}");
 }
@@ -185,8 +185,8 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
     let objective = objective();
     let instance = instance(Kind::Distinct, (120, 3), 1);
     let bound = objective.bind(&instance).unwrap();
-    let (sharing, logarithms) = bound.logarithms().unwrap();
-    let wanted = Wanted::Logarithms(&logarithms);
+    let (singles, logarithms) = bound.logarithms().unwrap();
+    let goal = Goal::Logarithms(&logarithms);
     let (right, best) = bought(&bound);
     let mut draws = Draws(5);
     for _ in 0..20 {
@@ -194,10 +194,10 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
         let prices =
             wrong.worker_price.iter_mut().chain(&mut wrong.throughput_price).chain(&mut wrong.time_price);
         prices.for_each(|price| *price *= 2.0 * draws.next());
-        let judged = Certificate::of_jobs(&sharing, wanted, &wrong);
+        let judged = Certificate::of_jobs(&singles, goal, &wrong);
         assert!(judged.bound >= best.primal, "{judged:?} below {best:?}");
     }
-    let judge = |wrong: &PrimalDual| Certificate::of_jobs(&sharing, wanted, wrong).optimal;
+    let judge = |wrong: &PrimalDual| Certificate::of_jobs(&singles, goal, wrong).optimal;
     let with = |change: &dyn Fn(&mut PrimalDual)| {
         let mut wrong = right.clone();
         change(&mut wrong);
@@ -212,7 +212,7 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
 }
 
 #[test]
-fn members_with_nothing_in_common_but_one_type_divide_it_by_weight() {
+fn classes_with_nothing_in_common_but_one_type_divide_it_by_weight() {
     // by hand: 6 workers, weights 1, 2 and 9; the third has all of its time, 4 workers, and the others the rest by weight
     let mut instance = instance(Kind::Distinct, (3, 1), 0);
     instance.capacity = vec![6.0];

@@ -1,70 +1,53 @@
-//! The restricted master program: the mixture of proposed columns that fits the capacity rows, and its dual prices.
+//! The restricted master program: the mixture of known columns that fits the capacities, and its dual prices.
 //!
-//!   minimize   Σ cost·λ + Σ high·bought − Σ low·sold     (or the stretch ψ of all capacity rows, with λ at no cost)
-//!   subject to Σ usage·λ + sold − bought ≤ room          (or ≤ ψ·room)
-//!              Σ λ = 1 of every group,   λ, bought, sold, ψ ≥ 0
+//!   minimize   Σ cost·λ + Σ high·excess − Σ low·slack     (or the stretch ψ of all capacities, with λ at no cost)
+//!   subject to Σ usage·λ + slack − excess = capacity      (or = ψ·capacity)
+//!              Σ λ = 1 for every group,   λ, slack, excess, ψ ≥ 0
 //!
-//! `bought` and `sold` box the prices between `low` and `high` and make any columns feasible. Solved by the revised simplex
-//! method with an explicit inverse: rows are few, and the last basis stays feasible, and its inverse valid, when columns are
-//! added.
+//! The costs of `slack` and `excess` keep the dual prices between `low` and `high`, and make any columns feasible. It is
+//! solved by the revised simplex method with an explicit inverse: rows are few, and after columns are added the last basis
+//! is still feasible and its inverse valid.
 
-use crate::decomposition::columns::Proposals;
-use crate::decomposition::dantzig_wolfe::ROWS_MANY;
+use crate::decomposition::columns::Columns;
+use crate::decomposition::tolerances::{
+    DEGENERATE_TYPES, HARRIS, NEGATIVE, NEGATIVE_FOUND, PIVOT_MIN, PIVOTS_KEPT, PIVOTS_MAX,
+    PIVOTS_MAX_DEGENERATE, PIVOTS_STALLED, REDUCED_COST, REDUCED_COST_STALLED,
+};
 
-/// A variable whose reduced cost is above this is left alone; costs, usage and room are near one.
-const REDUCED: f64 = 1e-13;
-/// The same where nothing came of the last pivots: two proposals that are alike but for rounding take turns for ever.
-const REDUCED_STALLED: f64 = 1e-12;
-/// What is basic may be below zero by this much.
-const NEGATIVE: f64 = -1e-12;
-/// The same at the end, of parts that are left out.
-const NEGATIVE_FOUND: f64 = -1e-9;
-/// Pivots smaller than this are not taken.
-const PIVOT: f64 = 1e-10;
-/// What is basic may fall below zero by this much for a better pivot.
-const HARRIS: f64 = 1e-11;
-/// Pivots of one solve, for each row; where rows are many, it is given up sooner.
-const PIVOTS_MAX: usize = 60;
-const PIVOTS_MANY: usize = 20;
-/// Pivots without progress before the first candidate is taken, which cannot cycle (Bland 1977).
-const STALLED: usize = 40;
-/// Pivots after which the inverse is made anew.
-const PIVOTS_KEPT: usize = 64;
-
-/// A variable of the master program.
+/// A variable of the restricted master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Variable {
-    Sold(usize),
-    Bought(usize),
+    Slack(usize),
+    Excess(usize),
     Stretch,
-    Reply(usize),
+    Column(usize),
 }
 
 /// The restricted master program and its basis.
 #[derive(Debug)]
 pub(super) struct RestrictedMaster {
-    /// Of the shared rows: [L]
-    room: Vec<f64>,
+    /// Of each worker type: [types]
+    capacity: Vec<f64>,
     pub(super) groups: usize,
     stretched: bool,
-    /// Between which prices are: [L]
-    pub(super) low: Vec<f64>,
-    pub(super) high: Vec<f64>,
-    /// Cost of each reply, [proposals], and its usage, [askings × L × groups]. The group of each is its position's.
+    /// The price box: [types] each.
+    low: Vec<f64>,
+    high: Vec<f64>,
+    /// Cost of each column, [rounds × groups], and its usage, [rounds × types × groups].
     cost: Vec<f64>,
     usage: Vec<f64>,
     basis: Vec<Variable>,
-    /// What is basic has: [L + groups]
+    /// Values of the basic variables: [types + groups]
     value: Vec<f64>,
-    /// Row by row: [(L + groups)²]
+    /// Inverse of the basis, row by row: [(types + groups)²]
     inverse: Vec<f64>,
-    /// Pivots since it was made.
+    /// Pivots since the inverse was computed.
     pivots: usize,
-    /// What usage that is stretched, and so the stretch, is to be multiplied by.
+    /// Factor on the usage of all columns, applied to the stretch instead of to each of them.
     size: f64,
 }
 
-/// An optimum of the master program.
+/// An optimum of the restricted master.
 #[derive(Clone, Debug)]
 pub(super) struct Mixture {
     pub(super) price: Vec<f64>,
@@ -72,22 +55,26 @@ pub(super) struct Mixture {
 }
 
 impl RestrictedMaster {
-    pub(super) fn new(room: Vec<f64>, groups: usize, stretched: bool, low: Vec<f64>, high: Vec<f64>) -> Self {
+    pub(super) fn new(
+        (capacity, groups): (Vec<f64>, usize),
+        stretched: bool,
+        (low, high): (Vec<f64>, Vec<f64>),
+    ) -> Self {
         let lists = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (cost, usage, basis, value, inverse) = lists;
         let (pivots, size) = (0, 1.0);
-        Self { room, groups, stretched, low, high, cost, usage, basis, value, inverse, pivots, size }
+        Self { capacity, groups, stretched, low, high, cost, usage, basis, value, inverse, pivots, size }
     }
 
     fn rows(&self) -> usize {
-        self.room.len()
+        self.capacity.len()
     }
 
-    /// Takes in what every group proposed.
-    pub(super) fn add(&mut self, proposals: &Proposals) {
-        self.cost.extend_from_slice(&proposals.cost);
+    /// Adds a column for every group.
+    pub(super) fn add(&mut self, columns: &Columns) {
+        self.cost.extend_from_slice(&columns.cost);
         for row in 0..self.rows() {
-            let usage = proposals.usage.iter().skip(row).step_by(self.room.len());
+            let usage = columns.usage.iter().skip(row).step_by(self.capacity.len());
             self.usage.extend(usage.map(|usage| usage / self.size));
         }
         if self.basis.is_empty() {
@@ -95,7 +82,7 @@ impl RestrictedMaster {
         }
     }
 
-    /// Moves the usage of all proposals, which is stretched, towards what is given: [groups × L].
+    /// Moves the usage of all columns towards the given one, [groups × types], where capacities are stretched.
     pub(super) fn approach(&mut self, factor: f64, given: &[f64]) {
         let (rows, groups) = (self.rows(), self.groups);
         for (at, usage) in self.usage.iter_mut().enumerate() {
@@ -105,12 +92,12 @@ impl RestrictedMaster {
         self.inverse.clear();
     }
 
-    /// Multiplies the usage of all proposals, which is stretched.
+    /// Multiplies the usage of all columns, where capacities are stretched.
     pub(super) fn scale(&mut self, factor: f64) {
         self.size *= factor;
     }
 
-    /// The basis of the last proposals alone.
+    /// Starts at the basis of the last columns alone.
     fn begin(&mut self) {
         let rows = self.rows();
         let last = self.cost.len() - self.groups;
@@ -118,35 +105,35 @@ impl RestrictedMaster {
         for (total, usage) in total.iter_mut().zip(self.usage[last * rows..].chunks_exact(self.groups)) {
             *total = usage.iter().sum();
         }
-        let ratio = |row: &usize| total[*row] / self.room[*row];
+        let ratio = |row: &usize| total[*row] / self.capacity[*row];
         let fullest = (0..rows).max_by(|one, other| ratio(one).total_cmp(&ratio(other)));
-        let of_row = |row: usize| match (self.stretched, total[row] <= self.room[row]) {
+        let of_row = |row: usize| match (self.stretched, total[row] <= self.capacity[row]) {
             (true, _) if Some(row) == fullest => Variable::Stretch,
-            (true, _) | (false, true) => Variable::Sold(row),
-            (false, false) => Variable::Bought(row),
+            (true, _) | (false, true) => Variable::Slack(row),
+            (false, false) => Variable::Excess(row),
         };
-        self.basis = (0..rows).map(of_row).chain((last..self.cost.len()).map(Variable::Reply)).collect();
+        self.basis = (0..rows).map(of_row).chain((last..self.cost.len()).map(Variable::Column)).collect();
     }
 
     /// The cost of a variable, and its coefficients by `each`.
     fn read(&self, variable: Variable, mut each: impl FnMut(usize, f64)) -> f64 {
         let rows = self.rows();
         match variable {
-            Variable::Sold(row) => {
+            Variable::Slack(row) => {
                 each(row, 1.0);
                 -self.low[row]
             }
-            Variable::Bought(row) => {
+            Variable::Excess(row) => {
                 each(row, -1.0);
                 self.high[row]
             }
             Variable::Stretch => {
-                self.room.iter().enumerate().for_each(|(row, room)| each(row, -room));
+                self.capacity.iter().enumerate().for_each(|(row, capacity)| each(row, -capacity));
                 1.0
             }
-            Variable::Reply(at) => {
-                let (asking, group) = (at / self.groups, at % self.groups);
-                let usage = self.usage[asking * self.groups * rows..].iter().skip(group);
+            Variable::Column(at) => {
+                let (round, group) = (at / self.groups, at % self.groups);
+                let usage = self.usage[round * self.groups * rows..].iter().skip(group);
                 usage.step_by(self.groups).take(rows).enumerate().for_each(|(row, usage)| each(row, *usage));
                 each(rows + group, 1.0);
                 self.cost[at]
@@ -154,16 +141,17 @@ impl RestrictedMaster {
         }
     }
 
+    /// The variables that are no columns.
     fn shared(&self) -> impl Iterator<Item = Variable> + use<> {
         let rows = self.rows();
-        let shared = (0..rows).map(Variable::Sold).chain((0..rows).map(Variable::Bought));
+        let shared = (0..rows).map(Variable::Slack).chain((0..rows).map(Variable::Excess));
         shared.chain(self.stretched.then_some(Variable::Stretch))
     }
 
-    /// The optimum; none if numbers are too bad for one.
+    /// The optimum; none if rounding or degeneracy prevents one.
     pub(super) fn solve(&mut self) -> Option<Mixture> {
         if self.inverse.is_empty() {
-            // proposals that were moved may no longer fit together as they did
+            // after columns were moved, the basis may be singular or infeasible
             if self.refactor().is_none() || self.least() < NEGATIVE {
                 self.begin();
                 self.refactor()?;
@@ -176,13 +164,13 @@ impl RestrictedMaster {
         {
             return Some(found);
         }
-        // (what rounding has made of a basis is left for another one, and what comes of that for a certificate to judge)
+        // (rounding has spoiled the basis: one more attempt from another, whose result the certificate judges)
         self.begin();
         self.refactor()?;
         self.improved()
     }
 
-    /// The least of what is basic.
+    /// The least basic value, or 0.
     fn least(&self) -> f64 {
         self.value.iter().copied().fold(0.0, f64::min)
     }
@@ -191,12 +179,12 @@ impl RestrictedMaster {
     fn improved(&mut self) -> Option<Mixture> {
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
-        let most = if self.rows() < ROWS_MANY { PIVOTS_MAX } else { PIVOTS_MANY };
+        let most = if self.rows() < DEGENERATE_TYPES { PIVOTS_MAX } else { PIVOTS_MAX_DEGENERATE };
         for _ in 0..most * self.basis.len() {
             let dual = self.duals();
-            let first = stalled > STALLED;
+            let first = stalled > PIVOTS_STALLED;
             let Some(entering) = self.entering(&dual, first) else {
-                if self.pivots > 0 && self.off(&dual) > REDUCED {
+                if self.pivots > 0 && self.off(&dual) > -REDUCED_COST {
                     self.refactor()?;
                     continue;
                 }
@@ -233,7 +221,7 @@ impl RestrictedMaster {
         dual
     }
 
-    /// By how much what is basic gains or loses at these duals, which is what rounding has done.
+    /// The largest reduced cost of a basic variable: 0 but for rounding.
     fn off(&self, dual: &[f64]) -> f64 {
         let off = |variable: &Variable| {
             let mut worth = 0.0;
@@ -243,9 +231,9 @@ impl RestrictedMaster {
         self.basis.iter().map(off).fold(0.0, f64::max)
     }
 
-    /// The variable that gains most, or the first that gains.
+    /// The variable with the least reduced cost, or the `first` with a negative one (Bland 1977); none at an optimum.
     fn entering(&self, dual: &[f64], first: bool) -> Option<Variable> {
-        let mut best = (if first { -REDUCED_STALLED } else { -REDUCED }, None);
+        let mut best = (if first { REDUCED_COST_STALLED } else { REDUCED_COST }, None);
         let mut attempt = |variable: Variable, reduced: f64| {
             if reduced < best.0 && !self.basis.contains(&variable) {
                 best = (reduced, Some(variable));
@@ -261,16 +249,16 @@ impl RestrictedMaster {
         }
         let (of_rows, of_groups) = dual.split_at(self.rows());
         let (mut worth, groups) = (vec![0.0; self.groups], self.groups);
-        let askings = self.cost.chunks_exact(groups).zip(self.usage.chunks_exact(groups * of_rows.len()));
-        for (asking, (cost, usage)) in askings.enumerate() {
-            // (what all groups proposed side by side)
+        let rounds = self.cost.chunks_exact(groups).zip(self.usage.chunks_exact(groups * of_rows.len()));
+        for (round, (cost, usage)) in rounds.enumerate() {
+            // (all groups side by side)
             worth.fill(0.0);
             for (dual, usage) in of_rows.iter().zip(usage.chunks_exact(groups)) {
                 worth.iter_mut().zip(usage).for_each(|(worth, usage)| *worth += dual * usage);
             }
             worth.iter_mut().zip(of_groups).for_each(|(worth, dual)| *worth += dual);
             for (group, (cost, worth)) in cost.iter().zip(&worth).enumerate() {
-                let variable = Variable::Reply(asking * groups + group);
+                let variable = Variable::Column(round * groups + group);
                 if attempt(variable, cost - worth) {
                     return Some(variable);
                 }
@@ -288,10 +276,10 @@ impl RestrictedMaster {
                 *by += self.inverse[place * n + row] * value;
             }
         });
-        // (where rows are many, a pivot that is no small one is worth a little room below zero: Harris 1973)
-        let room = if self.rows() < ROWS_MANY || first { 0.0 } else { HARRIS };
-        let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > PIVOT);
-        let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + room) / by;
+        // (where rows are many, a larger pivot is worth basic values a little below zero: Harris 1973)
+        let below = if self.rows() < DEGENERATE_TYPES || first { 0.0 } else { HARRIS };
+        let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > PIVOT_MIN);
+        let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + below) / by;
         let farthest = pivots().map(reach).fold(f64::INFINITY, f64::min);
         let mut leaving: Option<(usize, f64)> = None;
         for (place, by) in pivots() {
@@ -299,7 +287,11 @@ impl RestrictedMaster {
             let better = leaving.is_none_or(|(other, least)| {
                 let rather =
                     if first { self.basis[place] < self.basis[other] } else { *by > direction[other] };
-                if room > 0.0 { rather } else { length < least || length.total_cmp(&least).is_eq() && rather }
+                if below > 0.0 {
+                    rather
+                } else {
+                    length < least || length.total_cmp(&least).is_eq() && rather
+                }
             });
             if better && length <= farthest {
                 leaving = Some((place, length));
@@ -365,7 +357,7 @@ impl RestrictedMaster {
         Some(())
     }
 
-    /// Adds to what is basic what rounding has left of the right-hand side.
+    /// Corrects the basic values by the residual of the right-hand side.
     fn mend(&mut self) {
         let n = self.basis.len();
         let rest = self.residual();
@@ -374,27 +366,27 @@ impl RestrictedMaster {
         }
     }
 
-    /// What the basic variables leave of the right-hand side.
+    /// The right-hand side less the basic variables' part of it.
     fn residual(&self) -> Vec<f64> {
-        let room = |room: &f64| if self.stretched { 0.0 } else { *room };
+        let bound = |capacity: &f64| if self.stretched { 0.0 } else { *capacity };
         let mut rest: Vec<f64> =
-            self.room.iter().map(room).chain(std::iter::repeat_n(1.0, self.groups)).collect();
+            self.capacity.iter().map(bound).chain(std::iter::repeat_n(1.0, self.groups)).collect();
         for (variable, basic) in self.basis.iter().zip(&self.value) {
             self.read(*variable, |row, value| rest[row] -= value * basic);
         }
         rest
     }
 
-    /// Widens the prices' range where they are at an end of it that is no end of theirs. True if any is.
+    /// Widens the price box where it binds, by a factor of its width; true if it binds anywhere. Prices may always be 0.
     pub(super) fn widen(&mut self, factor: f64) -> bool {
         let mut widened = false;
         for variable in &self.basis {
             match *variable {
-                Variable::Bought(row) => {
+                Variable::Excess(row) => {
                     self.high[row] += factor * (self.high[row] - self.low[row]);
                     widened = true;
                 }
-                Variable::Sold(row) if self.low[row] > 0.0 => {
+                Variable::Slack(row) if self.low[row] > 0.0 => {
                     let low = self.low[row] - factor * (self.high[row] - self.low[row]);
                     self.low[row] = low.max(0.0);
                     widened = true;
@@ -405,15 +397,15 @@ impl RestrictedMaster {
         widened
     }
 
-    /// The parts of columns in the mixture: (round, group, part).
+    /// The weights of columns in the mixture: (round, group, weight).
     pub(super) fn parts(&self) -> Vec<(usize, usize, f64)> {
         let basic = self.basis.iter().zip(&self.value);
         let part = basic.filter_map(|(variable, value)| match *variable {
-            Variable::Reply(at) if *value > 0.0 => Some((at / self.groups, at % self.groups, *value)),
+            Variable::Column(at) if *value > 0.0 => Some((at / self.groups, at % self.groups, *value)),
             _ => None,
         });
         let mut parts: Vec<(usize, usize, f64)> = part.collect();
-        parts.sort_by_key(|(asked, group, _)| (*asked, *group));
+        parts.sort_by_key(|(round, group, _)| (*round, *group));
         parts
     }
 }
@@ -429,11 +421,11 @@ mod tests {
         (1..=n).map(|at| (at as f64 * 0.618_033_988_749_894_9).fract())
     }
 
-    /// The master program as any solver sees it.
+    /// The same program as other solvers see it.
     fn written(master: &RestrictedMaster) -> Program {
         let mut program = Program::new(Sense::Minimize);
-        let proposals = (0..master.cost.len()).map(Variable::Reply);
-        let variables: Vec<Variable> = master.shared().chain(proposals).collect();
+        let columns = (0..master.cost.len()).map(Variable::Column);
+        let variables: Vec<Variable> = master.shared().chain(columns).collect();
         let n = master.rows() + master.groups;
         let mut rows = vec![Vec::new(); n];
         for (column, variable) in variables.iter().enumerate() {
@@ -441,8 +433,8 @@ mod tests {
             program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1e3 }, cost);
         }
         for (row, terms) in rows.into_iter().enumerate() {
-            let room = master.room.get(row).map_or(1.0, |room| if master.stretched { 0.0 } else { *room });
-            program.push_row(Range::exactly(room), terms);
+            let bound = master.capacity.get(row).map_or(1.0, |of| if master.stretched { 0.0 } else { *of });
+            program.push_row(Range::exactly(bound), terms);
         }
         program
     }
@@ -450,17 +442,17 @@ mod tests {
     #[test]
     fn mixtures_are_those_of_another_solver() {
         for stretched in [false, true] {
-            // (all that is sold at the lowest prices is worth less than a stretch of one)
+            // (all slack at the lowest prices is worth less than a stretch of one)
             for rows in [1, 2, 3, 20] {
                 let (low, high) = (vec![0.3 / rows as f64; rows], vec![0.7; rows]);
-                let mut master = RestrictedMaster::new(vec![1.0; rows], 3, stretched, low, high);
+                let mut master = RestrictedMaster::new((vec![1.0; rows], 3), stretched, (low, high));
                 let mut numbers = drawn(600);
                 for _ in 0..6 {
                     let mut take = |n: usize, by: f64| -> Vec<f64> {
                         numbers.by_ref().take(n).map(|number| number * by).collect()
                     };
                     let cost = if stretched { vec![0.0; 3] } else { take(3, -1.0) };
-                    master.add(&Proposals { cost, usage: take(3 * rows, 1.0), least: 0.0, slope: 0.0 });
+                    master.add(&Columns { cost, usage: take(3 * rows, 1.0), least: 0.0, slope: 0.0 });
                     let mixture = master.solve().expect("an optimum");
                     let mut other = registry::backend("clarabel").unwrap();
                     let other = other.solve(&written(&master), &Limits::default(), None).unwrap();
@@ -477,9 +469,12 @@ mod tests {
 
     #[test]
     fn a_range_is_widened_where_it_holds_prices_back() {
-        let mut master = RestrictedMaster::new(vec![1.0], 1, false, vec![0.2], vec![0.4]);
-        master.add(&Proposals { cost: vec![0.0], usage: vec![2.0], least: 0.0, slope: 0.0 });
-        assert!((master.solve().expect("an optimum").price[0] - 0.4).abs() < 1e-12, "one must be bought");
+        let mut master = RestrictedMaster::new((vec![1.0], 1), false, (vec![0.2], vec![0.4]));
+        master.add(&Columns { cost: vec![0.0], usage: vec![2.0], least: 0.0, slope: 0.0 });
+        assert!(
+            (master.solve().expect("an optimum").price[0] - 0.4).abs() < 1e-12,
+            "there is an excess of one"
+        );
         assert!(master.widen(1.0));
         assert!((master.high[0] - 0.6).abs() < 1e-12);
     }

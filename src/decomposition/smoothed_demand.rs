@@ -1,37 +1,37 @@
-//! Softmax-smoothed demand of members whose choice the price box does not decide.
+//! Softmax-smoothed demand of jobs whose choice the price box does not decide.
 //!
-//! A member's value at prices is the largest of those of its alternatives u`[r]`. It is replaced by μ·log Σ exp(u`[r]`/μ),
-//! at most μ times the logarithm of their number above it, whose derivatives are those of the mixture of alternatives with
-//! weights exp(u`[r]`/μ): time fractions that are feasible, and worth no less than the mixture of their values, as the
-//! logarithm is concave.
+//! A job's value at prices is the largest of the values u`[r]` of its options. It is replaced by μ·log Σ exp(u`[r]`/μ), at
+//! most μ times the logarithm of their number above it, whose derivatives are those of the mixture of options with weights
+//! exp(u`[r]`/μ): time fractions that are feasible, and worth no less than the mixture of their values, as the logarithm is
+//! concave.
 //!
-//! Derivatives are with respect to the logarithms of prices, so that −∂u/∂log z`[k]` is what is spent on type k.
+//! Derivatives are with respect to the logarithms of prices, so that −∂u/∂log z`[k]` is the spending on type k.
 
-use crate::decomposition::choice::{Member, PriceBox};
+use std::array;
 
-/// Choices worse by more than this many μ have no weight.
-const WORSE: f64 = 40.0;
+use crate::decomposition::choice::{Job, PriceBox};
+use crate::decomposition::tolerances::WORSE;
 
-/// A member whose choice is undecided, with the logarithms of its speeds.
+/// A job whose choice is undecided, with the logarithms of its numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UndecidedJob<const K: usize> {
-    pub(super) member: Member<K>,
+    pub(super) job: Job<K>,
     log: [f64; K],
     log_workers: f64,
 }
 
-/// Prices, and how much choices are smoothed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place<const K: usize> {
-    pub(super) price: [f64; K],
-    log: [f64; K],
-    /// By what parts of themselves prices are higher than that, too small to be added to them.
-    pub(super) shift: [f64; K],
+/// Prices and the smoothing width: lists of one number for each type.
+#[derive(Clone, Debug)]
+pub(super) struct Place<L> {
+    pub(super) price: L,
+    log: L,
+    /// Relative increases of prices, too small to be added to them.
+    pub(super) shift: L,
     /// μ
     pub(super) width: f64,
 }
 
-/// What is spent on each type, and its derivatives, with their signs changed.
+/// Spending on each type, and its derivatives with their signs changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spending<const K: usize> {
     pub(super) on: [f64; K],
@@ -39,9 +39,9 @@ pub(super) struct Spending<const K: usize> {
     pub(super) slope: [[f64; K]; K],
 }
 
-/// A choice and its derivatives: of two types, where the second may count for nothing.
+/// An option of a job, and its derivatives: two types, the second of which may be unused.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alternative {
+pub(super) struct OptionOfJob {
     value: f64,
     types: [usize; 2],
     spent: [f64; 2],
@@ -49,9 +49,21 @@ pub(super) struct Alternative {
     bend: [f64; 2],
 }
 
-impl<const K: usize> Place<K> {
-    pub(super) fn of(price: [f64; K], shift: [f64; K], width: f64) -> Self {
-        Self { price, log: price.map(f64::ln), shift, width }
+impl Place<Vec<f64>> {
+    pub(super) fn of(price: Vec<f64>, shift: Vec<f64>, width: f64) -> Self {
+        let log = price.iter().map(|price| price.ln()).collect();
+        Self { price, log, shift, width }
+    }
+
+    /// The same place, with lists of constant length.
+    pub(super) fn fixed<const K: usize>(&self) -> Place<[f64; K]> {
+        let of = |list: &[f64]| array::from_fn(|k| list[k]);
+        Place { price: of(&self.price), log: of(&self.log), shift: of(&self.shift), width: self.width }
+    }
+
+    /// A price with its shift.
+    pub(super) fn shifted(&self, k: usize) -> f64 {
+        self.price[k] * (1.0 + self.shift[k])
     }
 }
 
@@ -60,24 +72,24 @@ impl<const K: usize> Spending<K> {
 }
 
 impl<const K: usize> UndecidedJob<K> {
-    pub(super) fn of(member: Member<K>) -> Self {
-        Self { member, log: member.speed.map(f64::ln), log_workers: member.workers.ln() }
+    pub(super) fn of(job: Job<K>) -> Self {
+        Self { job, log: job.speed.map(f64::ln), log_workers: job.workers.ln() }
     }
 
-    /// The parts spent on each type by a member with time to spare.
+    /// The part of its spending on each type, by a job whose time is not all used.
     #[inline]
-    fn parts(&self, at: &Place<K>) -> [f64; K] {
-        let values: [f64; K] = std::array::from_fn(|k| self.log[k] - at.log[k]);
+    fn parts(&self, at: &Place<[f64; K]>) -> [f64; K] {
+        let values: [f64; K] = array::from_fn(|k| self.log[k] - at.log[k]);
         let most = values.iter().fold(f64::NEG_INFINITY, |most, value| most.max(*value));
-        let parts: [f64; K] = std::array::from_fn(|k| weight((values[k] - most) - at.shift[k], at.width));
+        let parts: [f64; K] = array::from_fn(|k| weight((values[k] - most) - at.shift[k], at.width));
         let all: f64 = parts.iter().sum();
         parts.map(|part| part / all)
     }
 
-    /// Adds what a member with time to spare spends.
+    /// Adds the spending of a job whose time is not all used.
     #[inline]
-    pub(super) fn spend_spare(&self, at: &Place<K>, sum: &mut Spending<K>) {
-        let (parts, weight) = (self.parts(at), self.member.weight);
+    pub(super) fn spend_spare(&self, at: &Place<[f64; K]>, sum: &mut Spending<K>) {
+        let (parts, weight) = (self.parts(at), self.job.weight);
         let per_width = weight / at.width;
         for k in 0..K {
             sum.on[k] += weight * parts[k];
@@ -88,102 +100,102 @@ impl<const K: usize> UndecidedJob<K> {
         }
     }
 
-    /// Adds what any member spends; `alternatives` is room to work in.
-    pub(super) fn spend(&self, at: &Place<K>, alternatives: &mut Vec<Alternative>, sum: &mut Spending<K>) {
-        let all = self.alternatives(at, alternatives);
+    /// Adds the spending of any job; `options` is a buffer.
+    pub(super) fn spend(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>, sum: &mut Spending<K>) {
+        let all = self.options(at, options);
         let (mut on, mut slope) = ([0.0; K], [[0.0; K]; K]);
-        for alternative in alternatives.iter().filter(|alternative| alternative.value > 0.0) {
-            let part = alternative.value / all;
-            for (i, k) in alternative.types.into_iter().enumerate() {
-                on[k] += part * alternative.spent[i];
-                for (h, j) in alternative.types.into_iter().enumerate().filter(|(_, j)| *j <= k) {
-                    let spread = alternative.spent[i] * alternative.spent[h] / at.width;
-                    slope[k][j] += part * (spread + alternative.bend[i] * alternative.bend[h]);
+        for option in options.iter().filter(|option| option.value > 0.0) {
+            let part = option.value / all;
+            for (i, k) in option.types.into_iter().enumerate() {
+                on[k] += part * option.spent[i];
+                for (h, j) in option.types.into_iter().enumerate().filter(|(_, j)| *j <= k) {
+                    let spread = option.spent[i] * option.spent[h] / at.width;
+                    slope[k][j] += part * (spread + option.bend[i] * option.bend[h]);
                 }
             }
         }
         for k in 0..K {
-            sum.on[k] += self.member.weight * on[k];
+            sum.on[k] += self.job.weight * on[k];
             for j in 0..=k {
-                sum.slope[k][j] += self.member.weight * (slope[k][j] - on[k] * on[j] / at.width);
+                sum.slope[k][j] += self.job.weight * (slope[k][j] - on[k] * on[j] / at.width);
             }
         }
     }
 
-    /// PrimalDual of time where prices are anywhere in a range.
+    /// Time fractions at a place in a price box.
     pub(super) fn time(
         &self,
-        at: &Place<K>,
-        price_box: &PriceBox<K>,
-        alternatives: &mut Vec<Alternative>,
+        at: &Place<[f64; K]>,
+        price_box: &PriceBox<[f64; K]>,
+        options: &mut Vec<OptionOfJob>,
     ) -> [f64; K] {
         let mut spent = [0.0; K];
-        if self.member.has_spare(price_box) {
+        if self.job.has_spare(price_box) {
             spent = self.parts(at);
         } else {
-            let all = self.alternatives(at, alternatives);
-            for alternative in alternatives.iter() {
-                for (k, on) in alternative.types.into_iter().zip(alternative.spent) {
-                    spent[k] += alternative.value / all * on;
+            let all = self.options(at, options);
+            for option in options.iter() {
+                for (k, on) in option.types.into_iter().zip(option.spent) {
+                    spent[k] += option.value / all * on;
                 }
             }
         }
-        std::array::from_fn(|k| spent[k] / (self.member.workers * at.price[k]))
+        array::from_fn(|k| spent[k] / (self.job.workers * at.price[k]))
     }
 
-    /// All choices, their values made weights; the sum of those.
-    fn alternatives(&self, at: &Place<K>, alternatives: &mut Vec<Alternative>) -> f64 {
-        alternatives.clear();
+    /// Computes all options with their weights in place of values, and the sum of the weights.
+    fn options(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>) -> f64 {
+        options.clear();
         let mut most = f64::NEG_INFINITY;
-        let mut push = |alternative: Alternative| {
-            if alternative.value > most - WORSE * at.width {
-                alternatives.push(alternative);
+        let mut push = |option: OptionOfJob| {
+            if option.value > most - WORSE * at.width {
+                options.push(option);
             }
-            most = most.max(alternative.value);
+            most = most.max(option.value);
             most - WORSE * at.width
         };
-        let Member { speed, workers, .. } = &self.member;
+        let Job { speed, workers, .. } = &self.job;
         let mut least = f64::NEG_INFINITY;
         for k in (0..K).filter(|k| speed[*k] > 0.0) {
             let rent = workers * at.price[k];
             least = push(if rent >= 1.0 {
                 let value = self.log[k] - (self.log_workers + at.log[k]) - 1.0;
-                Alternative { value, types: [k, k], spent: [1.0, 0.0], bend: [1.0, 0.0] }
+                OptionOfJob { value, types: [k, k], spent: [1.0, 0.0], bend: [1.0, 0.0] }
             } else {
                 self.all(k, rent)
             });
         }
         for slow in (0..K).filter(|slow| speed[*slow] > 0.0) {
-            for fast in (0..K).filter(|fast| self.member.is_faster(*fast, slow)) {
+            for fast in (0..K).filter(|fast| self.job.is_faster(*fast, slow)) {
                 let rents = [workers * at.price[slow], workers * at.price[fast]];
                 if rents[1] > rents[0]
-                    && let Some(alternative) = self.both(slow, fast, rents, least)
+                    && let Some(option) = self.both(slow, fast, rents, least)
                 {
-                    least = push(alternative);
+                    least = push(option);
                 }
             }
         }
         let mut all = 0.0;
-        for alternative in alternatives.iter_mut() {
-            // (of differences, a shift is no small part)
-            let lost = alternative.spent[0] * at.shift[alternative.types[0]]
-                + alternative.spent[1] * at.shift[alternative.types[1]];
-            alternative.value = weight((alternative.value - most) - lost, at.width);
-            all += alternative.value;
+        for option in options.iter_mut() {
+            // (shifts are too small for prices, but not for the differences of values)
+            let lost =
+                option.spent[0] * at.shift[option.types[0]] + option.spent[1] * at.shift[option.types[1]];
+            option.value = weight((option.value - most) - lost, at.width);
+            all += option.value;
         }
         all
     }
 
     /// All of the time on one type.
     #[inline]
-    fn all(&self, k: usize, rent: f64) -> Alternative {
-        Alternative { value: self.log[k] - rent, types: [k, k], spent: [rent, 0.0], bend: [0.0; 2] }
+    fn all(&self, k: usize, rent: f64) -> OptionOfJob {
+        OptionOfJob { value: self.log[k] - rent, types: [k, k], spent: [rent, 0.0], bend: [0.0; 2] }
     }
 
-    /// All of the time on two types or one of them; nothing if that is worth less than `least`.
+    /// All of the time on two types or one of them; none if its value is below `least`.
     #[inline]
-    fn both(&self, slow: usize, fast: usize, rents: [f64; 2], least: f64) -> Option<Alternative> {
-        let speeds = [self.member.speed[slow], self.member.speed[fast]];
+    fn both(&self, slow: usize, fast: usize, rents: [f64; 2], least: f64) -> Option<OptionOfJob> {
+        let speeds = [self.job.speed[slow], self.job.speed[fast]];
         let (gain, dearer) = (speeds[1] - speeds[0], rents[1] - rents[0]);
         let reached = gain / dearer;
         if reached <= speeds[0] {
@@ -201,7 +213,7 @@ impl<const K: usize> UndecidedJob<K> {
         if from_slow.min(from_fast) - cost < least {
             return None;
         }
-        Some(Alternative {
+        Some(OptionOfJob {
             value: reached.ln() - cost,
             types: [slow, fast],
             spent: [rents[0] * (1.0 - part), rents[1] * part],
@@ -210,7 +222,7 @@ impl<const K: usize> UndecidedJob<K> {
     }
 }
 
-/// The weight of a choice that is so much better, as a rule worse, than the best.
+/// The weight of an option that is better than the best by this much, as a rule a negative number.
 #[inline]
 fn weight(better: f64, width: f64) -> f64 {
     if better < -WORSE * width { 0.0 } else { (better / width).exp() }

@@ -1,17 +1,19 @@
-//! One copy of the loops over worker types for each number of types, so that they have a fixed length.
+//! Code for a fixed number of worker types: loops over types of a constant length, which the compiler unrolls.
+//!
+//! Only passes over all jobs are compiled for each number of types. A number in between gets types that no job runs on.
 
-/// There are loops for any number of types up to this.
-pub(super) const TYPES_ANY: usize = 16;
-/// Numbers of types above that there are loops for.
-const LARGE: [usize; 4] = [24, 32, 48, 64];
+/// Every number of types up to this has code of its own.
+const TYPES_EACH: usize = 16;
+/// Larger numbers of types that have.
+const TYPES_LARGE: [usize; 4] = [24, 32, 48, 64];
 
-/// With how many types there are loops for these, where it takes more; nothing if none are as many.
-pub(super) fn padded_to(n_types: usize) -> Option<usize> {
-    let larger = LARGE.into_iter().find(|large| *large >= n_types);
-    larger.filter(|large| n_types > TYPES_ANY && *large > n_types)
+/// The least number of types, as many or more, that there is code for; none above 64.
+pub(super) fn compiled_for(n_types: usize) -> Option<usize> {
+    let large = || TYPES_LARGE.into_iter().find(|large| *large >= n_types);
+    if n_types <= TYPES_EACH { Some(n_types).filter(|n| *n > 0) } else { large() }
 }
 
-/// What `$of` gives where `$K` is the number of types, as an `Option`; nothing if there are no loops for it.
+/// The value of `$of`, an `Option`, where `$K` is the number of types as a constant; none if there is no code for it.
 macro_rules! of_types {
     ($n_types:expr, $K:ident => $of:expr) => {
         of_types!($n_types, $K => $of; 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 24 32 48 64)
@@ -34,13 +36,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_loops_for_as_many_types_as_are_added_to() {
+    fn there_is_code_for_every_number_of_types_that_is_rounded_up_to() {
         for n_types in 1..=64 {
-            let padded = padded_to(n_types).unwrap_or(n_types);
-            assert_eq!(of_types!(padded, K => Some(K)), Some(padded), "{n_types}");
-            assert!(padded >= n_types && (n_types > TYPES_ANY || padded == n_types));
+            let compiled = compiled_for(n_types).unwrap();
+            assert_eq!(of_types!(compiled, K => Some(K)), Some(compiled), "{n_types}");
+            assert!(compiled >= n_types && (n_types > TYPES_EACH || compiled == n_types));
         }
-        assert_eq!(padded_to(65), None);
+        assert_eq!((compiled_for(0), compiled_for(65)), (None, None));
         assert_eq!(of_types!(65, K => Some(K)), None);
     }
 }

@@ -8,7 +8,6 @@ pub mod backend;
 mod intake;
 mod scaling;
 pub mod timing;
-pub(crate) mod lanes;
 pub mod certificate;
 mod normal;
 pub mod centre;

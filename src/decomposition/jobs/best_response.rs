@@ -1,9 +1,9 @@
-//! Best responses by enumeration: the cheapest vertex of each of eight members at given prices, and the dual prices of
+//! Best responses by enumeration: the cheapest vertex of each of eight jobs at given prices, and the dual prices of
 //! required throughput and of time that prove it.
 //!
-//! All candidate vertices are tried in one branch-free loop over members, which the compiler turns into vector
-//! instructions: three to nine times as fast as candidate by candidate, measured at three types. The loops are compiled for
-//! AVX, too, and taken where the machine has it; results are the same. Above three types, [`lower_hull`] is faster than
+//! All candidate vertices are tried in one branch-free loop over jobs, which the compiler turns into vector instructions:
+//! three to nine times as fast as candidate by candidate, measured at three types. The loops are also compiled for AVX,
+//! and that copy is used where the machine has it; results are the same. Above three types, [`lower_hull`] is faster than
 //! trying all pairs.
 
 #![expect(clippy::inline_always, reason = "a call within the loop, and it is none over vectors")]
@@ -13,54 +13,48 @@ use std::array;
 use multiversion::multiversion;
 
 use super::lower_hull;
-use crate::solver::lanes::{F64x8, LANES};
+use crate::decomposition::lanes::{F64x8, LANES};
+use crate::decomposition::tolerances::{ENUMERATED_TYPES, SAME, TIME_ROUNDING};
 
-/// Up to so many types, every two are tried.
-const TRIED_MAX: usize = 3;
-/// A time may be over or below by this much of all of it.
-pub(super) const FEASIBLE: f64 = 1e-13;
-/// Speeds that differ by less than this part of them are the same.
-const SAME: f64 = 1e-12;
-
-/// JobsX8 members at prices.
+/// Eight jobs at prices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobsX8<'a, const K: usize> {
-    /// 0 where a member cannot run.
+    /// Throughput on each type, 0 where a job cannot run.
     pub(super) speed: &'a [F64x8; K],
-    /// What all of the time costs.
+    /// Cost of each type for all of the time.
     pub(super) cost: [F64x8; K],
-    /// The throughput that is asked for.
-    pub(super) asked: F64x8,
+    /// Required throughput.
+    pub(super) required: F64x8,
 }
 
-/// The best vertices of eight members.
+/// The best vertices of eight jobs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best<const K: usize> {
-    /// Infinite where the throughput cannot be reached.
+    /// Cost, infinite where the required throughput cannot be reached.
     pub(super) value: F64x8,
-    /// Parts of time on each type.
+    /// Time fraction on each type.
     pub(super) part: [F64x8; K],
-    /// What a unit of throughput costs there.
-    pub(super) throughput_price: F64x8,
+    /// Dual price of throughput there.
+    pub(super) price: F64x8,
 }
 
-/// Prices of throughput and time, and what they prove that eight members cost at least.
+/// Dual prices of throughput and time for eight jobs, and the lower bounds on their costs that the prices prove.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Proof {
     pub(super) value: F64x8,
-    pub(super) throughput_price: F64x8,
+    pub(super) price: F64x8,
     pub(super) time: F64x8,
 }
 
-/// OneJob of eight.
+/// One of eight jobs.
 #[derive(Clone, Copy)]
 struct OneJob<const K: usize> {
     speed: [f64; K],
     cost: [f64; K],
-    asked: f64,
+    required: f64,
 }
 
-/// Does it for every type, or for every two: a loop over them within that over members would remain one.
+/// Expands `$each` for every type or for every pair: inside the loop over jobs, the compiler would not unroll a loop.
 macro_rules! unrolled {
     (types $each:ident) => {
         unrolled!($each: 0 1 2)
@@ -73,7 +67,7 @@ macro_rules! unrolled {
     };
 }
 
-/// A vertex of one member: what it costs, the parts of time, and what a unit of throughput costs.
+/// A vertex of one job: its cost, the time fractions, and the dual price of throughput.
 type Vertex<const K: usize> = (f64, [f64; K], f64);
 
 impl<const K: usize> JobsX8<'_, K> {
@@ -82,88 +76,88 @@ impl<const K: usize> JobsX8<'_, K> {
         OneJob {
             speed: array::from_fn(|j| self.speed[j].0[i]),
             cost: array::from_fn(|j| self.cost[j].0[i]),
-            asked: self.asked.0[i],
+            required: self.required.0[i],
         }
     }
 }
 
-/// The cheapest vertices that give the throughput.
+/// The cheapest vertices with exactly the required throughput.
 #[multiversion(targets("x86_64+avx+avx2"))]
-pub(super) fn cheapest<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
-    if K > TRIED_MAX {
-        return lower_hull::cheapest(members);
+pub(super) fn cheapest<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
+    if K > ENUMERATED_TYPES {
+        return lower_hull::cheapest(jobs);
     }
     let mut best = Best::NONE;
     for i in 0..LANES {
-        let one = members.one(i);
-        best.put(i, one.between(one.for_throughput(OneJob::NOTHING)));
+        let one = jobs.one(i);
+        best.put(i, one.between(one.for_required(OneJob::NOTHING)));
     }
     best
 }
 
-/// The cheapest vertices that give the throughput or more of it.
+/// The cheapest vertices with the required throughput or more.
 #[multiversion(targets("x86_64+avx+avx2"))]
-pub(super) fn cheapest_above<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
-    if K > TRIED_MAX {
-        return lower_hull::cheapest_above(members);
+pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
+    if K > ENUMERATED_TYPES {
+        return lower_hull::cheapest_above(jobs);
     }
     let mut best = Best::NONE;
     for i in 0..LANES {
-        let one = members.one(i);
-        best.put(i, one.between(one.always(one.for_throughput(OneJob::NOTHING))));
+        let one = jobs.one(i);
+        best.put(i, one.between(one.always(one.for_required(OneJob::NOTHING))));
     }
     best
 }
 
-/// The cheapest vertices that give the throughput or nothing, but nothing to none to whom it is `due`.
+/// The cheapest vertices with the required throughput or no time at all; not the latter for jobs to which it is `due`.
 #[multiversion(targets("x86_64+avx+avx2"))]
-pub(super) fn cheapest_or_none<const K: usize>(members: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
-    if K > TRIED_MAX {
-        return lower_hull::cheapest_or_none(members, due);
+pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
+    if K > ENUMERATED_TYPES {
+        return lower_hull::cheapest_or_none(jobs, due);
     }
     let mut best = Best::NONE;
     for i in 0..LANES {
-        let one = members.one(i);
+        let one = jobs.one(i);
         let none = if due.0[i] > 0.0 { OneJob::NOTHING } else { (0.0, [0.0; K], 0.0) };
-        best.put(i, one.between(one.for_throughput(none)));
+        best.put(i, one.between(one.for_required(none)));
     }
     best
 }
 
-/// What prices of throughput prove, each with the least price of time that goes with it.
+/// The bounds that prices of throughput prove, each with the least dual price of time that is feasible with it.
 #[multiversion(targets("x86_64+avx+avx2"))]
-pub(super) fn proof_at<const K: usize>(members: &JobsX8<'_, K>, throughput_price: &F64x8) -> Proof {
-    if K > TRIED_MAX {
-        return lower_hull::proof_at(members, *throughput_price);
+pub(super) fn proof_at<const K: usize>(jobs: &JobsX8<'_, K>, price: &F64x8) -> Proof {
+    if K > ENUMERATED_TYPES {
+        return lower_hull::proof_at(jobs, *price);
     }
     let mut proof = Proof::NONE;
     for i in 0..LANES {
-        proof.put(i, members.one(i).proof(throughput_price.0[i]));
+        proof.put(i, jobs.one(i).proof(price.0[i]));
     }
     proof
 }
 
-/// The prices that prove the most.
+/// The dual prices that prove the largest bounds.
 #[multiversion(targets("x86_64+avx+avx2"))]
-pub(super) fn best_proof<const K: usize>(members: &JobsX8<'_, K>) -> Proof {
-    if K > TRIED_MAX {
-        return lower_hull::best_proof(members);
+pub(super) fn best_proof<const K: usize>(jobs: &JobsX8<'_, K>) -> Proof {
+    if K > ENUMERATED_TYPES {
+        return lower_hull::best_proof(jobs);
     }
     let mut proof = Proof::NONE;
     for i in 0..LANES {
-        proof.put(i, members.one(i).best_proof());
+        proof.put(i, jobs.one(i).best_proof());
     }
     proof
 }
 
 impl<const K: usize> Best<K> {
     const NONE: Self =
-        Self { value: F64x8([f64::INFINITY; LANES]), part: [F64x8::ZERO; K], throughput_price: F64x8::ZERO };
+        Self { value: F64x8([f64::INFINITY; LANES]), part: [F64x8::ZERO; K], price: F64x8::ZERO };
 
     #[inline(always)]
-    fn put(&mut self, i: usize, (value, part, throughput_price): Vertex<K>) {
+    fn put(&mut self, i: usize, (value, part, price): Vertex<K>) {
         self.value.0[i] = value;
-        self.throughput_price.0[i] = throughput_price;
+        self.price.0[i] = price;
         for (lane, part) in self.part.iter_mut().zip(part) {
             lane.0[i] = part;
         }
@@ -172,12 +166,12 @@ impl<const K: usize> Best<K> {
 
 impl Proof {
     const NONE: Self =
-        Self { value: F64x8([f64::NEG_INFINITY; LANES]), throughput_price: F64x8::ZERO, time: F64x8::ZERO };
+        Self { value: F64x8([f64::NEG_INFINITY; LANES]), price: F64x8::ZERO, time: F64x8::ZERO };
 
     #[inline(always)]
-    fn put(&mut self, i: usize, (value, throughput_price, time): (f64, f64, f64)) {
+    fn put(&mut self, i: usize, (value, price, time): (f64, f64, f64)) {
         self.value.0[i] = value;
-        self.throughput_price.0[i] = throughput_price;
+        self.price.0[i] = price;
         self.time.0[i] = time;
     }
 }
@@ -185,16 +179,16 @@ impl Proof {
 impl<const K: usize> OneJob<K> {
     const NOTHING: Vertex<K> = (f64::INFINITY, [0.0; K], 0.0);
 
-    /// OneJob type for as long as the throughput takes.
+    /// One type for as long as the required throughput takes.
     #[inline(always)]
-    fn for_throughput(&self, mut best: Vertex<K>) -> Vertex<K> {
+    fn for_required(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
             ($j:tt) => {
                 if $j < K {
                     let inverse = 1.0 / self.speed[$j];
-                    let x = self.asked * inverse;
+                    let x = self.required * inverse;
                     let fits = if self.speed[$j] > 0.0 { x } else { f64::INFINITY };
-                    let value = if fits <= 1.0 + FEASIBLE { self.cost[$j] * x } else { f64::INFINITY };
+                    let value = if fits <= 1.0 + TIME_ROUNDING { self.cost[$j] * x } else { f64::INFINITY };
                     let part = array::from_fn(|other| if other == $j { x } else { 0.0 });
                     best = better(best, (value, part, self.cost[$j] * inverse));
                 }
@@ -204,14 +198,14 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// OneJob type for all of the time.
+    /// One type for all of the time.
     #[inline(always)]
     fn always(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
             ($j:tt) => {
                 if $j < K {
                     let fits = if self.speed[$j] > 0.0 { self.speed[$j] } else { -1.0 };
-                    let value = if fits >= self.asked { self.cost[$j] } else { f64::INFINITY };
+                    let value = if fits >= self.required { self.cost[$j] } else { f64::INFINITY };
                     let part = array::from_fn(|other| if other == $j { 1.0 } else { 0.0 });
                     best = better(best, (value, part, 0.0));
                 }
@@ -221,7 +215,7 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// Two types that take all of the time.
+    /// Two types that together take all of the time.
     #[inline(always)]
     fn between(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
@@ -229,14 +223,14 @@ impl<const K: usize> OneJob<K> {
                 if $l < K {
                     let (one, other) = (self.speed[$j], self.speed[$l]);
                     let (inverse, gap) = (1.0 / (one - other), (one - other).abs());
-                    let x = (self.asked - other) * inverse;
-                    let y = (one - self.asked) * inverse;
+                    let x = (self.required - other) * inverse;
+                    let y = (one - self.required) * inverse;
                     let least = if x < y { x } else { y };
                     let slowest = if one < other { one } else { other };
                     let least = if slowest > 0.0 { least } else { -1.0 };
                     let least = if gap > SAME * (one + other) { least } else { -1.0 };
                     let value = self.cost[$j] * x + self.cost[$l] * y;
-                    let value = if least >= -FEASIBLE { value } else { f64::INFINITY };
+                    let value = if least >= -TIME_ROUNDING { value } else { f64::INFINITY };
                     let of_one = |at| if at == $j { x } else { 0.0 };
                     let part = array::from_fn(|at| if at == $l { y } else { of_one(at) });
                     best = better(best, (value, part, (self.cost[$j] - self.cost[$l]) * inverse));
@@ -247,22 +241,22 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// What a price of throughput proves, with the least price of time that goes with it.
+    /// The bound that a price of throughput proves, with the least dual price of time that is feasible with it.
     #[inline(always)]
-    fn proof(&self, throughput_price: f64) -> (f64, f64, f64) {
+    fn proof(&self, price: f64) -> (f64, f64, f64) {
         let mut time = 0.0;
         macro_rules! count {
             ($j:tt) => {
                 if $j < K {
-                    let gain = throughput_price * self.speed[$j] - self.cost[$j];
+                    let gain = price * self.speed[$j] - self.cost[$j];
                     let gain = if self.speed[$j] > 0.0 { gain } else { 0.0 };
                     time = if gain > time { gain } else { time };
                 }
             };
         }
         unrolled!(types count);
-        let value = throughput_price * self.asked - time;
-        (if throughput_price >= 0.0 { value } else { f64::NEG_INFINITY }, throughput_price, time)
+        let value = price * self.required - time;
+        (if price >= 0.0 { value } else { f64::NEG_INFINITY }, price, time)
     }
 
     #[inline(always)]
@@ -287,7 +281,7 @@ impl<const K: usize> OneJob<K> {
     }
 }
 
-/// The cheaper one of two vertices, the first where they are level.
+/// The cheaper of two vertices, the first where they cost the same.
 #[inline(always)]
 fn better<const K: usize>(best: Vertex<K>, other: Vertex<K>) -> Vertex<K> {
     let taken = other.0 < best.0;
@@ -295,7 +289,7 @@ fn better<const K: usize>(best: Vertex<K>, other: Vertex<K>) -> Vertex<K> {
     (if taken { other.0 } else { best.0 }, part, if taken { other.2 } else { best.2 })
 }
 
-/// What proves more, the first where they are level.
+/// The larger of two bounds, the first where they are equal.
 #[inline(always)]
 fn surer(best: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
     let taken = other.0 > best.0;
@@ -308,39 +302,39 @@ mod tests {
     use super::*;
     use crate::solver::draws::Draws;
 
-    /// One member: the speeds, costs and parts of its types.
+    /// One job: the speeds, costs and parts of its types.
     struct One {
         speed: Vec<f64>,
         cost: Vec<f64>,
-        asked: f64,
+        required: f64,
     }
 
     impl One {
-        fn of<const K: usize>(members: &JobsX8<'_, K>, i: usize) -> Self {
+        fn of<const K: usize>(jobs: &JobsX8<'_, K>, i: usize) -> Self {
             let of = |lanes: &[F64x8; K]| lanes.iter().map(|lane| lane.0[i]).collect();
-            Self { speed: of(members.speed), cost: of(&members.cost), asked: members.asked.0[i] }
+            Self { speed: of(jobs.speed), cost: of(&jobs.cost), required: jobs.required.0[i] }
         }
 
-        /// The least cost of all that gives the throughput, by trying every type and every two.
+        /// The least cost of the required throughput, by trying every type and every pair.
         fn tried(&self) -> f64 {
             let runs: Vec<usize> = (0..self.speed.len()).filter(|j| self.speed[*j] > 0.0).collect();
-            let reached = |j: &&usize| self.asked <= self.speed[**j] * (1.0 + FEASIBLE);
-            let alone = runs.iter().filter(reached).map(|j| self.cost[*j] * self.asked / self.speed[*j]);
+            let reached = |j: &&usize| self.required <= self.speed[**j] * (1.0 + TIME_ROUNDING);
+            let alone = runs.iter().filter(reached).map(|j| self.cost[*j] * self.required / self.speed[*j]);
             let mut least = alone.fold(f64::INFINITY, f64::min);
             for (j, l) in runs.iter().flat_map(|j| runs.iter().map(move |l| (*j, *l))) {
                 let (slow, fast) = (self.speed[j], self.speed[l]);
-                if slow < fast && (slow..=fast).contains(&self.asked) {
-                    let part = (self.asked - slow) / (fast - slow);
+                if slow < fast && (slow..=fast).contains(&self.required) {
+                    let part = (self.required - slow) / (fast - slow);
                     least = least.min(self.cost[l] * part + self.cost[j] * (1.0 - part));
                 }
             }
             least
         }
 
-        /// The least cost of one type for all of the time that gives the throughput or more.
+        /// The least cost of one type for all of the time with the required throughput or more.
         fn always(&self) -> f64 {
             let costs = self.speed.iter().zip(&self.cost);
-            let fits = costs.filter(|(speed, _)| **speed > 0.0 && **speed >= self.asked);
+            let fits = costs.filter(|(speed, _)| **speed > 0.0 && **speed >= self.required);
             fits.fold(f64::INFINITY, |least, (_, cost)| least.min(*cost))
         }
     }
@@ -349,26 +343,25 @@ mod tests {
         one.total_cmp(&other).is_eq() || (one - other).abs() <= 1e-12 * (1.0 + one.abs())
     }
 
-    /// JobsX8 members do what is cheapest of all that can be tried, and prices prove it.
-    fn check<const K: usize>(members: &JobsX8<'_, K>, due: &F64x8) -> usize {
-        let kinds = [cheapest(members), cheapest_above(members), cheapest_or_none(members, due)];
-        let (proven, proven_at) =
-            (best_proof(members), proof_at(members, &kinds[1].throughput_price.max(F64x8::ZERO)));
+    /// Responses are the cheapest of all that can be tried, and prices prove it.
+    fn check<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> usize {
+        let kinds = [cheapest(jobs), cheapest_above(jobs), cheapest_or_none(jobs, due)];
+        let (proven, proven_at) = (best_proof(jobs), proof_at(jobs, &kinds[1].price.max(F64x8::ZERO)));
         let mut reached = 0;
         for i in 0..LANES {
-            let one = One::of(members, i);
+            let one = One::of(jobs, i);
             let (exact, always) = (one.tried(), one.always());
             let none = if due.0[i] > 0.0 { f64::INFINITY } else { 0.0 };
             let values = kinds.map(|best| best.value.0[i]);
             for (value, least) in values.into_iter().zip([exact, exact.min(always), exact.min(none)]) {
-                assert!(near(value, least), "{value} for {least}, {i} of {members:?}");
+                assert!(near(value, least), "{value} for {least}, {i} of {jobs:?}");
             }
             if exact == f64::INFINITY {
                 continue;
             }
             reached += 1;
-            assert!(near(proven.value.0[i], exact.min(always)), "{proven:?} {i} of {members:?}");
-            assert!(near(proven_at.value.0[i], exact.min(always)), "{proven_at:?} {i} of {members:?}");
+            assert!(near(proven.value.0[i], exact.min(always)), "{proven:?} {i} of {jobs:?}");
+            assert!(near(proven_at.value.0[i], exact.min(always)), "{proven_at:?} {i} of {jobs:?}");
             for (kind, best) in kinds.iter().enumerate() {
                 let sum =
                     |of: &[f64]| -> f64 { of.iter().zip(&best.part).map(|(of, part)| of * part.0[i]).sum() };
@@ -376,9 +369,9 @@ mod tests {
                 assert!(
                     best.part.iter().zip(&one.speed).all(|(part, speed)| part.0[i] == 0.0 || *speed > 0.0)
                 );
-                let more = sum(&one.speed) - one.asked;
+                let more = sum(&one.speed) - one.required;
                 let given = [more.abs() < 1e-11, more > -1e-11, more.abs() < 1e-11 || sum(&one.speed) == 0.0];
-                assert!(given[kind], "{kind}: {more}, {i} of {members:?}");
+                assert!(given[kind], "{kind}: {more}, {i} of {jobs:?}");
             }
         }
         reached
@@ -389,16 +382,16 @@ mod tests {
         let mut reached = 0;
         for round in 0..600 {
             let mut lane = |of: &dyn Fn(f64) -> f64| F64x8(array::from_fn(|_| of(draws.next())));
-            // every other time many are level, or as fast as what is asked
+            // every other time many costs are equal, or speeds equal to the required throughput
             let whole = |x: f64| if round % 2 == 0 { x } else { (8.0 * x).ceil() / 8.0 };
             let speed: [F64x8; K] =
                 array::from_fn(|_| lane(&|x| if x < 0.2 { 0.0 } else { 8.0 * whole((x - 0.2) / 0.8) }));
-            // every third time some are worth more than they cost
+            // every third time some costs are negative
             let worth = if round % 3 == 0 { 0.5 } else { 0.0 };
             let cost: [F64x8; K] = array::from_fn(|_| lane(&|x| whole(x) - worth));
             let fastest = speed.iter().fold(F64x8::ZERO, |most, speed| most.max(*speed));
-            let (asked, due) = (fastest * lane(&|x| 1.1 * whole(x)), lane(&f64::round));
-            reached += check(&JobsX8 { speed: &speed, cost, asked }, &due);
+            let (required, due) = (fastest * lane(&|x| 1.1 * whole(x)), lane(&f64::round));
+            reached += check(&JobsX8 { speed: &speed, cost, required }, &due);
         }
         assert!(reached > 2000, "{K} types: {reached}");
     }

@@ -1,6 +1,6 @@
 //! Best responses by the lower convex hull: the hull edge above which the required throughput lies.
 //!
-//! Type j gives a member the throughput v`[j]` at the cost c`[j]`; mixtures of types and of idling are the points between.
+//! Type j gives a job the throughput v`[j]` at the cost c`[j]`; mixtures of types and of idling are the points between.
 //! The cheapest mixture for a required throughput is on the lower convex hull of these points. The edge is found from the
 //! segment between idling and the fastest type: the type furthest below the segment replaces the end on its side, until
 //! none is below. That takes a few passes over K types, where enumeration ([`best_response`](super::best_response)) tries
@@ -11,21 +11,20 @@
 
 use std::array;
 
-use super::best_response::{Best, FEASIBLE, JobsX8, Proof};
-use crate::solver::lanes::{F64x8, LANES};
+use super::best_response::{Best, JobsX8, Proof};
+use crate::decomposition::lanes::{F64x8, LANES};
+use crate::decomposition::tolerances::{ON_LINE, TIME_ROUNDING};
 
-/// A point below a line by less than this part of the line's is on it.
-const ON_LINE: f64 = 4e-16;
-/// In place of types' numbers, that of nothing.
+/// The number in place of a type's for idling.
 const NO_TYPE: F64x8 = F64x8([-1.0; LANES]);
 const INFINITE: F64x8 = F64x8([f64::INFINITY; LANES]);
 
-/// What members do with all of their time: one type, or nothing.
+/// One point of the plane for each of eight jobs: a type for all of the time, or idling.
 #[derive(Clone, Copy)]
 struct Points {
     speed: F64x8,
     cost: F64x8,
-    /// Number of the type.
+    /// Number of the type, as a float.
     at: F64x8,
 }
 
@@ -33,11 +32,11 @@ impl Points {
     const NOTHING: Self = Self { speed: F64x8::ZERO, cost: F64x8::ZERO, at: NO_TYPE };
 
     #[inline(always)]
-    fn of<const K: usize>(members: &JobsX8<'_, K>, j: usize) -> Self {
-        Self { speed: members.speed[j], cost: members.cost[j], at: F64x8([j as f64; LANES]) }
+    fn of<const K: usize>(jobs: &JobsX8<'_, K>, j: usize) -> Self {
+        Self { speed: jobs.speed[j], cost: jobs.cost[j], at: F64x8([j as f64; LANES]) }
     }
 
-    /// These, but others where one number is less than another.
+    /// `others` in lanes where one number is less than another, else these.
     #[inline(always)]
     fn or(self, others: Self, one: F64x8, less_than: F64x8) -> Self {
         Self {
@@ -48,35 +47,35 @@ impl Points {
     }
 }
 
-/// One number, or another where one is less than another.
+/// `other` in lanes where one number is less than another, else `number`.
 #[inline(always)]
 fn chosen(number: F64x8, other: F64x8, one: F64x8, less_than: F64x8) -> F64x8 {
     F64x8(array::from_fn(|i| if one.0[i] < less_than.0[i] { other.0[i] } else { number.0[i] }))
 }
 
-/// The ends of the edge, the slower one first, and what a unit of throughput costs on it.
+/// The ends of the hull edge, the slower one first, and its slope, the dual price of throughput.
 struct Edge {
     slow: Points,
     fast: Points,
     slope: F64x8,
 }
 
-/// Finds the edge; where nothing runs, both ends are nothing.
+/// The hull edge above which the required throughput lies; both ends are idling where a job runs nowhere.
 #[inline(always)]
-fn edge<const K: usize>(members: &JobsX8<'_, K>) -> Edge {
+fn edge<const K: usize>(jobs: &JobsX8<'_, K>) -> Edge {
     let (mut slow, mut fast) = (Points::NOTHING, Points::NOTHING);
     for j in 0..K {
-        fast = fast.or(Points::of(members, j), fast.speed, members.speed[j]);
+        fast = fast.or(Points::of(jobs, j), fast.speed, jobs.speed[j]);
     }
     let mut slope = (fast.cost - slow.cost) / (fast.speed - slow.speed);
-    // (each time, a type takes a place that it never had)
+    // (each time, a type becomes an end that it never was)
     for _ in 0..2 * K {
         let (mut lowest, mut least) = (Points::NOTHING, F64x8::ZERO);
         for j in 0..K {
-            let (speed, cost) = (members.speed[j], members.cost[j]);
+            let (speed, cost) = (jobs.speed[j], jobs.cost[j]);
             let below = cost - slope * speed;
             let below = chosen(INFINITE, below, F64x8::ZERO, speed);
-            lowest = lowest.or(Points::of(members, j), below, least);
+            lowest = lowest.or(Points::of(jobs, j), below, least);
             least = chosen(least, below, below, least);
         }
         let risen = slope * slow.speed;
@@ -85,10 +84,10 @@ fn edge<const K: usize>(members: &JobsX8<'_, K>) -> Edge {
         if !(line - least).any(|below| below > 0.0) {
             break;
         }
-        // (nothing is slower than whatever is asked)
-        let reach = chosen(-INFINITE, lowest.speed * (1.0 + FEASIBLE), NO_TYPE, lowest.at);
-        let faster = chosen(least, INFINITE, reach, members.asked);
-        let slower = chosen(INFINITE, least, reach, members.asked);
+        // (idling is slower than any required throughput)
+        let reach = chosen(-INFINITE, lowest.speed * (1.0 + TIME_ROUNDING), NO_TYPE, lowest.at);
+        let faster = chosen(least, INFINITE, reach, jobs.required);
+        let slower = chosen(INFINITE, least, reach, jobs.required);
         fast = fast.or(lowest, faster, line);
         slow = slow.or(lowest, slower, line);
         slope = (fast.cost - slow.cost) / (fast.speed - slow.speed);
@@ -96,15 +95,15 @@ fn edge<const K: usize>(members: &JobsX8<'_, K>) -> Edge {
     Edge { slow, fast, slope }
 }
 
-/// The cheapest that gives the throughput.
+/// The cheapest vertices with exactly the required throughput.
 #[inline(always)]
-pub(super) fn cheapest<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
-    let Edge { slow, fast, slope } = edge(members);
+pub(super) fn cheapest<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
+    let Edge { slow, fast, slope } = edge(jobs);
     let gap = fast.speed - slow.speed;
-    let of_fast = (members.asked - slow.speed) / gap;
-    let of_slow = (fast.speed - members.asked) / gap;
+    let of_fast = (jobs.required - slow.speed) / gap;
+    let of_slow = (fast.speed - jobs.required) / gap;
     let value = fast.cost * of_fast + slow.cost * of_slow;
-    let value = chosen(value, INFINITE, fast.speed * (1.0 + FEASIBLE), members.asked);
+    let value = chosen(value, INFINITE, fast.speed * (1.0 + TIME_ROUNDING), jobs.required);
     let value = chosen(INFINITE, value, F64x8::ZERO, fast.speed);
     let mut part = [F64x8::ZERO; K];
     for (j, part) in part.iter_mut().enumerate() {
@@ -114,62 +113,62 @@ pub(super) fn cheapest<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
             part.0[i] = if fast.at.0[i] == at { of_fast.0[i] } else { of_slow };
         }
     }
-    Best { value, part, throughput_price: slope }
+    Best { value, part, price: slope }
 }
 
-/// The cheapest that gives the throughput or more of it.
+/// The cheapest vertices with the required throughput or more.
 #[inline(always)]
-pub(super) fn cheapest_above<const K: usize>(members: &JobsX8<'_, K>) -> Best<K> {
-    let Best { value, mut part, throughput_price } = cheapest(members);
-    // where more costs less, the cheapest type that is as fast
+pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
+    let Best { value, mut part, price } = cheapest(jobs);
+    // where more throughput costs less, the cheapest type that is fast enough
     let (mut lowest, mut least) = (Points::NOTHING, value);
     for j in 0..K {
-        let speed = chosen(-INFINITE, members.speed[j], F64x8::ZERO, members.speed[j]);
-        let cost = chosen(members.cost[j], INFINITE, speed, members.asked);
-        lowest = lowest.or(Points::of(members, j), cost, least);
+        let speed = chosen(-INFINITE, jobs.speed[j], F64x8::ZERO, jobs.speed[j]);
+        let cost = chosen(jobs.cost[j], INFINITE, speed, jobs.required);
+        lowest = lowest.or(Points::of(jobs, j), cost, least);
         least = chosen(least, cost, cost, least);
     }
     for (j, part) in part.iter_mut().enumerate() {
         let all = F64x8(array::from_fn(|i| if lowest.at.0[i] == j as f64 { 1.0 } else { 0.0 }));
         *part = chosen(*part, all, NO_TYPE, lowest.at);
     }
-    Best { value: least, part, throughput_price: chosen(throughput_price, F64x8::ZERO, NO_TYPE, lowest.at) }
+    Best { value: least, part, price: chosen(price, F64x8::ZERO, NO_TYPE, lowest.at) }
 }
 
-/// The cheapest that gives the throughput or nothing, but nothing to none to whom it is `due`.
+/// The cheapest vertices with the required throughput or no time at all; not the latter for jobs to which it is `due`.
 #[inline(always)]
-pub(super) fn cheapest_or_none<const K: usize>(members: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
-    let Best { value, mut part, throughput_price } = cheapest(members);
-    // (what is due is below anything)
+pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
+    let Best { value, mut part, price } = cheapest(jobs);
+    // (where it is due, the required throughput is chosen whatever it costs)
     let least = chosen(value, -INFINITE, F64x8::ZERO, *due);
     let or_none = |of: F64x8| chosen(F64x8::ZERO, of, least, F64x8::ZERO);
     for part in &mut part {
         *part = or_none(*part);
     }
-    Best { value: or_none(value), part, throughput_price: or_none(throughput_price) }
+    Best { value: or_none(value), part, price: or_none(price) }
 }
 
-/// What prices of throughput prove, each with the least price of time that goes with it.
+/// The bounds that prices of throughput prove, each with the least dual price of time that is feasible with it.
 #[inline(always)]
-pub(super) fn proof_at<const K: usize>(members: &JobsX8<'_, K>, throughput_price: F64x8) -> Proof {
+pub(super) fn proof_at<const K: usize>(jobs: &JobsX8<'_, K>, price: F64x8) -> Proof {
     let mut time = F64x8::ZERO;
-    for (speed, cost) in members.speed.iter().zip(&members.cost) {
-        let gain = throughput_price * *speed - *cost;
+    for (speed, cost) in jobs.speed.iter().zip(&jobs.cost) {
+        let gain = price * *speed - *cost;
         time = time.max(chosen(F64x8::ZERO, gain, F64x8::ZERO, *speed));
     }
-    let value = chosen(throughput_price * members.asked - time, -INFINITE, throughput_price, F64x8::ZERO);
-    Proof { value, throughput_price, time }
+    let value = chosen(price * jobs.required - time, -INFINITE, price, F64x8::ZERO);
+    Proof { value, price, time }
 }
 
-/// The prices that prove the most: that of throughput on the edge, or none where more costs less.
+/// The dual prices that prove the largest bounds: the slope of the edge, or 0 where more throughput costs less.
 #[inline(always)]
-pub(super) fn best_proof<const K: usize>(members: &JobsX8<'_, K>) -> Proof {
-    let on_edge = proof_at(members, edge(members).slope.max(F64x8::ZERO));
-    let free = proof_at(members, F64x8::ZERO);
+pub(super) fn best_proof<const K: usize>(jobs: &JobsX8<'_, K>) -> Proof {
+    let on_edge = proof_at(jobs, edge(jobs).slope.max(F64x8::ZERO));
+    let free = proof_at(jobs, F64x8::ZERO);
     let surer = |free_of: F64x8, of: F64x8| chosen(free_of, of, free.value, on_edge.value);
     Proof {
         value: surer(free.value, on_edge.value),
-        throughput_price: surer(free.throughput_price, on_edge.throughput_price),
+        price: surer(free.price, on_edge.price),
         time: surer(free.time, on_edge.time),
     }
 }

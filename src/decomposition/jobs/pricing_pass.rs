@@ -1,88 +1,202 @@
-//! One sweep over all pricing subproblems, eight members at a time.
+//! One pass over all pricing subproblems, eight jobs at a time: the only code here that is compiled for each number of
+//! worker types.
 
-use super::best_response::{Best, JobsX8, Proof, best_proof, proof_at};
-use super::{Done, JobBatch};
-use crate::solver::lanes::{F64x8, LANES};
+use std::array;
 
-/// What may be left unproven of what a member costs, relative.
-const UNPROVEN_MAX: f64 = 1e-14;
+use super::JobBatch;
+use super::best_response::{
+    Best, JobsX8, Proof, best_proof, cheapest, cheapest_above, cheapest_or_none, proof_at,
+};
+use crate::decomposition::columns::Columns;
+use crate::decomposition::lanes::{F64x8, LANES};
+use crate::decomposition::tolerances::ROUNDING;
+use crate::decomposition::types::of_types;
 
-/// Prices of workers `[K]`, and the level that is asked for.
-pub(super) type At<const K: usize> = ([f64; K], f64);
+/// The prices of a worker of each type, and the level, of a pass.
+#[derive(Clone, Debug)]
+pub(super) struct WorkerPrices {
+    pub(super) price: Vec<f64>,
+    pub(super) level: f64,
+}
 
-/// Prices out all members: adds each chunk's best responses to its group's column. Gives the least cost of all members and
-/// its derivative in the level; nothing if a member cannot reach the level.
-pub(super) fn price_out<const K: usize>(
-    batch: &JobBatch<K>,
-    at: At<K>,
-    done: &mut [Done<K>],
-) -> Option<[f64; 2]> {
+/// The passes, compiled for one number of worker types; each is called once for all jobs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PricingPass {
+    /// The columns of all groups' best responses, with their least cost; none if a job cannot reach the level.
+    pub(super) price_out: fn(&JobBatch, &WorkerPrices, usize) -> Option<Columns>,
+    /// The columns of the given time fractions.
+    pub(super) given: fn(&JobBatch, usize) -> Columns,
+    /// Adds the best responses' time fractions, `[jobs × K]`, times the weight of their group.
+    pub(super) mix: fn(&JobBatch, &WorkerPrices, &[f64], &mut [f64]),
+    /// Writes the dual prices of throughput and of time that prove the largest bound: `[jobs]` each.
+    pub(super) prove: fn(&JobBatch, &WorkerPrices, &mut [f64], &mut [f64]),
+}
+
+impl PricingPass {
+    /// None if there is no code for so many types.
+    pub(super) fn of(types: usize) -> Option<Self> {
+        of_types!(types, K => Some(Self {
+            price_out: price_out::<K>,
+            given: given::<K>,
+            mix: mix::<K>,
+            prove: prove::<K>,
+        }))
+    }
+}
+
+/// The column of a group in the making.
+#[derive(Clone, Copy, Debug)]
+struct Sum<const K: usize> {
+    /// Workers of each type.
+    workers: [F64x8; K],
+    worth: F64x8,
+}
+
+/// All jobs at prices of workers and a level.
+struct Priced<'a, const K: usize> {
+    batch: &'a JobBatch,
+    /// [chunks]
+    speed: &'a [[F64x8; K]],
+    by_type: [f64; K],
+    price: [f64; K],
+    level: f64,
+}
+
+impl<'a, const K: usize> Priced<'a, K> {
+    fn of(batch: &'a JobBatch, at: &WorkerPrices) -> Self {
+        let of = |list: &[f64]| array::from_fn(|j| list[j]);
+        let speed = batch.speed.as_chunks().0;
+        Self { batch, speed, by_type: of(&batch.by_type), price: of(&at.price), level: at.level }
+    }
+
+    /// The cost of each type for all of the time, less the worth of throughput there.
+    #[inline]
+    fn costs(&self, chunk: usize) -> [F64x8; K] {
+        let mut costs = [F64x8::ZERO; K];
+        for (cost, price) in costs.iter_mut().zip(&self.price) {
+            *cost = self.batch.workers[chunk] * *price;
+        }
+        if let Some(worth) = self.batch.worth.get(chunk) {
+            for ((cost, speed), of_type) in costs.iter_mut().zip(&self.speed[chunk]).zip(&self.by_type) {
+                *cost = *cost - *worth * *speed * *of_type;
+            }
+        }
+        costs
+    }
+
+    #[inline]
+    fn chunk(&self, chunk: usize) -> JobsX8<'_, K> {
+        let required = self.batch.required(chunk, self.level);
+        JobsX8 { speed: &self.speed[chunk], cost: self.costs(chunk), required }
+    }
+
+    #[inline]
+    fn best(&self, chunk: usize, jobs: &JobsX8<'_, K>) -> Best<K> {
+        match (self.batch.worth.is_empty(), self.batch.due.get(chunk)) {
+            (true, _) => cheapest(jobs),
+            (false, None) => cheapest_above(jobs),
+            (false, Some(due)) => cheapest_or_none(jobs, due),
+        }
+    }
+
+    /// Adds a chunk's workers and worth at time fractions to its group's.
+    #[inline]
+    fn count(&self, chunk: usize, part: &[F64x8; K], sum: &mut Sum<K>) {
+        for (workers, part) in sum.workers.iter_mut().zip(part) {
+            *workers += self.batch.workers[chunk] * *part;
+        }
+        if let Some(worth) = self.batch.worth.get(chunk) {
+            let mut throughput = F64x8::ZERO;
+            for ((speed, part), of_type) in self.speed[chunk].iter().zip(part).zip(&self.by_type) {
+                throughput += *speed * *part * *of_type;
+            }
+            sum.worth += *worth * throughput;
+        }
+    }
+
+    fn columns(&self, sums: &[Sum<K>]) -> Columns {
+        let mut columns = Columns::idle(sums.len(), K);
+        let usage = columns.usage.chunks_exact_mut(K);
+        for ((sum, cost), usage) in sums.iter().zip(&mut columns.cost).zip(usage) {
+            *cost = -sum.worth.sum();
+            for ((usage, workers), per_worker) in
+                usage.iter_mut().zip(&sum.workers).zip(&self.batch.per_worker)
+            {
+                *usage = workers.sum() * per_worker;
+            }
+        }
+        columns
+    }
+}
+
+impl<const K: usize> Sum<K> {
+    const ZERO: Self = Self { workers: [F64x8::ZERO; K], worth: F64x8::ZERO };
+}
+
+fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize) -> Option<Columns> {
+    let (priced, mut sums) = (Priced::<K>::of(batch, at), vec![Sum::ZERO; groups]);
     let (mut least, mut slope) = (F64x8::ZERO, F64x8::ZERO);
     let mut group = 0;
     for chunk in 0..batch.demand.len() {
-        let members = batch.at(chunk, &at);
-        let best = batch.best(chunk, &members);
+        let jobs = priced.chunk(chunk);
+        let best = priced.best(chunk, &jobs);
         if best.value.any(|value| value == f64::INFINITY) {
             return None;
         }
-        batch.count(chunk, &best.part, &mut done[group]);
+        priced.count(chunk, &best.part, &mut sums[group]);
         if batch.worth.is_empty() {
-            let proof = surely(&members, &best);
+            let proof = surely(&jobs, &best);
             least += proof.value;
-            slope += proof.throughput_price * batch.demand[chunk];
+            slope += proof.price * batch.demand[chunk];
         } else {
-            // (a level that is held is asked for as it is)
+            // (a level that is held needs no derivative)
             least += best.value;
         }
-        group = if group + 1 < done.len() { group + 1 } else { 0 };
+        group = if group + 1 < groups { group + 1 } else { 0 };
     }
-    Some([least.sum(), slope.sum()])
+    Some(Columns { least: least.sum(), slope: slope.sum(), ..priced.columns(&sums) })
 }
 
 /// The dual bound at the best responses' own prices of throughput or, where those do not prove it (degenerate vertices,
 /// rounding), at the prices that prove the most.
 #[inline]
-fn surely<const K: usize>(members: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
-    let proof = proof_at(members, &best.throughput_price.max(F64x8::ZERO));
-    let unproven = best.value - proof.value - best.value.abs() * UNPROVEN_MAX;
-    if unproven.any(|unproven| unproven > 0.0) { best_proof(members) } else { proof }
+fn surely<const K: usize>(jobs: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
+    let proof = proof_at(jobs, &best.price.max(F64x8::ZERO));
+    let unproven = best.value - proof.value - best.value.abs() * ROUNDING;
+    if unproven.any(|unproven| unproven > 0.0) { best_proof(jobs) } else { proof }
 }
 
-/// Adds the best responses' time fractions, `[members × K]`, times the weight of their group.
-pub(super) fn mix<const K: usize>(batch: &JobBatch<K>, at: At<K>, weights: &[f64], time: &mut [f64]) {
+fn given<const K: usize>(batch: &JobBatch, groups: usize) -> Columns {
+    let free = WorkerPrices { price: vec![0.0; K], level: 0.0 };
+    let (priced, mut sums) = (Priced::<K>::of(batch, &free), vec![Sum::ZERO; groups]);
+    for (chunk, part) in batch.given.as_chunks().0.iter().enumerate() {
+        priced.count(chunk, part, &mut sums[chunk % groups]);
+    }
+    priced.columns(&sums)
+}
+
+fn mix<const K: usize>(batch: &JobBatch, at: &WorkerPrices, weights: &[f64], time: &mut [f64]) {
+    let priced = Priced::<K>::of(batch, at);
     for (chunk, time) in time.chunks_mut(K * LANES).enumerate() {
         let weight = weights[chunk % weights.len()];
         if weight == 0.0 {
             continue;
         }
-        let members = batch.at(chunk, &at);
-        let best = batch.best(chunk, &members);
-        add(weight, &best.part, time);
-    }
-}
-
-/// Adds so much of a chunk's parts of time.
-#[inline]
-pub(super) fn add<const K: usize>(weight: f64, part: &[F64x8; K], time: &mut [f64]) {
-    for (i, time) in time.chunks_exact_mut(K).enumerate() {
-        for (time, part) in time.iter_mut().zip(part) {
-            *time += weight * part.0[i];
+        let best = priced.best(chunk, &priced.chunk(chunk));
+        for (i, time) in time.chunks_exact_mut(K).enumerate() {
+            for (time, part) in time.iter_mut().zip(&best.part) {
+                *time += weight * part.0[i];
+            }
         }
     }
 }
 
-/// Writes the dual prices of throughput and of time that prove the most: `[members]` each.
-pub(super) fn prove<const K: usize>(
-    batch: &JobBatch<K>,
-    at: At<K>,
-    throughput_price: &mut [f64],
-    time: &mut [f64],
-) {
-    for (chunk, (throughput_price, time)) in
-        throughput_price.chunks_mut(LANES).zip(time.chunks_mut(LANES)).enumerate()
-    {
-        let proof = best_proof(&batch.at(chunk, &at));
-        throughput_price.copy_from_slice(&proof.throughput_price.0[..throughput_price.len()]);
+fn prove<const K: usize>(batch: &JobBatch, at: &WorkerPrices, throughput: &mut [f64], time: &mut [f64]) {
+    let priced = Priced::<K>::of(batch, at);
+    let chunks = throughput.chunks_mut(LANES).zip(time.chunks_mut(LANES));
+    for (chunk, (throughput, time)) in chunks.enumerate() {
+        let proof = best_proof(&priced.chunk(chunk));
+        throughput.copy_from_slice(&proof.price.0[..throughput.len()]);
         time.copy_from_slice(&proof.time.0[..time.len()]);
     }
 }

@@ -136,7 +136,7 @@ fn certified(
             [n_columns + 1, 2 * n + k, 3 * n_columns + n]
         }
     };
-    count(solving, size, optimum.asked);
+    count(solving, size, optimum.passes);
     Some(certificate)
 }
 

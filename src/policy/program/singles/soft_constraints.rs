@@ -66,7 +66,7 @@ fn keep(
         return None;
     }
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
-    count(solving, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.asked);
+    count(solving, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.passes);
     Some(kept)
 }
 

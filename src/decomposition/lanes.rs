@@ -15,7 +15,6 @@ pub(crate) struct F64x8(pub(crate) [f64; LANES]);
 
 impl F64x8 {
     pub(crate) const ZERO: Self = Self([0.0; LANES]);
-    pub(crate) const ONE: Self = Self([1.0; LANES]);
 
     #[inline]
     pub(crate) fn max(self, other: Self) -> Self {
