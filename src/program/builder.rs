@@ -168,7 +168,7 @@ impl<'a> Builder<'a> {
     pub(crate) fn constraints(&mut self) {
         let instance = self.bound.instance;
         self.constraints_but(|constraint, at| {
-            constraint.droppable && instance.waived.get(at.member).copied().unwrap_or(false)
+            constraint.droppable && instance.dropped.get(at.member).copied().unwrap_or(false)
         });
     }
 

@@ -64,7 +64,7 @@ pub struct Instance {
     /// Pairs of members.
     pub pairs: Vec<InstancePair>,
     /// Members whose droppable constraints are dropped: `[members]`, or empty if none are.
-    pub waived: Vec<bool>,
+    pub dropped: Vec<bool>,
     /// The part by which the right sides of all other droppable constraints are reduced.
     pub eased: f64,
     /// May a job have time on a type with fewer workers than its scale factor, where it cannot run?

@@ -116,7 +116,7 @@ impl BoundObjective<'_> {
     /// What the objective's constraints ask of members' throughputs: `[members]`; nothing if they ask for anything else.
     fn least_throughputs(&self) -> Option<Vec<f64>> {
         let mut least = vec![0.0_f64; self.instance.n_members()];
-        let (waived, part) = (&self.instance.waived, 1.0 - self.instance.eased);
+        let (dropped, part) = (&self.instance.dropped, 1.0 - self.instance.eased);
         for constraint in self.objective.constraints() {
             let Constraint { subject: Subject::Job, soft: None, droppable, .. } = *constraint else {
                 return None;
@@ -130,7 +130,7 @@ impl BoundObjective<'_> {
                 return None;
             }
             for (member, asked) in self.constants(asked).into_iter().enumerate() {
-                if !(droppable && waived.get(member) == Some(&true)) {
+                if !(droppable && dropped.get(member) == Some(&true)) {
                     least[member] = least[member].max(if droppable { part * asked } else { asked });
                 }
             }

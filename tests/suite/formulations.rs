@@ -38,7 +38,7 @@ fn instance(capacity: &[f64], throughput: &[&[f64]], multiplicity: &[f64]) -> In
         scale_factor: ones,
         throughput: throughput.concat(),
         pairs: Vec::new(),
-        waived: Vec::new(),
+        dropped: Vec::new(),
         eased: 0.0,
         oversized: false,
     }

@@ -33,8 +33,8 @@ fn remove(instance: &mut Instance, member: usize) {
     for column in instance.data.values_mut() {
         column.remove(member);
     }
-    if !instance.waived.is_empty() {
-        instance.waived.remove(member);
+    if !instance.dropped.is_empty() {
+        instance.dropped.remove(member);
     }
     let k = instance.n_types();
     instance.throughput.drain(member * k..(member + 1) * k);

@@ -41,7 +41,7 @@ fn reduced(problem: &Problem, chosen: &[prop::sample::Index]) -> Reduced {
         pairs: true,
         classes: true,
         hierarchical: false,
-        waived: &[],
+        dropped: &[],
         fidelity: Fidelity::Corrected,
         data: &[],
         isolated_elapsed: &[],

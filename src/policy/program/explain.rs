@@ -117,9 +117,9 @@ impl Of<'_> {
             Subject::WorkerType => (row, 1.0, false),
             Subject::Job => {
                 let member = self.reduced.classes.class_of(row);
-                let waived = self.reduced.instance.waived.get(member) == Some(&true);
+                let dropped = self.reduced.instance.dropped.get(member) == Some(&true);
                 let past = self.decision.dropped.binary_search(&JobIndex::from_index(row)).is_ok();
-                (member, self.reduced.classes.members(member).len() as f64, waived || past)
+                (member, self.reduced.classes.members(member).len() as f64, dropped || past)
             }
         };
         let dropped = constraint.droppable && let_off;

@@ -3,8 +3,8 @@
 //! A level program (see [`demand`](crate::program::demand)) has a demand row for every member. If its dual is positive, no
 //! allocation raises the member without lowering another one of the same level.
 
-use crate::policy::program::master::Master;
-use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation};
 
 /// A level, raised.
@@ -24,7 +24,7 @@ pub(super) struct Raised {
 
 impl Raised {
     /// The level that the answer to a level program reaches.
-    pub(super) fn of(master: &Master<'_>, formulation: &Formulation, answer: &Answer) -> Self {
+    pub(super) fn of(master: &ProgramColumns<'_>, formulation: &Formulation, answer: &Answer) -> Self {
         let class_time = formulation.class_time(&answer.solution.columns).to_vec();
         let objective = formulation.program.objective(&answer.solution.columns);
         let price = |row: usize| {
@@ -44,13 +44,13 @@ impl Raised {
 /// Raises the common level of `demands` by a program, which is given back with its answer. An `old` formulation over the
 /// same columns is used again.
 pub(super) fn raise(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
     demands: &[Demand],
     mut old: Option<Formulation>,
 ) -> Result<(Raised, Formulation, Answer), SolvingError> {
     let (formulation, answer) =
-        master.solve(solving, |bound| bound.with_demands_again(demands, old.take()))?;
+        master.solve(solver, |bound| bound.with_demands_again(demands, old.take()))?;
     Ok((Raised::of(master, &formulation, &answer), formulation, answer))
 }
 

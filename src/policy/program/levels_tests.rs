@@ -8,9 +8,9 @@ use proptest::strategy::Strategy;
 use crate::index::{Id, JobId};
 use crate::policy::program::hierarchy::{Hierarchy, Rates};
 use crate::policy::program::levels::{raise, throughputs};
-use crate::policy::program::master::Master;
 use crate::policy::program::parametric::best_worst;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::water_filling::{fill_singles, fill_written};
 use crate::problem::{ActiveJob, Entity, InnerRule, ProblemBuilder};
 use crate::program::{
@@ -19,10 +19,10 @@ use crate::program::{
 use crate::solver::registry;
 
 /// Programs are solved by simplex: reached levels are held to the last digits, which leaves an interior-point method no room.
-fn solving() -> Solving {
+fn solver() -> SolverContext {
     let default = || registry::default_chain(&Program::new(Sense::Maximize));
     let simplex = || vec![registry::backend("simplex").unwrap()];
-    Solving::new(if cfg!(feature = "highs") { default() } else { simplex() }, Vec::new())
+    SolverContext::new(if cfg!(feature = "highs") { default() } else { simplex() }, Vec::new())
 }
 
 /// Jobs × worker types with zeros, mixed scale factors, and a few pairs.
@@ -62,9 +62,9 @@ fn instances() -> impl Strategy<Value = Instance> {
 /// The lexicographic optimum by its definition: after each level, one program a member to see whether it alone
 /// could be raised. Where raising one member costs another almost nothing (a price of 1e-4, say), what it sees
 /// depends on how exactly the others are held: it is good to five digits only.
-fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
+fn fill_by_definition(master: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f64> {
     let n = slope.len();
-    let mut solving = solving();
+    let mut solver = solver();
     let mut frozen: Vec<Option<f64>> = vec![None; n];
     while frozen.iter().any(Option::is_none) {
         let demand = |member: usize, slope: f64| match frozen[member] {
@@ -72,7 +72,7 @@ fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
-        let level = raise(&mut solving, master, &demands, None).unwrap().0.level;
+        let level = raise(&mut solver, master, &demands, None).unwrap().0.level;
         let mut found = Vec::new();
         for member in (0..n).filter(|member| frozen[*member].is_none()) {
             let alone: Vec<Demand> = (0..n)
@@ -82,7 +82,7 @@ fn fill_by_definition(master: &mut Master<'_>, slope: &[f64]) -> Vec<f64> {
                     (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
-            let gain = raise(&mut solving, master, &alone, None).unwrap().0.level - level;
+            let gain = raise(&mut solver, master, &alone, None).unwrap().0.level - level;
             if gain <= 1e-6 * level.max(1e-9) {
                 found.push(member);
             }
@@ -106,10 +106,10 @@ proptest! {
     #[test]
     fn filling_agrees_with_its_definition(instance in instances(), weights in prop::collection::vec(0.3_f64..3.0, 7)) {
         let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-        let mut master = Master::of_instance(&objective, instance.clone());
+        let mut master = ProgramColumns::of_instance(&objective, instance.clone());
         let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
         let rates = |_: &[bool]| slope.clone();
-        let (filled, ..) = fill_written(&mut solving(), &mut master, &rates, &vec![0.0; slope.len()]).unwrap();
+        let (filled, ..) = fill_written(&mut solver(), &mut master, &rates, &vec![0.0; slope.len()]).unwrap();
         let found = throughputs(&master.bound(), &filled.class_time);
         for (member, expected) in fill_by_definition(&mut master, &slope).iter().enumerate() {
             let found = found[member];
@@ -126,7 +126,7 @@ proptest! {
     ) {
         instance.pairs.clear();
         let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-        let mut master = Master::of_instance(&objective, instance.clone());
+        let mut master = ProgramColumns::of_instance(&objective, instance.clone());
         let n = instance.n_members();
         let slopes = |frozen: &[bool]| -> Vec<f64> {
             // (a member that waits may be known sooner in the one than in the other to have nothing to wait for)
@@ -136,8 +136,8 @@ proptest! {
             let slope = |member| if goes(&member) { weights[member] * (1.0 + done as f64) } else { 0.0 };
             (0..n).map(slope).collect()
         };
-        let written = fill_written(&mut solving(), &mut master, &slopes, &vec![0.0; n]);
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let written = fill_written(&mut solver(), &mut master, &slopes, &vec![0.0; n]);
+        let mut quick = solver().with_large(registry::backend("block-interior-point").ok());
         if let (Ok((written, ..)), Ok(singles)) = (written, fill_singles(&mut quick, &master, &slopes)) {
             prop_assert!((singles.first.bound - written.first.bound).abs() <= 1e-8 * singles.first.bound);
             for (one, other) in singles.throughputs.iter().zip(&written.throughputs) {
@@ -157,8 +157,8 @@ proptest! {
         instance.data.insert("steps_remaining".into(), column(|s| s.1));
         instance.data.insert("isolated_elapsed".into(), column(|s| s.2));
         let objective = objective(Sense::Minimize, "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + 1[s]))");
-        let mut master = Master::of_instance(&objective, instance.clone());
-        let found = best_worst(&mut solving(), &mut master, None).unwrap();
+        let mut master = ProgramColumns::of_instance(&objective, instance.clone());
+        let found = best_worst(&mut solver(), &mut master, None).unwrap();
         prop_assert!(found.bound <= found.value);
         prop_assert!((found.value - found.bound) / found.value <= 1e-8, "{found:?}");
         // A level a little below the bound asks for more than any allocation gives.
@@ -166,7 +166,7 @@ proptest! {
         let required = |member| master.bound().required(member, below).unwrap().value;
         let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
         if demands.iter().all(|demand| demand.slope.is_finite()) {
-            let raised = raise(&mut solving(), &mut master, &demands, None).unwrap().0;
+            let raised = raise(&mut solver(), &mut master, &demands, None).unwrap().0;
             prop_assert!(raised.bound < 1.0);
         }
     }
@@ -196,7 +196,7 @@ fn plenty(n: usize) -> (Instance, Vec<f64>) {
 fn levels_that_are_skipped_are_those_that_programs_go_through() {
     let (instance, slope) = plenty(140);
     let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-    let mut master = Master::of_instance(&objective, instance);
+    let mut master = ProgramColumns::of_instance(&objective, instance);
     let n = slope.len();
     // of two owners each has as much as the other, which falls to its jobs that still rise
     let mut owned = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
@@ -211,9 +211,9 @@ fn levels_that_are_skipped_are_those_that_programs_go_through() {
     let apart = Rates { slope, hierarchy: None };
     let falling = Rates { slope: vec![1.0; n], hierarchy: Some(&hierarchy) };
     for (name, rates) in [("apart", apart), ("falling", falling)] {
-        let mut written = solving();
+        let mut written = solver();
         let (filled, ..) = fill_written(&mut written, &mut master, &rates, &vec![0.0; n]).unwrap();
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let mut quick = solver().with_large(registry::backend("block-interior-point").ok());
         let singles = fill_singles(&mut quick, &master, &rates).unwrap();
         let solves = [quick.report().searches, written.report().solves];
         assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
@@ -253,11 +253,11 @@ fn levels_of_residual_problems_are_those_of_programs() {
     for seed in 0..12 {
         let decades = [Some(3.0), None, Some(1.0)][seed % 3];
         let (instance, slope) = scattered(seed, 60, 3 + seed % 5, decades);
-        let mut master = Master::of_instance(&objective, instance);
+        let mut master = ProgramColumns::of_instance(&objective, instance);
         let n = slope.len();
         let rates = Rates { slope, hierarchy: None };
-        let (filled, ..) = fill_written(&mut solving(), &mut master, &rates, &vec![0.0; n]).unwrap();
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let (filled, ..) = fill_written(&mut solver(), &mut master, &rates, &vec![0.0; n]).unwrap();
+        let mut quick = solver().with_large(registry::backend("block-interior-point").ok());
         let singles = fill_singles(&mut quick, &master, &rates).unwrap();
         for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{seed}, {member}: {one} {other}");
@@ -274,8 +274,8 @@ fn levels_on_many_types_are_found_without_programs() {
         let (instance, slope) = scattered(seed, 120, 13 + seed % 11, decades);
         let capacity = instance.capacity.clone();
         let size = instance.scale_factor.clone();
-        let master = Master::of_instance(&objective, instance);
-        let mut quick = solving().with_large(registry::backend("block-interior-point").ok());
+        let master = ProgramColumns::of_instance(&objective, instance);
+        let mut quick = solver().with_large(registry::backend("block-interior-point").ok());
         let singles =
             fill_singles(&mut quick, &master, &Rates { slope, hierarchy: None }).expect("no program");
         let mut used = vec![0.0; capacity.len()];

@@ -3,18 +3,19 @@
 
 mod central;
 mod discount;
+mod evaluate;
 mod expand;
 mod explain;
 mod hierarchy;
 mod isolated_time;
-mod judged;
 mod kinds;
 mod levels;
-mod master;
+mod objective_report;
 mod pair_pricing;
 mod pairs;
 mod parametric;
 mod policy;
+mod program_columns;
 mod recorded;
 mod reduce;
 mod reduced_cost_fixing;
@@ -24,12 +25,11 @@ mod soft_constraints;
 mod solve;
 mod solve_kinds;
 mod solve_to_explain;
-mod solving;
+mod solver_context;
 mod start;
 mod strategy;
 mod tolerances;
 mod water_filling;
-mod worth;
 
 pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
 pub use recorded::{Purpose, SolvedProgram};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::strategy::{Strategy, ValueTree};
 
-use super::master::PricingLimits;
+use super::program_columns::PricingLimits;
 use super::*;
 use crate::index::{EntityId, Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::{Decision, Policy};

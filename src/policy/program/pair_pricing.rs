@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use self::fixing::{UnfixedPair, UnfixedPairs};
 use crate::policy::program::pairs::Pairing;
-use crate::policy::program::solving::Answer;
+use crate::policy::program::solver_context::Answer;
 use crate::program::{Formulation, Instance, Range, RowRole, Sense};
 
 /// A pair enters only if it might better the optimum by this fraction of it: less is within a solver's tolerances.

@@ -12,10 +12,10 @@
 use crate::decomposition::PrimalDual;
 use crate::policy::program::kinds::KindProgram;
 use crate::policy::program::levels::{self, Raised};
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
-use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
 use crate::policy::program::strategy::{GaveUp, Strategy};
 use crate::program::{Demand, Formulation, Levels, Sense};
 
@@ -56,8 +56,8 @@ pub(super) struct Proof {
 /// Finds the best worst level by Newton's method on duals. With `kinds`, which raises levels in place of programs over
 /// members, it fails where they do.
 pub(super) fn best_worst(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
     mut kinds: Option<&mut KindProgram>,
 ) -> Result<Parametric, SolvingError> {
     let (levels, mut ideal) = {
@@ -74,8 +74,8 @@ pub(super) fn best_worst(
     for _ in 0..STEPS_MAX {
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
-        solving.purpose(Purpose::Tried { level: tried });
-        let (raised, proof) = tried_at(solving, master, kinds.as_deref_mut(), &demands, &mut old)?;
+        solver.purpose(Purpose::Tried { level: tried });
+        let (raised, proof) = tried_at(solver, master, kinds.as_deref_mut(), &demands, &mut old)?;
         let value = members
             .clone()
             .map(|member| levels.level(member, raised.throughputs[member]))
@@ -109,15 +109,15 @@ pub(super) fn best_worst(
 
 /// Raises the level of demands, by a program only where one must be written; `old` is the last one, and is used again.
 fn tried_at(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
     kinds: Option<&mut KindProgram>,
     demands: &[Demand],
     old: &mut Option<Formulation>,
 ) -> Result<(Raised, Proof), SolvingError> {
     if let Some(kinds) = kinds {
         let why = |why| SolvingError::Strategy { strategy: Strategy::Kinds, why };
-        let raised = kinds.raise(solving, master, demands).map_err(why)?;
+        let raised = kinds.raise(solver, master, demands).map_err(why)?;
         let (level, bound, demand_price) = (raised.level, raised.bound, raised.demand_price);
         let throughputs = demands.iter().map(|demand| demand.slope * level).collect();
         return Ok((
@@ -126,13 +126,13 @@ fn tried_at(
         ));
     }
     // (if prices do not settle at this level, they may at the next)
-    if let Some((raised, prices)) = singles::raise(solving, master, demands) {
+    if let Some((raised, prices)) = singles::raise(solver, master, demands) {
         return Ok((raised, Proof { answer: None, prices: Some(prices) }));
     }
-    if solving.strategy() == Strategy::Singles {
-        solving.give_up(GaveUp::Unproven, Strategy::Written)?;
+    if solver.strategy() == Strategy::Singles {
+        solver.give_up(GaveUp::Unproven, Strategy::Written)?;
     }
-    let (raised, formulation, answer) = levels::raise(solving, master, demands, old.take())?;
+    let (raised, formulation, answer) = levels::raise(solver, master, demands, old.take())?;
     *old = Some(formulation);
     Ok((raised, Proof { answer: Some(answer), prices: None }))
 }

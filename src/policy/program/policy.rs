@@ -7,19 +7,19 @@ use crate::index::{Id, JobIndex};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
 use crate::policy::program::discount;
+use crate::policy::program::evaluate;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
-use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::pairs::Pairing;
+use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::soft_constraints;
 use crate::policy::program::solve::{Solved, Task};
-use crate::policy::program::solving::{Solving, SolvingError};
+use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::strategy::Strategy;
-use crate::policy::program::worth;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
 use crate::program::{BindError, Layout, LevelForm, Objective, Program, Route, Sense};
@@ -100,7 +100,7 @@ pub struct ProgramPolicy {
     pub(super) pricing: PricingLimits,
     /// Is the analytic centre over jobs found by a program over their classes?
     pub(super) centred: bool,
-    pub(super) solving: Solving,
+    pub(super) solver: SolverContext,
     isolated_time: Option<IsolatedTime>,
 }
 
@@ -132,11 +132,11 @@ impl ProgramPolicy {
         let large = own.then(|| registry::backend("clarabel")).transpose()?;
         let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
-        let solving = Solving::new(linear, conic).with_large(large).with_quick(quick);
-        let solving = solving.with_strategy(options.strategy);
+        let solver = SolverContext::new(linear, conic).with_large(large).with_quick(quick);
+        let solver = solver.with_strategy(options.strategy);
         let pricing = PricingLimits::default();
         let centred = centred(&options);
-        Ok(Self { options, data, prune, promises, pricing, centred, solving, isolated_time })
+        Ok(Self { options, data, prune, promises, pricing, centred, solver, isolated_time })
     }
 
     fn error(&self, error: SolvingError) -> PolicyError {
@@ -204,7 +204,7 @@ impl ProgramPolicy {
 
     pub(super) fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Solved, Decision), PolicyError> {
         self.check_data(problem)?;
-        self.solving.begin(self.options.objective.route().name());
+        self.solver.begin(self.options.objective.route().name());
         let isolated_elapsed = self
             .isolated_time
             .as_mut()
@@ -214,7 +214,7 @@ impl ProgramPolicy {
         if self.options.discounted {
             decision = self.discounted(problem, &reduced, &mut solved, decision)?;
         }
-        decision.solve = Some(self.solving.report().clone());
+        decision.solve = Some(self.solver.report().clone());
         Ok((reduced, solved, decision))
     }
 
@@ -225,25 +225,25 @@ impl ProgramPolicy {
         isolated_elapsed: &[f64],
     ) -> Result<(Reduced, Solved, Decision), PolicyError> {
         let clock = Stopwatch::start();
-        let before = self.solving.report().seconds;
+        let before = self.solver.report().seconds;
         // A backend that was asked for ends near the centre of the program that it is given, which is then one over jobs.
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
-        self.solving.group(&master.reduced().classes);
+        self.solver.group(&master.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
         let told_apart = !self.promises || self.settle(&mut master)?;
-        if published && (!told_apart || master.reduced().instance.waived.contains(&true)) {
-            master.waive(vec![true; master.reduced().instance.n_members()]);
+        if published && (!told_apart || master.reduced().instance.dropped.contains(&true)) {
+            master.drop_constraints(vec![true; master.reduced().instance.n_members()]);
         } else if !told_apart {
             // The constraints of a part of a class are dropped: find out whose, over jobs, and group the jobs anew.
             let mut apart =
                 self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
-            self.solving.group(&apart.reduced().classes);
+            self.solver.group(&apart.reduced().classes);
             self.settle(&mut apart)?;
-            let waived = &apart.reduced().instance.waived;
-            master = self.master(problem, &objective, &self.selection(isolated_elapsed, waived, classes))?;
-            self.solving.group(&master.reduced().classes);
+            let dropped = &apart.reduced().instance.dropped;
+            master = self.master(problem, &objective, &self.selection(isolated_elapsed, dropped, classes))?;
+            self.solver.group(&master.reduced().classes);
             self.settle(&mut master)?;
         }
         let hierarchy = |classes| Hierarchy::new(problem, classes, published);
@@ -254,18 +254,18 @@ impl ProgramPolicy {
         let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
         let let_off = |(index, job): (JobIndex, &ActiveJob)| {
             let class = master.reduced().classes.class_of(index.index());
-            let waived = master.reduced().instance.waived.get(class) == Some(&true);
-            let waived = waived && (!published || job.slo_remaining.is_some());
-            (waived || past(job)).then_some(index)
+            let dropped = master.reduced().instance.dropped.get(class) == Some(&true);
+            let dropped = dropped && (!published || job.slo_remaining.is_some());
+            (dropped || past(job)).then_some(index)
         };
         if self.promises {
             decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
         }
-        let seconds = &mut self.solving.report().seconds;
+        let seconds = &mut self.solver.report().seconds;
         let by_solvers = (seconds.solve - before.solve) + (seconds.certify - before.certify);
         seconds.build += elapsed - by_solvers;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
-        self.solving.report().size.classes = master.reduced().classes.len();
+        self.solver.report().size.classes = master.reduced().classes.len();
         Ok((master.into_reduced(), solved, decision))
     }
 
@@ -275,7 +275,7 @@ impl ProgramPolicy {
         problem: &Problem,
         objective: &'o Objective,
         selection: &Selection<'_>,
-    ) -> Result<Master<'o>, PolicyError> {
+    ) -> Result<ProgramColumns<'o>, PolicyError> {
         let reduced = reduce(problem, selection);
         let layout = self.layout(objective, &reduced)?;
         let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
@@ -285,8 +285,8 @@ impl ProgramPolicy {
         let interior = self.options.refine == Refine::Interior && !self.centred;
         let every = interior || objective.route() == Route::Conic;
         let never = every || objective.reads_time();
-        let pricing = if never { PricingLimits::NEVER } else { self.pricing.under(self.solving.asked()) };
-        Ok(Master::new(objective, reduced, layout, pairing, pricing))
+        let pricing = if never { PricingLimits::NEVER } else { self.pricing.under(self.solver.asked()) };
+        Ok(ProgramColumns::new(objective, reduced, layout, pairing, pricing))
     }
 
     /// The layout of the objective bound to an instance.
@@ -298,7 +298,7 @@ impl ProgramPolicy {
     pub(super) fn selection<'a>(
         &'a self,
         isolated_elapsed: &'a [f64],
-        waived: &'a [bool],
+        dropped: &'a [bool],
         classes: bool,
     ) -> Selection<'a> {
         Selection {
@@ -306,7 +306,7 @@ impl ProgramPolicy {
             pairs: self.options.pairs,
             classes,
             hierarchical: self.options.hierarchical,
-            waived,
+            dropped,
             fidelity: self.options.fidelity,
             data: &self.data,
             isolated_elapsed,
@@ -314,9 +314,9 @@ impl ProgramPolicy {
     }
 
     /// Drops as few soft constraints as possible; false if jobs must be told apart first.
-    fn settle(&mut self, master: &mut Master<'_>) -> Result<bool, PolicyError> {
+    fn settle(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
         let settled =
-            self.solving.doing(Purpose::Promises, |solving| soft_constraints::drop_fewest(solving, master));
+            self.solver.doing(Purpose::Promises, |solver| soft_constraints::drop_fewest(solver, master));
         settled.map_err(|error| self.error(error))
     }
 
@@ -328,7 +328,7 @@ impl ProgramPolicy {
         solved: &mut Solved,
         decision: Decision,
     ) -> Result<Decision, PolicyError> {
-        let (clock, before) = (Stopwatch::start(), self.solving.report().seconds);
+        let (clock, before) = (Stopwatch::start(), self.solver.report().seconds);
         let objective = self.options.objective.clone();
         let throughput = |reduced: &Reduced, solved: &Solved| {
             objective
@@ -336,14 +336,14 @@ impl ProgramPolicy {
                 .map(|bound| bound.point(&solved.class_time).throughput().to_vec())
         };
         let with = throughput(reduced, solved).map_err(|error| self.bind_error(&error, reduced))?;
-        self.solving.purpose(Purpose::Without);
+        self.solver.purpose(Purpose::Without);
         for member in 0..with.len() {
             let discount = match discount::without(reduced, member) {
                 None => 1.0,
                 Some(rest) => {
                     let layout = self.layout(&objective, &rest)?;
                     let mut master =
-                        Master::new(&objective, rest.clone(), layout, None, PricingLimits::NEVER);
+                        ProgramColumns::new(&objective, rest.clone(), layout, None, PricingLimits::NEVER);
                     let without = self.optimum(&mut master, None)?;
                     let without =
                         throughput(&rest, &without).map_err(|error| self.bind_error(&error, &rest))?;
@@ -355,7 +355,7 @@ impl ProgramPolicy {
         let rows = discount::discounted(&decision.allocation, &reduced.classes, &solved.discounts);
         let allocation = Allocation::check(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
-        let seconds = &mut self.solving.report().seconds;
+        let seconds = &mut self.solver.report().seconds;
         let by_solvers = (seconds.solve - before.solve) + (seconds.certify - before.certify);
         seconds.build += clock.elapsed().as_secs_f64() - by_solvers;
         Ok(Decision { allocation, ..decision })
@@ -364,17 +364,17 @@ impl ProgramPolicy {
     /// The optimum of the programs of `master`.
     pub(super) fn optimum(
         &mut self,
-        master: &mut Master<'_>,
+        master: &mut ProgramColumns<'_>,
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Solved, PolicyError> {
         let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
-        task.solve(&mut self.solving).map_err(|error| self.error(error))
+        task.solve(&mut self.solver).map_err(|error| self.error(error))
     }
 
     fn decide(
         &mut self,
         problem: &Problem,
-        master: &Master<'_>,
+        master: &ProgramColumns<'_>,
         solved: &Solved,
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (master.reduced(), master.bound());
@@ -383,7 +383,7 @@ impl ProgramPolicy {
             .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
-        let objective = self.judged(value, solved.bound, allocation.violation_max());
+        let objective = self.objective_report(value, solved.bound, allocation.violation_max());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             let of_class: Vec<f64> = throughputs
                 .iter()
@@ -413,7 +413,7 @@ impl ProgramPolicy {
     /// Solves by these backends from now on, in place of those of the options: tried in order, those of `linear` on
     /// programs without cones, those of `conic` on the rest. A backend of the caller's own is as good as any.
     pub fn solve_by(&mut self, linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>, limits: Limits) {
-        self.solving.replace(linear, conic, limits);
+        self.solver.replace(linear, conic, limits);
     }
 
     /// The policy's objective at any allocation, as if this policy had given it; jobs have accumulated the isolated time that
@@ -430,7 +430,7 @@ impl ProgramPolicy {
             .objective
             .bind(&reduced.instance)
             .map_err(|error| self.bind_error(&error, &reduced))?;
-        Ok(bound.value(&worth::point(problem, &self.options.view, allocation)))
+        Ok(bound.value(&evaluate::point(problem, &self.options.view, allocation)))
     }
 
     /// The options that the policy was made with.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::policy::decision::{Decision, Policy, PolicyError};
-use crate::policy::program::master::PricingLimits;
 use crate::policy::program::policy::ProgramPolicy;
+use crate::policy::program::program_columns::PricingLimits;
 use crate::problem::Problem;
 use crate::program::{Classes, Program, ValueMap};
 
@@ -117,10 +117,10 @@ impl ProgramPolicy {
         problem: &Problem,
     ) -> Result<(Decision, Vec<SolvedProgram>), PolicyError> {
         let (state, pricing) = (self.state(), std::mem::replace(&mut self.pricing, PricingLimits::NEVER));
-        self.solving.record(Some(Recording::default()));
+        self.solver.record(Some(Recording::default()));
         let decided = self.allocate(problem);
         self.pricing = pricing;
-        let recording = self.solving.record(None).unwrap_or_default();
+        let recording = self.solver.record(None).unwrap_or_default();
         self.restore(&state)?;
         decided.map(|decision| (decision, recording.programs))
     }

@@ -24,7 +24,7 @@ pub(super) struct Selection<'a> {
     /// Do owners matter? Then jobs of different owners are different, and so are those whose order decides.
     pub(super) hierarchical: bool,
     /// Jobs whose droppable constraints are dropped: [n], or empty if none are.
-    pub(super) waived: &'a [bool],
+    pub(super) dropped: &'a [bool],
     /// `published`: gangs may have time where there are too few workers for them.
     pub(super) fidelity: Fidelity,
     /// Per-job data to carry, by name.
@@ -128,7 +128,7 @@ pub(super) struct Keys<'a> {
     selection: &'a Selection<'a>,
     seen: Seen<'a>,
     columns: Vec<Datum<'a>>,
-    waived: Option<&'a [bool]>,
+    dropped: Option<&'a [bool]>,
     interchangeable: Vec<bool>,
     paired: bool,
     /// Where pairs that count are given one by one: [n].
@@ -146,7 +146,7 @@ impl<'a> Keys<'a> {
             selection,
             seen: selection.view.seen(problem),
             columns: columns.filter(|datum| !matches!(datum, Datum::Derived(_))).collect(),
-            waived: (!selection.waived.is_empty()).then_some(selection.waived),
+            dropped: (!selection.dropped.is_empty()).then_some(selection.dropped),
             interchangeable: entities.map(|id| hierarchy::interchangeable(problem, Some(id))).collect(),
             paired,
             kinds: if paired { problem.kinds_by_pair() } else { None },
@@ -186,10 +186,10 @@ impl<'a> Keys<'a> {
         let types = problem.cluster().types();
         let prices = types.iter().map(|kind| kind.price.map(DollarsPerWorkerHour::get));
         let prices: Option<Vec<f64>> = prices.collect();
-        let waived = |class: usize| selection.waived[classes.members(class)[0] as usize];
-        let waived = if selection.waived.is_empty() { Vec::new() } else { (0..n).map(waived).collect() };
+        let dropped = |class: usize| selection.dropped[classes.members(class)[0] as usize];
+        let dropped = if selection.dropped.is_empty() { Vec::new() } else { (0..n).map(dropped).collect() };
         let instance = Instance {
-            waived,
+            dropped,
             eased: 0.0,
             oversized: selection.fidelity == Fidelity::Published,
             capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
@@ -206,7 +206,7 @@ impl<'a> Keys<'a> {
 
     /// Words of a key.
     pub(super) fn width(&self) -> usize {
-        let others = [self.waived.is_some(), self.selection.hierarchical, self.paired];
+        let others = [self.dropped.is_some(), self.selection.hierarchical, self.paired];
         1 + self.row.len() + self.columns.len() + others.map(usize::from).iter().sum::<usize>()
     }
 
@@ -228,8 +228,8 @@ impl<'a> Keys<'a> {
         for column in &self.columns {
             push(column.value(self.problem, self.selection, index).to_bits());
         }
-        if let Some(waived) = self.waived {
-            push(u64::from(waived[position]));
+        if let Some(dropped) = self.dropped {
+            push(u64::from(dropped[position]));
         }
         if self.selection.hierarchical {
             push(match job.entity {
@@ -276,7 +276,7 @@ mod tests {
                 pairs: false,
                 classes: true,
                 hierarchical: false,
-                waived: &[],
+                dropped: &[],
                 fidelity: Fidelity::Corrected,
                 data: &data,
                 isolated_elapsed: &[],

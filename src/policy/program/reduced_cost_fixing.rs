@@ -5,8 +5,8 @@
 //! tight. That keeps a relaxation from being spent on columns of small cost: with throughputs five decades apart, a part of
 //! 1e-9 of one job's can be a third of another's.
 
-use crate::policy::program::master::Master;
-use crate::policy::program::solving::Answer;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::Answer;
 use crate::program::{Formulation, Range, RowRole, Sense};
 
 /// The part of the largest conceivable level that a column or a row must cost to count.
@@ -38,7 +38,12 @@ pub(super) struct TightRows {
 
 impl TightRows {
     /// Adds the rows that an optimum's duals prove tight, and has the master fix the columns that they prove unused.
-    pub(super) fn note(&mut self, master: &mut Master<'_>, formulation: &Formulation, answer: &Answer) {
+    pub(super) fn note(
+        &mut self,
+        master: &mut ProgramColumns<'_>,
+        formulation: &Formulation,
+        answer: &Answer,
+    ) {
         let (program, duals) = (&formulation.program, &answer.solution.row_duals);
         if duals.len() != program.n_rows() {
             return;

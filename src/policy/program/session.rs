@@ -19,8 +19,8 @@ use crate::allocation::{AllocationBuilder, AllocationError, VIOLATION_MAX};
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, PolicyError, RoundRules, SolveReport};
 use crate::policy::program::hierarchy::{self, Hierarchy};
-use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::reduce::{Keys, Reduced};
 use crate::policy::program::solve::Solved;
 use crate::policy::program::tolerances::SHARE_MIN;
@@ -129,7 +129,7 @@ impl Session {
         if matches!(problem.colocation(), Colocation::Pairs(_)) {
             return Err(SessionError::Positions { what: "throughputs by pair" });
         }
-        policy.solving.start_warm();
+        policy.solver.start_warm();
         let positions = problem.jobs().enumerate().map(|(index, job)| (job.id, index)).collect();
         let groups = {
             let selection = policy.selection(&[], &[], true);
@@ -200,7 +200,7 @@ impl Session {
 
     /// Forgets the prices of earlier decisions: the next one is that of a session that has just begun.
     pub fn forget(&mut self) {
-        self.policy.solving.start_warm();
+        self.policy.solver.start_warm();
         self.decision = None;
     }
 
@@ -263,15 +263,15 @@ impl Session {
         let clock = Stopwatch::start();
         let Self { policy, objective, problem, groups, .. } = self;
         policy.check_data(problem)?;
-        policy.solving.begin(objective.route().name());
+        policy.solver.begin(objective.route().name());
         if problem.n_jobs() == 0 {
-            let (rules, solve) = (policy.rules(), policy.solving.report().clone());
+            let (rules, solve) = (policy.rules(), policy.solver.report().clone());
             return Ok(ClassDecision { objective: None, shares: Vec::new(), levels: None, solve, rules });
         }
         let selection = policy.selection(&[], &[], true);
         let reduced = Keys::of(problem, &selection).gather(groups.classes(), |class| groups.key(class));
         let layout = policy.layout(objective, &reduced)?;
-        let mut master = Master::new(objective, reduced, layout, None, PricingLimits::NEVER);
+        let mut master = ProgramColumns::new(objective, reduced, layout, None, PricingLimits::NEVER);
         let as_listed = policy.options.fidelity == Fidelity::Published;
         let hierarchy = policy
             .options
@@ -285,7 +285,7 @@ impl Session {
             .map_err(|source| PolicyError::Allocation { policy: policy.options.name.clone(), source })?;
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
-        let report = policy.judged(value, solved.bound, violation_max);
+        let report = policy.objective_report(value, solved.bound, violation_max);
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             throughputs
                 .iter()
@@ -293,7 +293,7 @@ impl Session {
                 .map(|(member, throughput)| levels.level(member, *throughput))
                 .collect()
         });
-        let solve = policy.solving.report();
+        let solve = policy.solver.report();
         solve.seconds.build = elapsed - solve.seconds.solve - solve.seconds.certify;
         solve.seconds.expand = clock.elapsed().as_secs_f64() - elapsed;
         solve.size.classes = reduced.classes.len();

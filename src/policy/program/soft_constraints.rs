@@ -6,9 +6,9 @@
 //! no program ([`singles::relaxation`]); with several jobs a kind one program over kinds mostly decides ([`LinearKinds::drop_fewest`]).
 
 use crate::policy::program::kinds::LinearKinds;
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::singles;
-use crate::policy::program::solving::{Solving, SolvingError};
+use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::tolerances::WHOLE;
 use crate::program::{PROMISE_SLACK, Range};
 
@@ -17,37 +17,40 @@ const NODES_MAX: u32 = 4_000;
 
 /// Drops members so that the soft constraints of all others can be met; the pairs that this takes are columns afterwards.
 /// False if a member stands for several jobs, not all of which can be met: they must be told apart first.
-pub(super) fn drop_fewest(solving: &mut Solving, master: &mut Master<'_>) -> Result<bool, SolvingError> {
+pub(super) fn drop_fewest(
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
+) -> Result<bool, SolvingError> {
     let mut dropped = master.bound().beyond_reach(PROMISE_SLACK);
-    for (dropped, before) in dropped.iter_mut().zip(&master.reduced().instance.waived) {
+    for (dropped, before) in dropped.iter_mut().zip(&master.reduced().instance.dropped) {
         *dropped |= before;
     }
     let decided: Vec<Option<bool>> = dropped.iter().map(|dropped| dropped.then_some(false)).collect();
     if dropped.contains(&true) {
-        master.waive(dropped.clone());
+        master.drop_constraints(dropped.clone());
     }
     let single = master.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
-    if let Ok(mut kinds) = LinearKinds::of(master, solving) {
-        if kinds.all_deadlines_met(solving, master) {
+    if let Ok(mut kinds) = LinearKinds::of(master, solver) {
+        if kinds.all_deadlines_met(solver, master) {
             return Ok(true);
         }
         if !single {
             return Ok(false);
         }
-        if let Ok(dropped) = kinds.drop_fewest(solving, master, &dropped) {
-            master.waive(dropped);
+        if let Ok(dropped) = kinds.drop_fewest(solver, master, &dropped) {
+            master.drop_constraints(dropped);
             return Ok(true);
         }
-    } else if singles::all_soft_constraints_met(solving, master) {
+    } else if singles::all_soft_constraints_met(solver, master) {
         return Ok(true);
     }
-    let Some(Relaxed { met, .. }) = relaxation(solving, master, &decided)? else { return Ok(false) };
+    let Some(Relaxed { met, .. }) = relaxation(solver, master, &decided)? else { return Ok(false) };
     if decided.iter().zip(met).all(|(decided, met)| decided.is_some() || met >= 1.0 - PROMISE_SLACK) {
         return Ok(true);
     }
     if single {
-        let dropped = branch_and_bound(solving, master, decided)?;
-        master.waive(dropped);
+        let dropped = branch_and_bound(solver, master, decided)?;
+        master.drop_constraints(dropped);
     }
     Ok(single)
 }
@@ -72,11 +75,11 @@ pub(super) struct Relaxed {
 /// Members that are decided to be met have a large weight, not a bound: so the program is feasible over any pairs, and prices
 /// say which pairs are missing. Should the weight not suffice, they are counted alone, and then bounded.
 fn relaxation(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
     decided: &[Option<bool>],
 ) -> Result<Option<Relaxed>, SolvingError> {
-    if let Some(relaxed) = singles::relaxation(solving, master, decided) {
+    if let Some(relaxed) = singles::relaxation(solver, master, decided) {
         return Ok(Some(relaxed));
     }
     let relaxed = |(most, met)| Relaxed { most, met, dearest: Vec::new() };
@@ -89,7 +92,7 @@ fn relaxation(
         decided.iter().map(|decided| of(*decided, n)).collect()
     };
     let mut solve = |asked: Vec<(Range, f64)>| {
-        let (formulation, answer) = master.solve(solving, |bound| bound.promises(&asked))?;
+        let (formulation, answer) = master.solve(solver, |bound| bound.promises(&asked))?;
         let met = answer.solution.columns[formulation.columns.len()..].to_vec();
         Ok::<_, SolvingError>((formulation.value(answer.bound), met))
     };
@@ -124,8 +127,8 @@ struct Node {
 
 /// The members that are dropped, all of them single jobs: [members].
 fn branch_and_bound(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
     decided: Vec<Option<bool>>,
 ) -> Result<Vec<bool>, SolvingError> {
     let n = decided.len();
@@ -144,10 +147,10 @@ fn branch_and_bound(
             && let Some((met, _)) = &best
         {
             let most = open.iter().map(|node| node.most).fold(node.most, f64::max);
-            solving.report().fallbacks.push(cut_short(n, *met, most));
+            solver.report().fallbacks.push(cut_short(n, *met, most));
             break;
         }
-        let Some(Relaxed { most, met, dearest }) = relaxation(solving, master, &node.decided)? else {
+        let Some(Relaxed { most, met, dearest }) = relaxation(solver, master, &node.decided)? else {
             continue;
         };
         // Asking less of a job keeps an allocation feasible: those met in part may be dropped altogether.
@@ -158,7 +161,7 @@ fn branch_and_bound(
         }
         if !beaten(most, &best) {
             let count = (most + WHOLE).floor();
-            let dropped = singles::drop_dearest(solving, master, (&node.decided, count), &dearest);
+            let dropped = singles::drop_dearest(solver, master, (&node.decided, count), &dearest);
             best = dropped.map(|dropped| (count, dropped)).or(best);
         }
         let fractional = (0..n)

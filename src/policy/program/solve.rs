@@ -4,12 +4,12 @@ use crate::policy::program::central;
 use crate::policy::program::hierarchy::{Hierarchy, Rates};
 use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
-use crate::policy::program::master::Master;
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::policy::Refine;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
-use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
+use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError, Start};
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
 use crate::policy::program::water_filling::{self, Fixing};
@@ -62,7 +62,7 @@ impl Explaining {
 /// An objective to be optimized, with the refinement of the optimum.
 #[derive(Debug)]
 pub(super) struct Task<'a, 'o> {
-    pub(super) master: &'a mut Master<'o>,
+    pub(super) master: &'a mut ProgramColumns<'o>,
     pub(super) refine: Refine,
     /// Is the answer the analytic centre over jobs, found by a program over their classes?
     pub(super) centred: bool,
@@ -72,15 +72,15 @@ pub(super) struct Task<'a, 'o> {
 impl Task<'_, '_> {
     /// Finds the optimum that the policy asks for. Where no solver finds a feasible point, soft constraints ask for the
     /// least part less, of a few, at which one does.
-    pub(super) fn solve(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let mut outcome = self.by_route(solving);
+    pub(super) fn solve(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+        let mut outcome = self.by_route(solver);
         for eased in EASING_FROM_TOLERANCE {
             let infeasible = outcome.as_ref().is_err_and(SolvingError::is_infeasible);
             if !infeasible || !self.master.bound().has_promises() {
                 break;
             }
             self.master.ease(*eased);
-            outcome = self.by_route(solving);
+            outcome = self.by_route(solver);
         }
         outcome
     }
@@ -97,13 +97,13 @@ impl Task<'_, '_> {
         if self.master.is_priced() { Strategy::Pairs } else { Strategy::Written }
     }
 
-    fn by_route(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let (strategy, reason) = strategy(self, solving)?;
-        solving.decide_by(strategy, reason);
+    fn by_route(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+        let (strategy, reason) = strategy(self, solver)?;
+        solver.decide_by(strategy, reason);
         let mut solved = match self.master.objective().route() {
-            _ if self.is_lexicographic() => self.fill(solving),
-            Route::Parametric => self.parametric(solving),
-            Route::Linear | Route::Conic => self.direct(solving),
+            _ if self.is_lexicographic() => self.fill(solver),
+            Route::Parametric => self.parametric(solver),
+            Route::Linear | Route::Conic => self.direct(solver),
         }?;
         // (columns that were priced in later have no time)
         solved.class_time.resize(self.master.bound().columns().len(), 0.0);
@@ -111,7 +111,7 @@ impl Task<'_, '_> {
     }
 
     /// The lexicographic optimum, with weights that fall through entities if there are any.
-    fn fill(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
+    fn fill(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let instance = &self.master.reduced().instance;
         let n = instance.n_members();
@@ -121,19 +121,19 @@ impl Task<'_, '_> {
         let rates = Rates { slope: self.rates(&coefficients), hierarchy: self.hierarchy };
         let inverse = levels.form() == LevelForm::AffineInInverse;
         let level = |level: f64| if inverse { level.recip() } else { level };
-        solving.purpose(Purpose::FirstLevel { inverse });
+        solver.purpose(Purpose::FirstLevel { inverse });
         let from_nothing = base.iter().all(|base| *base == 0.0);
-        let filled = match solving.strategy() {
+        let filled = match solver.strategy() {
             Strategy::Singles | Strategy::Kinds if !from_nothing => {
                 Some(Err(GaveUp::Unfit(Unfit::Objective)))
             }
-            Strategy::Singles => Some(water_filling::fill_singles(solving, self.master, &rates)),
-            Strategy::Kinds => Some(water_filling::fill_kinds(solving, self.master, &rates)),
+            Strategy::Singles => Some(water_filling::fill_singles(solver, self.master, &rates)),
+            Strategy::Kinds => Some(water_filling::fill_kinds(solver, self.master, &rates)),
             Strategy::Pairs | Strategy::Written => None,
         };
         match filled {
             None => {}
-            Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
+            Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             Some(Ok(filled)) => {
                 let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
                 return Ok(Solved {
@@ -143,10 +143,10 @@ impl Task<'_, '_> {
             }
         }
         let (mut filled, (formulation, answer), fixing) =
-            water_filling::fill_written(solving, self.master, &rates, &base)?;
+            water_filling::fill_written(solver, self.master, &rates, &base)?;
         if self.centred {
             // What everyone has in the end, as much of it as all can have: only optima have all of it.
-            filled.class_time = self.centre_at(solving, &filled.throughputs)?;
+            filled.class_time = self.centre_at(solver, &filled.throughputs)?;
             filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
         let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
@@ -173,13 +173,13 @@ impl Task<'_, '_> {
         }
     }
 
-    fn parametric(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        match (solving.strategy() == Strategy::Kinds).then(|| self.parametric_of(solving)) {
+    fn parametric(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+        match (solver.strategy() == Strategy::Kinds).then(|| self.parametric_of(solver)) {
             Some(Ok(solved)) => return Ok(solved),
-            Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
+            Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             None => {}
         }
-        let found = best_worst(solving, self.master, None)?;
+        let found = best_worst(solver, self.master, None)?;
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let n = self.master.reduced().instance.n_members();
         let required = |member, level| levels.required(member, level).value;
@@ -187,7 +187,7 @@ impl Task<'_, '_> {
             Refine::None => found.raised.class_time.clone(),
             Refine::Interior if self.centred => {
                 let throughputs: Vec<f64> = (0..n).map(|member| required(member, found.value)).collect();
-                self.centre_at(solving, &throughputs)?
+                self.centre_at(solver, &throughputs)?
             }
             Refine::Interior => {
                 // The program that fixes every demand has no objective: an interior method ends well inside.
@@ -195,9 +195,10 @@ impl Task<'_, '_> {
                 let level = found.value + eased * found.value.abs();
                 let floors: Vec<Demand> =
                     (0..n).map(|member| Demand::floor(required(member, level))).collect();
-                let inside =
-                    |solving: &mut Solving| self.master.solve(solving, |bound| bound.with_demands(&floors));
-                let (formulation, answer) = solving.doing(Purpose::Choice, inside)?;
+                let inside = |solver: &mut SolverContext| {
+                    self.master.solve(solver, |bound| bound.with_demands(&floors))
+                };
+                let (formulation, answer) = solver.doing(Purpose::Choice, inside)?;
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
@@ -211,16 +212,16 @@ impl Task<'_, '_> {
                 let slopes = || demands.iter().map(|demand| demand.slope).collect();
                 let asked = (slopes(), part);
                 let mut old = found.formulation;
-                solving.among_optima(|solving| {
+                solver.among_optima(|solver| {
                     let refined = singles::refine(
-                        solving,
+                        solver,
                         self.master,
                         asked,
                         &found.raised.class_time,
                         found.proof.prices.as_ref(),
                     );
                     let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
-                    refined.map_or_else(|| self.refined(solving, held, part, &found.raised.class_time), Ok)
+                    refined.map_or_else(|| self.refined(solver, held, part, &found.raised.class_time), Ok)
                 })?
             }
         };
@@ -238,9 +239,9 @@ impl Task<'_, '_> {
     }
 
     /// The parametric optimum by a program over kinds of jobs.
-    fn parametric_of(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
-        let mut kinds = KindProgram::of(self.master, solving, BoundUse::Cut).map_err(GaveUp::Unfit)?;
-        let found = best_worst(solving, self.master, Some(&mut kinds));
+    fn parametric_of(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
+        let mut kinds = KindProgram::of(self.master, solver, BoundUse::Cut).map_err(GaveUp::Unfit)?;
+        let found = best_worst(solver, self.master, Some(&mut kinds));
         let found = found.map_err(|_| GaveUp::Unproven)?;
         let levels = self.master.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let least = |(member, throughput): (usize, &f64)| {
@@ -248,34 +249,38 @@ impl Task<'_, '_> {
             Demand { slope, base: 0.0 }
         };
         let demands: Vec<Demand> = found.raised.throughputs.iter().enumerate().map(least).collect();
-        let class_time = solving.among_optima(|solving| kinds.hold(solving, self.master, &demands));
+        let class_time = solver.among_optima(|solver| kinds.hold(solver, self.master, &demands));
         Ok(singles::unwritten(class_time?, found.bound))
     }
 
     /// The centre of the allocations that give members the largest common part of `throughputs`, [members]: class times.
-    fn centre_at(&mut self, solving: &mut Solving, throughputs: &[f64]) -> Result<Vec<f64>, SolvingError> {
+    fn centre_at(
+        &mut self,
+        solver: &mut SolverContext,
+        throughputs: &[f64],
+    ) -> Result<Vec<f64>, SolvingError> {
         let demands: Vec<Demand> =
             throughputs.iter().map(|throughput| Demand { slope: *throughput, base: 0.0 }).collect();
-        let centre = |solving: &mut Solving| self.central(solving, |bound| bound.with_demands(&demands));
-        let (formulation, answer) = solving.doing(Purpose::Choice, centre)?;
+        let centre = |solver: &mut SolverContext| self.central(solver, |bound| bound.with_demands(&demands));
+        let (formulation, answer) = solver.doing(Purpose::Choice, centre)?;
         Ok(formulation.class_time(&answer.solution.columns).to_vec())
     }
 
-    fn direct(&mut self, solving: &mut Solving) -> Result<Solved, SolvingError> {
-        let solved = match solving.strategy() {
-            Strategy::Singles => Some(self.solve_singles(solving)),
-            Strategy::Kinds => Some(self.solve_kinds(solving)),
+    fn direct(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+        let solved = match solver.strategy() {
+            Strategy::Singles => Some(self.solve_singles(solver)),
+            Strategy::Kinds => Some(self.solve_kinds(solver)),
             Strategy::Pairs | Strategy::Written => None,
         };
         match solved {
             Some(Ok(solved)) => return Ok(solved),
-            Some(Err(why)) => solving.give_up(why, self.next_strategy())?,
+            Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             None => {}
         }
         if self.master.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
-            solving.hold_next();
+            solver.hold_next();
         }
-        let (mut formulation, answer) = self.central(solving, formulated)?;
+        let (mut formulation, answer) = self.central(solver, formulated)?;
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
@@ -283,11 +288,11 @@ impl Task<'_, '_> {
         let class_time = if !refinable {
             first
         } else if self.master.is_priced() || self.master.bound().has_promises() {
-            solving.among_optima(|solving| self.refined(solving, formulated, optimum, &first))?
+            solver.among_optima(|solver| self.refined(solver, formulated, optimum, &first))?
         } else {
             // the program is what it was
             let refined =
-                solving.among_optima(|solving| self.refined_in_place(solving, formulation, optimum))?;
+                solver.among_optima(|solver| self.refined_in_place(solver, formulation, optimum))?;
             formulation = refined.1;
             refined.0.unwrap_or(first)
         };
@@ -303,17 +308,17 @@ impl Task<'_, '_> {
     /// classes, else for any optimum.
     fn central(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
     ) -> Result<(Formulation, Answer), SolvingError> {
         if !self.centred {
-            return self.master.solve(solving, formulate);
+            return self.master.solve(solver, formulate);
         }
         self.master.admit_all();
         let formulation = formulate(&self.master.bound());
         let weights = central::weights(self.master.objective(), self.master.reduced(), &formulation);
-        solving.means(&formulation);
-        let answer = solving.solve(&formulation.program, Start::Centre(weights))?;
+        solver.means(&formulation);
+        let answer = solver.solve(&formulation.program, Start::Centre(weights))?;
         Ok((formulation, answer))
     }
 
@@ -321,7 +326,7 @@ impl Task<'_, '_> {
     /// optimum could be held, and the program as it was.
     fn refined_in_place(
         &self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         formulation: Formulation,
         optimum: f64,
     ) -> Result<(Option<Vec<f64>>, Formulation), SolvingError> {
@@ -333,9 +338,9 @@ impl Task<'_, '_> {
             let next = bound.refine_utilization(first, held + eased * worse, &reduced.equal_share);
             if !reduced.pairs.is_empty() && next.auxiliaries.is_empty() {
                 // (a sum's vertex is one of the program that holds it)
-                solving.hold_basis(next.program.n_rows());
+                solver.hold_basis(next.program.n_rows());
             }
-            let outcome = self.master.solve_all(solving, &next);
+            let outcome = self.master.solve_all(solver, &next);
             let time = outcome.map(|answer| next.class_time(&answer.solution.columns).to_vec());
             first = next.first_stage(&reduced.instance);
             match time {
@@ -344,7 +349,7 @@ impl Task<'_, '_> {
                 Err(error) => return Err(error),
             }
         }
-        solving.report().fallbacks.push(format!("not refined: {attempts}"));
+        solver.report().fallbacks.push(format!("not refined: {attempts}"));
         Ok((None, first))
     }
 
@@ -353,12 +358,12 @@ impl Task<'_, '_> {
     /// stays unrefined, which is counted as a fallback.
     fn refined(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
         optimum: f64,
         first: &[f64],
     ) -> Result<Vec<f64>, SolvingError> {
-        solving.leave_refining();
+        solver.leave_refining();
         let equal_share = self.master.reduced().equal_share.clone();
         let mut second_stage = |bound: &BoundObjective<'_>, eased: f64| {
             let first = formulate(bound);
@@ -370,15 +375,15 @@ impl Task<'_, '_> {
         for eased in GIVEN_UP_REFINING {
             self.master.ease(eased);
             if self.master.is_priced() {
-                solving.hold_basis(second_stage(&self.master.bound(), eased).program.n_rows());
+                solver.hold_basis(second_stage(&self.master.bound(), eased).program.n_rows());
             }
-            match self.master.solve(solving, |bound| second_stage(bound, eased)) {
+            match self.master.solve(solver, |bound| second_stage(bound, eased)) {
                 Ok((next, answer)) => return Ok(next.class_time(&answer.solution.columns).to_vec()),
                 Err(SolvingError::Solve(SolveError::NotOptimal { attempts: tried, .. })) => attempts = tried,
                 Err(error) => return Err(error),
             }
         }
-        solving.report().fallbacks.push(format!("not refined: {attempts}"));
+        solver.report().fallbacks.push(format!("not refined: {attempts}"));
         Ok(first.to_vec())
     }
 }

@@ -4,24 +4,24 @@ use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
 use crate::policy::program::policy::Refine;
 use crate::policy::program::singles::unwritten;
 use crate::policy::program::solve::{Solved, Task};
-use crate::policy::program::solving::Solving;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::Demand;
 
 impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs, or whose inverse is, or of a linear sum.
-    pub(super) fn solve_kinds(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+    pub(super) fn solve_kinds(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         if self.master.objective().inversion().is_none() {
-            let linear = LinearKinds::of(self.master, solving).map_err(GaveUp::Unfit)?;
+            let linear = LinearKinds::of(self.master, solver).map_err(GaveUp::Unfit)?;
             let refined = self.refine == Refine::Utilization;
-            let (class_time, bound) = linear.maximize(solving, self.master, refined)?;
+            let (class_time, bound) = linear.maximize(solver, self.master, refined)?;
             return Ok(unwritten(class_time, bound));
         }
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let mut kinds = KindProgram::of(self.master, solving, BoundUse::Level).map_err(GaveUp::Unfit)?;
+        let mut kinds = KindProgram::of(self.master, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
         let demands: Vec<Demand> = demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
-        let raised = kinds.raise(solving, self.master, &demands)?;
-        solving.among_optima(|solving| kinds.refine(solving, self.master, raised.level))?;
+        let raised = kinds.raise(solver, self.master, &demands)?;
+        solver.among_optima(|solver| kinds.refine(solver, self.master, raised.level))?;
         let class_time = kinds.class_time(self.master)?;
         Ok(unwritten(class_time, self.bound_of_objective(raised.bound)))
     }

@@ -18,11 +18,11 @@ impl ProgramPolicy {
             return Ok(Explained { reduced, solved, decision, held });
         }
         self.restore(&state)?;
-        self.solving.write(true);
+        self.solver.write(true);
         let written = self.solve(problem);
-        self.solving.write(false);
+        self.solver.write(false);
         let (again, solved, _) = written?;
-        let alike = again.classes == reduced.classes && again.instance.waived == reduced.instance.waived;
+        let alike = again.classes == reduced.classes && again.instance.dropped == reduced.instance.dropped;
         Ok(Explained { reduced: again, solved, decision, held: held.filter(|_| alike) })
     }
 }

@@ -15,7 +15,7 @@ use std::fmt;
 use crate::policy::program::kinds::MEMBERS_PER_KIND;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::solve::Task;
-use crate::policy::program::solving::{COLUMNS_LARGE, Solving, SolvingError};
+use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext, SolvingError};
 use crate::program::{LevelForm, Route, Sense};
 
 /// How the optimum of a decision is found.
@@ -177,11 +177,14 @@ impl fmt::Display for GaveUp {
 }
 
 /// The strategy for a decision's optimum, and why; an error if the one that was asked for does not fit the problem.
-pub(super) fn strategy(task: &Task<'_, '_>, solving: &Solving) -> Result<(Strategy, Reason), SolvingError> {
-    if let Some(asked) = solving.asked() {
+pub(super) fn strategy(
+    task: &Task<'_, '_>,
+    solver: &SolverContext,
+) -> Result<(Strategy, Reason), SolvingError> {
+    if let Some(asked) = solver.asked() {
         let fits = match asked {
-            Strategy::Singles => singles(task, solving),
-            Strategy::Kinds => kinds(task, solving),
+            Strategy::Singles => singles(task, solver),
+            Strategy::Kinds => kinds(task, solver),
             Strategy::Pairs => pairs(task),
             Strategy::Written => Ok(()),
         };
@@ -189,12 +192,12 @@ pub(super) fn strategy(task: &Task<'_, '_>, solving: &Solving) -> Result<(Strate
         return fits.map(|()| (asked, Reason::Asked)).map_err(why);
     }
     if !is_paired(task) {
-        return Ok(match singles(task, solving) {
+        return Ok(match singles(task, solver) {
             Ok(()) => (Strategy::Singles, Reason::JobsAlone),
             Err(unfit) => (Strategy::Written, Reason::Unfit(unfit)),
         });
     }
-    Ok(match (pairs(task), kinds(task, solving)) {
+    Ok(match (pairs(task), kinds(task, solver)) {
         (Ok(()), Ok(())) => (Strategy::Kinds, Reason::SeveralOfAKind),
         (Ok(()), Err(unfit)) => (Strategy::Pairs, Reason::Unfit(unfit)),
         (Err(unfit), _) => (Strategy::Written, Reason::Unfit(unfit)),
@@ -207,21 +210,21 @@ fn is_paired(task: &Task<'_, '_>) -> bool {
 }
 
 /// Does `singles` fit? If not, why.
-fn singles(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
+fn singles(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     if is_paired(task) {
         return Err(Unfit::Paired);
     }
     let n_columns = task.master.bound().columns().len();
-    form(task, solving)?;
+    form(task, solver)?;
     let summed = task.master.objective().route() == Route::Linear && !has_level(task);
-    let few = n_columns < COLUMNS_LARGE && solving.asked().is_none() && !solving.starts_warm();
+    let few = n_columns < COLUMNS_LARGE && solver.asked().is_none() && !solver.starts_warm();
     if summed && few { Err(Unfit::FewColumns) } else { Ok(()) }
 }
 
 /// Does `kinds` fit? If not, why.
-fn kinds(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
+fn kinds(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     pairs(task)?;
-    form(task, solving)?;
+    form(task, solver)?;
     let instance = &task.master.reduced().instance;
     let n_kinds = task.master.pairing().map_or(0, |pairing| pairing.kinds.len());
     let unlike = n_kinds * MEMBERS_PER_KIND > instance.n_members();
@@ -230,7 +233,7 @@ fn kinds(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
         Route::Parametric if !task.is_lexicographic() && task.refine != Refine::Utilization => {
             Err(Unfit::Refinement)
         }
-        _ if unlike && solving.asked() != Some(Strategy::Kinds) => Err(Unfit::UnlikeJobs),
+        _ if unlike && solver.asked() != Some(Strategy::Kinds) => Err(Unfit::UnlikeJobs),
         Route::Parametric | Route::Linear => Ok(()),
     }
 }
@@ -250,13 +253,13 @@ fn has_level(task: &Task<'_, '_>) -> bool {
 }
 
 /// Do the objective's form and the refinement allow an optimum without a program over jobs? If not, why.
-fn form(task: &Task<'_, '_>, solving: &Solving) -> Result<(), Unfit> {
+fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     let bound = task.master.bound();
     let objective = task.master.objective();
     if task.refine == Refine::Interior {
         return Err(Unfit::Interior);
     }
-    solving.unwritten()?;
+    solver.unwritten()?;
     let of_throughputs = || match () {
         () if bound.is_of_throughputs() => Ok(()),
         () if objective.constraints().is_empty() => Err(Unfit::Objective),

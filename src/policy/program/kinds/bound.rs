@@ -10,8 +10,8 @@
 //! are taken from the program, and the inequality holds whatever they are.
 
 use super::{BoundUse, KindProgram, Raised, Solved};
-use crate::policy::program::master::Master;
 use crate::policy::program::pair_pricing::Prices;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::program::Demand;
 
 /// The relative difference of two members' saturation levels that is rounding.
@@ -38,7 +38,7 @@ struct Sides {
 
 impl KindProgram {
     /// A solved program's level, as far as its time could be divided, and the bound that proves it; nothing if none does.
-    pub(super) fn proven(&self, master: &Master<'_>, solved: &Solved) -> Option<Raised> {
+    pub(super) fn proven(&self, master: &ProgramColumns<'_>, solved: &Solved) -> Option<Raised> {
         let lack = (1.0 - solved.fraction).max(0.0);
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;
         if let Some(saturation) = self.saturation().filter(|found| solved.level >= found.level - width(found))
@@ -68,7 +68,7 @@ impl KindProgram {
     /// allocations that give members what is demanded at the level; nothing if there is none.
     pub(super) fn linear_bound(
         &self,
-        master: &Master<'_>,
+        master: &ProgramColumns<'_>,
         solved: &Solved,
         worth: impl Fn(usize, usize) -> f64,
     ) -> Option<f64> {
@@ -107,7 +107,7 @@ impl KindProgram {
     /// The sides of the inequality at a program's dual values, where throughput is worth something besides.
     fn sides(
         &self,
-        master: &Master<'_>,
+        master: &ProgramColumns<'_>,
         solved: &Solved,
         worth: impl Fn(usize, usize) -> f64,
     ) -> Option<Sides> {

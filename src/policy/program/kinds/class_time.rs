@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::KindProgram;
 use super::divide::MemberTime;
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::strategy::GaveUp;
 use crate::program::Column;
 
@@ -13,7 +13,10 @@ const TIME_MIN: f64 = 1e-13;
 
 impl KindProgram {
     /// Class times of the columns over members, [columns]: the pairs that have time become columns.
-    pub(in crate::policy::program) fn class_time(&self, master: &mut Master<'_>) -> Result<Vec<f64>, GaveUp> {
+    pub(in crate::policy::program) fn class_time(
+        &self,
+        master: &mut ProgramColumns<'_>,
+    ) -> Result<Vec<f64>, GaveUp> {
         let solved = self.solved.as_ref().ok_or(GaveUp::Undivided)?;
         let mut times: BTreeMap<(u32, usize), Vec<MemberTime>> = BTreeMap::new();
         for (kind, divided) in solved.divided.iter().enumerate() {

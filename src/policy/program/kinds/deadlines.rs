@@ -11,8 +11,8 @@
 
 use super::LinearKinds;
 use super::program::{push_scaled, with_rows};
-use crate::policy::program::master::Master;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::policy::program::tolerances::WHOLE;
 use crate::program::{Demand, PROMISE_SLACK, Program, Range};
@@ -44,13 +44,13 @@ impl LinearKinds {
     /// as possible: [members]. `dropped`: those that are in any case.
     pub(in crate::policy::program) fn drop_fewest(
         &mut self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         dropped: &[bool],
     ) -> Result<Vec<bool>, GaveUp> {
         // (dropped members must require nothing else)
         master.bound().promised().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
-        let Relaxed { most, kept, cost } = self.relaxed(solving, master, dropped)?;
+        let Relaxed { most, kept, cost } = self.relaxed(solver, master, dropped)?;
         let most = (most + WHOLE).floor();
         let n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
         let requires = |member: &usize| !dropped[*member] && self.program.demands[*member].slope > 0.0;
@@ -64,7 +64,7 @@ impl LinearKinds {
                 tried[*first.next().ok_or(GaveUp::Unproven)?] = true;
                 n_kept -= 1.0;
             }
-            if self.all_others_met(solving, master, &tried) {
+            if self.all_others_met(solver, master, &tried) {
                 return Ok(tried);
             }
         }
@@ -72,14 +72,19 @@ impl LinearKinds {
     }
 
     /// Can all members but the dropped ones have their required throughputs?
-    fn all_others_met(&mut self, solving: &mut Solving, master: &Master<'_>, dropped: &[bool]) -> bool {
+    fn all_others_met(
+        &mut self,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
+        dropped: &[bool],
+    ) -> bool {
         let program = &mut self.program;
         let all = program.demands.clone();
         for (demand, dropped) in program.demands.iter_mut().zip(dropped) {
             demand.slope = if *dropped { 0.0 } else { demand.slope };
         }
         (program.solved, program.basis) = (None, None);
-        let met = self.all_deadlines_met(solving, master);
+        let met = self.all_deadlines_met(solver, master);
         self.program.demands = all;
         met
     }
@@ -87,8 +92,8 @@ impl LinearKinds {
     /// The largest number of jobs whose constraints are kept, in part or whole.
     fn relaxed(
         &self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         dropped: &[bool],
     ) -> Result<Relaxed, GaveUp> {
         let n_kinds = self.program.members.len();
@@ -111,7 +116,7 @@ impl LinearKinds {
                 cuts.push(cut);
             }
             let from = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
-            let answer = solving.solve_near(&program, from).ok_or(GaveUp::Unproven)?;
+            let answer = solver.solve_near(&program, from).ok_or(GaveUp::Unproven)?;
             let x = &answer.solution.columns;
             violated = self.violated(master, x, parts);
             violated.retain(|cut| !cuts.contains(cut));
@@ -131,13 +136,13 @@ impl LinearKinds {
     }
 
     /// What all jobs of a member require above a speed.
-    fn required_above(&self, master: &Master<'_>, member: usize, speed: f64) -> f64 {
+    fn required_above(&self, master: &ProgramColumns<'_>, member: usize, speed: f64) -> f64 {
         let jobs = master.reduced().instance.multiplicity[member];
         // (a constraint that takes all of a job's time is asked for up to rounding)
         jobs * (self.program.demands[member].slope * (1.0 - PROMISE_SLACK) - speed).max(0.0)
     }
 
-    fn push(&self, program: &mut Program, master: &Master<'_>, cut: CutAt, parts: usize) {
+    fn push(&self, program: &mut Program, master: &ProgramColumns<'_>, cut: CutAt, parts: usize) {
         let columns = self.program.columns[cut.kind].iter().filter(|column| column.speed > cut.speed);
         let mut terms: Vec<(usize, f64)> =
             columns.map(|of| (of.column as usize, of.uses * (of.speed - cut.speed))).collect();
@@ -150,7 +155,7 @@ impl LinearKinds {
     }
 
     /// The cut of each kind that an answer violates most.
-    fn violated(&self, master: &Master<'_>, x: &[f64], parts: usize) -> Vec<CutAt> {
+    fn violated(&self, master: &ProgramColumns<'_>, x: &[f64], parts: usize) -> Vec<CutAt> {
         let mut violated = Vec::new();
         for (kind, members) in self.program.members.iter().enumerate() {
             let members = || members.iter().map(|member| *member as usize);

@@ -10,7 +10,7 @@
 //! mixture has it in the same proportions. Where that leaves requirements unmet, a linear program over the members decides.
 
 use super::feasibility::{Required, tightest};
-use crate::policy::program::solving::Solving;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::GaveUp;
 use crate::program::{Program, Range, Sense};
 
@@ -63,7 +63,7 @@ pub(super) enum Division {
 /// Divides the time of a kind of `jobs`, the fastest first, so that every member has the same fraction, at least `least`, of
 /// its required throughput.
 pub(super) fn divide(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     slots: &[Slot],
     jobs: f64,
     required: &Required,
@@ -71,7 +71,7 @@ pub(super) fn divide(
 ) -> Result<Division, GaveUp> {
     match by_stretches(slots, jobs, required, least) {
         Some((fraction, divided)) => Ok(Division::Done(fraction, divided)),
-        None => by_program(solving, slots, required, least),
+        None => by_program(solver, slots, required, least),
     }
 }
 
@@ -123,7 +123,7 @@ fn by_stretches(
 /// It maximizes t ≤ 1 with Σ_c v_c·z_ic ≥ t·n_i·r_i, Σ_c z_ic ≤ n_i and Σ_i z_ic = y_c, where a job has at most half of
 /// the time of pairs within the kind. The prices are minus the dual values of the first inequalities, and those of the second.
 fn by_program(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     slots: &[Slot],
     required: &Required,
     least: f64,
@@ -154,7 +154,7 @@ fn by_program(
     for (at, slot) in slots.iter().enumerate() {
         program.push_row(Range::exactly(slot.time), (0..n).map(|place| (place * n_slots + at, 1.0)));
     }
-    let answer = solving.solve_near(&program, None).ok_or(GaveUp::Undivided)?;
+    let answer = solver.solve_near(&program, None).ok_or(GaveUp::Undivided)?;
     let x = &answer.solution.columns;
     let members = || required.members().iter().copied().enumerate();
     if x[fraction] >= least {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::program::level_unit;
 use super::{BoundUse, GAP_MAX, KindProgram, Solved};
-use crate::policy::program::master::Master;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Demand, HOLD_SLACK, Range};
 
@@ -28,7 +28,10 @@ pub(in crate::policy::program) struct LinearKinds {
 
 impl LinearKinds {
     /// A decision's linear objective; an error if it has another, or few members are of one kind and weight.
-    pub(in crate::policy::program) fn of(master: &Master<'_>, solving: &Solving) -> Result<Self, Unfit> {
+    pub(in crate::policy::program) fn of(
+        master: &ProgramColumns<'_>,
+        solver: &SolverContext,
+    ) -> Result<Self, Unfit> {
         let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
         let (required, worths) = master.bound().worths_of_jobs().ok_or(Unfit::Objective)?;
         let mut members: BTreeMap<(usize, u64), Vec<u32>> = BTreeMap::new();
@@ -37,14 +40,18 @@ impl LinearKinds {
         }
         let worth = members.keys().map(|(_, worth)| f64::from_bits(*worth)).collect();
         let members = members.into_values().collect();
-        let mut program = KindProgram::of_members(master, solving, members, BoundUse::Cut)?;
+        let mut program = KindProgram::of_members(master, solver, members, BoundUse::Cut)?;
         program.demands = required.into_iter().map(|slope| Demand { slope, base: 0.0 }).collect();
         Ok(Self { program, worth, by_type: worths.by_type })
     }
 
     /// An allocation that gives all members their required throughputs, if there is one.
-    pub(super) fn feasible(&mut self, solving: &mut Solving, master: &Master<'_>) -> Result<Solved, GaveUp> {
-        let solved = self.program.solve_level(solving, master, 1.0)?;
+    pub(super) fn feasible(
+        &mut self,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
+    ) -> Result<Solved, GaveUp> {
+        let solved = self.program.solve_level(solver, master, 1.0)?;
         let required = self.program.demands.iter().any(|demand| demand.slope > 0.0);
         if !required || solved.level >= 1.0 - LEVEL_WIDTH { Ok(solved) } else { Err(GaveUp::Unproven) }
     }
@@ -52,28 +59,28 @@ impl LinearKinds {
     /// Is it known that all members can have their required throughputs?
     pub(in crate::policy::program) fn all_deadlines_met(
         &mut self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
     ) -> bool {
-        self.feasible(solving, master).is_ok()
+        self.feasible(solver, master).is_ok()
     }
 
     /// The class times of all columns that maximize the objective, and the bound that proves it; with `refined`, those of
     /// them that use the workers best.
     pub(in crate::policy::program) fn maximize(
         mut self,
-        solving: &mut Solving,
-        master: &mut Master<'_>,
+        solver: &mut SolverContext,
+        master: &mut ProgramColumns<'_>,
         refined: bool,
     ) -> Result<(Vec<f64>, f64), GaveUp> {
-        let mut solved = self.feasible(solving, master)?;
+        let mut solved = self.feasible(solver, master)?;
         let level = solved.formulation.columns.len();
         let held = Range::exactly(solved.level.min(1.0) / level_unit(&solved.formulation));
         let program = &mut solved.formulation.program;
         (program.columns[level], program.implied[level]) = (held, held);
         let scale;
         (program.cost, scale) = self.costs(|kind, j| self.worth[kind] * self.by_type[j]);
-        let mut solved = self.program.add_cuts(solving, master, solved)?;
+        let mut solved = self.program.add_cuts(solver, master, solved)?;
         let cost = &solved.formulation.program.cost;
         let value: f64 = cost.iter().zip(&solved.time).map(|(cost, time)| cost * time).sum();
         let worth = |kind: usize, j: usize| self.worth[kind] * self.by_type[j] / scale;
@@ -82,8 +89,8 @@ impl LinearKinds {
             return Err(GaveUp::Unproven);
         }
         if refined {
-            let refine = |solving: &mut Solving| self.refine(solving, master, (solved, value));
-            solved = solving.among_optima(refine).map_err(|_| GaveUp::Unrefined)?;
+            let refine = |solver: &mut SolverContext| self.refine(solver, master, (solved, value));
+            solved = solver.among_optima(refine).map_err(|_| GaveUp::Unrefined)?;
         }
         self.program.solved = Some(solved);
         Ok((self.program.class_time(master)?, bound * scale))
@@ -92,8 +99,8 @@ impl LinearKinds {
     /// Of the allocations with the largest value, the one that uses the workers best.
     fn refine(
         &mut self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         (mut solved, value): (Solved, f64),
     ) -> Result<Solved, GaveUp> {
         let first = |kind: usize| self.program.members[kind][0] as usize;
@@ -102,7 +109,7 @@ impl LinearKinds {
         let value_of = std::mem::replace(&mut program.cost, cost);
         let terms = value_of.into_iter().enumerate().filter(|(_, cost)| *cost != 0.0);
         program.push_row(Range::at_least(value - HOLD_SLACK * value), terms);
-        self.program.add_cuts(solving, master, solved)
+        self.program.add_cuts(solver, master, solved)
     }
 
     /// The costs of all columns of the kind program where a unit of throughput is worth `worth` `(kind, worker type)`, divided

@@ -20,9 +20,9 @@ mod program;
 use self::divide::MemberTime;
 pub(super) use self::linear::LinearKinds;
 use self::program::{Cut, KindColumn};
-use crate::policy::program::master::Master;
 use crate::policy::program::pairs::Pairing;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit};
 use crate::program::expression::Vocabulary;
 use crate::program::{
@@ -97,27 +97,31 @@ pub(super) struct KindProgram {
 
 impl KindProgram {
     /// The kind program of a decision whose objective is a level of throughputs.
-    pub(super) fn of(master: &Master<'_>, solving: &Solving, bound_use: BoundUse) -> Result<Self, Unfit> {
+    pub(super) fn of(
+        master: &ProgramColumns<'_>,
+        solver: &SolverContext,
+        bound_use: BoundUse,
+    ) -> Result<Self, Unfit> {
         let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
         if !master.bound().is_of_throughputs() {
             return Err(Unfit::Objective);
         }
         let members = (0..kinds.len()).map(|kind| kinds.members(kind).to_vec()).collect();
-        Self::of_members(master, solving, members, bound_use)
+        Self::of_members(master, solver, members, bound_use)
     }
 
     /// The same where kinds are divided further, into these groups of members.
     fn of_members(
-        master: &Master<'_>,
-        solving: &Solving,
+        master: &ProgramColumns<'_>,
+        solver: &SolverContext,
         members: Vec<Vec<u32>>,
         bound_use: BoundUse,
     ) -> Result<Self, Unfit> {
         let pairing = master.pairing().ok_or(Unfit::NoPairs)?;
         let of_members = &master.reduced().instance;
-        solving.unwritten()?;
+        solver.unwritten()?;
         let few = members.len() * MEMBERS_PER_KIND > of_members.n_members();
-        if few && solving.asked() != Some(Strategy::Kinds) {
+        if few && solver.asked() != Some(Strategy::Kinds) {
             return Err(Unfit::UnlikeJobs);
         }
         let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
@@ -132,8 +136,8 @@ impl KindProgram {
     /// Maximizes the level of demands, [members].
     pub(super) fn raise(
         &mut self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         demands: &[Demand],
     ) -> Result<Raised, GaveUp> {
         let finite = |demand: &Demand| demand.slope.is_finite() && demand.base.is_finite();
@@ -141,7 +145,7 @@ impl KindProgram {
             return Err(GaveUp::Unproven);
         }
         demands.clone_into(&mut self.demands);
-        let solved = self.solve_level(solving, master, f64::INFINITY)?;
+        let solved = self.solve_level(solver, master, f64::INFINITY)?;
         let raised = self.proven(master, &solved).ok_or(GaveUp::Unproven)?;
         self.solved = Some(solved);
         let proven = raised.bound - raised.level <= GAP_MAX * raised.size;
@@ -151,8 +155,8 @@ impl KindProgram {
     /// Among the allocations that reach a level, which was raised, the one that uses the workers best.
     pub(super) fn refine(
         &mut self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         level: f64,
     ) -> Result<(), GaveUp> {
         let solved = self.solved.take().ok_or(GaveUp::Unrefined)?;
@@ -160,7 +164,7 @@ impl KindProgram {
         let equal_share: Vec<f64> = first.map(|member| master.reduced().equal_share[member]).collect();
         let held = solved.formulation.program_objective(level.min(solved.level));
         let formulation = self.bound().refine_utilization(solved.formulation, held, &equal_share);
-        let solved = self.add_cuts(solving, master, Solved { formulation, ..solved });
+        let solved = self.add_cuts(solver, master, Solved { formulation, ..solved });
         self.solved = Some(solved.map_err(|_| GaveUp::Unrefined)?);
         Ok(())
     }
@@ -168,12 +172,12 @@ impl KindProgram {
     /// Class times, [columns], that give members what is demanded at a level of 1, and use the workers best.
     pub(super) fn hold(
         &mut self,
-        solving: &mut Solving,
-        master: &mut Master<'_>,
+        solver: &mut SolverContext,
+        master: &mut ProgramColumns<'_>,
         demands: &[Demand],
     ) -> Result<Vec<f64>, GaveUp> {
-        let raised = self.raise(solving, master, demands).map_err(|_| GaveUp::Unrefined)?;
-        self.refine(solving, master, raised.level.min(1.0))?;
+        let raised = self.raise(solver, master, demands).map_err(|_| GaveUp::Unrefined)?;
+        self.refine(solver, master, raised.level.min(1.0))?;
         self.class_time(master)
     }
 

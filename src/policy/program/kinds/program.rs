@@ -3,8 +3,8 @@
 use super::divide::{Division, MemberPrice, Slot, divide};
 use super::feasibility::{Required, Tightest, tightest};
 use super::{KindProgram, Solved};
-use crate::policy::program::master::Master;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::start::start;
 use crate::policy::program::strategy::GaveUp;
 use crate::program::{Demand, Formulation, Program, Range};
@@ -114,8 +114,8 @@ impl KindProgram {
     /// Maximizes the level of the demands, with the cuts that bound the last one; levels above `most` are not looked for.
     pub(super) fn solve_level(
         &mut self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         most: f64,
     ) -> Result<Solved, GaveUp> {
         let jobs = &master.reduced().instance.multiplicity;
@@ -163,7 +163,7 @@ impl KindProgram {
             });
             self.push(master, &mut solved, again.unwrap_or(cut));
         }
-        self.add_cuts(solving, master, solved)
+        self.add_cuts(solver, master, solved)
     }
 
     /// The cuts whose rows bound the last program's optimum; its basis forgets the rows of the others.
@@ -183,8 +183,8 @@ impl KindProgram {
     /// divided among its members.
     pub(super) fn add_cuts(
         &mut self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         mut solved: Solved,
     ) -> Result<Solved, GaveUp> {
         for _ in 0..ROUNDS_MAX {
@@ -194,13 +194,13 @@ impl KindProgram {
             let basis = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
             let first = basis.is_none() && solved.cuts.is_empty();
             let basis = if first { start(&solved.formulation) } else { basis };
-            let answer = solving.solve_near(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
+            let answer = solver.solve_near(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
             self.basis = answer.solution.basis;
             let columns = &answer.solution.columns;
             solved.time = solved.formulation.class_time(columns).to_vec();
             solved.level = level_unit(&solved.formulation) * columns[solved.formulation.columns.len()];
             solved.duals = answer.solution.row_duals;
-            let violated = self.divide(solving, master, &mut solved)?;
+            let violated = self.divide(solver, master, &mut solved)?;
             if violated.is_empty() {
                 let divided = solved.divided.len() == self.members.len();
                 return if divided { Ok(solved) } else { Err(GaveUp::Undivided) };
@@ -215,8 +215,8 @@ impl KindProgram {
     /// Divides the time of every kind among its members; the new cuts that it violates where that is not possible.
     fn divide(
         &self,
-        solving: &mut Solving,
-        master: &Master<'_>,
+        solver: &mut SolverContext,
+        master: &ProgramColumns<'_>,
         solved: &mut Solved,
     ) -> Result<Vec<Cut>, GaveUp> {
         let of_kind = |kind: usize| {
@@ -246,7 +246,7 @@ impl KindProgram {
         for (kind, (slots, required, tightest)) in of_kinds.iter().enumerate() {
             // (what cuts that are there leave them short of is rounding)
             let least = FRACTION_MIN.min(tightest.fraction);
-            match divide(solving, slots, self.instance.multiplicity[kind], required, least)? {
+            match divide(solver, slots, self.instance.multiplicity[kind], required, least)? {
                 Division::Done(fraction, divided) => {
                     solved.fraction = solved.fraction.min(fraction);
                     solved.divided.push(divided);
@@ -258,13 +258,13 @@ impl KindProgram {
         Ok(violated)
     }
 
-    fn push(&self, master: &Master<'_>, solved: &mut Solved, mut cut: Cut) {
+    fn push(&self, master: &ProgramColumns<'_>, solved: &mut Solved, mut cut: Cut) {
         cut.push(self, &mut solved.formulation, &master.reduced().instance.multiplicity);
         solved.cuts.push(cut);
     }
 
     /// The throughputs that the members of a kind require at a level.
-    fn required(&self, master: &Master<'_>, kind: usize, level: f64) -> Required {
+    fn required(&self, master: &ProgramColumns<'_>, kind: usize, level: f64) -> Required {
         let jobs = &master.reduced().instance.multiplicity;
         Required::of(self.members[kind].iter().map(|member| {
             let Demand { slope, base } = self.demands[*member as usize];

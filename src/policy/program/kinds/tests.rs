@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::program::master::PricingLimits;
 use crate::policy::program::packed_tests::{drawn, objectives, policy, problem_of};
 use crate::policy::program::pairs::Pairing;
+use crate::policy::program::program_columns::PricingLimits;
 use crate::policy::program::reduce::reduce;
 use crate::solver::registry;
 
@@ -25,20 +25,20 @@ proptest! {
         let layout = policy.layout(&objective, &reduced).unwrap();
         let pairing = Pairing::of(&problem, &policy.options().view, &reduced.classes, true);
         let limits = PricingLimits { from: 0, gain_max: 1e-9 };
-        let master = Master::new(&objective, reduced, layout, Some(pairing), limits);
+        let master = ProgramColumns::new(&objective, reduced, layout, Some(pairing), limits);
         let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
-        let mut solving = Solving::new(linear, Vec::new()).with_large(registry::backend("block-interior-point").ok());
-        let Ok(mut kinds) = KindProgram::of(&master, &solving, BoundUse::Cut) else { return Ok(()) };
+        let mut solver = SolverContext::new(linear, Vec::new()).with_large(registry::backend("block-interior-point").ok());
+        let Ok(mut kinds) = KindProgram::of(&master, &solver, BoundUse::Cut) else { return Ok(()) };
         let levels = master.bound().levels_kept().unwrap();
         let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };
         let demands: Vec<Demand> = (0..master.reduced().instance.n_members()).map(demand).collect();
-        let Ok(raised) = kinds.raise(&mut solving, &master, &demands) else {
+        let Ok(raised) = kinds.raise(&mut solver, &master, &demands) else {
             // (an interior-point method alone may not come near enough)
             prop_assert!(!cfg!(feature = "highs"));
             return Ok(());
         };
         prop_assert!(raised.bound >= raised.level * (1.0 - 1e-12), "{raised:?}");
-        let Ok(mut solved) = kinds.solve_level(&mut solving, &master, f64::INFINITY) else {
+        let Ok(mut solved) = kinds.solve_level(&mut solver, &master, f64::INFINITY) else {
             prop_assert!(!cfg!(feature = "highs"));
             return Ok(());
         };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::ThroughputView;
 use crate::policy::program::levels;
-use crate::policy::program::master::{Master, PricingLimits};
 use crate::policy::program::pairs::Pairing;
+use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::reduce::{Selection, reduce};
-use crate::policy::program::solving::Solving;
+use crate::policy::program::solver_context::SolverContext;
 #[cfg(feature = "highs")]
 use crate::policy::program::water_filling;
 use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
@@ -43,17 +43,17 @@ fn problem(seed: u32, n: usize, workers: u32) -> Problem {
     builder.build().unwrap()
 }
 
-fn solving() -> Solving {
-    Solving::new(registry::default_chain(&Program::new(Sense::Maximize)), Vec::new())
+fn solver() -> SolverContext {
+    SolverContext::new(registry::default_chain(&Program::new(Sense::Maximize)), Vec::new())
 }
 
-fn master<'o>(problem: &Problem, objective: &'o Objective, pricing: PricingLimits) -> Master<'o> {
+fn master<'o>(problem: &Problem, objective: &'o Objective, pricing: PricingLimits) -> ProgramColumns<'o> {
     let selection = Selection {
         view: &ThroughputView::Measured,
         pairs: true,
         classes: true,
         hierarchical: false,
-        waived: &[],
+        dropped: &[],
         fidelity: Fidelity::Corrected,
         data: &[],
         isolated_elapsed: &[],
@@ -62,7 +62,7 @@ fn master<'o>(problem: &Problem, objective: &'o Objective, pricing: PricingLimit
     assert_eq!(reduced.classes.len(), problem.n_jobs(), "no two are alike");
     let layout = objective.bind(&reduced.instance).unwrap().layout().clone();
     let pairing = Pairing::of(problem, &ThroughputView::Measured, &reduced.classes, true);
-    Master::new(objective, reduced, layout, Some(pairing), pricing)
+    ProgramColumns::new(objective, reduced, layout, Some(pairing), pricing)
 }
 
 const PRICED: PricingLimits = PricingLimits { from: 0, gain_max: 1e-9 };
@@ -84,7 +84,7 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
         let mut priced = master(&problem, &objective, PRICED);
         let rates = |_: &[bool]| slope.clone();
         let (filled, ..) =
-            water_filling::fill_written(&mut solving(), &mut priced, &rates, &vec![0.0; n]).unwrap();
+            water_filling::fill_written(&mut solver(), &mut priced, &rates, &vec![0.0; n]).unwrap();
         let level = |member: usize| filled.throughputs[member] / slope[member];
         let mut every = master(&problem, &objective, PricingLimits::NEVER);
         for member in 0..n {
@@ -92,7 +92,7 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
             let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
             demands[member] = Demand { slope: slope[member], base: 0.0 };
-            let most = levels::raise(&mut solving(), &mut every, &demands, None).unwrap().0.level;
+            let most = levels::raise(&mut solver(), &mut every, &demands, None).unwrap().0.level;
             assert!(most <= level(member) * (1.0 + 1e-5), "{seed}, {member}: {most} {}", level(member));
         }
     }
@@ -104,10 +104,10 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
     let (objective, problem) = (objective(), problem(1, 24, 2));
     let mut master = master(&problem, &objective, PRICED);
     let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
-    let (raised, formulation, answer) = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
-    let is_open = |master: &Master<'_>, pair, j| !master.pricing.as_ref().unwrap().is_fixed(pair, j);
+    let (raised, formulation, answer) = levels::raise(&mut solver(), &mut master, &demands, None).unwrap();
+    let is_open = |master: &ProgramColumns<'_>, pair, j| !master.pricing.as_ref().unwrap().is_fixed(pair, j);
     let pairs: Vec<(usize, usize)> = master.pairing().unwrap().all().collect();
-    let n_open = |master: &Master<'_>| {
+    let n_open = |master: &ProgramColumns<'_>| {
         let open = |pair: &&(usize, usize)| (0..2).any(|j| is_open(master, **pair, j));
         pairs.iter().filter(open).count()
     };
@@ -120,7 +120,7 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
         // (an interior-point method ends near a face, not on it)
         assert!(!idle || *time <= 1e-9, "{pair:?} {time}");
     }
-    let (again, ..) = levels::raise(&mut solving(), &mut master, &demands, None).unwrap();
+    let (again, ..) = levels::raise(&mut solver(), &mut master, &demands, None).unwrap();
     assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
     master.leave_none();
     assert_eq!(n_open(&master), pairs.len());

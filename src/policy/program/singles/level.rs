@@ -3,9 +3,9 @@
 use super::{ResidualProblem, class_time, search, searched_columns, unwritten};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::levels::{self, Raised};
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::{Solved, Task};
-use crate::policy::program::solving::Solving;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
 
@@ -16,16 +16,16 @@ const TYPES_WRITTEN: usize = 16;
 /// Raises the level of demands that are in proportion to it; `None` where that takes a program. The prices that prove the
 /// level come without times.
 pub(in crate::policy::program) fn raise(
-    solving: &mut Solving,
-    master: &Master<'_>,
+    solver: &mut SolverContext,
+    master: &ProgramColumns<'_>,
     demands: &[Demand],
 ) -> Option<(Raised, PrimalDual)> {
-    searched_columns(solving, master)?;
+    searched_columns(solver, master)?;
     if demands.iter().any(|demand| demand.base != 0.0) {
         return None;
     }
     let demand = demands.iter().map(|demand| demand.slope).collect();
-    let (class_time, prices, bound) = raised(solving, master, demand)?;
+    let (class_time, prices, bound) = raised(solver, master, demand)?;
     let throughputs = levels::throughputs(&master.bound(), &class_time);
     let (level, demand_price) = (prices.level, prices.throughput_price.clone());
     Some((Raised { class_time, throughputs, level, bound, demand_price }, prices))
@@ -33,13 +33,13 @@ pub(in crate::policy::program) fn raise(
 
 /// The class times, [columns], of the highest level of demands, the prices that prove it, without times, and its bound.
 fn raised(
-    solving: &mut Solving,
-    master: &Master<'_>,
+    solver: &mut SolverContext,
+    master: &ProgramColumns<'_>,
     demand: Vec<f64>,
 ) -> Option<(Vec<f64>, PrimalDual, f64)> {
     let bound = master.bound();
     let singles = bound.singles(demand)?;
-    let (mut optimum, certificate) = search(solving, &singles, Goal::Level, bound.columns().len())?;
+    let (mut optimum, certificate) = search(solver, &singles, Goal::Level, bound.columns().len())?;
     let class_time = class_time(&bound, &std::mem::take(&mut optimum.time));
     Some((class_time, optimum, certificate.bound))
 }
@@ -49,14 +49,14 @@ fn raised(
 /// that prove the level leave undecided. If prices do not settle on more than [`TYPES_WRITTEN`] types, `class_time` stands,
 /// and the report says so.
 pub(in crate::policy::program) fn refine(
-    solving: &mut Solving,
-    master: &Master<'_>,
+    solver: &mut SolverContext,
+    master: &ProgramColumns<'_>,
     (demand, level): (Vec<f64>, f64),
     class_time: &[f64],
     prices: Option<&PrimalDual>,
 ) -> Option<Vec<f64>> {
     let (instance, bound) = (&master.reduced().instance, master.bound());
-    let n_columns = searched_columns(solving, master)?;
+    let n_columns = searched_columns(solver, master)?;
     let normal = instance.multiplicity.iter().zip(&master.reduced().equal_share);
     let worth: Vec<f64> = normal.map(|(jobs, equal_share)| jobs / equal_share).collect();
     let level = level - HOLD_SLACK * level.abs();
@@ -73,9 +73,9 @@ pub(in crate::policy::program) fn refine(
     let [demand, worth] = [&bound.singles(demand)?.demand, &worth].map(|of| residual.of_members(of));
     let (had, by_type) = (residual.times(&given, k), vec![1.0; residual.types.len()]);
     let goal = Goal::Worth { level, worth: &worth, by_type: &by_type, given: &had };
-    let refined = search(solving, &Singles::new(&residual.instance, demand), goal, n_columns);
+    let refined = search(solver, &Singles::new(&residual.instance, demand), goal, n_columns);
     if refined.is_none() && k > TYPES_WRITTEN {
-        solving.report().fallbacks.push("not refined".to_owned());
+        solver.report().fallbacks.push("not refined".to_owned());
         return Some(class_time.to_vec());
     }
     residual.put(&refined?.0.time, &mut given, k);
@@ -84,13 +84,12 @@ pub(in crate::policy::program) fn refine(
 
 impl Task<'_, '_> {
     /// The highest level, or the lowest of which it is the inverse, refined.
-    pub(super) fn maximize_level(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+    pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let raised = raised(solving, self.master, demand.clone());
+        let raised = raised(solver, self.master, demand.clone());
         let (given, prices, bound) = raised.ok_or(GaveUp::Unproven)?;
         let held = (demand, prices.level);
-        let refined =
-            solving.among_optima(|solving| refine(solving, self.master, held, &given, Some(&prices)));
+        let refined = solver.among_optima(|solver| refine(solver, self.master, held, &given, Some(&prices)));
         Ok(unwritten(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
     }
 

@@ -6,10 +6,10 @@
 use super::tie_break::{TieBreak, idle_workers};
 use super::{class_time, search, searched_columns, unwritten};
 use crate::decomposition::PrimalDual;
-use crate::policy::program::master::Master;
 use crate::policy::program::policy::Refine;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::{Solved, Task};
-use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
+use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, Range, Singles, Worths};
 use crate::solver::certificate::Certificate;
@@ -23,38 +23,38 @@ const LOSS_MAX: f64 = 1e-9;
 
 /// The largest sum; `None` if prices do not settle.
 fn maximize(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     (singles, worths): (&Singles<'_>, &Worths),
     n_columns: usize,
 ) -> Option<(PrimalDual, Certificate)> {
     let asked = singles.demand.iter().any(|least| *least > 0.0);
     let Worths { worth, by_type } = worths;
     let goal = Goal::Worth { level: f64::from(u8::from(asked)), worth, by_type, given: &[] };
-    search(solving, singles, goal, n_columns)
+    search(solver, singles, goal, n_columns)
 }
 
 /// Is it known without a program that all soft constraints can be met at once?
 pub(in crate::policy::program) fn all_soft_constraints_met(
-    solving: &mut Solving,
-    master: &Master<'_>,
+    solver: &mut SolverContext,
+    master: &ProgramColumns<'_>,
 ) -> bool {
-    let n_columns = searched_columns(solving, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE);
+    let n_columns = searched_columns(solver, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE);
     let (bound, Some(n_columns)) = (master.bound(), n_columns) else { return false };
     let Some((singles, worths)) = bound.worths() else { return false };
-    maximize(solving, (&singles, &worths), n_columns).is_some()
+    maximize(solver, (&singles, &worths), n_columns).is_some()
 }
 
 impl Task<'_, '_> {
     /// The largest sum, refined.
-    pub(super) fn maximize_linear(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+    pub(super) fn maximize_linear(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         let bound = self.master.bound();
         let (singles, worths) = bound.worths().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let found = maximize(solving, (&singles, &worths), bound.columns().len());
+        let found = maximize(solver, (&singles, &worths), bound.columns().len());
         let (mut optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
         if self.refine == Refine::Utilization {
             let equal_share = &self.master.reduced().equal_share;
-            let refined = solving
-                .among_optima(|solving| refine(solving, (&singles, &worths), equal_share, &mut optimum));
+            let refined =
+                solver.among_optima(|solver| refine(solver, (&singles, &worths), equal_share, &mut optimum));
             refined.ok_or(GaveUp::Unrefined)?;
         }
         Ok(unwritten(class_time(&bound, &optimum.time), certificate.bound))
@@ -95,7 +95,7 @@ fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tie
 
 /// Makes the best use of the workers among optima; `None` if too many jobs are tied.
 fn refine(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     (singles, worths): (&Singles<'_>, &Worths),
     equal_share: &[f64],
     optimum: &mut PrimalDual,
@@ -145,8 +145,8 @@ fn refine(
         }
         small.program.push_row(Range::at_least(1.0 - LOSS_MAX), held);
     }
-    let Some(answer) = small.solve(solving) else {
-        solving.report().fallbacks.push("not refined".to_owned());
+    let Some(answer) = small.solve(solver) else {
+        solver.report().fallbacks.push("not refined".to_owned());
         return Some(());
     };
     let mut chosen = answer.solution.columns.iter();

@@ -21,9 +21,9 @@ pub(super) use self::linear::all_soft_constraints_met;
 pub(super) use self::residual::{FixedLevel, ResidualProblem};
 pub(super) use self::soft_constraints::{drop_dearest, relaxation};
 use crate::decomposition::{self, PrimalDual, RaisedLevel};
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::{Explaining, Solved, Task};
-use crate::policy::program::solving::Solving;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{BoundObjective, Goal, Route, Singles};
 use crate::solver::certificate::Certificate;
@@ -52,70 +52,70 @@ pub(super) fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
 impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs (or whose inverse is), of a linear sum, or of a
     /// sum of logarithms.
-    pub(super) fn solve_singles(&mut self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+    pub(super) fn solve_singles(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         match self.master.objective().route() {
-            Route::Conic => self.maximize_logarithms(solving),
-            _ if self.master.objective().inversion().is_none() => self.maximize_linear(solving),
-            _ => self.maximize_level(solving),
+            Route::Conic => self.maximize_logarithms(solver),
+            _ if self.master.objective().inversion().is_none() => self.maximize_linear(solver),
+            _ => self.maximize_level(solver),
         }
     }
 
     /// The optimum of a sum of logarithms. It fixes every throughput, so nothing is refined.
-    fn maximize_logarithms(&self, solving: &mut Solving) -> Result<Solved, GaveUp> {
+    fn maximize_logarithms(&self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         let bound = self.master.bound();
         let (singles, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let found = search(solving, &singles, Goal::Logarithms(&logarithms), bound.columns().len());
+        let found = search(solver, &singles, Goal::Logarithms(&logarithms), bound.columns().len());
         let (optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
         Ok(unwritten(class_time(&bound, &optimum.time), certificate.bound))
     }
 }
 
 /// The number of columns, if jobs share no workers and a search may take the place of a program over them.
-fn searched_columns(solving: &Solving, master: &Master<'_>) -> Option<usize> {
+fn searched_columns(solver: &SolverContext, master: &ProgramColumns<'_>) -> Option<usize> {
     let n_columns = master.bound().columns().len();
     let alone = master.reduced().instance.pairs.is_empty() && !master.is_priced();
-    (alone && solving.unwritten().is_ok()).then_some(n_columns)
+    (alone && solver.unwritten().is_ok()).then_some(n_columns)
 }
 
 /// A certified optimum; `None` if prices do not settle, which is no fallback. `n_columns`: of the program that is not written.
 fn search(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     singles: &Singles<'_>,
     goal: Goal<'_>,
     n_columns: usize,
 ) -> Option<(PrimalDual, Certificate)> {
-    let near = solving.take_warm(goal);
+    let near = solver.take_warm(goal);
     let (optimum, near) =
-        timed(solving, |solving| decomposition::solve(singles, goal, &near, solving.limits()))?;
-    let certificate = certified(solving, singles, goal, &optimum, n_columns)?;
-    solving.keep_warm(goal, near);
+        timed(solver, |solver| decomposition::solve(singles, goal, &near, solver.limits()))?;
+    let certificate = certified(solver, singles, goal, &optimum, n_columns)?;
+    solver.keep_warm(goal, near);
     Some((optimum, certificate))
 }
 
 /// A certified level above what members have; `None` if prices do not settle. `near`: prices of the level before.
 pub(super) fn search_above(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     singles: &Singles<'_>,
     goal: Goal<'_>,
     near: Vec<Vec<f64>>,
     n_columns: usize,
 ) -> Option<(RaisedLevel, Certificate)> {
-    let raised = timed(solving, |solving| decomposition::raise_above(singles, goal, near, solving.limits()))?;
-    let certificate = certified(solving, singles, goal, &raised.shares, n_columns)?;
+    let raised = timed(solver, |solver| decomposition::raise_above(singles, goal, near, solver.limits()))?;
+    let certificate = certified(solver, singles, goal, &raised.shares, n_columns)?;
     Some((raised, certificate))
 }
 
 /// Runs a search, the time of which counts as time in backends.
-fn timed<T>(solving: &mut Solving, search: impl FnOnce(&Solving) -> T) -> T {
+fn timed<T>(solver: &mut SolverContext, search: impl FnOnce(&SolverContext) -> T) -> T {
     let clock = Stopwatch::start();
-    let found = search(solving);
-    solving.report().seconds.solve += clock.elapsed().as_secs_f64();
+    let found = search(solver);
+    solver.report().seconds.solve += clock.elapsed().as_secs_f64();
     found
 }
 
 /// The certificate of a search's answer; `None` if it does not prove the optimum.
 fn certified(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     singles: &Singles<'_>,
     goal: Goal<'_>,
     optimum: &PrimalDual,
@@ -123,8 +123,8 @@ fn certified(
 ) -> Option<Certificate> {
     let clock = Stopwatch::start();
     let certificate = Certificate::of_jobs(singles, goal, optimum);
-    solving.report().seconds.certify += clock.elapsed().as_secs_f64();
-    if !certificate.optimal || !is_close(solving, goal, &certificate) {
+    solver.report().seconds.certify += clock.elapsed().as_secs_f64();
+    if !certificate.optimal || !is_close(solver, goal, &certificate) {
         return None;
     }
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
@@ -136,13 +136,13 @@ fn certified(
             [n_columns + 1, 2 * n + k, 3 * n_columns + n]
         }
     };
-    count(solving, size, optimum.passes);
+    count(solver, size, optimum.passes);
     Some(certificate)
 }
 
 /// Counts a search of so many passes, with the size, [columns, rows, terms], of the program that was not written.
-fn count(solving: &mut Solving, [columns, rows, terms]: [usize; 3], passes: u32) {
-    let report = solving.report();
+fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes: u32) {
+    let report = solver.report();
     // (a residual problem is smaller than the problem that it remains of)
     if terms >= report.size.terms {
         (report.size.columns, report.size.rows, report.size.terms) = (columns, rows, terms);
@@ -153,8 +153,8 @@ fn count(solving: &mut Solving, [columns, rows, terms]: [usize; 3], passes: u32)
 
 /// Is a sum of logarithms within the tolerance of programs? The gap is relative to the sum of weights, as an error of that
 /// part of all throughputs is; the sum itself may be near 0.
-fn is_close(solving: &Solving, goal: Goal<'_>, certificate: &Certificate) -> bool {
+fn is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {
     let Goal::Logarithms(of) = goal else { return true };
     let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());
-    certificate.bound - certificate.primal <= solving.limits().tolerance * size
+    certificate.bound - certificate.primal <= solver.limits().tolerance * size
 }

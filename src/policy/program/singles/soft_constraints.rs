@@ -7,9 +7,9 @@
 use super::tie_break::{TieBreak, idle_workers};
 use super::{count, search, searched_columns, timed};
 use crate::decomposition::{self, SoftConstraintsKept};
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::soft_constraints::Relaxed;
-use crate::policy::program::solving::{COLUMNS_LARGE, Solving};
+use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::program::{Goal, PROMISE_SLACK, Range, Singles};
 use crate::solver::certificate::TOLERANCE;
 
@@ -19,19 +19,19 @@ const PART: f64 = 1e-9;
 const PARTLY_MAX: usize = 512;
 
 /// The members with the throughputs that soft constraints ask for, if they are relaxed without a program.
-fn asked<'a>(solving: &Solving, master: &'a Master<'_>) -> Option<(Singles<'a>, usize)> {
-    let n_columns = searched_columns(solving, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
+fn asked<'a>(solver: &SolverContext, master: &'a ProgramColumns<'_>) -> Option<(Singles<'a>, usize)> {
+    let n_columns = searched_columns(solver, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
     Some((Singles::new(&master.reduced().instance, master.bound().promised()?), n_columns))
 }
 
 /// The most jobs whose soft constraints can be met after some choices, parts added up; `None` where that takes a program
 /// over all members.
 pub(in crate::policy::program) fn relaxation(
-    solving: &mut Solving,
-    master: &Master<'_>,
+    solver: &mut SolverContext,
+    master: &ProgramColumns<'_>,
     decided: &[Option<bool>],
 ) -> Option<Relaxed> {
-    let (mut singles, n_columns) = asked(solving, master)?;
+    let (mut singles, n_columns) = asked(solver, master)?;
     let dropped = |member: &usize| decided[*member] == Some(false);
     let mut uncounted = 0.0;
     for member in (0..decided.len()).filter(dropped) {
@@ -39,8 +39,8 @@ pub(in crate::policy::program) fn relaxation(
         singles.demand[member] = 0.0;
     }
     let due: Vec<bool> = decided.iter().map(|decided| *decided == Some(true)).collect();
-    let mut found = keep(solving, &singles, &due, n_columns)?;
-    move_to_vertex(solving, &singles, &due, &mut found)?;
+    let mut found = keep(solver, &singles, &due, n_columns)?;
+    move_to_vertex(solver, &singles, &due, &mut found)?;
     for member in (0..decided.len()).filter(dropped) {
         found.part[member] = 0.0;
     }
@@ -52,13 +52,12 @@ pub(in crate::policy::program) fn relaxation(
 
 /// The certified relaxation, in which the jobs that are `due` have theirs met: `[members]`.
 fn keep(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     singles: &Singles<'_>,
     due: &[bool],
     n_columns: usize,
 ) -> Option<SoftConstraintsKept> {
-    let kept =
-        timed(solving, |solving| decomposition::keep_soft_constraints(singles, due, solving.limits()))?;
+    let kept = timed(solver, |solver| decomposition::keep_soft_constraints(singles, due, solver.limits()))?;
     let counted = kept.part.iter().zip(&singles.instance().multiplicity);
     let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
     let gap = kept.bound - counted;
@@ -66,13 +65,13 @@ fn keep(
         return None;
     }
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
-    count(solving, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.passes);
+    count(solver, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.passes);
     Some(kept)
 }
 
 /// Moves the soft constraints that are met in part to a vertex of what all others leave; `None` if they are too many.
 fn move_to_vertex(
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     singles: &Singles<'_>,
     due: &[bool],
     found: &mut SoftConstraintsKept,
@@ -105,7 +104,7 @@ fn move_to_vertex(
         of_members.push(part);
     }
     small.push_capacity(idle_workers(singles, &found.time, |member| !in_part(member)));
-    let answer = small.solve(solving)?;
+    let answer = small.solve(solver)?;
     for (member, part) in partly.iter().zip(of_members) {
         found.part[*member] = answer.solution.columns[part];
     }
@@ -114,8 +113,8 @@ fn move_to_vertex(
 
 /// The dearest jobs as the dropped ones, [members], if that meets the soft constraints of all `met` others.
 pub(in crate::policy::program) fn drop_dearest(
-    solving: &mut Solving,
-    master: &Master<'_>,
+    solver: &mut SolverContext,
+    master: &ProgramColumns<'_>,
     (decided, met): (&[Option<bool>], f64),
     dearest: &[usize],
 ) -> Option<Vec<bool>> {
@@ -126,11 +125,11 @@ pub(in crate::policy::program) fn drop_dearest(
         dropped[*dearest.next()?] = true;
         left -= 1.0;
     }
-    let (mut singles, n_columns) = asked(solving, master)?;
+    let (mut singles, n_columns) = asked(solver, master)?;
     for (demand, dropped) in singles.demand.iter_mut().zip(&dropped) {
         *demand = if *dropped { 0.0 } else { *demand };
     }
-    let (optimum, _) = search(solving, &singles, Goal::Level, n_columns)?;
+    let (optimum, _) = search(solver, &singles, Goal::Level, n_columns)?;
     (optimum.level >= 1.0).then_some(dropped)
 }
 

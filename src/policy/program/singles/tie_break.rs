@@ -1,6 +1,6 @@
 //! A small program over the time of the few jobs that prices leave undecided, with all other jobs fixed.
 
-use crate::policy::program::solving::{Answer, Solving};
+use crate::policy::program::solver_context::{Answer, SolverContext};
 use crate::program::{Program, Range, Sense, Singles};
 use crate::solver::{Basis, BasisStatus};
 
@@ -34,12 +34,12 @@ impl<'a> TieBreak<'a> {
     }
 
     /// The optimum, found from the basis in which all time is 0.
-    pub(super) fn solve(self, solving: &mut Solving) -> Option<Answer> {
+    pub(super) fn solve(self, solver: &mut SolverContext) -> Option<Answer> {
         let basis = Basis {
             columns: vec![BasisStatus::Lower; self.program.n_columns()],
             rows: vec![BasisStatus::Basic; self.program.n_rows()],
         };
-        solving.solve_near(&self.program, Some(basis))
+        solver.solve_near(&self.program, Some(basis))
     }
 }
 

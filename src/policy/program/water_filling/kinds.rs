@@ -3,8 +3,8 @@
 use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
-use crate::policy::program::master::Master;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::GaveUp;
 use crate::policy::program::tolerances::EASING;
 use crate::program::Demand;
@@ -14,18 +14,18 @@ const EASING_ROUNDING: &[f64] = EASING.split_at(3).0;
 
 struct KindsOracle<'a, 'o> {
     kinds: &'a mut KindProgram,
-    master: &'a Master<'o>,
+    master: &'a ProgramColumns<'o>,
 }
 
 /// Fills from nothing; fails where programs over jobs must be written.
 pub(in crate::policy::program) fn fill_kinds(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
     rates: &impl Rising,
 ) -> Result<Filled, GaveUp> {
-    let mut kinds = KindProgram::of(master, solving, BoundUse::Level).map_err(GaveUp::Unfit)?;
+    let mut kinds = KindProgram::of(master, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
     let nothing = vec![0.0; master.reduced().instance.n_members()];
-    let first = water_fill(&mut KindsOracle { kinds: &mut kinds, master }, solving, rates, &nothing)?;
+    let first = water_fill(&mut KindsOracle { kinds: &mut kinds, master }, solver, rates, &nothing)?;
     let class_time = kinds.class_time(master)?;
     Ok(Filled::new(master, class_time, first))
 }
@@ -33,11 +33,16 @@ pub(in crate::policy::program) fn fill_kinds(
 impl Oracle for KindsOracle<'_, '_> {
     type Error = GaveUp;
 
-    fn raise(&mut self, solving: &mut Solving, state: &FillState, slope: &[f64]) -> Result<Step, GaveUp> {
+    fn raise(
+        &mut self,
+        solver: &mut SolverContext,
+        state: &FillState,
+        slope: &[f64],
+    ) -> Result<Step, GaveUp> {
         let raised = [0.0].iter().chain(EASING_ROUNDING).find_map(|eased| {
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(&state.reached).map(demand).collect();
-            self.kinds.raise(solving, self.master, &demands).ok()
+            self.kinds.raise(solver, self.master, &demands).ok()
         });
         let raised = raised.ok_or(GaveUp::Unproven)?;
         let saturated = saturated(&raised.demand_price, slope, |_| true);

@@ -14,8 +14,8 @@ pub(super) use self::singles::fill_singles;
 pub(super) use self::written::{Fixing, fill_written};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::levels;
-use crate::policy::program::master::Master;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::solver_context::SolverContext;
 
 /// Share of the level's price above which a demand counts as binding; the prices sum to 1.
 const PRICE_MIN: f64 = 1e-7;
@@ -41,7 +41,7 @@ pub(super) struct FirstLevel {
 }
 
 impl Filled {
-    fn new(master: &Master<'_>, class_time: Vec<f64>, first: FirstLevel) -> Self {
+    fn new(master: &ProgramColumns<'_>, class_time: Vec<f64>, first: FirstLevel) -> Self {
         Self { throughputs: levels::throughputs(&master.bound(), &class_time), class_time, first }
     }
 
@@ -81,11 +81,15 @@ trait Oracle {
     type Error;
 
     /// Raises the level at which each member has what it reached and rises by `slope`, [members].
-    fn raise(&mut self, solving: &mut Solving, state: &FillState, slope: &[f64])
-    -> Result<Step, Self::Error>;
+    fn raise(
+        &mut self,
+        solver: &mut SolverContext,
+        state: &FillState,
+        slope: &[f64],
+    ) -> Result<Step, Self::Error>;
 
     /// Skips later levels at which members saturate by themselves, if the method knows them.
-    fn skip(&mut self, _: &mut Solving, _: &mut FillState, _: &impl Rising) {}
+    fn skip(&mut self, _: &mut SolverContext, _: &mut FillState, _: &impl Rising) {}
 }
 
 impl FillState {
@@ -110,7 +114,7 @@ impl FillState {
 /// Raises all members from `base`, [members], until all are saturated; the first level.
 fn water_fill<O: Oracle>(
     oracle: &mut O,
-    solving: &mut Solving,
+    solver: &mut SolverContext,
     rates: &impl Rising,
     base: &[f64],
 ) -> Result<FirstLevel, O::Error> {
@@ -121,7 +125,7 @@ fn water_fill<O: Oracle>(
         if let Some(first) = first.take_if(|_| slope.iter().all(|slope| *slope == 0.0)) {
             return Ok(first);
         }
-        let Step { level, bound, saturated, throughputs } = oracle.raise(solving, &state, &slope)?;
+        let Step { level, bound, saturated, throughputs } = oracle.raise(solver, &state, &slope)?;
         for member in saturated {
             state.frozen[member] = true;
         }
@@ -130,7 +134,7 @@ fn water_fill<O: Oracle>(
         }
         state.cap(&throughputs);
         first.get_or_insert(FirstLevel { level, bound, slope });
-        oracle.skip(solving, &mut state, rates);
+        oracle.skip(solver, &mut state, rates);
     }
 }
 

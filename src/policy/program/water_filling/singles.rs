@@ -8,9 +8,9 @@
 use super::{FillState, Filled, Oracle, Step, water_fill};
 use crate::decomposition::RaisedLevel;
 use crate::policy::program::hierarchy::Rising;
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::singles::{self, FixedLevel, ResidualProblem};
-use crate::policy::program::solving::Solving;
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, Instance, Singles};
 
@@ -36,14 +36,14 @@ pub(super) struct SinglesOracle<'a> {
 
 /// Fills from nothing; fails where a program must be written.
 pub(in crate::policy::program) fn fill_singles(
-    solving: &mut Solving,
-    master: &Master<'_>,
+    solver: &mut SolverContext,
+    master: &ProgramColumns<'_>,
     rates: &impl Rising,
 ) -> Result<Filled, GaveUp> {
     let bound = master.bound();
     let (instance, n_columns) = (bound.instance(), bound.columns().len());
     let (n, k) = (instance.n_members(), instance.n_types());
-    solving.unwritten().map_err(GaveUp::Unfit)?;
+    solver.unwritten().map_err(GaveUp::Unfit)?;
     bound.singles(rates.slopes(&vec![false; n])).ok_or(GaveUp::Unfit(Unfit::Objective))?;
     let mut oracle = SinglesOracle {
         instance,
@@ -54,15 +54,20 @@ pub(in crate::policy::program) fn fill_singles(
         residual: ResidualProblem::all(instance),
         raised: None,
     };
-    let first = water_fill(&mut oracle, solving, rates, &vec![0.0; n])?;
+    let first = water_fill(&mut oracle, solver, rates, &vec![0.0; n])?;
     Ok(Filled::new(master, singles::class_time(&bound, &oracle.given), first))
 }
 
 impl Oracle for SinglesOracle<'_> {
     type Error = GaveUp;
 
-    fn raise(&mut self, solving: &mut Solving, state: &FillState, slope: &[f64]) -> Result<Step, GaveUp> {
-        let (raised, bound) = self.search(solving, state, slope).ok_or(GaveUp::Unproven)?;
+    fn raise(
+        &mut self,
+        solver: &mut SolverContext,
+        state: &FillState,
+        slope: &[f64],
+    ) -> Result<Step, GaveUp> {
+        let (raised, bound) = self.search(solver, state, slope).ok_or(GaveUp::Unproven)?;
         let members = || self.residual.members.iter().copied();
         let binding = members().zip(&raised.binding).filter(|(_, binding)| **binding);
         let mut saturated: Vec<usize> = binding.map(|(member, _)| member).collect();
@@ -82,7 +87,7 @@ impl Oracle for SinglesOracle<'_> {
         Ok(Step { level, bound, saturated, throughputs: self.throughputs() })
     }
 
-    fn skip(&mut self, solving: &mut Solving, state: &mut FillState, rates: &impl Rising) {
+    fn skip(&mut self, solver: &mut SolverContext, state: &mut FillState, rates: &impl Rising) {
         let mut limits = self.limits(state);
         if let Some(raised) = self.raised.take()
             && state.frozen.contains(&false)
@@ -92,7 +97,7 @@ impl Oracle for SinglesOracle<'_> {
             limits = self.limits(state);
         }
         // (if this breaks off, the next level is raised from where it stands)
-        let _ = self.skip_saturated(solving, state, (rates, &limits));
+        let _ = self.skip_saturated(solver, state, (rates, &limits));
     }
 }
 
@@ -114,7 +119,7 @@ impl SinglesOracle<'_> {
     /// The highest level at which members rise by `slope`, [members], in the residual problem, and a bound on it.
     pub(super) fn search(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         state: &FillState,
         slope: &[f64],
     ) -> Option<(RaisedLevel, f64)> {
@@ -122,7 +127,7 @@ impl SinglesOracle<'_> {
         let given = self.residual.times(&self.given, self.instance.n_types());
         let goal = Goal::Above { base: &base, given: &given };
         let singles = Singles::new(&self.residual.instance, slope);
-        let found = singles::search_above(solving, &singles, goal, self.near.clone(), self.n_columns);
+        let found = singles::search_above(solver, &singles, goal, self.near.clone(), self.n_columns);
         let (mut raised, certificate) = found?;
         self.near = std::mem::take(&mut raised.near);
         Some((raised, certificate.bound))

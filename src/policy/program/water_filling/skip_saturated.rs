@@ -4,7 +4,7 @@ use super::FillState;
 use super::singles::{LACK_MAX, SinglesOracle};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::hierarchy::Rising;
-use crate::policy::program::solving::Solving;
+use crate::policy::program::solver_context::SolverContext;
 
 /// Levels that one search tries, and how many of them by Newton's step.
 const ATTEMPTS_MAX: u32 = 24;
@@ -32,7 +32,7 @@ impl SinglesOracle<'_> {
     /// levels above some lower one, which is tried next (Newton's step); if that converges slowly, levels are bisected.
     pub(super) fn skip_saturated(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         state: &mut FillState,
         (rates, limits): (&impl Rising, &[f64]),
     ) -> Option<()> {
@@ -60,7 +60,7 @@ impl SinglesOracle<'_> {
                 break;
             }
             let to = if attempt < NEWTON_MAX { left } else { passed + (left - passed).div_ceil(2) };
-            match self.rise_to(solving, state, &at(levels[to - 1]))? {
+            match self.rise_to(solver, state, &at(levels[to - 1]))? {
                 Ok(()) => passed = to,
                 Err(cut) => {
                     let allowed = |level: &f64| cut.allows(&state.reached, &at(*level));
@@ -77,7 +77,7 @@ impl SinglesOracle<'_> {
     /// Gives members the throughputs `target`, [members]; the cut that they exceed if that is infeasible.
     fn rise_to(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         state: &mut FillState,
         target: &[f64],
     ) -> Option<Result<(), Cut>> {
@@ -89,7 +89,7 @@ impl SinglesOracle<'_> {
         if rise.iter().all(|rise| *rise == 0.0) {
             return Some(Ok(()));
         }
-        let (raised, bound) = self.search(solving, state, &rise)?;
+        let (raised, bound) = self.search(solver, state, &rise)?;
         let PrimalDual { time, level, throughput_price, .. } = raised.shares;
         if level < 1.0 - LACK_MAX {
             let mut price = vec![0.0; rise.len()];

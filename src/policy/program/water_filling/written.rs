@@ -5,10 +5,10 @@ use std::iter::once;
 use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::levels::Raised;
-use crate::policy::program::master::Master;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduced_cost_fixing::TightRows;
-use crate::policy::program::solving::{Answer, Solving, SolvingError};
+use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
 use crate::policy::program::tolerances::{EASING, EASING_FROM_TOLERANCE};
 use crate::program::{BoundObjective, Demand, Formulation, RowRole};
 
@@ -64,7 +64,7 @@ impl Fixing {
 }
 
 struct WrittenOracle<'a, 'o> {
-    master: &'a mut Master<'o>,
+    master: &'a mut ProgramColumns<'o>,
     tight: TightRows,
     fixing: Fixing,
     first: Option<(Formulation, Answer)>,
@@ -75,8 +75,8 @@ struct WrittenOracle<'a, 'o> {
 /// Fills from `base`, [members]; besides the optimum, the first program with its answer, and the duals at which each member
 /// saturated.
 pub(in crate::policy::program) fn fill_written(
-    solving: &mut Solving,
-    master: &mut Master<'_>,
+    solver: &mut SolverContext,
+    master: &mut ProgramColumns<'_>,
     rates: &impl Rising,
     base: &[f64],
 ) -> Result<(Filled, (Formulation, Answer), Fixing), SolvingError> {
@@ -85,7 +85,7 @@ pub(in crate::policy::program) fn fill_written(
     let fixing = Fixing { step: vec![None; n], throughput_price, time_price, ..Fixing::default() };
     let tight = TightRows::default();
     let mut oracle = WrittenOracle { master, tight, fixing, first: None, class_time: Vec::new() };
-    let filled = water_fill(&mut oracle, solving, rates, base);
+    let filled = water_fill(&mut oracle, solver, rates, base);
     let WrittenOracle { master, fixing, first: program, class_time, .. } = oracle;
     master.leave_none();
     let program = program.ok_or(SolvingError::Empty);
@@ -97,19 +97,19 @@ impl Oracle for WrittenOracle<'_, '_> {
 
     fn raise(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         state: &FillState,
         slope: &[f64],
     ) -> Result<Step, SolvingError> {
         let mut had = 0.0;
         if self.first.is_some() {
             // (the last answer is feasible, at a level of zero)
-            solving.hold_basis(0);
-            solving.purpose(Purpose::NextLevel);
+            solver.hold_basis(0);
+            solver.purpose(Purpose::NextLevel);
             had = least_had(slope, &state.reached);
         }
         let ((raised, formulation, answer), demands) =
-            self.raise_eased(solving, (slope, &state.reached, had))?;
+            self.raise_eased(solver, (slope, &state.reached, had))?;
         self.tight.note(self.master, &formulation, &answer);
         let rows = formulation.level_rows();
         let tight = |member: usize| {
@@ -139,7 +139,7 @@ impl WrittenOracle<'_, '_> {
     /// as a fallback. All pairs become columns only if nothing else helps, as the columns so far reach what was reached.
     fn raise_eased(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         (slope, reached, had): (&[f64], &[f64], f64),
     ) -> Result<(Solved, Vec<Demand>), SolvingError> {
         let mut outcome = Err(SolvingError::Empty);
@@ -160,13 +160,13 @@ impl WrittenOracle<'_, '_> {
                 formulation.program.offset += formulation.program_objective(had);
                 formulation
             };
-            let solved = self.master.solve_priced(solving, formulate).map(|(formulation, answer)| {
+            let solved = self.master.solve_priced(solver, formulate).map(|(formulation, answer)| {
                 let raised = Raised::of(self.master, &formulation, &answer);
                 let above = Raised { level: raised.level - had, bound: raised.bound - had, ..raised };
                 (above, formulation, answer)
             });
             if let Ok((raised, ..)) = &solved {
-                report_gain(solving, raised, (slope, reached, eased));
+                report_gain(solver, raised, (slope, reached, eased));
             }
             outcome = solved.map(|solved| (solved, demands));
             if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
@@ -175,14 +175,14 @@ impl WrittenOracle<'_, '_> {
         }
         if self.master.is_priced() {
             self.master.admit_all();
-            return self.raise_eased(solving, (slope, reached, had));
+            return self.raise_eased(solver, (slope, reached, had));
         }
         outcome
     }
 }
 
 /// Reports what the level gained because levels reached were eased, if it is much.
-fn report_gain(solving: &mut Solving, raised: &Raised, (slope, reached, eased): (&[f64], &[f64], f64)) {
+fn report_gain(solver: &mut SolverContext, raised: &Raised, (slope, reached, eased): (&[f64], &[f64], f64)) {
     // (the level is concave in the demands, so this is a lower bound)
     let given_back = reached.iter().map(|base| base * eased);
     let gained: f64 = raised.demand_price.iter().zip(given_back).map(|(price, part)| price * part).sum();
@@ -191,6 +191,6 @@ fn report_gain(solving: &mut Solving, raised: &Raised, (slope, reached, eased): 
     if part > GAIN_REPORTED {
         let fallback =
             format!("levels reached were eased by {eased:.0e}, by which the next gains {part:.1e} of itself");
-        solving.report().fallbacks.push(fallback);
+        solver.report().fallbacks.push(fallback);
     }
 }

@@ -7,7 +7,7 @@ use crate::solver::certificate::TOLERANCE;
 
 impl ProgramPolicy {
     /// The report of an objective that reaches `value` and cannot exceed `bound`.
-    pub(super) fn judged(&mut self, value: f64, bound: f64, violation_max: f64) -> ObjectiveReport {
+    pub(super) fn objective_report(&mut self, value: f64, bound: f64, violation_max: f64) -> ObjectiveReport {
         let sense = self.options.objective.sense();
         // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
         let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
@@ -15,7 +15,7 @@ impl ProgramPolicy {
         let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
         if !optimal {
             let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
-            self.solving.report().fallbacks.push(uncertified);
+            self.solver.report().fallbacks.push(uncertified);
         }
         ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal }
     }

@@ -72,7 +72,7 @@ pub(super) enum Start<'a> {
 
 /// The chains of one policy and the bookkeeping of one decision.
 #[derive(Debug)]
-pub(super) struct Solving {
+pub(super) struct SolverContext {
     /// The backend that large linear programs are tried by before their chain; it may decline.
     large: Option<Box<dyn Backend>>,
     /// The backend that small linear programs with a known start are tried by before their chain.
@@ -101,7 +101,7 @@ pub(super) struct Solving {
     warm: Option<[WarmPrices; 3]>,
 }
 
-impl Solving {
+impl SolverContext {
     pub(super) fn new(linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>) -> Self {
         Self {
             large: None,

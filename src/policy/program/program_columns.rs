@@ -4,7 +4,7 @@ use crate::policy::program::pair_pricing::Pricing;
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::reduced_cost_fixing::unused_columns;
-use crate::policy::program::solving::{Answer, Solving, SolvingError, Start};
+use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError, Start};
 use crate::policy::program::start::start;
 use crate::policy::program::strategy::Strategy;
 use crate::program::{
@@ -42,7 +42,7 @@ impl Default for PricingLimits {
 
 /// An objective over a problem's members; its columns grow where pairs are priced.
 #[derive(Clone, Debug)]
-pub(super) struct Master<'a> {
+pub(super) struct ProgramColumns<'a> {
     objective: &'a Objective,
     reduced: Reduced,
     /// The layout of the objective bound to the columns so far.
@@ -54,7 +54,7 @@ pub(super) struct Master<'a> {
     idle: Vec<bool>,
 }
 
-impl<'a> Master<'a> {
+impl<'a> ProgramColumns<'a> {
     /// With every combination of `reduced` a column, and, of the pairs of `pairing`, all if they are few.
     /// `layout`: of the objective bound to the instance without pairs, which change nothing that could be refused.
     pub(super) fn new(
@@ -109,8 +109,8 @@ impl<'a> Master<'a> {
     }
 
     /// Drops the droppable constraints of members: [members].
-    pub(super) fn waive(&mut self, waived: Vec<bool>) {
-        self.reduced.instance.waived = waived;
+    pub(super) fn drop_constraints(&mut self, dropped: Vec<bool>) {
+        self.reduced.instance.dropped = dropped;
     }
 
     /// Has droppable constraints that are kept ask for this part less, at least.
@@ -127,10 +127,10 @@ impl<'a> Master<'a> {
     /// Solves a program over the columns so far, which are all there are.
     pub(super) fn solve_all(
         &self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         formulation: &Formulation,
     ) -> Result<Answer, SolvingError> {
-        solving.means(formulation);
+        solver.means(formulation);
         // (Pairs couple what would be blocks without them.)
         let blocks = self.reduced.pairs.is_empty();
         let crash = || start(formulation);
@@ -140,18 +140,18 @@ impl<'a> Master<'a> {
             None if wants_vertex(formulation) => Start::Last,
             None => Start::Blocks,
         };
-        solving.solve(&formulation.program, from)
+        solver.solve(&formulation.program, from)
     }
 
     /// Solves a program over all pairs: the answer's bound holds for every one of them. `formulate` is asked again when
     /// there are more columns.
     pub(super) fn solve(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
     ) -> Result<(Formulation, Answer), SolvingError> {
         loop {
-            match self.solve_priced(solving, &mut formulate) {
+            match self.solve_priced(solver, &mut formulate) {
                 // What some pairs do not allow, all may.
                 Err(error) if error.is_unsolved() && self.is_priced() => self.admit_all(),
                 outcome => return outcome,
@@ -162,7 +162,7 @@ impl<'a> Master<'a> {
     /// The same of a program that has a solution over the columns so far, so that more columns need not make it feasible.
     pub(super) fn solve_priced(
         &mut self,
-        solving: &mut Solving,
+        solver: &mut SolverContext,
         mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
     ) -> Result<(Formulation, Answer), SolvingError> {
         let mut n_columns = None;
@@ -173,10 +173,10 @@ impl<'a> Master<'a> {
                 formulation.program.implied[column] = Range::exactly(0.0);
             }
             if let Some(before) = n_columns {
-                solving.grow_basis(before, formulation.columns.len());
+                solver.grow_basis(before, formulation.columns.len());
             }
             n_columns = Some(formulation.columns.len());
-            let outcome = self.solve_all(solving, &formulation);
+            let outcome = self.solve_all(solver, &formulation);
             let Some(pricing) = &self.pricing else { return outcome.map(|answer| (formulation, answer)) };
             let mut answer = outcome?;
             if answer.solution.row_duals.is_empty() {
