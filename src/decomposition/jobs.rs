@@ -65,8 +65,7 @@ struct Units {
 }
 
 /// Class times that are optimal for a goal and the dual prices that certify them, with prices to warm-start the next search
-/// from; `near` is what the last one left. None if there are more than 64 worker types, or if prices do not converge, or for
-/// logarithms where jobs run on few of many types.
+/// from; `near` is what the last one left. None if there are more than 64 worker types, or if prices do not converge.
 pub fn solve(
     singles: &Singles<'_>,
     goal: Goal<'_>,

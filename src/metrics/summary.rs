@@ -68,7 +68,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 pub struct WeightClass {
     /// The weight.
     pub weight: f64,
-    /// JCTs, s.
+    /// How their completion times are spread, in s.
     pub jct: Distribution,
 }
 
@@ -123,13 +123,14 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Mean JCT of the measured jobs that were completed, s; null without any.
+    /// Mean completion time of the measured jobs that were completed; null without any.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     pub average_jct: Option<f64>,
-    /// The distribution of their JCTs, s.
+    /// The distribution of their completion times, in s; null without any.
     pub jct: Option<Distribution>,
     /// The distribution of JCTs by weight; empty unless weights differ.
     pub jct_by_weight: Vec<WeightClass>,
-    /// Finish-time fairness ρ.
+    /// The distribution of their finish-time fairness; null without any.
     pub rho: Option<Fairness>,
     /// Last completion − first arrival, of all jobs.
     pub makespan: Option<Seconds>,

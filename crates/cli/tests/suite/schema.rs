@@ -206,13 +206,13 @@ differs_from_gavel: everywhere
 kind: program
 throughput: reference(v100, fastest)
 colocation: none
-maximize: sum_over_jobs(throughput)
+maximize: sum_over_jobs(bonus * throughput)
 for_each_job: ['throughput >= 0', {constraint: 'throughput >= 0', soft: 2}]
 for_each_worker_type: []
 refine: none
 hierarchical: false
 discounted: false
-columns: {bonus: '1'}
+columns: {bonus: '1 > 0'}
 ";
 
 const WIDE_THROUGHPUTS: &str = "

@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn decisions_without_a_program_are_as_good_as_those_of_one() {
         let few = [2, 5, 12, 30, 60, 61].map(|n_jobs| (n_jobs, "simplex"));
-        for (n_jobs, other) in few.into_iter().chain([(900, "block-interior-point")]) {
+        for (n_jobs, other) in few.into_iter().chain([(900, "clarabel")]) {
             as_good_as_a_program(&problem(n_jobs), other);
         }
     }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(explained.decision.allocation, decision.allocation, "an explanation is of the decision");
         let solve = decision.solve.as_ref().unwrap();
         assert!(solve.fallbacks.is_empty() && solve.size.rows == 903, "{solve:?}");
-        let other = || registry::backend("block-interior-point").unwrap();
+        let other = || registry::backend("clarabel").unwrap();
         policy.solve_by(vec![other()], vec![other()], Limits::default());
         let written = policy.allocate(&problem).unwrap();
         let values = [&decision, &written].map(|of| of.objective.clone().unwrap());

@@ -28,6 +28,7 @@ const BEYOND_STEP: f64 = 0.05;
 /// is 0.98, looks for the knee at nine equal steps, and goes on by twentieths until completion times are tenfold.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Auto")]
 pub struct AutoSpec {
     /// The first rate.
     #[schemars(extend("x-unit" = "jobs/h"))]
