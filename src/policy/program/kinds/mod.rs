@@ -1,13 +1,13 @@
 //! The strategy `kinds`: levels and linear objectives over pairs of jobs, by a program over kinds of jobs.
 //!
-//! Throughputs, alone and beside others, depend on the kinds of jobs (see [`pairs`](super::pairs)), of which there are few;
-//! the throughput that a job requires may be its own. A program over members has a column for every two of them. The *kind
-//! program* has one for every two kinds: it decides how much time the members of a kind have together. Cuts, added as they
-//! are violated, say when that time can be divided among the members ([`feasibility`] derives them, [`divide`] divides).
-//! They do not say that a job cannot run beside itself; where a division fails for that reason, a linear program over the
-//! members of the kind yields the missing cut (Benders, *Partitioning procedures for solving mixed-variables programming
-//! problems*, 1962). The answer is an optimum over all pairs of members, which a bound from their own numbers proves
-//! ([`bound`]).
+//! A *member* is a class of identical jobs, a *kind* the members with the same throughputs, alone and beside any other
+//! (see [`pairs`](super::pairs)). Kinds are few; what a job requires may differ from member to member. A program over
+//! members, the master, has a column for every two of them. The *kind program* has one for every two kinds: it decides
+//! how much time the members of a kind have together. Cuts, added as they are violated, say when that time can be
+//! divided among the members ([`feasibility`] derives them, [`divide`] divides). They do not say that a job cannot run
+//! beside itself; where a division fails for that reason, a linear program over the members of the kind yields the
+//! missing cut (Benders, *Partitioning procedures for solving mixed-variables programming problems*, 1962). The answer
+//! is an optimum over all pairs of members, which a bound from their own numbers proves ([`bound`]).
 
 mod bound;
 mod class_time;
@@ -39,7 +39,8 @@ pub(super) const MEMBERS_PER_KIND: usize = 2;
 #[derive(Clone, Debug)]
 struct Solved {
     formulation: Formulation,
-    /// The cuts, whose rows are the last ones, in this order.
+    /// The cuts in the order of their rows, which are the last ones until the refinement of a sum adds the row that
+    /// holds the sum.
     cuts: Vec<Cut>,
     /// Dual values of the rows.
     duals: Vec<f64>,
@@ -68,14 +69,16 @@ pub(super) struct Raised {
 /// What the prices of a level are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BoundUse {
-    /// To bound the level, and to tell which members are saturated. Where some member has all of its time at its fastest,
-    /// that alone bounds the level.
+    /// To bound the level, and to tell which members are saturated. Where some member has all of its time at its
+    /// fastest, that alone bounds the level.
     Level,
-    /// To cut off other levels, too, for which prices of all members are stronger.
+    /// To bound more than this level: the demands of other levels in a parametric search, or a linear objective. There
+    /// the inequality in the prices of all members is stronger than one member's fastest time, which is not used.
     Cut,
 }
 
-/// The members of a decision by kind, and the program over kinds.
+/// The program over kinds of a decision, with the members of each kind. For a linear objective the members of a kind
+/// are also alike in what their throughput is worth.
 #[derive(Debug)]
 pub(super) struct KindProgram {
     /// Members of each kind, in descending order of what they demanded when that was last set: [kinds].
@@ -152,7 +155,8 @@ impl KindProgram {
         if proven { Ok(raised) } else { Err(GaveUp::Unproven) }
     }
 
-    /// Among the allocations that reach a level, which was raised, the one that uses the workers best.
+    /// Chooses, among the allocations that reach a level that was raised, the one with the largest Σ throughput ÷ equal
+    /// share.
     pub(super) fn refine(
         &mut self,
         solver: &mut SolverContext,
@@ -169,7 +173,8 @@ impl KindProgram {
         Ok(())
     }
 
-    /// Class times, [columns], that give members what is demanded at a level of 1, and use the workers best.
+    /// Refined class times, [columns], that give members the throughputs that are the slopes of these demands: level 1,
+    /// or the most below it that can be reached.
     pub(super) fn hold(
         &mut self,
         solver: &mut SolverContext,
