@@ -1,8 +1,9 @@
-//! Bounds on every allocation, from prices of kinds as prices of members.
+//! Bounds on the level, or a linear objective, of every allocation of time to members: weak duality, where the dual
+//! values of the kind program give every member its prices.
 //!
-//! Let λ be the dual values of the kind program. A member has the price of throughput ω_i = Σ λ·ω over the rows of the level
-//! and the cuts that it is in, and the price of time μ_i = the price of the kind's time + Σ λ·μ over the cuts. Every
-//! allocation satisfies, in the programs of members (see [`sharing`](crate::program::sharing)),
+//! Let λ be those dual values. A member has the price of throughput ω_i = Σ λ·ω over the rows of the level and the cuts
+//! that it is in, and the price of time μ_i = the price of the kind's time + Σ λ·μ over the cuts. Every allocation
+//! satisfies, by the time, level and capacity rows of the program over members,
 //!
 //!   t·Σ_i n_i·ω_i·d_i ≤ Σ_i n_i·(μ_i − ω_i·b_i) + Σ_j w_j·κ_j,
 //!
@@ -37,7 +38,8 @@ struct Sides {
 }
 
 impl KindProgram {
-    /// A solved program's level, as far as its time could be divided, and the bound that proves it; nothing if none does.
+    /// A solved program's level, as far as its time could be divided, and an upper bound on the level, however far
+    /// above it; nothing if prices give no finite bound.
     pub(super) fn proven(&self, master: &ProgramColumns<'_>, solved: &Solved) -> Option<Raised> {
         let lack = (1.0 - solved.fraction).max(0.0);
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;
@@ -104,7 +106,8 @@ impl KindProgram {
         (!first.members.is_empty()).then_some(first)
     }
 
-    /// The sides of the inequality at a program's dual values, where throughput is worth something besides.
+    /// The sides of the inequality at a program's dual values, where a linear objective adds `worth` to the price of
+    /// throughput; nothing if the program has other rows than the level's and the cuts', as that of a refined sum has.
     fn sides(
         &self,
         master: &ProgramColumns<'_>,
