@@ -1,4 +1,7 @@
-//! The class time of members alone and in pairs, from the time that each has of the columns of the kind program.
+//! The class time of members alone and in pairs, from the time that each member has of each column of the kind program.
+//!
+//! Class time is time summed over the jobs of a member. In a column of two kinds the members of both have the same time
+//! in all, so any matching of the two, as in a transportation problem, says which member runs beside which.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +41,7 @@ impl KindProgram {
                 continue;
             };
             let each = |a: u32, b: u32, time: f64| {
+                // (a division leaves a job no more than rounding beside itself)
                 let itself = a == b && master.reduced().instance.multiplicity[a as usize] < 2.0;
                 if time > TIME_MIN && !itself {
                     together.push(((a.min(b), a.max(b), j), time));
@@ -72,8 +76,8 @@ impl KindProgram {
     }
 }
 
-/// Pairs members of one kind with members of another, who have as much time, by the north-west corner rule of the
-/// transportation problem. Calls back with (member, member, class time).
+/// Pairs members of one kind with members of another by the north-west corner rule of the transportation problem; both
+/// lists have the same time in all. Calls back with (member, member, class time).
 fn pair_between(ours: &[MemberTime], theirs: &[MemberTime], mut each: impl FnMut(u32, u32, f64)) {
     let (mut ours, mut theirs) = (ours.iter().copied(), theirs.iter().copied());
     let (mut one, mut other) = (ours.next(), theirs.next());
