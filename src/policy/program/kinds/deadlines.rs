@@ -5,9 +5,10 @@
 //!
 //!   Σ_c (v_c − θ)⁺·y_c  ≥  Σ_i n_i·(d_i − θ)⁺·z_i
 //!
-//! (see [`feasibility`](super::feasibility): a constraint kept in part counts as fewer jobs). The largest Σ_i n_i·z_i under
-//! these cuts bounds how many jobs' constraints any allocation keeps. Dropped first are the constraints with the highest
-//! price: if dropping as many as the bound says makes the others feasible, no allocation drops fewer.
+//! (see [`feasibility`](super::feasibility): a constraint kept in part counts as fewer jobs). The largest Σ_i n_i·z_i
+//! under these cuts bounds how many jobs' constraints any allocation keeps. As many constraints as the bound excludes
+//! are dropped, in either of two orders: the smallest z_i first and, among equals, the highest price first; or by price
+//! alone. If that makes the others feasible, no allocation drops fewer.
 
 use super::LinearKinds;
 use super::program::{push_scaled, with_rows};
@@ -35,20 +36,21 @@ struct Relaxed {
     most: f64,
     /// The fraction to which each is: [members].
     kept: Vec<f64>,
-    /// The price of each, per job: [members].
+    /// What keeping each costs, by the prices of the cuts: [members].
     cost: Vec<f64>,
 }
 
 impl LinearKinds {
-    /// The members, single jobs, whose soft constraints are dropped so that those of all others can be met, provably as few
-    /// as possible: [members]. `dropped`: those that are in any case.
+    /// The members whose soft constraints are dropped so that those of all others can be met, provably as few as
+    /// possible: [members]. Every member must be a single job. `dropped`: the members whose constraints are dropped
+    /// already.
     pub(in crate::policy::program) fn drop_fewest(
         &mut self,
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
         dropped: &[bool],
     ) -> Result<Vec<bool>, GaveUp> {
-        // (dropped members must require nothing else)
+        // (with constraints that cannot be dropped, a dropped member would still require something)
         master.bound().promised().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
         let Relaxed { most, kept, cost } = self.relaxed(solver, master, dropped)?;
         let most = (most + WHOLE).floor();
@@ -71,7 +73,7 @@ impl LinearKinds {
         Err(GaveUp::Unproven)
     }
 
-    /// Can all members but the dropped ones have their required throughputs?
+    /// Is it known that all members but the dropped ones can have their required throughputs?
     fn all_others_met(
         &mut self,
         solver: &mut SolverContext,
@@ -138,7 +140,7 @@ impl LinearKinds {
     /// What all jobs of a member require above a speed.
     fn required_above(&self, master: &ProgramColumns<'_>, member: usize, speed: f64) -> f64 {
         let jobs = master.reduced().instance.multiplicity[member];
-        // (a constraint that takes all of a job's time is asked for up to rounding)
+        // (less by a slack, so that rounding does not count a constraint that takes all of a job's time as lost)
         jobs * (self.program.demands[member].slope * (1.0 - PROMISE_SLACK) - speed).max(0.0)
     }
 
