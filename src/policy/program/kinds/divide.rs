@@ -1,20 +1,23 @@
-//! The time of a kind → time of its members.
+//! The division of a kind's time among its members.
 //!
-//! Members are served in turn, each with the stretch of time, the fastest first, of which the mean speed is the throughput that
-//! it requires. The condition of [`feasibility`](super::feasibility) then holds for the time and the members that are left:
-//! above the stretch no time was taken, below it as much as the member required, and between its ends, where no time is left,
-//! the left side is linear and the right side convex.
+//! Time is laid out by speed, the fastest first, time without work at the end. Members are served in turn, the largest
+//! requirement first, each with the contiguous stretch of which the mean speed is the throughput that it requires. The
+//! condition of [`feasibility`](super::feasibility) then holds for the time and the members that are left: above the
+//! stretch no time was taken, below it as much as the member required, and between its ends, where no time is left, the
+//! left side is linear and the right side convex.
 //!
-//! A job cannot run beside itself: of the time of pairs within the kind it has half at most. So slots of such time that are
-//! shorter than two jobs' time are mixed with time at the next speeds up to that length, and every job that has some of the
-//! mixture has it in the same proportions. Where that leaves requirements unmet, a linear program over the members decides.
+//! A job cannot run beside itself: of the time of pairs within the kind it has half at most. A slot of such time that
+//! is at least as long as two jobs' whole time meets that by itself. A shorter one is mixed with time at the next
+//! speeds up to that length, and every job that has some of the mixture has it in the same proportions. Where that
+//! leaves requirements unmet, a linear program over the members decides.
 
 use super::feasibility::{Required, tightest};
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::GaveUp;
 use crate::program::{Program, Range, Sense};
 
-/// Jobs' time over which time of pairs within the kind must be spread, so that no job has more than half of it.
+/// The least length, in jobs' whole time, of a mixture with time of pairs within the kind: then no job has more than
+/// half.
 const SPREAD_MIN: f64 = 2.0;
 /// A slot with less time than this fraction of the kind's is rounding.
 const TIME_MIN: f64 = 1e-14;
@@ -56,7 +59,8 @@ pub(super) struct MemberPrice {
 pub(super) enum Division {
     /// Every member has this fraction of its required throughput.
     Done(f64, Vec<MemberTime>),
-    /// There is none: prices of members at which their requirements are worth more than the time, which proves it.
+    /// No division gives every member enough: prices of members at which their requirements are worth more than the
+    /// time, which proves it.
     Impossible(Vec<MemberPrice>),
 }
 
@@ -121,7 +125,9 @@ fn by_stretches(
 /// Divides time by a linear program over members.
 ///
 /// It maximizes t ≤ 1 with Σ_c v_c·z_ic ≥ t·n_i·r_i, Σ_c z_ic ≤ n_i and Σ_i z_ic = y_c, where a job has at most half of
-/// the time of pairs within the kind. The prices are minus the dual values of the first inequalities, and those of the second.
+/// the time of pairs within the kind. Where t is too small, the prices of throughput are minus the dual values of the
+/// first inequalities (written behind the second ones), the prices of time the dual values of the second, both divided
+/// by the largest price of throughput.
 fn by_program(
     solver: &mut SolverContext,
     slots: &[Slot],
@@ -134,7 +140,8 @@ fn by_program(
     for place in 0..n {
         let jobs = required.jobs(place);
         for slot in slots {
-            // (no other bound, which could have a price that no row has)
+            // (no other bound: it could have a price, which cuts lack; that of a half they have by their mean of two
+            // jobs)
             let half = if slot.own && jobs < 2.0 { slot.time / 2.0 } else { f64::INFINITY };
             let implied = Range { lower: 0.0, upper: half.min(slot.time).min(jobs) };
             program.push_column(Range { lower: 0.0, upper: half }, implied, 0.0);
@@ -181,7 +188,7 @@ fn by_program(
     Ok(Division::Impossible(prices))
 }
 
-/// Time of which every member that has some has the same proportions.
+/// Time of one slot or several neighboring ones; every member that has some of it has the same proportions of each.
 #[derive(Clone, Debug)]
 struct Mixture {
     /// Positions of slots, and how much of each.
@@ -189,7 +196,7 @@ struct Mixture {
     time: f64,
     /// Its mean.
     speed: f64,
-    /// Must it be spread, since it has time of pairs within the kind?
+    /// Is it too short, at less than [`SPREAD_MIN`], for the time of pairs within the kind that it has?
     own: bool,
 }
 
