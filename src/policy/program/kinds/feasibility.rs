@@ -1,7 +1,7 @@
-//! When the time of a kind can be divided so that every member has its required throughput.
+//! The condition under which the time of a kind can be divided so that every member has its required throughput.
 //!
-//! A kind has y_c units of time at speed v_c, c = 1, …, and a job i of it requires throughput r_i in one unit of time at
-//! most. The time can be divided among the jobs if and only if, for every speed θ ≥ 0,
+//! A kind has y_c units of time at speed v_c, c = 1, …. A job i of it requires throughput r_i, and can have one unit of
+//! time in all. The time can be divided among the jobs if and only if, for every speed θ ≥ 0,
 //!
 //!   Σ_c y_c·(v_c − θ)⁺ ≥ Σ_i (r_i − θ)⁺.
 //!
