@@ -1,7 +1,8 @@
 //! Linear objectives over pairs: the largest sum of throughputs, each member's at least what it requires.
 //!
-//! Where throughput is worth as much to all members of a kind, only what the kind has together counts. What members require
-//! adds cuts to the program as it does for a level, which is held at 1.
+//! Kinds are divided until throughput is worth the same to all members of each: then only what a kind has together
+//! counts. Required throughputs are demands whose level is first raised to 1, at most, and then held there while the
+//! sum is maximized; both programs get the same cuts.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +16,14 @@ use crate::program::{Demand, HOLD_SLACK, Range};
 /// A level below 1 by this fraction is 1 up to rounding.
 const LEVEL_WIDTH: f64 = 1e-10;
 
-/// A linear objective over kinds of members to whom throughput is worth as much.
+/// A linear objective over kinds, in each of which a unit of throughput is worth the same to every member.
 #[derive(Debug)]
 pub(in crate::policy::program) struct LinearKinds {
     /// Its demands are the required throughputs.
     pub(super) program: KindProgram,
     /// What a unit of throughput is worth: [kinds].
     worth: Vec<f64>,
-    /// By which that is multiplied for throughput on each type: `[K]`.
+    /// The factor of that worth for throughput on each worker type: `[K]`.
     by_type: Vec<f64>,
 }
 
@@ -45,7 +46,7 @@ impl LinearKinds {
         Ok(Self { program, worth, by_type: worths.by_type })
     }
 
-    /// An allocation that gives all members their required throughputs, if there is one.
+    /// An allocation that gives all members their required throughputs; an error if there is none, or none was found.
     pub(super) fn feasible(
         &mut self,
         solver: &mut SolverContext,
@@ -96,7 +97,7 @@ impl LinearKinds {
         Ok((self.program.class_time(master)?, bound * scale))
     }
 
-    /// Of the allocations with the largest value, the one that uses the workers best.
+    /// The allocation with the largest Σ throughput ÷ equal share, of those with the largest value.
     fn refine(
         &mut self,
         solver: &mut SolverContext,
@@ -112,8 +113,8 @@ impl LinearKinds {
         self.program.add_cuts(solver, master, solved)
     }
 
-    /// The costs of all columns of the kind program where a unit of throughput is worth `worth` `(kind, worker type)`, divided
-    /// by the largest, and that.
+    /// The costs of all columns of the kind program where a unit of throughput is worth `worth` `(kind, worker type)`,
+    /// divided by the largest cost; and the largest cost.
     fn costs(&self, worth: impl Fn(usize, usize) -> f64) -> (Vec<f64>, f64) {
         let columns = &self.program.layout.columns;
         // (the level is the last column)
