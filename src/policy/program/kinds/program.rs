@@ -1,4 +1,8 @@
-//! The cutting-plane loop: the kind program, with the cuts without which the time of a kind cannot be divided.
+//! The cutting-plane loop over the kind program.
+//!
+//! In turn: solve the program; add the cut of the tightest speed θ of every kind whose time is too little above θ (see
+//! [`feasibility`](super::feasibility)); if there is none, divide the time of every kind, and add the Benders cut of
+//! each division that fails because a job would run beside itself; stop when all divisions succeed.
 
 use super::divide::{Division, MemberPrice, Slot, divide};
 use super::feasibility::{Required, Tightest, tightest};
@@ -31,7 +35,8 @@ pub(super) struct KindColumn {
     pub(super) uses: f64,
 }
 
-/// A valid inequality for the time of a kind: Σ_c κ_c·y_c + Σ_i n_i·μ_i ≥ Σ_i n_i·ω_i·r_i, whatever the level.
+/// A valid inequality for the time of a kind: Σ_c κ_c·y_c + Σ_i n_i·μ_i ≥ Σ_i n_i·ω_i·r_i, whatever the level, where
+/// y_c is the kind's time in column c, and r_i what a job of member i requires at the level.
 ///
 /// ω_i ≥ 0 and μ_i ≥ 0 are prices of the throughput and of the time of a member i, and κ_c is the most that a unit of time at
 /// speed v_c is worth to a member, ω_i·v_c − μ_i. Two jobs each have half of the time of pairs within the kind, of which κ_c is
@@ -39,9 +44,10 @@ pub(super) struct KindColumn {
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
     pub(super) kind: usize,
-    /// The speed θ of a cut with ω = 1, μ = θ for the members that require more than θ, and κ = (v − θ)⁺.
+    /// The speed θ of a speed cut: ω = 1, μ = θ for the members that require more than θ, and κ = (v − θ)⁺. None for a
+    /// cut whose prices come from a division that failed.
     above: Option<f64>,
-    /// Of members, ascending; those of the others are 0.
+    /// Prices of members, by ascending member; a member that is not listed has prices of 0.
     pub(super) prices: Vec<MemberPrice>,
     /// What the row was divided by.
     pub(super) scale: f64,
@@ -143,7 +149,7 @@ impl KindProgram {
             implied.lower = implied.lower.min(implied.upper);
         }
         let old = self.solved.take();
-        // Above what members have already, a level begins at 0.
+        // A level above bases, throughputs that members have already, begins at 0, whatever the last one was.
         let begun = self.demands.iter().any(|demand| demand.base > 0.0);
         let level = old.as_ref().map_or(1.0, |old| if begun { 0.0 } else { old.level });
         let mut solved = Solved {
@@ -233,7 +239,7 @@ impl KindProgram {
         };
         let mut violated = Vec::new();
         for (kind, (_, required, tightest)) in of_kinds.iter().enumerate() {
-            // (what they require above speed 0 is in the row of the level)
+            // (the cut at speed 0 is the kind's level row)
             if tightest.fraction < 1.0 - LACK_MAX && tightest.speed > 0.0 {
                 violated.push(Cut::above(kind, tightest.speed, required, tightest.n_members));
             }
@@ -244,7 +250,7 @@ impl KindProgram {
         }
         (solved.divided, solved.fraction) = (Vec::new(), 1.0);
         for (kind, (slots, required, tightest)) in of_kinds.iter().enumerate() {
-            // (what cuts that are there leave them short of is rounding)
+            // (the tightest speed has its cut already: what still lacks there is rounding)
             let least = FRACTION_MIN.min(tightest.fraction);
             match divide(solver, slots, self.instance.multiplicity[kind], required, least)? {
                 Division::Done(fraction, divided) => {
