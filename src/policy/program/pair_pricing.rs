@@ -26,7 +26,8 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::solver_context::Answer;
 use crate::program::{Formulation, Instance, Range, RowRole, Sense};
 
-/// A pair enters only if it might better the optimum by this fraction of it: less is within a solver's tolerances.
+/// A pair enters only if its reduced cost times the workers of the type is more than this fraction of the optimum: less
+/// is within a solver's tolerances.
 const GAIN_MIN: f64 = 1e-10;
 
 /// Prices of members' throughput and time and of workers, by which columns are priced.
@@ -49,7 +50,9 @@ struct Best {
 }
 
 impl Best {
-    /// The largest bracket of a partner for a member, and the partner unless it is the second: one job has itself for none.
+    /// The largest bracket among the members of the kind that can be a member's partner, and that partner. A member of
+    /// one job is not its own partner: if it has the largest bracket, the second counts, which is known without its
+    /// member.
     fn partner(&self, member: usize, pairing: &Pairing) -> (f64, Option<usize>) {
         let itself = self.first.1 == member && pairing.n_jobs(member) == 1;
         if itself { (self.second, None) } else { (self.first.0, Some(self.first.1)) }
@@ -149,7 +152,7 @@ impl Pricing {
         Self { pairing, admitted: BTreeSet::new(), unfixed: None }
     }
 
-    /// Which members may share workers, and at what throughputs.
+    /// The pairs that may become columns, with their throughputs.
     pub(super) fn pairing(&self) -> &Pairing {
         &self.pairing
     }
@@ -159,8 +162,8 @@ impl Pricing {
         pairs.into_iter().filter(|pair| self.admitted.insert(*pair)).collect()
     }
 
-    /// Pairs in which a member is faster than alone, for every member and type the fastest: with them as columns, bounds on
-    /// what members can reach hold over all pairs.
+    /// The fastest pair of every member on every worker type where it is faster than the member alone: with these pairs
+    /// as columns, bounds on what members can reach hold over all pairs.
     pub(super) fn faster_together(&self, instance: &Instance) -> Vec<(usize, usize)> {
         let kinds = &self.pairing.kinds;
         let mut pairs = Vec::new();
@@ -227,6 +230,8 @@ impl Pricing {
                         if let Some(partner) = partner {
                             gains.note(member, (gain, partner), scale_factor, j);
                         } else {
+                            // (the member with the second bracket has this one for its best partner, and notes the
+                            // pair)
                             gains.most[j] = gains.most[j].max(gain / scale_factor);
                         }
                     }
@@ -288,7 +293,8 @@ impl Pricing {
         }
     }
 
-    /// Dual values of a program over members, in class time and in units of its objective, taken as a maximization.
+    /// Prices by the dual values of a program over members: per unit of class time, of throughput and per worker, in
+    /// units of the program's objective, with the signs of a maximization.
     fn prices(&self, instance: &Instance, formulation: &Formulation, duals: &[f64]) -> Prices {
         let (n, k) = (instance.n_members(), instance.n_types());
         let program = &formulation.program;
