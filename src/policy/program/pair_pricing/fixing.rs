@@ -1,8 +1,9 @@
 //! Reduced-cost fixing of pairs, where levels are raised one after another.
 //!
 //! By complementary slackness every optimum of a level gives no time to a pair that has a negative reduced cost at the
-//! level's prices, and the optima of later levels are among those of this one. Such pairs are fixed at zero: fewer are priced
-//! from level to level, and none enters that would cost something of what was reached.
+//! level's prices, and the optima of later levels are among those of this one. Such pairs are fixed at zero where all
+//! the time that they can have would cost more than rounding: fewer are priced from level to level, and none enters
+//! that would cost something of what was reached.
 
 use crate::policy::program::pairs::Pairing;
 use crate::program::Instance;
@@ -10,7 +11,7 @@ use crate::program::Instance;
 /// The most throughputs that are listed, 256 MiB: pairs that have more are priced kind by kind.
 const SPEEDS_MAX: usize = 1 << 25;
 
-/// A pair that is not fixed on all worker types.
+/// A pair that is free, which is to say not fixed at zero, on one worker type at least.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnfixedPair<'a> {
     /// The smaller first.
@@ -27,7 +28,7 @@ impl UnfixedPair<'_> {
     }
 }
 
-/// The pairs that are not fixed, in order.
+/// The pairs that are free on one worker type at least, in order of their members.
 #[derive(Clone, Debug)]
 pub(super) struct UnfixedPairs {
     members: Vec<[u32; 2]>,
@@ -75,7 +76,7 @@ impl UnfixedPairs {
         })
     }
 
-    /// Is a pair not fixed on a worker type?
+    /// Is a pair free on a worker type? False, too, if it does not run there.
     pub(super) fn has(&self, (a, b): (usize, usize), worker_type: usize) -> bool {
         let place = self.members.binary_search_by_key(&[a, b], |pair| pair.map(|member| member as usize));
         place.is_ok_and(|place| self.types[place] >> worker_type & 1 == 1)
