@@ -1,7 +1,9 @@
-//! Which members may share workers, and at what throughputs.
+//! The pairs of members that may share workers, and their throughputs.
 //!
-//! What two jobs get beside each other depends on their *kinds* alone (row of the matrix, scale factor and
-//! throughputs alone), of which there are few however many members there are, so it is looked up once per two kinds.
+//! Jobs are grouped twice: identical jobs are a member (the classes of the reduced problem), members with the same
+//! throughputs alone, scale factor and row of the matrix (or throughputs in the pairs given one by one) are a *kind*.
+//! What two jobs get beside each other depends on their kinds alone, of which there are few however many members there
+//! are, so it is looked up once per two kinds.
 
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::view::ThroughputView;
@@ -28,7 +30,8 @@ struct Beside {
     others: Vec<usize>,
     /// The position of this kind in the `others` of each: [others].
     places: Vec<u32>,
-    /// Own steps/s there, as the view has it: 0 where the two do not share a worker type. [others × K]
+    /// Steps/s of this kind beside each of the others, as the view has it: 0 where the two do not share a worker type.
+    /// [others × K]
     speeds: Vec<f64>,
 }
 
@@ -73,14 +76,14 @@ impl Pairing {
         speeds.chunks_exact(speeds.len() / others.len()).nth(place)
     }
 
-    /// The kinds that members of a kind may run beside, and the steps/s of the latter there, `[K]`.
+    /// The kinds that a kind may run beside, each with the steps/s of the given kind beside it, `[K]`.
     pub(super) fn others(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64])> {
         let Beside { others, speeds, .. } = &self.beside[kind];
         let k = speeds.len() / others.len().max(1);
         others.iter().copied().zip(speeds.chunks_exact(k.max(1)))
     }
 
-    /// The same, with the steps/s of the others, too, `[K]`.
+    /// The kinds that a kind may run beside, each with the steps/s of the given kind and its own, `[K]` both.
     pub(super) fn both(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64], &[f64])> {
         let places = &self.beside[kind].places;
         self.others(kind).zip(places).map(|((other, mine), place)| {
@@ -123,7 +126,8 @@ impl Pairing {
         self.pair_of((a, self.kinds.class_of(a)), (b, self.kinds.class_of(b)))
     }
 
-    /// The pair of two members of an instance, of these kinds: (member, kind).
+    /// The pair of two members, each given with its kind. Members may be numbered as in any instance; kinds are those
+    /// of this pairing.
     pub(super) fn pair_of(&self, (a, g): (usize, usize), (b, h): (usize, usize)) -> Option<InstancePair> {
         let part = |member, kind, other, uses| {
             Some(Part { member, uses, throughput: self.beside(kind, other)?.to_vec() })
