@@ -1,19 +1,20 @@
-//! A crash basis: where the simplex method starts on a small program over members, some of them in pairs.
+//! A crash basis: where the simplex method starts on a small program over members, or kinds for members, some of them
+//! in pairs.
 //!
-//! A linear objective starts from the slack basis. From there, a level that all members reach could not rise above 0 before
-//! each of them has a basic column. So a level starts from a basis with one column a member, which is its own, alone or in
-//! pairs within the member, on a worker type that is cheap for it at prices at which all types are in demand; the level is as
-//! high as these columns allow. This vertex is nearly optimal without pairs of different members, and from it simplex takes
-//! a step or two a member.
+//! A linear objective starts from the slack basis. From that basis a level that all members reach could not rise above
+//! 0 before each of them has a basic column. So a level starts from a basis with one column a member, which is its own,
+//! alone or in pairs within the member, on a worker type that is cheap for it at prices at which all types are in
+//! demand; the level is as high as these columns allow. This vertex is nearly optimal without pairs of different
+//! members, and from it simplex takes a step or two a member.
 
 use crate::program::{AuxiliaryRole, Formulation, RowRole, Sense};
 use crate::solver::{Basis, BasisStatus};
 
 /// Rounds of prices.
 const ROUNDS: u32 = 30;
-/// The fraction of the level that prices allow which a member must reach to choose by price.
+/// The fraction of the upper bound on the level that a column must let its member reach to be chosen by its price.
 const AIM: f64 = 0.95;
-/// The step of prices with demand in the first round, and how much smaller it becomes each round.
+/// The strength a with which prices follow demand, and its decay b: a / (1 + b·round).
 const PACE: [f64; 2] = [0.5, 0.2];
 
 /// A column that no other member has a part in.
@@ -140,6 +141,10 @@ fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capac
 }
 
 /// One column a member, and the row that bounds their common level: those of the round with the highest level.
+///
+/// A round chooses columns at the prices of worker types; prices then rise where the columns chosen take more workers
+/// than on average over types, and fall where they take fewer. Prices times workers, over what the cheapest columns
+/// cost, bound the level of all rounds.
 fn pick(asking: &[Asking], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
     let mut prices = vec![1.0_f64; capacity.len()];
     let (mut bound, mut best) = (f64::INFINITY, (0.0, Vec::new(), None));
