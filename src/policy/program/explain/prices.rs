@@ -10,7 +10,8 @@ use crate::solver::certificate::{Certificate, TOLERANCE};
 /// Dual values below this share of the largest of any kind are rounding.
 const DUAL_MIN: f64 = 1e-9;
 
-/// The largest product of a row's price and its room, relative to what all rows together are worth.
+/// The largest product of a row's price and its room, and the largest difference of the optima of program and decision,
+/// relative to what all rows together are worth.
 const SLACKNESS_MAX: f64 = 10.0 * TOLERANCE;
 
 /// Sides of a constraint that differ by less than this part of the larger one are equal.
@@ -153,7 +154,7 @@ impl Prices {
         let instance = bound.instance();
         let objective = objective.filter(|objective| objective.optimal);
         let objective = objective.ok_or("the decision is not proven to be an optimum")?;
-        // (room, what the price and the side come to)
+        // (price, room, the side that the room is part of)
         let mut rows: Vec<(f64, f64, f64)> = Vec::new();
         for ((price, used), all) in self.capacity.iter().zip(&held.workers).zip(&instance.capacity) {
             rows.push((price.value, all - used, *all));
@@ -167,7 +168,8 @@ impl Prices {
                 let sides = bound.sides(constraint, place, &held.point);
                 let (mut value, mut room) = (price.value, sides.slack());
                 if let Some(penalty) = constraint.soft.filter(|_| room < 0.0 || constraint.is_equality()) {
-                    // What is exceeded has the penalty for its price.
+                    // The price is at most the penalty, and is the penalty where the constraint is broken: what must be
+                    // 0 is the rest of the penalty times the excess.
                     let at =
                         if constraint.subject == Subject::Job { instance.multiplicity[place] } else { 1.0 };
                     value = penalty * at - value.abs();
