@@ -14,7 +14,8 @@ pub(super) struct Reasons {
 }
 
 impl Reasons {
-    /// Of a program's prices, and of those at which water filling fixed members later.
+    /// By a program's prices; of members without a constraint of their own that water filling fixed after the first
+    /// step, by the prices of that later step.
     pub(super) fn of(
         bound: &BoundObjective<'_>,
         solved: &Solved,
@@ -49,7 +50,7 @@ fn own(bound: &BoundObjective<'_>, prices: &Prices, member: usize) -> Vec<Limit>
     held.map(|(position, _)| Limit::Constraint(position)).collect()
 }
 
-/// The rows of worker types that limit each column's time.
+/// The rows of worker types with a price that limit each column's time: capacity, or a constraint of the policy.
 struct Columns {
     /// Would more of it take workers with a price? [columns]
     capacity: Vec<bool>,
@@ -99,7 +100,8 @@ impl Columns {
     }
 }
 
-/// The limits of a member at the step of water filling that fixed it; none unless that is a later one than the first.
+/// The limits of a member that water filling fixed after its first step, by the prices of the step that fixed it; none
+/// for any other member.
 fn later(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<Vec<Limit>> {
     let fixing = solved.fixing.as_ref()?;
     let step = fixing.step[member].filter(|step| *step > 0)?;
