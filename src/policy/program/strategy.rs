@@ -2,13 +2,13 @@
 //!
 //! | strategy | method | when |
 //! |---|---|---|
-//! | `singles` | prices of worker types ([`decomposition`](crate::decomposition)); no program is written | jobs alone: a level, a linear sum, a sum of logarithms |
-//! | `kinds` | a program over the kinds of jobs, with cuts, its time divided among the jobs of each kind | pairs, several jobs a kind |
-//! | `pairs` | column generation | pairs, hardly two jobs of a kind |
+//! | `singles` | prices of worker types ([`decomposition`](crate::decomposition)); no program is written | jobs alone: a level, a linear sum of many columns, a sum of logarithms |
+//! | `kinds` | a program over the kinds of jobs, with cuts, its time divided among the jobs of each kind | many pairs, two members a kind or more on average: a level or a linear sum |
+//! | `pairs` | column generation | many pairs, where `kinds` does not fit |
 //! | `written` | the whole program, solved by a chain of backends | everything else |
 //!
-//! [`strategy`] chooses from the objective's form, the refinement and what was asked for. Where a strategy finds on the way
-//! that it cannot go on, the next one takes over, and the report says why.
+//! A member is a class of identical jobs. [`strategy`] chooses from the objective's form, the refinement and what was
+//! asked for. Where a strategy finds on the way that it cannot go on, the next one takes over, and the report says why.
 
 use std::fmt;
 
@@ -87,7 +87,7 @@ pub enum Unfit {
     NoPairs,
     /// Every pair is a column of the whole program.
     FewPairs,
-    /// There is hardly more than one job of a kind.
+    /// There are fewer than two members, classes of identical jobs, of a kind on average.
     UnlikeJobs,
     /// The policy has constraints of its own.
     Constraints,
@@ -125,7 +125,7 @@ pub enum Reason {
     Asked,
     /// No two jobs share workers.
     JobsAlone,
-    /// There are several jobs of a kind.
+    /// There are two members, classes of identical jobs, of a kind or more on average.
     SeveralOfAKind,
     /// The strategies before it are none for the problem.
     Unfit(Unfit),
