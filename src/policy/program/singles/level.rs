@@ -9,12 +9,12 @@ use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
 
-/// Worker types above which an optimum that prices do not refine is left as it is: writing the program that would refine it
-/// takes a hundred times as long as all else.
+/// Worker types above which an optimum stays unrefined if a search for prices does not refine it: the program that
+/// would takes a hundred times as long as all else.
 const TYPES_WRITTEN: usize = 16;
 
-/// Raises the level of demands that are in proportion to it; `None` where that takes a program. The prices that prove the
-/// level come without times.
+/// The highest level of demands without a base, and the prices that prove it, whose class times are moved to
+/// [`Raised`]; `None` where that takes a program.
 pub(in crate::policy::program) fn raise(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
@@ -31,7 +31,8 @@ pub(in crate::policy::program) fn raise(
     Some((Raised { class_time, throughputs, level, bound, demand_price }, prices))
 }
 
-/// The class times, [columns], of the highest level of demands, the prices that prove it, without times, and its bound.
+/// The highest level of `demand`, throughput per unit of the level: its class times, [columns], the prices that prove
+/// it, without their times, and its bound.
 fn raised(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
@@ -44,10 +45,10 @@ fn raised(
     Some((class_time, optimum, certificate.bound))
 }
 
-/// The class times, [columns], that make the best use of the workers among those that keep a level of some demands, which
-/// members have at `class_time`; `None` where that takes a program. Only the residual problem is searched, which `prices`
-/// that prove the level leave undecided. If prices do not settle on more than [`TYPES_WRITTEN`] types, `class_time` stands,
-/// and the report says so.
+/// The class times, [columns], that use the workers best (the largest sum of throughputs over equal shares) at a held
+/// level of a demand; `None` where that takes a program. `class_time` reaches the level, and `prices` prove it: only
+/// the residual problem, which the prices leave undecided, is searched. If prices do not settle and there are more than
+/// [`TYPES_WRITTEN`] types, `class_time` stands, and the report says so.
 pub(in crate::policy::program) fn refine(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
@@ -83,7 +84,7 @@ pub(in crate::policy::program) fn refine(
 }
 
 impl Task<'_, '_> {
-    /// The highest level, or the lowest of which it is the inverse, refined.
+    /// The refined optimum of a level: the highest one or, where the inverse is raised, the lowest one.
     pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let raised = raised(solver, self.master, demand.clone());
@@ -105,7 +106,7 @@ impl Task<'_, '_> {
         (0..n).map(slope).collect()
     }
 
-    /// The bound of the objective, of which a level or its inverse was raised.
+    /// The bound on the objective that follows from a bound on what was raised: its level, or the inverse of its level.
     pub(in crate::policy::program) fn bound_of_objective(&self, bound: f64) -> f64 {
         if self.master.objective().is_by_inverse() { bound.recip() } else { bound }
     }
@@ -124,7 +125,7 @@ mod tests {
     use crate::solver::{Limits, registry};
     use crate::units::{Seconds, Steps};
 
-    /// Jobs on three types, no two alike, which half as many workers run.
+    /// Jobs on three types, no two alike, with about half as many workers as jobs.
     fn problem(n_jobs: usize) -> Problem {
         let part = |per_100: usize| u32::try_from((n_jobs * per_100).div_ceil(100).max(4)).unwrap();
         let cluster = crate::Cluster::try_new([("a", part(22)), ("b", part(17)), ("c", part(10))]).unwrap();

@@ -14,14 +14,15 @@ use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, Range, Singles, Worths};
 use crate::solver::certificate::Certificate;
 
-/// A response within this part of the best one, relative to the value of the job's time, is tied with it.
+/// A worker type is tied with a job's best one if the job loses less than this by it, relative to what time there is
+/// worth or to the price of the job's time, whichever is more.
 const TIED: f64 = 1e-7;
 /// Tied jobs above which the small program would not be small.
 const TIED_MAX: usize = 65_536;
 /// The part of the tied jobs' value that breaking ties may cost: below the tolerance of certificates.
 const LOSS_MAX: f64 = 1e-9;
 
-/// The largest sum; `None` if prices do not settle.
+/// The largest sum at which all members have the throughputs that constraints ask for; `None` if prices do not settle.
 fn maximize(
     solver: &mut SolverContext,
     (singles, worths): (&Singles<'_>, &Worths),
@@ -33,7 +34,8 @@ fn maximize(
     search(solver, singles, goal, n_columns)
 }
 
-/// Is it known without a program that all soft constraints can be met at once?
+/// Is it known without a program that all soft constraints can be met at once? It is if prices settle on an optimum of
+/// the objective that meets all of them.
 pub(in crate::policy::program) fn all_soft_constraints_met(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
@@ -86,7 +88,7 @@ fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tie
                 bound = [bound[0] || time > least, bound[1] || throughput_price * per_time > least];
             }
         }
-        // (so many types carry positive time at a vertex of the member's own subproblem)
+        // (at a vertex of its own subproblem, a member has time on as many types as constraints bind)
         let n_bound = usize::from(bound[0]) + usize::from(bound[1]);
         (types.len() > n_bound).then_some(Tied { member, types })
     };
@@ -172,8 +174,8 @@ mod tests {
     use crate::solver::{Limits, registry};
     use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 
-    /// Jobs on three types; each `like`th gains as much as others of those on the first over the second. Each fiftieth
-    /// cannot be done in time.
+    /// Jobs on three types. Every `like`th is faster on the first type than on the second by the same number of
+    /// steps/s, so that these jobs are tied. Every fiftieth cannot meet its deadline.
     fn problem(n_jobs: usize, like: usize) -> Problem {
         let part = |per_100: usize| u32::try_from((n_jobs * per_100).div_ceil(100).max(4)).unwrap();
         let mut cluster =
@@ -219,7 +221,7 @@ mod tests {
         let cluster = crate::Cluster::try_new([("a", 300), ("b", 250), ("c", 400)]).unwrap();
         let mut builder = ProblemBuilder::new(Arc::new(cluster));
         for index in 0..900 {
-            // twelve of these need all of 32 workers of the first type
+            // each of twelve large jobs needs 32 workers of the first type for nearly all of its time
             let large = index % 75 == 7;
             let job = ActiveJob {
                 scale_factor: if large { 32 } else { 1 },

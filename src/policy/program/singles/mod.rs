@@ -7,8 +7,9 @@
 //! | a sum of logarithms (Nash welfare) | here |
 //! | the number of soft constraints that can be kept | `soft_constraints` |
 //!
-//! Every answer is certified from the jobs' own data. The programs that are written have columns for the few jobs only that
-//! prices leave undecided (`tie_break`); `residual` is the smaller problem over such jobs and worker types.
+//! A *member* is a class of identical jobs. Every answer is certified from the members' own data. A program is written
+//! only over the few members that optimal prices leave undecided (`tie_break`); `residual` is the smaller problem over
+//! members and worker types that a level leaves undecided.
 
 mod level;
 mod linear;
@@ -29,13 +30,14 @@ use crate::program::{BoundObjective, Goal, Route, Singles};
 use crate::solver::certificate::Certificate;
 use crate::solver::timing::Stopwatch;
 
-/// Class times of the columns, [columns], from those of members and types.
+/// Class times by column, [columns], from class times by member and type, [members × K].
 pub(super) fn class_time(bound: &BoundObjective<'_>, time: &[f64]) -> Vec<f64> {
     let k = bound.instance().n_types();
     bound.columns().iter().map(|column| time[column.combination * k + column.worker_type]).collect()
 }
 
-/// An optimum for which no program over jobs was written.
+/// A solved objective for which no program over jobs was written. Where one was, the caller adds the program and its
+/// answer.
 pub(super) fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
     Solved {
         class_time,
@@ -70,14 +72,16 @@ impl Task<'_, '_> {
     }
 }
 
-/// The number of columns, if jobs share no workers and a search may take the place of a program over them.
+/// The number of columns that a program over jobs would have; `None` unless all jobs run alone and a search for prices
+/// may take the place of the program.
 fn searched_columns(solver: &SolverContext, master: &ProgramColumns<'_>) -> Option<usize> {
     let n_columns = master.bound().columns().len();
     let alone = master.reduced().instance.pairs.is_empty() && !master.is_priced();
     (alone && solver.unwritten().is_ok()).then_some(n_columns)
 }
 
-/// A certified optimum; `None` if prices do not settle, which is no fallback. `n_columns`: of the program that is not written.
+/// A certified optimum by a search for prices; `None` if prices do not settle, which is not reported as a fallback.
+/// `n_columns`: of the program that is not written, for the report.
 fn search(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
@@ -92,7 +96,7 @@ fn search(
     Some((optimum, certificate))
 }
 
-/// A certified level above what members have; `None` if prices do not settle. `near`: prices of the level before.
+/// The next level of water filling, certified; `None` if prices do not settle. `near`: prices of the level before.
 pub(super) fn search_above(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
@@ -140,10 +144,10 @@ fn certified(
     Some(certificate)
 }
 
-/// Counts a search of so many passes, with the size, [columns, rows, terms], of the program that was not written.
+/// Reports a search of so many passes, with the size, [columns, rows, terms], of the program that was not written.
 fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes: u32) {
     let report = solver.report();
-    // (a residual problem is smaller than the problem that it remains of)
+    // (the largest program is reported: searches of residual problems have smaller ones)
     if terms >= report.size.terms {
         (report.size.columns, report.size.rows, report.size.terms) = (columns, rows, terms);
     }
@@ -151,8 +155,9 @@ fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes:
     report.iterations += u64::from(passes);
 }
 
-/// Is a sum of logarithms within the tolerance of programs? The gap is relative to the sum of weights, as an error of that
-/// part of all throughputs is; the sum itself may be near 0.
+/// Is a sum of logarithms within the tolerance of programs? Other goals are, if their certificates say so. The gap is
+/// relative to the sum of weights, so it is the relative error of throughputs; the sum of logarithms itself may be near
+/// 0.
 fn is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {
     let Goal::Logarithms(of) = goal else { return true };
     let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());

@@ -1,13 +1,16 @@
-//! The residual problem of a level: what may still change once the level is kept for good.
+//! The residual problem of a level: the jobs and worker types whose times may still change once the level is kept for
+//! good.
 //!
-//! Prices prove the level: all workers of a type with a positive price are taken, and a job whose throughput has a positive
-//! price has time only where that pays for the workers. By complementary slackness this holds in every allocation that keeps
-//! the level, so in all later ones. Jobs that rise further have time only on types that are free. Most jobs that stop have a
-//! single way to keep their throughput, and its workers are theirs for good. Later levels are those of a smaller problem, over
-//! the other jobs and types, with prices of its own. Without this reduction, prices shrink by the ratio of speeds (say 1e-3)
-//! at every level and soon vanish in rounding.
+//! A type is *scarce* if the prices that prove the level give its workers a positive price. By complementary slackness,
+//! in every allocation that keeps the level, and so at all later levels, all workers of scarce types are used, a job
+//! whose throughput has a positive price has time only on types where it pays for the workers, and a job that can rise
+//! further has time only on types that are not scarce. Most jobs that stop at the level have a single way to keep their
+//! throughput: their times are fixed, and their workers are taken out of the problem. Later levels are levels of the
+//! problem that remains, over the other jobs and types, with prices of its own. (Prices of the whole problem would
+//! shrink by the ratio of speeds, say 1e-3, at every level, and soon vanish in rounding.)
 //!
-//! If stopped jobs may exchange scarce workers among themselves, those jobs and types stay in the problem.
+//! Jobs that stop, but might exchange scarce workers with one another and keep their throughputs, stay in the problem,
+//! and so do the scarce types.
 
 use std::borrow::Cow;
 
@@ -15,9 +18,9 @@ use crate::decomposition::PrimalDual;
 use crate::decomposition::SCARCE_MIN;
 use crate::program::Instance;
 
-/// Time whose cost exceeds its value by less than this part costs nothing but rounding.
+/// Time whose cost exceeds its value by less than this part of the cost pays for its workers; the rest is rounding.
 const TIGHT: f64 = 1e-6;
-/// A type of which stopped jobs leave less than this part has no workers left.
+/// A type of which the jobs outside the residual problem leave less than this part has no workers left.
 const LEFT_MIN: f64 = 1e-9;
 /// A direction of which less than this part is orthogonal to others is dependent on them.
 const NEW_MIN: f64 = 1e-7;
@@ -70,7 +73,8 @@ impl<'a> ResidualProblem<'a> {
 }
 
 impl ResidualProblem<'_> {
-    /// What remains of a level; `None` if a member that rises has time on a scarce type.
+    /// What a level leaves undecided; `None` if a member of that has more than rounding on a type where it may have no
+    /// time: if one that rises has time on a scarce type.
     pub(in crate::policy::program) fn of(held: FixedLevel<'_>) -> Option<ResidualProblem<'static>> {
         let FixedLevel { instance, frozen, scarce, .. } = held;
         let k = instance.n_types();
@@ -141,7 +145,8 @@ impl ResidualProblem<'_> {
         }
     }
 
-    /// What remains of a level that `prices` prove, at the class times `given`, [members × K]; `None` if no type is scarce.
+    /// What a level that `prices` prove leaves undecided, at the class times `given`, [members × K]; `None` if no type
+    /// is scarce, or as [`of`](Self::of).
     pub(in crate::policy::program) fn of_level(
         instance: &Instance,
         prices: &PrimalDual,
@@ -165,7 +170,7 @@ impl ResidualProblem<'_> {
         Self::of(FixedLevel { instance, prices, given, frozen: &frozen, scarce: &scarce })
     }
 
-    /// Takes from its members the time that they have outside of it, or where they do not run in it.
+    /// Removes from `all`, [all members × all K types], the time of its members on types where they have none in it.
     pub(in crate::policy::program) fn leave(&self, all: &mut [f64], k: usize) {
         let mut times = self.times(all, k);
         for (time, speed) in times.iter_mut().zip(&self.instance.throughput) {
@@ -182,8 +187,9 @@ impl ResidualProblem<'_> {
 }
 
 impl FixedLevel<'_> {
-    /// Members that stop and may exchange scarce workers, each with the types on which it may have time, [K]; none if the
-    /// changes of scarce types are independent, so that no exchange is possible.
+    /// Members that stop and may exchange scarce workers, each with the types on which it may have time, [K]. Empty if
+    /// all their changes of time on scarce types are linearly independent: no exchange leaves every such type's use as
+    /// it is.
     fn undecided(&self) -> Vec<(usize, Vec<bool>)> {
         let (mut undecided, mut space, mut settled) = (Vec::new(), Space::default(), true);
         let mut of = Vec::with_capacity(self.scarce.len());
@@ -196,7 +202,8 @@ impl FixedLevel<'_> {
         if settled { Vec::new() } else { undecided }
     }
 
-    /// Workers that all others leave to some members, listed in ascending order, and workers that these have: [K] each.
+    /// Workers that all other members leave to `members`, which are in ascending order, and workers that `members` use:
+    /// [K] each.
     fn left(&self, members: &[usize]) -> (Vec<f64>, Vec<f64>) {
         let FixedLevel { instance, given, .. } = self;
         let mut left = instance.capacity.clone();
@@ -216,7 +223,7 @@ impl FixedLevel<'_> {
         (left, had)
     }
 
-    /// Is the throughput of a member on types on which it is not `allowed`, [K], rounding only?
+    /// Is a member's throughput on types that are not `allowed`, [K], no more than rounding?
     fn can_do_without(&self, member: usize, allowed: &[bool]) -> bool {
         let k = allowed.len();
         let throughputs = self.instance.alone(member).iter().zip(&self.given[member * k..(member + 1) * k]);
@@ -227,7 +234,8 @@ impl FixedLevel<'_> {
         lost <= LOST_MAX * kept
     }
 
-    /// The alternatives of a member that stops; `None` if it has none. `of`: a buffer for types.
+    /// The alternatives of a member that stops; `None` if it can keep its throughput in one way only. `of`: a buffer
+    /// for types.
     fn alternatives(&self, member: usize, of: &mut Vec<usize>) -> Option<Alternatives> {
         let FixedLevel { instance, prices, .. } = self;
         let k = instance.n_types();
@@ -268,7 +276,8 @@ impl FixedLevel<'_> {
     }
 }
 
-/// Changes of time on some types that keep the throughput and, if `two`, the total time, too.
+/// Changes of time on the types `of` that keep the throughput and, if `two` constraints bind, the total time, too: a
+/// basis of all such changes, [K] each.
 fn directions(of: &[usize], speed: &[f64], two: bool, k: usize) -> Vec<Vec<f64>> {
     let by_speed = |one: &&usize, other: &&usize| speed[**one].total_cmp(&speed[**other]);
     let (Some(slow), Some(fast)) = (of.iter().min_by(by_speed), of.iter().max_by(by_speed)) else {
@@ -297,7 +306,7 @@ struct Space {
 }
 
 impl Space {
-    /// Is a direction independent of those before it?
+    /// Adds what a direction changes on scarce types to the basis; false if that depends on the directions before it.
     fn adds(&mut self, direction: &[f64], scarce: &[bool]) -> bool {
         if self.basis.len() >= scarce.len() {
             return false;

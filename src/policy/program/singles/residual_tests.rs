@@ -50,8 +50,8 @@ fn members_with_one_way_to_have_what_they_have_keep_it() {
 #[test]
 fn members_with_more_ways_than_one_stay_with_the_scarce() {
     let mut level = level();
-    // of three types, the first two scarce, the third member has as much of the one as of the other for its price, but for
-    // the second member the second costs more than it is worth
+    // of three types the first two are scarce; both pay for the third member (2), the second does not for the second
+    // member (1)
     let wider = |row: &[f64], second: f64| vec![row[0], second, row[1]];
     let seconds = [0.0, 1.0, 4.0, 0.0, 0.0];
     let rows = level.instance.throughput.chunks(2).zip(seconds);
@@ -62,7 +62,7 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
     let frozen = [true, true, true, false, false];
     let Level { instance, prices, given } = &level;
     let held = |scarce| FixedLevel { instance, prices, given, frozen: &frozen, scarce };
-    // what the one changes of scarce types is the other way
+    // the third member's only change of time needs more of one scarce type
     let one = ResidualProblem::of(held(&[true, true, false])).unwrap();
     assert_eq!((&one.members[..], &one.types[..]), (&[3, 4][..], &[2][..]), "a single one cannot change");
     let more = Instance {
@@ -87,7 +87,7 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
     })
     .unwrap();
     assert_eq!((&two.members[..], &two.types[..]), (&[2, 3, 4, 5][..], &[0, 1, 2][..]), "but two can swap");
-    // a member that rises has nothing of what is scarce, and one that stops nothing that costs it more
+    // a member that rises runs on no scarce type, and one that stops on no type that does not pay
     assert_eq!(two.instance.throughput, [8.0, 4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 8.0, 4.0, 0.0]);
     assert_eq!(two.instance.capacity, [0.75, 1.0, 2.5]);
     let within = ResidualProblem { members: vec![1, 3], types: vec![2], ..two.clone() }.within(&two);
@@ -140,6 +140,6 @@ fn ways_differ_in_neither_throughput_nor_time() {
         let both: Vec<f64> = found[0].iter().zip(&found[1]).map(|(one, other)| one - 2.0 * other).collect();
         assert!(!space.adds(&both, &[true; 4]), "nothing new");
     }
-    // what changes of types that are not scarce is no way of its own
+    // a change on types that are not scarce adds nothing
     assert!(!Space::default().adds(&[1.0, -1.0], &[false; 2]));
 }

@@ -1,8 +1,9 @@
 //! The relaxation of soft constraints, and the answer that drops the dearest jobs, by prices of worker types.
 //!
-//! At optimal prices each soft constraint has a cost. Only jobs whose cost equals what they count have it met in part; a small
-//! linear program moves them to a vertex, with all other jobs fixed. Dropping the dearest jobs first makes most room: if the
-//! least number of drops that the relaxation's bound allows suffices, the answer is optimal.
+//! Meeting a job's soft constraint counts 1, and at optimal prices it has a cost. Constraints are met in part only
+//! where the cost is 1, too; a small linear program moves these to a vertex, with all other jobs fixed. Dropping the
+//! jobs with the highest cost makes most room. The relaxation bounds how many jobs must be dropped: if dropping only
+//! that many suffices, the answer is optimal.
 
 use super::tie_break::{TieBreak, idle_workers};
 use super::{count, search, searched_columns, timed};
@@ -13,19 +14,20 @@ use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::program::{Goal, PROMISE_SLACK, Range, Singles};
 use crate::solver::certificate::TOLERANCE;
 
-/// Between this and 1 less this, a soft constraint is met in part.
+/// A soft constraint is met in part if the part is above this and below 1 less this.
 const PART: f64 = 1e-9;
 /// Soft constraints met in part above which the small program would not be small.
 const PARTLY_MAX: usize = 512;
 
-/// The members with the throughputs that soft constraints ask for, if they are relaxed without a program.
+/// The members with the throughputs that soft constraints ask for, and the number of columns; `None` where the
+/// relaxation takes a program.
 fn asked<'a>(solver: &SolverContext, master: &'a ProgramColumns<'_>) -> Option<(Singles<'a>, usize)> {
     let n_columns = searched_columns(solver, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
     Some((Singles::new(&master.reduced().instance, master.bound().promised()?), n_columns))
 }
 
-/// The most jobs whose soft constraints can be met after some choices, parts added up; `None` where that takes a program
-/// over all members.
+/// The relaxation in which some members are `decided`, [members], to have their soft constraints met or dropped; `None`
+/// where that takes a program over all members.
 pub(in crate::policy::program) fn relaxation(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
@@ -50,7 +52,7 @@ pub(in crate::policy::program) fn relaxation(
     Some(Relaxed { most: found.bound - uncounted, met: found.part, dearest })
 }
 
-/// The certified relaxation, in which the jobs that are `due` have theirs met: `[members]`.
+/// The certified relaxation in which the soft constraints of members that are `due`, [members], are met whole.
 fn keep(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
@@ -69,7 +71,8 @@ fn keep(
     Some(kept)
 }
 
-/// Moves the soft constraints that are met in part to a vertex of what all others leave; `None` if they are too many.
+/// Moves the parts of soft constraints that are met in part to a vertex, with all other jobs fixed; `None` if they are
+/// too many.
 fn move_to_vertex(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
@@ -111,7 +114,8 @@ fn move_to_vertex(
     Some(())
 }
 
-/// The dearest jobs as the dropped ones, [members], if that meets the soft constraints of all `met` others.
+/// Drops the dearest jobs until `met` are left: the dropped members, [members]; `None` if the soft constraints of the
+/// jobs that are left cannot be met, or prices do not settle.
 pub(in crate::policy::program) fn drop_dearest(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
@@ -146,8 +150,8 @@ mod tests {
     use crate::solver::{Limits, registry};
     use crate::units::{Seconds, Steps};
 
-    /// Jobs on three types, each with a soft constraint: every `like`th is like the others of those. There are workers for this part
-    /// in a hundred of them.
+    /// Jobs on three types, each with a soft constraint. Every `like`th job is the same. The number of workers is in
+    /// proportion to `part`.
     fn problem(n_jobs: u32, like: u32, part: u32) -> Problem {
         let workers = |of: u32| (n_jobs * of * part).div_ceil(1000).max(8);
         let types = [("a", workers(5)), ("b", workers(4)), ("c", workers(7))];
