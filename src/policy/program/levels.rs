@@ -10,7 +10,7 @@ use crate::program::{BoundObjective, Demand, Formulation};
 /// A level, raised.
 #[derive(Clone, Debug)]
 pub(super) struct Raised {
-    /// Class time of the columns, [columns]; empty if only the kinds of jobs have time.
+    /// Class time of the columns, [columns]; empty if a program over kinds raised the level: its time is not divided.
     pub(super) class_time: Vec<f64>,
     /// The throughput of each member there: [members].
     pub(super) throughputs: Vec<f64>,
@@ -41,8 +41,8 @@ impl Raised {
     }
 }
 
-/// Raises the common level of `demands` by a program, which is given back with its answer. An `old` formulation over the
-/// same columns is used again.
+/// The highest common level of `demands` by a program, which is returned with its answer. The memory of an `old`
+/// formulation over the same columns is used again.
 pub(super) fn raise(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
@@ -54,7 +54,7 @@ pub(super) fn raise(
     Ok((Raised::of(master, &formulation, &answer), formulation, answer))
 }
 
-/// The throughputs of all members at class times, [members]: what levels ask of, throughputs as a rule.
+/// The throughputs of all members at class times, [members], or what else the objective's levels ask for.
 pub(super) fn throughputs(bound: &BoundObjective<'_>, class_time: &[f64]) -> Vec<f64> {
     bound.throughputs(&bound.point(class_time)).unwrap_or_default()
 }

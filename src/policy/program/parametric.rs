@@ -1,9 +1,10 @@
 //! Parametric search: the best worst level, where levels ask for throughputs that are not affine in them.
 //!
-//! At a level ρ better than the optimum a level program maximizes τ with throughput(m) ≥ τ·required(m, ρ). Its duals y give a bound
-//! that holds for every allocation, Σ y·throughput ≤ B, so the optimum ρ* satisfies Σ y·required(m, ρ*) ≤ B: the root of that
-//! one-dimensional equation is the next ρ, still no worse than the optimum. The worst level of the allocation found bounds
-//! the optimum from the other side, and the two meet in a handful of steps.
+//! At a level ρ better than the optimum ρ*, a level program maximizes the part τ of the required throughputs that all
+//! jobs can have: throughput(m) ≥ τ·required(m, ρ). Its duals y give an inequality for every allocation,
+//! Σ y·throughput ≤ B, so that Σ y·required(m, ρ*) ≤ B. The level at which both sides are equal is the next ρ, still no
+//! worse than the optimum. The worst level of the allocation found bounds the optimum from the other side, and the two
+//! meet in a handful of steps.
 //!
 //! An exception is a job that is nearly done and long overdue: what it needs hangs on the last digits of ρ. All jobs then get
 //! the part τ of what they need, which costs the others a part of their level, however close ρ is. So where Newton's method
@@ -21,7 +22,7 @@ use crate::program::{Demand, Formulation, Levels, Sense};
 
 /// The relative gap at which the search stops.
 const GAP_MAX: f64 = 1e-9;
-/// The relative width to which a cut is found: what a job needs may hang on the last digits of the level.
+/// The relative width to which a cut's level is bisected: what a job needs may hang on the last digits of the level.
 const CUT_WIDTH: f64 = 4.0 * f64::EPSILON;
 /// The part of the gap that a step of Newton's method must close.
 const PROGRESS_MIN: f64 = 0.01;
@@ -31,9 +32,9 @@ const STEPS_MAX: u32 = 60;
 /// The best worst level, from both sides.
 #[derive(Clone, Debug)]
 pub(super) struct Parametric {
-    /// The allocation that reaches it, as an optimum of some demands.
+    /// The allocation that reaches it, an optimum of the demands at a level that was tried.
     pub(super) raised: Raised,
-    /// Those demands.
+    /// The demands of which it is an optimum.
     pub(super) demands: Vec<Demand>,
     /// The worst level there.
     pub(super) value: f64,
@@ -53,8 +54,8 @@ pub(super) struct Proof {
     pub(super) prices: Option<PrimalDual>,
 }
 
-/// Finds the best worst level by Newton's method on duals. With `kinds`, which raises levels in place of programs over
-/// members, it fails where they do.
+/// Finds the best worst level by Newton's method on duals. With `kinds`, levels are raised by the program over kinds
+/// alone, and the search fails where that fails.
 pub(super) fn best_worst(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
@@ -107,7 +108,8 @@ pub(super) fn best_worst(
     Ok(Parametric { formulation: old, ..found })
 }
 
-/// Raises the level of demands, by a program only where one must be written; `old` is the last one, and is used again.
+/// The largest part of `demands` that all members can have, by a program only where one must be written; `old` is the
+/// last program, whose memory is used again.
 fn tried_at(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
@@ -137,8 +139,9 @@ fn tried_at(
     Ok((raised, Proof { answer: Some(answer), prices: None }))
 }
 
-/// The level at which the duals' value of what it requires equals their bound, by bisection between a level that no allocation
-/// betters and an attained one; `None` if the duals do not exclude the level tried.
+/// The level at which the throughputs that it requires are worth, at the duals' prices, just what the duals' bound
+/// allows: by bisection between the level tried, which no allocation betters then, and an attained one. `None` if the
+/// duals do not exclude the level tried.
 fn cut(levels: &Levels, raised: &Raised, tried: f64, attained: f64) -> Option<f64> {
     let asks_too_much = |level: f64| {
         let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);

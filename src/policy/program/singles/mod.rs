@@ -36,8 +36,7 @@ pub(super) fn class_time(bound: &BoundObjective<'_>, time: &[f64]) -> Vec<f64> {
     bound.columns().iter().map(|column| time[column.combination * k + column.worker_type]).collect()
 }
 
-/// A solved objective for which no program over jobs was written. Where one was, the caller adds the program and its
-/// answer.
+/// A solved objective without a program over jobs. Where one was written, the caller adds it and its answer.
 pub(super) fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
     Solved {
         class_time,
@@ -156,8 +155,7 @@ fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes:
 }
 
 /// Is a sum of logarithms within the tolerance of programs? Other goals are, if their certificates say so. The gap is
-/// relative to the sum of weights, so it is the relative error of throughputs; the sum of logarithms itself may be near
-/// 0.
+/// relative to the sum of weights, so it is the relative error of throughputs; the sum of logarithms may be near 0.
 fn is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {
     let Goal::Logarithms(of) = goal else { return true };
     let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());

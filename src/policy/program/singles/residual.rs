@@ -1,5 +1,4 @@
-//! The residual problem of a level: the jobs and worker types whose times may still change once the level is kept for
-//! good.
+//! The residual problem of a level: the jobs and worker types whose times may change once the level is kept for good.
 //!
 //! A type is *scarce* if the prices that prove the level give its workers a positive price. By complementary slackness,
 //! in every allocation that keeps the level, and so at all later levels, all workers of scarce types are used, a job
@@ -73,8 +72,8 @@ impl<'a> ResidualProblem<'a> {
 }
 
 impl ResidualProblem<'_> {
-    /// What a level leaves undecided; `None` if a member of that has more than rounding on a type where it may have no
-    /// time: if one that rises has time on a scarce type.
+    /// What a level leaves undecided; `None` if a member of it has more than rounding on a type where it may have no
+    /// time, as when a member that rises has time on a scarce type.
     pub(in crate::policy::program) fn of(held: FixedLevel<'_>) -> Option<ResidualProblem<'static>> {
         let FixedLevel { instance, frozen, scarce, .. } = held;
         let k = instance.n_types();
@@ -188,8 +187,7 @@ impl ResidualProblem<'_> {
 
 impl FixedLevel<'_> {
     /// Members that stop and may exchange scarce workers, each with the types on which it may have time, [K]. Empty if
-    /// all their changes of time on scarce types are linearly independent: no exchange leaves every such type's use as
-    /// it is.
+    /// all their changes of time on scarce types are linearly independent: then every exchange changes the use of one.
     fn undecided(&self) -> Vec<(usize, Vec<bool>)> {
         let (mut undecided, mut space, mut settled) = (Vec::new(), Space::default(), true);
         let mut of = Vec::with_capacity(self.scarce.len());
