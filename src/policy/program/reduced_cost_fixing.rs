@@ -1,9 +1,9 @@
 //! Reduced-cost fixing: what every optimum of a solved level program has in common, by complementary slackness.
 //!
-//! In every optimum a column with a positive reduced cost is 0 and a row with a positive dual is tight. Later levels of water
-//! filling are optima of earlier ones, so such columns stay at 0 and, where levels are relaxed to be solved, such rows stay
-//! tight. That keeps a relaxation from being spent on columns of small cost: with throughputs five decades apart, a part of
-//! 1e-9 of one job's can be a third of another's.
+//! In every optimum a column with a positive reduced cost is 0 and a row with a positive dual is tight. Later levels of
+//! water filling are optima of earlier ones, so such columns stay at 0 and, where levels reached are eased to solve the
+//! next one, such rows stay tight. Otherwise workers freed by easing could go to columns of small cost: with
+//! throughputs five decades apart, 1e-9 of one job's throughput can be worth a third of another's.
 
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::Answer;
@@ -37,7 +37,7 @@ pub(super) struct TightRows {
 }
 
 impl TightRows {
-    /// Adds the rows that an optimum's duals prove tight, and has the master fix the columns that they prove unused.
+    /// Adds the rows that an optimum's duals prove tight, and fixes at 0 the columns that they prove unused.
     pub(super) fn note(
         &mut self,
         master: &mut ProgramColumns<'_>,

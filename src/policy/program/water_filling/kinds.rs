@@ -9,7 +9,7 @@ use crate::policy::program::strategy::GaveUp;
 use crate::policy::program::tolerances::EASING;
 use crate::program::Demand;
 
-/// The part of [`EASING`] that rounding may take; where more is needed, programs over jobs do better.
+/// The smallest parts of [`EASING`], which make up for rounding; where more is needed, programs over jobs do better.
 const EASING_ROUNDING: &[f64] = EASING.split_at(3).0;
 
 struct KindsOracle<'a, 'o> {

@@ -1,8 +1,9 @@
 //! Water filling: the lexicographic max-min optimum, one level after another.
 //!
-//! All unsaturated jobs rise together, each by its slope, as far as workers allow. Jobs that then cannot rise unless another
-//! job of the same level falls are saturated and keep what they have; a positive dual of their demand proves it, so no
-//! tolerance-based search is needed. [`water_fill`] is the loop; an [`Oracle`] raises one level by one of three methods.
+//! All unsaturated jobs rise together, each by its slope, as far as workers allow. A job that then cannot rise unless
+//! another job of the same level falls is saturated and keeps what it has; a positive dual of its demand proves that,
+//! so saturated jobs need not be searched for. [`water_fill`] is the loop; an [`Oracle`] raises one level, by one of
+//! three methods.
 
 mod kinds;
 mod singles;
@@ -17,7 +18,7 @@ use crate::policy::program::levels;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
 
-/// Share of the level's price above which a demand counts as binding; the prices sum to 1.
+/// The share of the level's price, demand price times slope, above which a demand counts as binding. Shares sum to 1.
 const PRICE_MIN: f64 = 1e-7;
 
 /// The lexicographic optimum.
@@ -45,7 +46,7 @@ impl Filled {
         Self { throughputs: levels::throughputs(&master.bound(), &class_time), class_time, first }
     }
 
-    /// The part of the first level that all throughputs keep, which started from `base`: [members].
+    /// The first level, or the lower one, by rounding, that all final throughputs reach above `base`, [members].
     pub(super) fn level_kept(&self, base: &[f64]) -> f64 {
         let FirstLevel { level, slope, .. } = &self.first;
         let rising = (0..base.len()).filter(|member| slope[*member] > 0.0);
@@ -69,7 +70,7 @@ struct Step {
     level: f64,
     /// A bound on it.
     bound: f64,
-    /// Members that cannot rise further; at least one.
+    /// Members that cannot rise further; at least one if any rises.
     saturated: Vec<usize>,
     /// The throughput of each member at the class times found, [members]; empty if no time was divided among members.
     throughputs: Vec<f64>,
@@ -88,7 +89,7 @@ trait Oracle {
         slope: &[f64],
     ) -> Result<Step, Self::Error>;
 
-    /// Skips later levels at which members saturate by themselves, if the method knows them.
+    /// Passes over later levels at which members merely reach the most that they can have, if the method knows them.
     fn skip(&mut self, _: &mut SolverContext, _: &mut FillState, _: &impl Rising) {}
 }
 
@@ -102,8 +103,8 @@ impl FillState {
         slopes
     }
 
-    /// No member has reached more than `throughputs`, what the class times found give it, [members]: the next level is feasible
-    /// there, whatever was rounded.
+    /// Lowers what members have reached to `throughputs`, [members], which the class times found give them, so that
+    /// these are feasible for the next level, whatever was rounded. No `throughputs`: nothing is lowered.
     fn cap(&mut self, throughputs: &[f64]) {
         for (reached, throughput) in self.reached.iter_mut().zip(throughputs) {
             *reached = reached.min(throughput.max(0.0));

@@ -1,8 +1,9 @@
 //! The oracle for jobs that share no workers: by prices of worker types, without a program.
 //!
-//! The prices of a level say which worker types are scarce from then on: at these prices no job can have its throughput for
-//! less, so a job that needs more of a scarce type is saturated. The others rise on types that are not scarce and saturate
-//! there one by one; [`skip_saturated`](SinglesOracle::skip_saturated) passes over those levels, so that about one level a
+//! The prices of a level show which worker types are *scarce*: every allocation that keeps the level uses all their
+//! workers. A job that could rise only on scarce types is saturated. The others rise on types that are not scarce and
+//! saturate there one by one, each at its *limit*, its highest throughput on such types.
+//! [`skip_saturated`](SinglesOracle::skip_saturated) passes over these levels, so that about one level for each worker
 //! type is left to be raised by prices.
 
 use super::{FillState, Filled, Oracle, Step, water_fill};
@@ -72,7 +73,7 @@ impl Oracle for SinglesOracle<'_> {
         let binding = members().zip(&raised.binding).filter(|(_, binding)| **binding);
         let mut saturated: Vec<usize> = binding.map(|(member, _)| member).collect();
         if saturated.is_empty() {
-            // (no demand binds by much: the one with the largest share of the level's price does)
+            // (no demand clearly binds: the one with the largest share of the level's price counts as binding)
             let share = |(member, price): &(usize, &f64)| **price * slope[*member];
             let priced = members().zip(&raised.shares.throughput_price);
             let most = priced.max_by(|a, b| share(a).total_cmp(&share(b)));
@@ -96,7 +97,7 @@ impl Oracle for SinglesOracle<'_> {
         {
             limits = self.limits(state);
         }
-        // (if this breaks off, the next level is raised from where it stands)
+        // (if prices do not settle, the next level is raised from where this stands)
         let _ = self.skip_saturated(solver, state, (rates, &limits));
     }
 }
@@ -133,7 +134,7 @@ impl SinglesOracle<'_> {
         Some((raised, certificate.bound))
     }
 
-    /// Leaves what the prices of a level decide out of the residual problem. Are more types scarce then?
+    /// Reduces the residual problem to what the prices of a level leave undecided. Are more types scarce then?
     fn fix(&mut self, state: &mut FillState, raised: &RaisedLevel) -> bool {
         let k = self.instance.n_types();
         let fixed = FixedLevel {
@@ -157,7 +158,7 @@ impl SinglesOracle<'_> {
         more
     }
 
-    /// Moves class times of the residual problem, [members × types] there, by this part towards `time`.
+    /// Moves the class times of the residual problem this `part` of the way to `time`, [members × types] there.
     pub(super) fn take(&mut self, time: &[f64], part: f64) {
         let k = self.instance.n_types();
         let times = time.chunks_exact(self.residual.types.len().max(1));

@@ -1,4 +1,4 @@
-//! Levels that are skipped: those at which members saturate at their highest throughput on types that are not scarce.
+//! Skipped levels: levels at which members saturate at their limits, the highest throughputs on types not scarce.
 
 use super::FillState;
 use super::singles::{LACK_MAX, SinglesOracle};
@@ -6,11 +6,13 @@ use crate::decomposition::PrimalDual;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::solver_context::SolverContext;
 
-/// Levels that one search tries, and how many of them by Newton's step.
+/// Levels that are tried before the highest one reached stands.
 const ATTEMPTS_MAX: u32 = 24;
+/// Of these, the levels that Newton's step chooses; later ones are chosen by bisection.
 const NEWTON_MAX: u32 = 8;
 
-/// A valid inequality for all allocations: Σ throughput_price·rise ≤ most.
+/// An inequality that every allocation satisfies, by the duals of a search: Σ throughput_price·rise ≤ most, for rises
+/// above what members have reached.
 struct Cut {
     throughput_price: Vec<f64>,
     most: f64,
@@ -25,11 +27,12 @@ impl Cut {
 }
 
 impl SinglesOracle<'_> {
-    /// Rises to the highest feasible level among those at which a member reaches its limit, [members], or as far towards it
-    /// as searches settle.
+    /// Rises to the highest feasible level among the levels at which some member reaches its limit, [members], or as
+    /// near to it as [`ATTEMPTS_MAX`] searches come; `None` if the levels are not known or prices do not settle.
     ///
-    /// What members have at any of these levels is known without an allocation. If it is infeasible, the prices cut off all
-    /// levels above some lower one, which is tried next (Newton's step); if that converges slowly, levels are bisected.
+    /// What members have at any of these levels is known in closed form. If a search proves a level infeasible, its
+    /// prices also exclude all levels above some lower one, which is tried next (Newton's step); if that converges
+    /// slowly, levels are bisected.
     pub(super) fn skip_saturated(
         &mut self,
         solver: &mut SolverContext,
@@ -53,7 +56,7 @@ impl SinglesOracle<'_> {
             }
             target
         };
-        // so many levels are reached, and so many are not cut off
+        // the numbers of levels, in ascending order, that are reached and that are not excluded
         let (mut passed, mut left) = (0, levels.len());
         for attempt in 0..ATTEMPTS_MAX {
             if passed == left {
@@ -74,7 +77,7 @@ impl SinglesOracle<'_> {
         Some(())
     }
 
-    /// Gives members the throughputs `target`, [members]; the cut that they exceed if that is infeasible.
+    /// Gives members the throughputs `target`, [members]; if these are infeasible, the cut that excludes them.
     fn rise_to(
         &mut self,
         solver: &mut SolverContext,

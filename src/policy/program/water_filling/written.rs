@@ -1,4 +1,4 @@
-//! The oracle for everything else: a level program over jobs for every level.
+//! The oracle for every problem: a written program over jobs for each level.
 
 use std::iter::once;
 
@@ -14,13 +14,13 @@ use crate::program::{BoundObjective, Demand, Formulation, RowRole};
 
 /// Largest slack, relative to the demand's scale, of a demand that counts as binding.
 const SLACK_MAX: f64 = 1e-6;
-/// The relative gain of a job by eased levels from which on the report names it.
+/// A job's relative gain from easing the levels reached above which the report names it as a fallback.
 const GAIN_REPORTED: f64 = 1e-6;
 
 /// A level program with its answer.
 type Solved = (Raised, Formulation, Answer);
 
-/// The duals at which each member saturated, as changes of that level.
+/// The duals of the level program at which each member saturated: changes of that level.
 #[derive(Clone, Debug, Default)]
 pub(in crate::policy::program) struct Fixing {
     /// The level at which it saturated, the first being 0; none if it never rose: [members].
@@ -36,7 +36,7 @@ pub(in crate::policy::program) struct Fixing {
 }
 
 impl Fixing {
-    /// Notes the duals of a program at which these members saturated.
+    /// Notes the duals of the program of one level, at which these members saturated.
     fn note(&mut self, formulation: &Formulation, answer: &Answer, n_types: usize, saturated: &[usize]) {
         let step = self.one_more.len();
         for member in saturated {
@@ -103,7 +103,7 @@ impl Oracle for WrittenOracle<'_, '_> {
     ) -> Result<Step, SolvingError> {
         let mut had = 0.0;
         if self.first.is_some() {
-            // (the last answer is feasible, at a level of zero)
+            // (the last answer is feasible for this level's program, at a rise of zero)
             solver.hold_basis(0);
             solver.purpose(Purpose::NextLevel);
             had = least_had(slope, &state.reached);
@@ -124,7 +124,7 @@ impl Oracle for WrittenOracle<'_, '_> {
     }
 }
 
-/// The least level at which rising members, had they risen from nothing, would have what they reached.
+/// The lowest of the levels, counted from nothing, that rising members have reached: throughput per unit of slope.
 fn least_had(slope: &[f64], reached: &[f64]) -> f64 {
     let rising = slope.iter().zip(reached).filter(|(slope, _)| **slope > 0.0);
     let had = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
@@ -132,11 +132,13 @@ fn least_had(slope: &[f64], reached: &[f64]) -> f64 {
 }
 
 impl WrittenOracle<'_, '_> {
-    /// Raises the level above what members reached, to an accuracy relative to what members `had` and the rise together.
+    /// Raises the level above what members reached. The program's objective is the level `had` plus the rise, as a
+    /// solver's tolerance is relative to the objective and a rise may be tiny.
     ///
-    /// Levels already reached are known to solver tolerance only. If the next program fails, they are relaxed by the smallest
-    /// part that helps, first on the optimal face so far, then without it; a gain of more than [`GAIN_REPORTED`] is reported
-    /// as a fallback. All pairs become columns only if nothing else helps, as the columns so far reach what was reached.
+    /// Levels already reached are known to solver tolerance only. If the next program fails, they are eased by the
+    /// smallest part that helps, first with the tight rows of earlier optima held and unused columns fixed at 0, then
+    /// without; a gain of more than [`GAIN_REPORTED`] is reported as a fallback. All pairs become columns only if
+    /// nothing else helps: what was reached needs no more columns.
     fn raise_eased(
         &mut self,
         solver: &mut SolverContext,
