@@ -96,7 +96,8 @@ impl Hierarchy {
         Self { nodes, roots }
     }
 
-    /// The weight that falls to one job of each class, 0 if it is frozen or waits: [members].
+    /// The weight that falls to one job of each class, [members]: 0 if it is frozen, or waits for an earlier child of a
+    /// `fifo` entity.
     pub(super) fn weights(&self, frozen: &[bool]) -> Vec<f64> {
         let mut weights = vec![0.0; frozen.len()];
         for root in &self.roots {
@@ -109,6 +110,7 @@ impl Hierarchy {
         weights
     }
 
+    /// Is a child, or any job below it, not frozen?
     fn unsaturated(&self, child: &TreeNode, frozen: &[bool]) -> bool {
         match child {
             TreeNode::Member { member, .. } => !frozen[*member],
@@ -118,6 +120,7 @@ impl Hierarchy {
         }
     }
 
+    /// Divides an amount of weight among an entity's unsaturated children, by its rule, and so on down to jobs.
     fn grant(&self, node: usize, amount: f64, frozen: &[bool], weights: &mut [f64]) {
         let open = || self.nodes[node].children.iter().filter(|child| self.unsaturated(child, frozen));
         let own = |child: &TreeNode| match child {

@@ -1,8 +1,9 @@
 //! The throughputs of all members at a level, in closed form, if members saturate nowhere but at known limits.
 //!
-//! The weights of an entity's members are in proportion whatever happens outside of it, so what it has been granted so far
-//! tells what each child has: under `fairness` all unsaturated children are at the same height, relative to tchild weights;
-//! under `fifo` one child after another is full. So any level can be looked at without going through those below it.
+//! What is *granted* is weight times rise of the level, added up over levels. How an entity divides it does not depend
+//! on anything outside of the entity, so what it has been granted so far determines what each child has: under
+//! `fairness` all unsaturated children are at the same *height*, the grant per unit of their weight; under `fifo`
+//! children become full one after another. So any level can be evaluated without going through the lower ones.
 
 use super::{Hierarchy, TreeNode};
 use crate::problem::InnerRule;
@@ -12,8 +13,8 @@ pub(in crate::policy::program) trait Rising {
     /// The rise of throughputs per unit of the level, 0 for members that are `frozen` or wait: [members].
     fn slopes(&self, frozen: &[bool]) -> Vec<f64>;
 
-    /// The levels at which each member has risen by its `room`, [members], if it saturates there and not before; `None` if
-    /// no closed form is known.
+    /// The tree that gives, in closed form, the throughputs at any level, if each member saturates when it has risen by
+    /// its `room`, [members], and not before; `None` if no closed form is known.
     fn level_tree(&self, room: &[f64]) -> Option<LevelTree>;
 }
 
@@ -32,7 +33,7 @@ impl<F: Fn(&[bool]) -> Vec<f64>> Rising for F {
 /// Slopes that each member has by itself, or by the weight that falls to it.
 #[derive(Clone, Debug)]
 pub(in crate::policy::program) struct Rates<'a> {
-    /// The rise of throughputs per unit of the level, and of weight if there is a hierarchy: [members].
+    /// The rise of throughputs per unit of the level or, in a hierarchy, per unit of the level times weight: [members].
     pub(in crate::policy::program) slope: Vec<f64>,
     /// The tree by which weights fall.
     pub(in crate::policy::program) hierarchy: Option<&'a Hierarchy>,
@@ -77,7 +78,7 @@ enum Of {
 struct Child {
     of: Of,
     weight: f64,
-    /// The weight it must be granted to be full, accumulated over levels.
+    /// What it must be granted to be full.
     lack: f64,
 }
 
@@ -100,7 +101,7 @@ struct Group {
     weight_left: Vec<f64>,
 }
 
-/// The levels of members, with what each needs to be full.
+/// The tree of members that are not full, with what each must be granted to be full.
 #[derive(Clone, Debug)]
 pub(in crate::policy::program) struct LevelTree {
     groups: Vec<Group>,
@@ -139,7 +140,7 @@ impl Group {
         at.checked_sub(1).map_or(0.0, |before| self.children[before].height())
     }
 
-    /// What the entity has been granted when one of its children has `part`.
+    /// What the entity has been granted when one of its children has been granted `part`.
     fn granted_with(&self, child: usize, part: f64) -> f64 {
         if self.rule == InnerRule::Fifo {
             return self.before(child) + part;
@@ -202,7 +203,7 @@ impl LevelTree {
         levels
     }
 
-    /// Notes the levels at which a child's members become full. `level`: at which the child has a given part.
+    /// Notes the levels at which a child's members become full. `level`: where the child has been granted so much.
     fn note(&self, child: &Child, level: &dyn Fn(f64) -> f64, levels: &mut [f64]) {
         match child.of {
             Of::Member { member, .. } => levels[member] = level(child.lack),
