@@ -1,9 +1,11 @@
 //! The jobs whose soft constraints are dropped when not all can be met: as few as possible, by branch and bound.
 //!
-//! Jobs whose soft constraint could not be met with the whole cluster are dropped first. For the others the linear relaxation
-//! (see [`promise`](crate::program::promise)) is tight: at its vertices few constraints are met in part, and dropping those
-//! jobs nearly always drops as few as the rounded bound allows, which ends the search. Without space sharing relaxations need
-//! no program ([`singles::relaxation`]); with several jobs a kind one program over kinds mostly decides ([`LinearKinds::drop_fewest`]).
+//! Jobs whose soft constraint could not be met with the whole cluster are dropped first. For the others the linear
+//! relaxation is tight (see [`promise`](crate::program::promise), where a soft constraint of one job is called a
+//! promise): at its vertices few constraints are met in part, and dropping these nearly always drops as few as the
+//! rounded bound allows, which ends the search. Without space sharing, relaxations need no program
+//! ([`singles::relaxation`]); with several jobs a kind, one program over kinds mostly decides
+//! ([`LinearKinds::drop_fewest`]).
 
 use crate::policy::program::kinds::LinearKinds;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -15,8 +17,9 @@ use crate::program::{PROMISE_SLACK, Range};
 /// Relaxations solved before the best answer found is taken as it is.
 const NODES_MAX: u32 = 4_000;
 
-/// Drops members so that the soft constraints of all others can be met; the pairs that this takes are columns afterwards.
-/// False if a member stands for several jobs, not all of which can be met: they must be told apart first.
+/// Drops members so that the soft constraints of all others can be met; the pairs that this takes are columns
+/// afterwards. False if members stand for several jobs and not all constraints can be met: each job must be a member of
+/// its own first.
 pub(super) fn drop_fewest(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
@@ -55,7 +58,7 @@ pub(super) fn drop_fewest(
     Ok(single)
 }
 
-/// The whole constraint at most, or nothing of it.
+/// The range of the part of a soft constraint that is met: up to all of it, or nothing.
 fn up_to(all: bool) -> Range {
     Range { lower: 0.0, upper: if all { 1.0 } else { 0.0 } }
 }
@@ -64,16 +67,17 @@ fn up_to(all: bool) -> Range {
 pub(super) struct Relaxed {
     /// A bound on the number of jobs whose soft constraints are met.
     pub(super) most: f64,
-    /// The part of each member's that is: [members].
+    /// The part of each member's soft constraint that is met: [members].
     pub(super) met: Vec<f64>,
-    /// Undecided members, the most costly first, if costs are known: [members], or fewer.
+    /// The undecided members with a soft constraint, the one with the highest cost first; empty if costs are not known.
     pub(super) dearest: Vec<usize>,
 }
 
 /// The most jobs whose soft constraints can be met after some choices; `None` if the choices contradict one another.
 ///
-/// Members that are decided to be met have a large weight, not a bound: so the program is feasible over any pairs, and prices
-/// say which pairs are missing. Should the weight not suffice, they are counted alone, and then bounded.
+/// A member whose constraint is decided to be met has a large weight, not a bound: so the program is feasible over any
+/// pairs, and prices show which pairs are missing. If some such constraint is not met all the same, a second program
+/// counts only these, to see if all can be met, and brings in the pairs that this takes; a third one then bounds them.
 fn relaxation(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
@@ -153,7 +157,7 @@ fn branch_and_bound(
         let Some(Relaxed { most, met, dearest }) = relaxation(solver, master, &node.decided)? else {
             continue;
         };
-        // Asking less of a job keeps an allocation feasible: those met in part may be dropped altogether.
+        // Requiring less of a job keeps an allocation feasible: constraints met in part may be dropped altogether.
         let rounded: Vec<bool> = met.iter().map(|met| *met < 1.0 - PROMISE_SLACK).collect();
         let count = rounded.iter().filter(|dropped| !**dropped).count() as f64;
         if best.as_ref().is_none_or(|(met, _)| count > *met) {
