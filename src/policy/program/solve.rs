@@ -21,18 +21,19 @@ use crate::solver::SolveError;
 pub(super) struct Solved {
     /// Class time of the columns, after refinement: [columns].
     pub(super) class_time: Vec<f64>,
-    /// The value that no allocation exceeds.
+    /// The value that no allocation betters.
     pub(super) bound: f64,
     /// The value that the allocation reaches, where that is not the objective's own: the level that weighted entities reach
     /// together.
     pub(super) reached: Option<f64>,
-    /// The program whose duals explain the optimum, with its answer.
+    /// The program whose duals explain the optimum.
     pub(super) explaining: Explaining,
-    /// That answer; none if no program was written.
+    /// The answer to the program that explains the optimum; none if no program was written.
     pub(super) answer: Option<Answer>,
-    /// Change of the policy's objective per unit of the program's: 1 but on the parametric route.
+    /// Change of the policy's objective per unit of the program's: 1, except on the parametric route and where water
+    /// filling raises the inverse of the level.
     pub(super) price_factor: f64,
-    /// Where water filling fixed each member, and by what.
+    /// The level at which water filling fixed each member, and the duals there.
     pub(super) fixing: Option<Fixing>,
     /// The part of its time that a job of each member keeps after the discount: [members], or empty without one.
     pub(super) discounts: Vec<f64>,
@@ -43,9 +44,9 @@ pub(super) struct Solved {
 pub(super) enum Explaining {
     /// This one.
     Kept(Box<Formulation>),
-    /// That of these demands.
+    /// The level program of these demands.
     Demands(Vec<Demand>),
-    /// The objective's own, which was not needed.
+    /// The objective's own, which was not written.
     Unwritten,
 }
 
@@ -70,8 +71,8 @@ pub(super) struct Task<'a, 'o> {
 }
 
 impl Task<'_, '_> {
-    /// Finds the optimum that the policy asks for. Where no solver finds a feasible point, soft constraints ask for the
-    /// least part less, of a few, at which one does.
+    /// Finds the optimum that the policy asks for. If no solver finds a feasible point, soft constraints are eased by
+    /// the smallest part of [`EASING_FROM_TOLERANCE`] at which one does.
     pub(super) fn solve(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
         let mut outcome = self.by_route(solver);
         for eased in EASING_FROM_TOLERANCE {
@@ -145,7 +146,7 @@ impl Task<'_, '_> {
         let (mut filled, (formulation, answer), fixing) =
             water_filling::fill_written(solver, self.master, &rates, &base)?;
         if self.centred {
-            // What everyone has in the end, as much of it as all can have: only optima have all of it.
+            // Of the final throughputs, the largest part that all members can have: the whole, which only optima give.
             filled.class_time = self.centre_at(solver, &filled.throughputs)?;
             filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
@@ -163,7 +164,7 @@ impl Task<'_, '_> {
         })
     }
 
-    /// What throughputs rise by per unit of the level, or of it and of weight, where weights fall to members: [members].
+    /// The rise of throughputs per unit of the level or, in a hierarchy, per unit of the level times weight: [members].
     fn rates(&self, coefficients: &[(f64, f64)]) -> Vec<f64> {
         let slopes = coefficients.iter().map(|(_, slope)| *slope);
         match (self.hierarchy, self.master.reduced().instance.data.get("weight")) {
@@ -190,7 +191,7 @@ impl Task<'_, '_> {
                 self.centre_at(solver, &throughputs)?
             }
             Refine::Interior => {
-                // The program that fixes every demand has no objective: an interior method ends well inside.
+                // With every demand a floor, the program has no objective: an interior-point method ends well inside.
                 let eased = if self.master.objective().sense() == Sense::Minimize { 1e-7 } else { -1e-7 };
                 let level = found.value + eased * found.value.abs();
                 let floors: Vec<Demand> =
@@ -202,7 +203,7 @@ impl Task<'_, '_> {
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
-                // What was found is held, not what its level asks for, which rounding may put out of reach.
+                // At most the throughputs found are held: rounding may put what the level asks for out of reach.
                 let found_throughputs = levels::throughputs(&self.master.bound(), &found.raised.class_time);
                 let least =
                     |member: usize| required(member, found.value).min(found_throughputs[member]).max(0.0);
@@ -238,7 +239,7 @@ impl Task<'_, '_> {
         })
     }
 
-    /// The parametric optimum by a program over kinds of jobs.
+    /// The parametric optimum by programs over kinds of jobs.
     fn parametric_of(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         let mut kinds = KindProgram::of(self.master, solver, BoundUse::Cut).map_err(GaveUp::Unfit)?;
         let found = best_worst(solver, self.master, Some(&mut kinds));
@@ -290,7 +291,7 @@ impl Task<'_, '_> {
         } else if self.master.is_priced() || self.master.bound().has_promises() {
             solver.among_optima(|solver| self.refined(solver, formulated, optimum, &first))?
         } else {
-            // the program is what it was
+            // all columns are in the program already, which is extended and then restored
             let refined =
                 solver.among_optima(|solver| self.refined_in_place(solver, formulation, optimum))?;
             formulation = refined.1;
@@ -304,8 +305,8 @@ impl Task<'_, '_> {
         })
     }
 
-    /// Solves the program of a decision: for its analytic centre, over all pairs, where the centre over jobs is found over
-    /// classes, else for any optimum.
+    /// Solves a program for the analytic centre of its optima, over all pairs, if the answer is to be the centre over
+    /// jobs; else for any optimum.
     fn central(
         &mut self,
         solver: &mut SolverContext,
@@ -322,8 +323,8 @@ impl Task<'_, '_> {
         Ok((formulation, answer))
     }
 
-    /// Refines an optimum as [`refined`](Self::refined) does, where all columns are in the program: the class time, if the
-    /// optimum could be held, and the program as it was.
+    /// Refines an optimum as [`refined`](Self::refined) does, in the memory of its program, which must have all
+    /// columns: the class time, if the optimum could be held, and the program as it was.
     fn refined_in_place(
         &self,
         solver: &mut SolverContext,
@@ -353,9 +354,10 @@ impl Task<'_, '_> {
         Ok((None, first))
     }
 
-    /// The optimum of the program formulated, whose value is `optimum`, that uses the workers best. An optimum that cannot be
-    /// held in floating point is held up to the least part at which a solver finds a point; where it finds none, the optimum
-    /// stays unrefined, which is counted as a fallback.
+    /// The class times that use the workers best among the optima of a program, whose value is `optimum`. An optimum
+    /// that cannot be held in floating point, and soft constraints with it, are eased by the smallest part of
+    /// [`GIVEN_UP_REFINING`] at which a solver finds a point. If it finds none, the optimum `first` stands, which is
+    /// reported as a fallback.
     fn refined(
         &mut self,
         solver: &mut SolverContext,

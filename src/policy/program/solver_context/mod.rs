@@ -1,4 +1,4 @@
-//! Solving on behalf of one decision: a chain of backends, what they took, and what they gave up.
+//! The solver of one decision: chains of backends, warm starts, and the report of what was solved and what it took.
 
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ use crate::solver::{
 pub(super) enum SolvingError {
     #[error(transparent)]
     Solve(#[from] SolveError),
-    /// The strategy asked for is none for the problem.
+    /// The strategy that was asked for does not fit the problem, or gave up on it.
     #[error("no decision by `{strategy}`: {why}")]
     Strategy { strategy: Strategy, why: GaveUp },
     /// A program without members.
@@ -47,8 +47,9 @@ pub(super) struct Answer {
     pub(super) bound: f64,
 }
 
-/// Columns from which a linear program that had to be written is first tried by an interior-point method: simplex takes
-/// several times as long where no two jobs are alike. Below, the vertices of simplex are the answers.
+/// Columns from which a linear program is large: it is first tried by an interior-point method, as simplex takes
+/// several times as long where no two jobs are alike, and for linear sums and soft constraints a search for prices
+/// takes its place where it can. Below, the vertices of simplex are the answers.
 pub(super) const COLUMNS_LARGE: usize = 2_000;
 
 /// Steps of our simplex from a basis after which the chain is asked instead.
@@ -66,7 +67,7 @@ pub(super) enum Start<'a> {
     /// With our simplex, if the program is linear and small: from the basis of the last program or, if that is of another
     /// shape, from this one.
     Crash(&'a dyn Fn() -> Option<Basis>),
-    /// With the weighted analytic centre of the optima of a linear program; the chain ends near the centre without weights.
+    /// With the weighted analytic centre of a linear program's optima. Backends tried after that ignore the weights.
     Centre(BarrierWeights),
 }
 
@@ -84,7 +85,7 @@ pub(super) struct SolverContext {
     basis: Option<Basis>,
     /// Is that basis feasible for the next program, but far from optimal?
     grown: bool,
-    /// Will a row hold the next program's optimum?
+    /// Will the program after the next hold the next one's optimum, and start from its basis?
     to_be_held: bool,
     report: SolveReport,
     /// The strategy that was asked for, if one was.
@@ -95,7 +96,7 @@ pub(super) struct SolverContext {
     purpose: Purpose,
     /// Every program as it is solved, where they are recorded.
     recorded: Option<Recording>,
-    /// Is every program written, though it need not be?
+    /// Is every program written, even where prices would do?
     written: bool,
     /// Prices at which the last searches ended, by goal; none where decisions depend on their problem alone.
     warm: Option<[WarmPrices; 3]>,
@@ -156,7 +157,7 @@ impl SolverContext {
         self.warm.is_some()
     }
 
-    /// The prices with which a search for this goal begins; gone if nothing comes of the search.
+    /// Takes the prices with which a search for this goal begins; they are lost if the search fails.
     pub(super) fn take_warm(&mut self, goal: Goal<'_>) -> WarmPrices {
         self.warm.as_mut().map(|warm| std::mem::take(&mut warm[position(goal)])).unwrap_or_default()
     }
@@ -168,7 +169,7 @@ impl SolverContext {
         }
     }
 
-    /// Why decisions are found by programs over jobs, whatever the objective, if they are.
+    /// May optima be found without writing programs over jobs, if objectives allow it? If not, why.
     pub(super) fn unwritten(&self) -> Result<(), Unfit> {
         match self.asked() {
             _ if self.large.is_none() => Err(Unfit::Backend),
@@ -222,14 +223,14 @@ impl SolverContext {
         Ok(())
     }
 
-    /// Notes that programs refine what prices alone found.
+    /// Reports that a program refines an optimum that prices alone found.
     pub(super) fn leave_refining(&mut self) {
         if self.strategy == Strategy::Singles {
             self.report.gave_up.push((self.strategy, GaveUp::Unrefined));
         }
     }
 
-    /// Other backends, and when they give up.
+    /// Takes other backends, and other limits at which they give up.
     pub(super) fn replace(
         &mut self,
         linear: Vec<Box<dyn Backend>>,
@@ -240,19 +241,19 @@ impl SolverContext {
         (self.linear, self.conic, self.limits) = (linear, conic, limits);
     }
 
-    /// Keeps every program solved from now on in this recording, or none; gives back the one before.
+    /// Records every program solved from now on in this recording, or nowhere; returns the recording before it.
     pub(super) fn record(&mut self, recording: Option<Recording>) -> Option<Recording> {
         std::mem::replace(&mut self.recorded, recording)
     }
 
-    /// Says which classes programs are over from now on.
+    /// Records the classes that programs are over from now on.
     pub(super) fn group(&mut self, classes: &Classes) {
         if let Some(recorded) = &mut self.recorded {
             recorded.group(classes);
         }
     }
 
-    /// Says what the next program means.
+    /// Records how the policy's value follows from the next program's.
     pub(super) fn means(&mut self, formulation: &Formulation) {
         if let Some(recorded) = &mut self.recorded {
             recorded.means(formulation.value_map);
@@ -272,7 +273,7 @@ impl SolverContext {
         done
     }
 
-    /// Makes the last program's basis one of a program with more columns, put in at `at` to make `n_columns` there.
+    /// Extends the last program's basis to one with more class times, inserted at column `at`: `n_columns` in all.
     pub(super) fn grow_basis(&mut self, at: usize, n_columns: usize) {
         if let Some(basis) = self.basis.as_mut().filter(|basis| basis.columns.len() >= at) {
             basis.columns.splice(at..at, std::iter::repeat_n(BasisStatus::Lower, n_columns - at));
@@ -280,8 +281,8 @@ impl SolverContext {
         }
     }
 
-    /// Makes the last program's basis one of a program with a row more, for which it is feasible, or with another
-    /// objective.
+    /// Extends the last program's basis to a program of `n_rows` rows, or of as many, with another objective; it must
+    /// be feasible there.
     pub(super) fn hold_basis(&mut self, n_rows: usize) {
         if let Some(basis) = &mut self.basis {
             basis.rows.resize(n_rows.max(basis.rows.len()), BasisStatus::Basic);
@@ -289,17 +290,18 @@ impl SolverContext {
         }
     }
 
-    /// Writes every program from now on, or leaves it where it is not needed.
+    /// Sets whether every program is written from now on, even where prices would do.
     pub(super) fn write(&mut self, written: bool) {
         self.written = written;
     }
 
-    /// Says that a row will hold the next program's optimum: that is chosen among at vertices, from the basis of this one.
+    /// Announces that the program after the next will hold the next one's optimum by a row. It starts from the next
+    /// one's basis, so that one is solved by a backend that ends at a vertex.
     pub(super) fn hold_next(&mut self) {
         self.to_be_held = true;
     }
 
-    /// Chooses among optima: the decision still names the backend that found the optimum, if one did.
+    /// Does something that chooses among optima: the report still names the backend that found the optimum, if one did.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
         let chosen = self.doing(Purpose::Choice, choose);
@@ -327,8 +329,8 @@ impl SolverContext {
         first.map_or_else(|| self.solve_by(program, None), Ok)
     }
 
-    /// Solves a linear program from a basis, if there is one, that need not be feasible; none if that does not lead to a
-    /// certified optimum with dual values.
+    /// Solves a linear program from a basis, if one is given, which need not be feasible; none if no certified optimum
+    /// with dual values is found.
     pub(super) fn solve_near(&mut self, program: &Program, basis: Option<Basis>) -> Option<Answer> {
         if let Some(basis) = basis.as_ref().filter(|_| program.n_rows() <= ROWS_FEW)
             && let Ok(Some(answer)) = self.try_simplex(program, basis.clone())
@@ -354,7 +356,7 @@ impl SolverContext {
         }
     }
 
-    /// A linear program by our simplex, from a basis. Where nothing comes of it, the chain has yet to be asked: no fallback.
+    /// A linear program by our simplex, from a basis; none if it fails, which is no fallback: the chain is asked next.
     fn try_simplex(&mut self, program: &Program, basis: Basis) -> Result<Option<Answer>, SolvingError> {
         let Some(quick) = self.quick.take() else { return Ok(None) };
         let limits = Limits { iterations: Some(SIMPLEX_STEPS_MAX), ..self.limits };
@@ -369,8 +371,9 @@ impl SolverContext {
         }
     }
 
-    /// A large linear program by the block interior-point backend, unless there is a basis to begin with, or will be one to
-    /// go on from. That it declines is no fallback.
+    /// A large linear program by the block interior-point backend, unless there is a basis to begin with, or the next
+    /// program is to begin with this one's. None if the backend declines, which is not reported, or fails, which is a
+    /// fallback.
     fn try_blocks(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
         let goes_on = self.linear.first().is_some_and(|first| first.supports(Feature::WarmStart));
         let basis = self.basis.is_some() || (self.to_be_held && goes_on);
@@ -391,7 +394,7 @@ impl SolverContext {
         }
     }
 
-    /// A program by one backend, which is given back; a program of which nothing comes is not recorded.
+    /// A program by one backend, which is returned with the outcome; a program that it does not solve is not recorded.
     fn try_alone(
         &mut self,
         program: &Program,
