@@ -1,4 +1,5 @@
-//! Column generation: the members of a decision's programs, and the pairs of them that are columns so far.
+//! Column generation: the members of a decision's programs, and the pairs of members that are columns so far. Variables
+//! that hold these are called `master`, after the restricted master program of column generation.
 
 use crate::policy::program::pair_pricing::Pricing;
 use crate::policy::program::pairs::Pairing;
@@ -16,7 +17,8 @@ use crate::program::{
 pub(super) struct PricingLimits {
     /// Up to this many pairs, all are columns from the start.
     pub(super) from: usize,
-    /// The relative gain that pairs which are no columns may still promise when an optimum over the others stands.
+    /// The relative gain that pairs which are no columns may still have, by their reduced costs, when an optimum over
+    /// the columns so far is accepted.
     pub(super) gain_max: f64,
 }
 
@@ -47,7 +49,7 @@ pub(super) struct ProgramColumns<'a> {
     reduced: Reduced,
     /// The layout of the objective bound to the columns so far.
     layout: Layout,
-    /// The pairs that may become columns; none where all are.
+    /// The pairs, and which of them are columns; none if all are columns, or there are no pairs.
     pub(super) pricing: Option<Pricing>,
     limits: PricingLimits,
     /// Columns fixed at zero in every program from now on: [columns]; columns beyond its end are free.
@@ -55,8 +57,9 @@ pub(super) struct ProgramColumns<'a> {
 }
 
 impl<'a> ProgramColumns<'a> {
-    /// With every combination of `reduced` a column, and, of the pairs of `pairing`, all if they are few.
-    /// `layout`: of the objective bound to the instance without pairs, which change nothing that could be refused.
+    /// With every combination of `reduced` a column and, of the pairs of `pairing`, all if they are few, else the pairs
+    /// that are faster together. `layout`: of the objective bound to the instance without pairs, which never make
+    /// binding fail.
     pub(super) fn new(
         objective: &'a Objective,
         reduced: Reduced,
@@ -113,7 +116,7 @@ impl<'a> ProgramColumns<'a> {
         self.reduced.instance.dropped = dropped;
     }
 
-    /// Has droppable constraints that are kept ask for this part less, at least.
+    /// Eases the droppable constraints that are kept by this part at least: they require so much less.
     pub(super) fn ease(&mut self, eased: f64) {
         let known = &mut self.reduced.instance.eased;
         *known = known.max(eased);
@@ -124,7 +127,7 @@ impl<'a> ProgramColumns<'a> {
         self.reduced
     }
 
-    /// Solves a program over the columns so far, which are all there are.
+    /// Solves a program over the columns so far; pairs that are no columns are not priced.
     pub(super) fn solve_all(
         &self,
         solver: &mut SolverContext,
@@ -152,14 +155,15 @@ impl<'a> ProgramColumns<'a> {
     ) -> Result<(Formulation, Answer), SolvingError> {
         loop {
             match self.solve_priced(solver, &mut formulate) {
-                // What some pairs do not allow, all may.
+                // The program over all pairs may be feasible, or easier to solve.
                 Err(error) if error.is_unsolved() && self.is_priced() => self.admit_all(),
                 outcome => return outcome,
             }
         }
     }
 
-    /// The same of a program that has a solution over the columns so far, so that more columns need not make it feasible.
+    /// The same for a program that is known to be feasible over the columns so far: if it is not solved, that is an
+    /// error.
     pub(super) fn solve_priced(
         &mut self,
         solver: &mut SolverContext,
@@ -223,8 +227,8 @@ impl<'a> ProgramColumns<'a> {
         self.layout = layout;
     }
 
-    /// Fixes at 0 from now on the columns that no optimum of a solved program uses, and the pairs that are no columns yet, if
-    /// all the time that they can have would lose so much of the objective.
+    /// Fixes at 0 from now on the columns that no optimum of a solved program uses, and so the pairs that are no
+    /// columns yet: all whose use to the full would lose more than `least` of the objective.
     pub(super) fn leave_idle(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
         self.idle.resize(formulation.columns.len(), false);
         for (idle, unused) in self.idle.iter_mut().zip(unused_columns(formulation, answer, least)) {
