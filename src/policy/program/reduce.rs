@@ -1,4 +1,4 @@
-//! Problem → [`Instance`] over classes: the numbers a program-backed policy sees, and no others.
+//! The reduction of a problem to an [`Instance`] over classes: the numbers that a policy's programs see, and no others.
 
 use crate::index::{Id, JobIndex};
 use crate::policy::program::hierarchy;
@@ -8,8 +8,9 @@ use crate::program::{Classes, Instance, Unlike};
 use crate::spec::Fidelity;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
-/// From this many unlike jobs on, members keep the order of the jobs. Below, they are sorted by key, so that every k-th is a
-/// representative sample and jobs of a kind are side by side; above, the order costs more in cache misses than it saves.
+/// From this many jobs on, if hardly two are alike and none share workers, members keep the order of the jobs. Below,
+/// they are sorted by key, so that every k-th is a representative sample and jobs of a kind are side by side; above,
+/// that order costs more in cache misses than it saves.
 const IN_TURN_MIN: usize = 1 << 16;
 
 /// The part of a problem that a policy sees.
@@ -21,11 +22,11 @@ pub(super) struct Selection<'a> {
     pub(super) pairs: bool,
     /// Group interchangeable jobs? Off where the answer must be the analytic centre over jobs.
     pub(super) classes: bool,
-    /// Do owners matter? Then jobs of different owners are different, and so are those whose order decides.
+    /// Do owners matter? Then jobs of different owners are different, and so are jobs whose order decides.
     pub(super) hierarchical: bool,
     /// Jobs whose droppable constraints are dropped: [n], or empty if none are.
     pub(super) dropped: &'a [bool],
-    /// `published`: gangs may have time where there are too few workers for them.
+    /// How true to the source the policy is: as `published`, jobs may have time on types with too few workers for them.
     pub(super) fidelity: Fidelity,
     /// Per-job data to carry, by name.
     pub(super) data: &'a [String],
@@ -62,7 +63,7 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     keys.gather(Classes::singletons(n), |class| &words[class * width..(class + 1) * width])
 }
 
-/// The numbers of a class from which further data follow.
+/// The numbers of a class from which derived data follow.
 #[derive(Debug)]
 struct Followed<'a> {
     problem: &'a Problem,
@@ -79,9 +80,9 @@ enum Datum<'a> {
     Stated(fn(&ActiveJob) -> f64),
     /// The account that the policy keeps, or the job itself.
     IsolatedElapsed,
-    /// Throughputs and scale factor: jobs that agree in those agree in it.
+    /// Throughputs and scale factor: jobs that agree in both agree in the datum, so keys do not hold it.
     Derived(fn(&Followed<'_>) -> f64),
-    /// A column that the problem has, or ought to have.
+    /// A column of the problem's own, by job: none if the problem lacks it.
     Column(Option<&'a [f64]>),
 }
 
@@ -131,7 +132,7 @@ pub(super) struct Keys<'a> {
     dropped: Option<&'a [bool]>,
     interchangeable: Vec<bool>,
     paired: bool,
-    /// Where pairs that count are given one by one: [n].
+    /// The kind of each job, [n], where the throughputs of pairs count and are given pair by pair.
     kinds: Option<&'a [u32]>,
     row: Vec<f64>,
 }
@@ -165,7 +166,7 @@ impl<'a> Keys<'a> {
         let mut throughput = Vec::with_capacity(n * k);
         let mut equal_share = Vec::with_capacity(n);
         for class in 0..n {
-            // (as they are written)
+            // (in the order of `write`)
             let (size, words) = key(class).split_first().unwrap_or((&0, &[]));
             let (row, columns) = words.split_at(k);
             throughput.extend(row.iter().map(|word| f64::from_bits(*word)));
@@ -204,13 +205,13 @@ impl<'a> Keys<'a> {
         Reduced { instance, classes, pairs: Vec::new(), equal_share }
     }
 
-    /// Words of a key.
+    /// The number of words in a key.
     pub(super) fn width(&self) -> usize {
         let others = [self.dropped.is_some(), self.selection.hierarchical, self.paired];
         1 + self.row.len() + self.columns.len() + others.map(usize::from).iter().sum::<usize>()
     }
 
-    /// Writes the key of the job at a position: [width].
+    /// Writes the key of the job at a position into `key`, [width].
     pub(super) fn write(&mut self, position: usize, key: &mut [u64]) {
         let index = JobIndex::from_index(position);
         let job = &self.problem.jobs()[index];

@@ -1,10 +1,10 @@
-//! Deciding again after a job came, went or changed, for what the change costs.
+//! Sessions: decisions on a problem whose jobs come, go and change, each of which starts from what the last one found.
 //!
-//! A session owns a problem and the classes of its jobs, and keeps both as jobs come and go. A decision finds the optimum
-//! over classes, certifies it, and leaves it at that: the share of one job of a class is that of all of them (see
-//! [`classes`](crate::program::classes)), so the certificate over classes is one of the decision over jobs, and nothing is
-//! written job by job. From one decision to the next, a session keeps the classes and the prices of worker types at which
-//! the last search for prices ended. An objective that needs a written program is solved from scratch.
+//! A session owns a problem and the classes of its jobs, and keeps both as jobs come and go. A decision finds the
+//! optimum over classes and certifies it: each job of a class has the same share (see
+//! [`classes`](crate::program::classes)), so the certificate over classes is one of the decision over jobs, and nothing
+//! is written job by job. From one decision to the next, a session keeps the classes and the prices of worker types at
+//! which the last search for prices ended. An objective that needs a written program is solved from scratch.
 //!
 //! **Which optimum.** The objective and its bound are those of a decision from scratch. Of several optima, equal after
 //! refinement too, one is as likely to come out as another: which one depends on where the search began, and so on the
@@ -302,7 +302,8 @@ impl Session {
     }
 }
 
-/// Why a policy's decisions on a problem are not told by classes of jobs that stay what they are.
+/// Why a session cannot decide by a policy on a problem; `None` if it can. The decision must be one over classes of
+/// jobs, and jobs must stay in their classes while they do not change.
 fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
     let options = &policy.options;
     let in_order = || problem.entities().ids().any(|id| !hierarchy::interchangeable(problem, Some(id)));
@@ -326,7 +327,7 @@ fn shares(bound: &BoundObjective<'_>, reduced: &Reduced, solved: &Solved) -> Vec
     let k = reduced.instance.n_types();
     let mut shares = vec![0.0; reduced.classes.len() * k];
     for (column, time) in bound.columns().iter().zip(&solved.class_time) {
-        // A job's part of the time of its class, as when it is written out for each.
+        // A job's part of the time of its class, computed as where decisions are written out job by job.
         let fraction = 1.0 / reduced.instance.multiplicity[column.combination];
         let share = time * fraction;
         if !(-VIOLATION_MAX..=SHARE_MIN).contains(&share) {
@@ -336,8 +337,8 @@ fn shares(bound: &BoundObjective<'_>, reduced: &Reduced, solved: &Solved) -> Vec
     shares
 }
 
-/// Checks shares of classes against the allocation polytope, as those of jobs are: the largest violation. Positions are
-/// those of the classes' first jobs.
+/// Checks the shares of classes, [classes × K], against the allocation polytope, as shares of jobs are checked: the
+/// largest violation. An error names the first job of the class.
 fn check(reduced: &Reduced, shares: &[f64]) -> Result<f64, AllocationError> {
     let (instance, k) = (&reduced.instance, reduced.instance.n_types());
     let mut workers = vec![0.0; k];
