@@ -1,15 +1,16 @@
 //! Columns of the restricted master: the best responses of all groups of jobs to one set of prices.
 //!
-//! A group is made of every k-th chunk of eight jobs, so that each group resembles the whole.
+//! Jobs are in chunks of eight. With k groups, a group has every k-th chunk, so that each group resembles the whole.
 
 /// One column for each group: the summed best responses of its jobs to one set of prices.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
-    /// Cost: [groups]
+    /// Cost, less the worth of throughput: [groups]; 0 where only the level counts.
     pub(super) cost: Vec<f64>,
     /// Used part of each worker type's capacity: [groups × types]
     pub(super) usage: Vec<f64>,
-    /// The least cost of all jobs at the prices, workers paid: the Lagrangian without its constant.
+    /// The least cost of all jobs where workers are paid for at the prices: the Lagrangian without its constant, the
+    /// worth of all capacities.
     pub(super) least: f64,
     /// The derivative of `least` with respect to the level.
     pub(super) slope: f64,

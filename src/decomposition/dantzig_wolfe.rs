@@ -1,19 +1,19 @@
 //! The Dantzig-Wolfe loop: price out all jobs, solve the restricted master program, repeat at its dual prices.
 //!
-//! Only the capacities of worker types couple jobs. At given prices of worker types, each job's best response is computed
-//! by itself; the restricted master mixes the responses found so far such that capacities hold, and its duals are the next
-//! prices (Dantzig & Wolfe 1960). Responses to any prices prove a dual bound, and a mixture is a feasible answer: where
-//! the two meet, it is optimal. Jobs are grouped and each group's responses are mixed separately, so that few passes are
-//! enough. The first prices are those of a sample of the jobs, and the duals are kept in a box around them, which is
-//! widened where it binds.
+//! Only the capacities of worker types couple jobs. At given prices of worker types, each job's best response is
+//! computed by itself; the restricted master mixes the responses found so far such that capacities hold, and its duals
+//! are the next prices (Dantzig & Wolfe 1960). Responses to any prices prove a dual bound, and a mixture is a feasible
+//! answer: where the two meet, it is optimal. Jobs are grouped and each group's responses are mixed separately, so that
+//! few passes are enough. The first prices are those of a sample of the jobs, and the duals are kept in a box around
+//! them, which is widened where it binds.
 //!
 //! # Levels
 //!
-//! A level that is raised is at first chosen too high, and the restricted master minimizes the factor by which all
-//! capacities must be stretched. A response to a level becomes one to a lower level by scaling it or, where jobs have a
-//! base, by mixing it with the allocation that gives the base; so columns stay valid when the level falls. The dual bound
-//! on the level is the next level (Newton's step): level + (worth of all workers − cost of responses) / (derivative of
-//! that cost in the level).
+//! A level that is raised comes from above: the first is too high, and the restricted master minimizes the factor by
+//! which all capacities must be stretched to reach it. A response to a level becomes one to a lower level by scaling it
+//! or, where jobs have a base, by mixing it with the allocation that gives the base; so columns stay valid when the
+//! level falls. The dual bound on the level is the next level (Newton's step): level + (worth of all workers − cost of
+//! responses) / (derivative of that cost in the level). The level is reached when the stretch is 1.
 
 use crate::decomposition::columns::Columns;
 use crate::decomposition::restricted_master::{Mixture, RestrictedMaster};
@@ -53,7 +53,7 @@ pub struct WarmPrices {
     pub(super) level: f64,
 }
 
-/// What is made of the level.
+/// Whether the level is held or raised.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LevelGoal {
     /// The level is held, and cost is minimized.
@@ -70,15 +70,15 @@ pub(super) struct Search<'a> {
     pub(super) price_out: &'a dyn Fn(&PricePoint) -> Option<Columns>,
     /// Columns of a feasible allocation to begin with, if one is known: of the held level, or of the base.
     pub(super) given: Option<Columns>,
-    /// Capacity of each type, as a part of that for all jobs.
+    /// Capacity of each type for the jobs that are searched, as a part of all workers of the type.
     pub(super) capacity: Vec<f64>,
     pub(super) groups: usize,
-    /// The part of all jobs that is searched.
+    /// The part of all jobs that is searched: below 1 for a sample.
     pub(super) part: f64,
     pub(super) start: &'a Start,
     /// Relative gap to stop at.
     pub(super) gap: f64,
-    /// Is the time limit reached?
+    /// Has the time limit been reached?
     pub(super) late: &'a dyn Fn() -> bool,
 }
 
@@ -105,7 +105,7 @@ struct Bound {
 }
 
 impl Found {
-    /// The points whose columns are in the mixture, at most this many, by descending weight.
+    /// The points whose columns are in the mixture, by descending weight, at most `most`.
     pub(super) fn mixed(&self, most: usize) -> impl Iterator<Item = &PricePoint> {
         let weight = |(_, weights): &(PricePoint, Vec<f64>)| weights.iter().sum::<f64>();
         let mut mixed: Vec<&(PricePoint, Vec<f64>)> = self.mixture.iter().collect();
@@ -126,8 +126,8 @@ pub(super) fn groups(n_chunks: usize) -> usize {
     (n_chunks / GROUP_CHUNKS_MIN).clamp(1, GROUPS)
 }
 
-/// Dual price smoothing: the next prices are a mixture of the best dual point and of the restricted master's duals, which
-/// oscillate where worker types are many (Wentges 1997).
+/// Dual price smoothing: the next prices are a mixture of the best dual point and of the restricted master's duals,
+/// which oscillate where worker types are many (Wentges 1997).
 #[derive(Debug)]
 struct DualSmoothing {
     on: bool,
@@ -246,11 +246,11 @@ impl LevelGoal {
         }
     }
 
-    /// The level of a mixture that stretches capacities, and the factor on the mixture that makes it fit.
+    /// The level at which a mixture that stretches capacities fits them, and the factor on its weights for that.
     fn shrunk(self, level: f64, stretch: f64) -> (f64, f64) {
         match self {
             Self::Hold { .. } => (level, 1.0),
-            // (the level that is in the mixture shrinks it: see `Search::found`)
+            // (here the mixture is shrunk by scaling its responses to the lower level: see `Search::found`)
             Self::Raise => (level / stretch.max(1.0), 1.0),
             Self::RaiseAbove { .. } => (level, 1.0 / stretch.max(1.0)),
         }
@@ -345,7 +345,8 @@ impl Search<'_> {
         Found { at: bound.at.clone(), has_prices: true, level: 0.0, mixture, given, passes }
     }
 
-    /// The end of a search: the mixture at its level. A response to a higher level is mixed with the given one.
+    /// The end of a search: the mixture at its level. A response to a higher level is mixed with the given allocation
+    /// or, without one, scaled.
     fn found(
         &self,
         (master, goal): (&RestrictedMaster, LevelGoal),

@@ -1,13 +1,14 @@
 //! Decomposition by prices: optima of jobs alone on worker types, found without writing a program.
 //!
-//! In: [`Singles`](crate::program::Singles), the throughputs and demands of *classes* of identical jobs (the members of an
-//! [`Instance`](crate::program::Instance)), and [`Goal`](crate::program::Goal), the objective. Out: time fractions
-//! and the dual prices that certify them ([`PrimalDual`]), judged by
-//! [`Certificate::of_jobs`](crate::solver::Certificate::of_jobs).
+//! In: [`Singles`](crate::program::Singles), the throughputs and demands of *classes* of identical jobs (an
+//! [`Instance`](crate::program::Instance) calls them members, and so do the shapes of lists, `[members]`), and
+//! [`Goal`](crate::program::Goal), the objective. Out: class times and the dual prices that certify them
+//! ([`PrimalDual`]), judged by [`Certificate::of_jobs`](crate::solver::Certificate::of_jobs). A class is searched for
+//! as one job that needs the workers of all its jobs.
 //!
-//! Only the capacities of worker types couple classes, so the program decomposes (Dantzig & Wolfe 1960): at given prices of
-//! worker types each class's subproblem has a closed-form best response, and a small restricted master program mixes
-//! responses and gives the next prices.
+//! Only the capacities of worker types couple classes, so the program decomposes (Dantzig & Wolfe 1960): at given
+//! prices of worker types each class's subproblem has a closed-form best response, and a small restricted master
+//! program mixes responses and gives the next prices.
 //!
 //! | objective | method | file |
 //! |---|---|---|
@@ -17,7 +18,7 @@
 //! | number of soft constraints kept | Dantzig-Wolfe, level held | `jobs/soft_constraints`, [`keep_soft_constraints`] |
 //! | sum of logarithms (Nash welfare) | Eisenberg-Gale dual by smoothed Newton steps | `nash_welfare`, [`solve`] |
 //!
-//! Passes over all jobs are compiled for each number of worker types (`types`), all else once.
+//! Code that goes through all jobs is compiled for each number of worker types K (`types`), all else once.
 
 mod lanes;
 mod tolerances;

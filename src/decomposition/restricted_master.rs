@@ -1,12 +1,16 @@
 //! The restricted master program: the mixture of known columns that fits the capacities, and its dual prices.
 //!
-//!   minimize   Σ cost·λ + Σ high·excess − Σ low·slack     (or the stretch ψ of all capacities, with λ at no cost)
-//!   subject to Σ usage·λ + slack − excess = capacity      (or = ψ·capacity)
+//!   minimize   Σ cost·λ + Σ high·excess − Σ low·slack     (a level that is raised: ψ in place of Σ cost·λ)
+//!   subject to Σ usage·λ + slack − excess = capacity      (a level that is raised: = ψ·capacity)
 //!              Σ λ = 1 for every group,   λ, slack, excess, ψ ≥ 0
 //!
-//! The costs of `slack` and `excess` keep the dual prices between `low` and `high`, and make any columns feasible. It is
-//! solved by the revised simplex method with an explicit inverse: rows are few, and after columns are added the last basis
-//! is still feasible and its inverse valid.
+//! ψ is the factor by which all capacities must be stretched. The costs of `slack` and `excess` keep the dual prices in
+//! the price box, between `low` and `high`, and any columns are feasible with an excess. A *round* is one pass's
+//! columns, one for each group, numbered in the order in which they were added.
+//!
+//! The method is the revised primal simplex with an explicit inverse: rows are few, and after columns are added the
+//! last basis is still feasible and its inverse valid. The `first` variable in order is taken where pivots stall (Bland
+//! 1977).
 
 use crate::decomposition::columns::Columns;
 use crate::decomposition::tolerances::{
@@ -17,9 +21,13 @@ use crate::decomposition::tolerances::{
 /// A variable of the restricted master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Variable {
+    /// Of a capacity row.
     Slack(usize),
+    /// Of a capacity row.
     Excess(usize),
+    /// ψ.
     Stretch,
+    /// λ of a column: its round times the number of groups, plus its group.
     Column(usize),
 }
 
@@ -29,6 +37,7 @@ pub(super) struct RestrictedMaster {
     /// Of each worker type: [types]
     capacity: Vec<f64>,
     pub(super) groups: usize,
+    /// Is the objective ψ?
     stretched: bool,
     /// The price box: [types] each.
     low: Vec<f64>,
@@ -43,13 +52,14 @@ pub(super) struct RestrictedMaster {
     inverse: Vec<f64>,
     /// Pivots since the inverse was computed.
     pivots: usize,
-    /// Factor on the usage of all columns, applied to the stretch instead of to each of them.
+    /// Factor on the usage of all columns; the objective is multiplied by it instead.
     size: f64,
 }
 
 /// An optimum of the restricted master.
 #[derive(Clone, Debug)]
 pub(super) struct Mixture {
+    /// Dual price of each capacity, ≥ 0: [types]
     pub(super) price: Vec<f64>,
     pub(super) objective: f64,
 }
@@ -82,7 +92,8 @@ impl RestrictedMaster {
         }
     }
 
-    /// Moves the usage of all columns towards the given one, [groups × types], where capacities are stretched.
+    /// Makes the usage of all columns `factor` times itself plus 1 − `factor` times the given one, [groups × types]:
+    /// the columns of a lower level above a base. Only where capacities are stretched.
     pub(super) fn approach(&mut self, factor: f64, given: &[f64]) {
         let (rows, groups) = (self.rows(), self.groups);
         for (at, usage) in self.usage.iter_mut().enumerate() {
@@ -92,12 +103,12 @@ impl RestrictedMaster {
         self.inverse.clear();
     }
 
-    /// Multiplies the usage of all columns, where capacities are stretched.
+    /// Multiplies the usage of all columns: those of a lower level. Only where capacities are stretched.
     pub(super) fn scale(&mut self, factor: f64) {
         self.size *= factor;
     }
 
-    /// Starts at the basis of the last columns alone.
+    /// Sets the basis to the last round's columns, each with weight 1, and one variable for each capacity row.
     fn begin(&mut self) {
         let rows = self.rows();
         let last = self.cost.len() - self.groups;
@@ -151,7 +162,7 @@ impl RestrictedMaster {
     /// The optimum; none if rounding or degeneracy prevents one.
     pub(super) fn solve(&mut self) -> Option<Mixture> {
         if self.inverse.is_empty() {
-            // after columns were moved, the basis may be singular or infeasible
+            // after `approach`, the basis may be singular or infeasible
             if self.refactor().is_none() || self.least() < NEGATIVE {
                 self.begin();
                 self.refactor()?;
@@ -175,7 +186,7 @@ impl RestrictedMaster {
         self.value.iter().copied().fold(0.0, f64::min)
     }
 
-    /// Pivots to an optimum.
+    /// Pivots until no reduced cost is negative; none after too many pivots, or if the basis becomes singular.
     fn improved(&mut self) -> Option<Mixture> {
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
@@ -221,7 +232,7 @@ impl RestrictedMaster {
         dual
     }
 
-    /// The largest reduced cost of a basic variable: 0 but for rounding.
+    /// The largest reduced cost of a basic variable, which is 0 but for rounding in the inverse.
     fn off(&self, dual: &[f64]) -> f64 {
         let off = |variable: &Variable| {
             let mut worth = 0.0;
@@ -357,7 +368,7 @@ impl RestrictedMaster {
         Some(())
     }
 
-    /// Corrects the basic values by the residual of the right-hand side.
+    /// Corrects the basic values by what the rows miss at them: one step of iterative refinement.
     fn mend(&mut self) {
         let n = self.basis.len();
         let rest = self.residual();
@@ -377,7 +388,7 @@ impl RestrictedMaster {
         rest
     }
 
-    /// Widens the price box where it binds, by a factor of its width; true if it binds anywhere. Prices may always be 0.
+    /// Widens the price box where it binds, by a factor of its width; true if it binds. Prices may always be 0.
     pub(super) fn widen(&mut self, factor: f64) -> bool {
         let mut widened = false;
         for variable in &self.basis {

@@ -1,4 +1,4 @@
-//! Every constant of this folder, with its reason.
+//! Sizes, tolerances and limits of this folder, each with its reason.
 
 // --- Sizes of the Dantzig-Wolfe search ---
 
@@ -11,7 +11,7 @@ pub(super) const PASSES_MIN: usize = 80;
 pub(super) const PASSES_PER_TYPE: usize = 20;
 /// Worker types up to which the restricted master's duals are stable enough to be used unsmoothed.
 pub(super) const STABLE_TYPES: usize = 8;
-/// Worker types from which on the restricted master is degenerate: duals are always smoothed, pivots are chosen by size.
+/// Worker types from which on the restricted master is degenerate: duals are always smoothed, pivots chosen by size.
 pub(super) const DEGENERATE_TYPES: usize = 17;
 /// First weight of the best dual point in smoothed prices, and its change from pass to pass.
 pub(super) const SMOOTHING: f64 = 0.8;
@@ -115,7 +115,7 @@ pub(super) const WIDTH_LAST: f64 = 1e-12;
 pub(super) const NARROWER: f64 = 0.2;
 /// Newton steps below this part of the width end the work at a width.
 pub(super) const STEP_MIN: f64 = 0.2;
-/// Newton steps at one width, and for the last shifts of prices.
+/// Newton steps at one width, and at the end for the relative shifts of prices.
 pub(super) const STEPS_MAX: u32 = 60;
 pub(super) const SHIFTS_MAX: u32 = 8;
 /// A choice worse than the best by more than this many widths has no weight: exp(-40) is below rounding.
@@ -134,7 +134,7 @@ pub(super) const MOVED_GROWTH: f64 = 6.0;
 /// Evaluations of undecided jobs before a search gives up: for each job, and besides. A program is as fast then.
 pub(super) const EVALUATIONS_PER_JOB: usize = 40;
 pub(super) const EVALUATIONS_BESIDES: usize = 600_000;
-/// Nash welfare is solved here up to this many worker types, and of more where jobs run on so many on average: cones over
-/// the types of each job are faster else.
+/// Worker types up to which Nash welfare is solved here. With more, jobs must run on `NASH_TYPES_OF_JOB` types on
+/// average: where they run on few, the program with a cone for each job is faster.
 pub(super) const NASH_TYPES: usize = 32;
 pub(super) const NASH_TYPES_OF_JOB: usize = 6;

@@ -2,9 +2,9 @@
 //!
 //! Only passes over all jobs are compiled for each number of types. A number in between gets types that no job runs on.
 
-/// Every number of types up to this has code of its own.
+/// Every number of types up to this is compiled for.
 const TYPES_EACH: usize = 16;
-/// Larger numbers of types that have.
+/// Larger numbers of types that are compiled for.
 const TYPES_LARGE: [usize; 4] = [24, 32, 48, 64];
 
 /// The least number of types, as many or more, that there is code for; none above 64.
