@@ -1,10 +1,10 @@
 //! Jobs batched eight wide, and their pricing subproblems.
 //!
 //! At prices of worker types and a level, a job pays q`[j]` for all of its time on type j and must reach a required
-//! throughput r. Its best response is a vertex of {time ≤ 1, throughput ≥ r}: one type for as long as r takes or for all
-//! of its time, or two types that together take all of it. Eight jobs are computed side by side ([`best_response`],
-//! [`lower_hull`]); a class of identical jobs counts as one job that needs the workers of all of them. The loop over prices
-//! is [`dantzig_wolfe`](super::dantzig_wolfe).
+//! throughput r. Its best response is a vertex of {time ≤ 1, throughput ≥ r}: one type for as long as r takes or for
+//! all of its time, or two types that together take all of it. Eight jobs are computed side by side ([`best_response`],
+//! [`lower_hull`]); a class of identical jobs counts as one job that needs the workers of all of them. The loop over
+//! prices is [`dantzig_wolfe`](super::dantzig_wolfe).
 
 mod best_response;
 mod lower_hull;
@@ -46,26 +46,29 @@ struct JobBatch {
     by_type: Vec<f64>,
     /// Time fractions of a feasible allocation to begin with: [chunks × K], or empty.
     given: Vec<F64x8>,
-    /// Soft constraints: 1 where the required throughput must be kept, 0 where nothing may be in its place: [chunks], or
-    /// empty.
+    /// Only where soft constraints are kept: 1 where the required throughput must be met, 0 where the job may instead
+    /// have no time at all: [chunks], or empty.
     due: Vec<F64x8>,
-    /// Jobs, and worker types with those that were added.
+    /// Jobs.
     n: usize,
+    /// Worker types, K, with the empty types up to a number that is compiled for.
     k: usize,
     /// 1 / capacity, or 0 without workers: `[K]`.
     per_worker: Vec<f64>,
     pass: PricingPass,
 }
 
-/// The units of a search: the level that every job can reach alone, and the factor that makes the objective at most 1.
+/// The units of a search: the highest level that every job can reach alone, and the factor that makes the objective at
+/// most 1.
 #[derive(Clone, Copy, Debug)]
 struct Units {
     level: f64,
     objective: f64,
 }
 
-/// Class times that are optimal for a goal and the dual prices that certify them, with prices to warm-start the next search
-/// from; `near` is what the last one left. None if there are more than 64 worker types, or if prices do not converge.
+/// Class times that are optimal for a goal and the dual prices that certify them, with prices to warm-start the next
+/// search from; `near` is what the last one left. None if there are more than 64 worker types, or if prices do not
+/// converge.
 pub fn solve(
     singles: &Singles<'_>,
     goal: Goal<'_>,
@@ -76,7 +79,7 @@ pub fn solve(
         return nash_welfare::solve(singles, &of.weight, near, limits);
     }
     let limit = lowest_limit(singles, goal);
-    // (a level that is held may require nothing)
+    // (where a level is held, it may be that nothing is required, and no level is a limit)
     let held = matches!(goal, Goal::Worth { .. });
     let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
     if !(limit > 0.0 && limit.is_finite()) {
@@ -231,7 +234,7 @@ impl JobBatch {
         WarmPrices { prices: points.map(scaled).collect(), level: found.level * units.level }
     }
 
-    /// Searches prices of ever larger samples, then of all jobs; samples only if a `warm` start is missing or fails.
+    /// Searches from a `warm` start or, where there is none or it fails, from the prices of ever larger samples.
     fn search(&self, goal: LevelGoal, warm: Option<Start>, limits: &Limits) -> Option<Found> {
         let clock = Stopwatch::start();
         let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
@@ -240,7 +243,7 @@ impl JobBatch {
             let groups = groups(batch.demand.len());
             let price_out = |point: &PricePoint| (batch.pass.price_out)(batch, &batch.at(point), groups);
             let given = (!batch.given.is_empty()).then(|| (batch.pass.given)(batch, groups));
-            // what is given to a sample fits as well as what is given to all
+            // (a sample has its part of what the given allocation of all jobs leaves free, beside its own)
             let part = batch.n as f64 / self.n as f64;
             let capacity =
                 used.iter().zip(batch.used()).map(|(all, used)| part * (1.0 - all) + used).collect();
@@ -288,7 +291,7 @@ impl JobBatch {
         WorkerPrices { price: price.collect(), level: point.level }
     }
 
-    /// Time fractions of the mixture: [jobs × types], without types that were added.
+    /// Time fractions of the mixture: [jobs × types], without the empty types that were added.
     fn mixed(&self, found: &Found, n_types: usize) -> Vec<f64> {
         let k = self.k;
         let mut time = vec![0.0; self.n * k];
@@ -349,7 +352,7 @@ impl JobBatch {
     }
 }
 
-/// Removes types that were added from rows of k: [jobs × K] becomes [jobs × types].
+/// Removes the empty types that were added: [jobs × K] becomes [jobs × types].
 pub(super) fn cut_rows(rows: &mut Vec<f64>, k: usize, n_types: usize) {
     let n = rows.len() / k;
     for row in (0..n).filter(|_| n_types < k) {

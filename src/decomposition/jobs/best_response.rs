@@ -1,10 +1,10 @@
 //! Best responses by enumeration: the cheapest vertex of each of eight jobs at given prices, and the dual prices of
 //! required throughput and of time that prove it.
 //!
-//! All candidate vertices are tried in one branch-free loop over jobs, which the compiler turns into vector instructions:
-//! three to nine times as fast as candidate by candidate, measured at three types. The loops are also compiled for AVX,
-//! and that copy is used where the machine has it; results are the same. Above three types, [`lower_hull`] is faster than
-//! trying all pairs.
+//! All candidate vertices are tried in one branch-free loop over jobs, which the compiler turns into vector
+//! instructions: three to nine times as fast as candidate by candidate, measured at three types. The loops are also
+//! compiled for AVX, and that copy is used where the machine has it; results are the same. Above three types,
+//! [`lower_hull`] is faster than trying all pairs.
 
 #![expect(clippy::inline_always, reason = "a call within the loop, and it is none over vectors")]
 
@@ -109,7 +109,7 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     best
 }
 
-/// The cheapest vertices with the required throughput or no time at all; not the latter for jobs to which it is `due`.
+/// The cheapest vertices with the required throughput, or no time at all where that is cheaper and it is not `due`.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
     if K > ENUMERATED_TYPES {

@@ -1,10 +1,10 @@
-//! Best responses by the lower convex hull: the hull edge above which the required throughput lies.
+//! Best responses by the lower convex hull: on the hull edge that spans the required throughput.
 //!
 //! Type j gives a job the throughput v`[j]` at the cost c`[j]`; mixtures of types and of idling are the points between.
-//! The cheapest mixture for a required throughput is on the lower convex hull of these points. The edge is found from the
-//! segment between idling and the fastest type: the type furthest below the segment replaces the end on its side, until
-//! none is below. That takes a few passes over K types, where enumeration ([`best_response`](super::best_response)) tries
-//! K²/2 pairs.
+//! The cheapest mixture for a required throughput is on the lower convex hull of these points (throughput to the right,
+//! cost upwards), on the edge from a slower point to a faster one. That edge is found from the segment between idling
+//! and the fastest type: the type furthest below the segment replaces the end on its side, until none is below. That
+//! takes a few passes over K types, where enumeration ([`best_response`](super::best_response)) tries K²/2 pairs.
 
 #![expect(clippy::inline_always, reason = "a call within the loop, and it is none over vectors")]
 #![expect(clippy::float_cmp, reason = "numbers of types are exact")]
@@ -60,7 +60,7 @@ struct Edge {
     slope: F64x8,
 }
 
-/// The hull edge above which the required throughput lies; both ends are idling where a job runs nowhere.
+/// The hull edge that spans the required throughput; both ends are idling where a job runs nowhere.
 #[inline(always)]
 fn edge<const K: usize>(jobs: &JobsX8<'_, K>) -> Edge {
     let (mut slow, mut fast) = (Points::NOTHING, Points::NOTHING);
@@ -135,7 +135,7 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     Best { value: least, part, price: chosen(price, F64x8::ZERO, NO_TYPE, lowest.at) }
 }
 
-/// The cheapest vertices with the required throughput or no time at all; not the latter for jobs to which it is `due`.
+/// The cheapest vertices with the required throughput, or no time at all where that is cheaper and it is not `due`.
 #[inline(always)]
 pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
     let Best { value, mut part, price } = cheapest(jobs);

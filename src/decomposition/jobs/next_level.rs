@@ -1,8 +1,9 @@
 //! The next level of water filling: the highest level above what jobs already have.
 //!
-//! Required throughputs are a base plus a multiple of the level, so a response to one level becomes one to a lower level
-//! when it is mixed with the allocation that gives the base. A level that one job alone limits is mostly reached at the
-//! prices of the level before, in one pass.
+//! Each step of water filling asks for it. Required throughputs are a base plus a multiple of the level, so a response
+//! to one level becomes one to a lower level when it is mixed with the allocation that gives the base. Where one job
+//! alone limits the level, the responses to the prices of the level before mostly fit, and one pass is enough. The
+//! prices found say which jobs are saturated and which worker types are scarce from then on.
 
 use super::{F64x8, JobBatch, LANES, LevelGoal, Start, Units, lowest_limit};
 use crate::decomposition::certificate::PrimalDual;
@@ -16,11 +17,11 @@ use crate::solver::backend::Limits;
 pub struct RaisedLevel {
     /// Class times and the dual prices that certify them.
     pub shares: PrimalDual,
-    /// Is the class saturated: can it gain only if another of the same level loses? `[members]`.
+    /// Is the class saturated: do the prices prove that no optimum raises it above the level? `[members]`.
     pub binding: Vec<bool>,
-    /// Worker types all of whose workers are needed: `[K]`.
+    /// Is a worker type scarce: has it a price, so that all its workers are used at every optimum? `[K]`.
     pub scarce: Vec<bool>,
-    /// Prices to begin the next level with.
+    /// Sets of prices to begin the next level with: `[sets × K]`, for all workers of a type together.
     pub near: Vec<Vec<f64>>,
 }
 
@@ -55,8 +56,8 @@ pub fn raise_above(
 }
 
 impl JobBatch {
-    /// Saturated jobs: those at their highest throughput, and those whose throughput has a positive dual price when only
-    /// scarce types cost anything.
+    /// Saturated jobs: those at their highest throughput, and those whose throughput has a positive dual price when
+    /// only scarce types cost anything.
     fn binding(&self, found: &Found, scarce: &[bool]) -> Vec<bool> {
         let mut at = self.at(&found.at);
         at.level = found.level;

@@ -1,5 +1,5 @@
-//! One pass over all pricing subproblems, eight jobs at a time: the only code here that is compiled for each number of
-//! worker types.
+//! One pass over all pricing subproblems, eight jobs at a time. The best responses are computed for a constant number
+//! of worker types K; [`PricingPass`] has the functions for the K of a batch, so that its caller is compiled once.
 
 use std::array;
 
@@ -44,10 +44,10 @@ impl PricingPass {
     }
 }
 
-/// The column of a group in the making.
+/// The sums, lane by lane, that a group's column is made of.
 #[derive(Clone, Copy, Debug)]
 struct Sum<const K: usize> {
-    /// Workers of each type.
+    /// Workers of each type in use.
     workers: [F64x8; K],
     worth: F64x8,
 }

@@ -1,14 +1,19 @@
 //! Soft constraints: the largest number of jobs whose required throughput can be met, in the linear relaxation.
 //!
+//! These are the constraints that policy files call `droppable` and [`promise`](crate::program::promise) a promise:
+//! each is kept or dropped. (`soft` in a policy file is another thing: a constraint whose violation has a price.)
+//!
 //!   maximize Σ n_m·z_m   subject to   throughput_m ≥ d_m·z_m,   time_m ≤ n_m·z_m,   z ≤ 1,   capacities of worker types
 //!
-//! for every class m of n_m identical jobs. At prices of workers a job's best response is its required throughput or
-//! nothing, so this is a linear objective for the Dantzig-Wolfe loop, and few z of the resulting mixture are fractional.
-//! Any prices κ of workers and λ_m of throughput bound the optimum:
+//! for every class m of n_m identical jobs; z_m is fixed at 1 where the constraint is `due`, to be kept in any case. At
+//! prices of workers a job's best response is its required throughput or no time, so this is a linear objective for the
+//! Dantzig-Wolfe loop, and few z of the resulting mixture are fractional. Any prices κ of workers and λ_m of throughput
+//! bound the optimum:
 //!
 //!   Σ n_m·z_m  ≤  Σ w_j·κ_j + Σ n_m·max(0, 1 − c_m),     c_m = λ_m·d_m − max_j(0, λ_m·T_mj − s_m·κ_j)
 //!
-//! and without the first maximum where z_m is fixed at 1. The largest c_m is the least cost of keeping the constraint.
+//! with 1 − c_m in place of max(0, 1 − c_m) where the constraint is due. The largest c_m over all λ_m is the least cost
+//! of keeping the constraint.
 
 use super::{JobBatch, LevelGoal, WorkerPrices, class_times, lanes};
 use crate::program::promise::PROMISE_SLACK;
@@ -20,9 +25,9 @@ use crate::solver::backend::Limits;
 pub struct SoftConstraintsKept {
     /// Class time: [members × K].
     pub time: Vec<f64>,
-    /// The part of its soft constraint that is kept, of a job of each class: `[members]`.
+    /// The part of the soft constraint that a job of each class keeps, 1 without one: `[members]`.
     pub part: Vec<f64>,
-    /// The cost of keeping all of it at the prices that prove the bound, where one job counts 1: `[members]`; 0 without a soft
+    /// The cost of keeping all of it, at the prices that prove the bound, in jobs: `[members]`; 0 without a soft
     /// constraint.
     pub cost: Vec<f64>,
     /// The dual bound on the number of jobs whose soft constraints are kept, parts added up.
@@ -31,8 +36,8 @@ pub struct SoftConstraintsKept {
     pub passes: u32,
 }
 
-/// Keeps as many as possible of the soft constraints on throughput that classes `demand`, and in any case those that are
-/// `due`, `[members]`. None if there are more than 64 worker types, or if prices do not converge.
+/// Keeps as many as possible of the soft constraints on throughput that classes `demand`, and in any case those that
+/// are `due`, `[members]`. None if there are more than 64 worker types, or if prices do not converge.
 pub fn keep_soft_constraints(
     singles: &Singles<'_>,
     due: &[bool],
