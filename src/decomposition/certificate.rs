@@ -5,8 +5,8 @@
 //!
 //!   objective  ≤  Σ μ_j w_j + Σ τ_m n_m − Σ λ_m (b_m + t·d_m) + Σ max { c[m,j] y : 0 ≤ y ≤ most[m,j] }
 //!
-//! with c`[m,j]` = (λ_m + worth_m·by_type_j)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a variable, with
-//! coefficient 1 − Σ λ_m d_m. A logarithm is below its tangents: for any λ_m > 0,
+//! with c`[m,j]` = (λ_m + worth_m·by_type_j)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a
+//! variable, with coefficient 1 − Σ λ_m d_m. A logarithm is below its tangents: for any λ_m > 0,
 //!
 //!   weight_m·log(throughput_m)  ≤  λ_m·throughput_m + weight_m·(log(weight_m / λ_m) − 1)
 //!
@@ -20,7 +20,7 @@ use crate::solver::certificate::{Certificate, OBJECTIVE_FLOOR, TOLERANCE};
 /// Class times, and the dual prices that bound the objective.
 #[derive(Clone, Debug, Default)]
 pub struct PrimalDual {
-    /// Class time: [classes × K].
+    /// Class time: [members × K].
     pub time: Vec<f64>,
     /// The level that all classes reach; 0 where no throughput is demanded.
     pub level: f64,

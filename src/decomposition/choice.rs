@@ -4,10 +4,10 @@
 //!
 //!   log Σ T`[k]`·x`[k]` − σ·Σ z`[k]`·x`[k]`        over x ≥ 0, Σ x ≤ 1
 //!
-//! at prices z of a worker's whole time. If its time is not all used, it spends one unit on the type with the highest
-//! throughput per price. A job whose time is all used moves along the upper hull of the points (z`[k]`, T`[k]`) to dearer
-//! and faster types while a unit of throughput costs less than it is worth, and ends on one type for all of its time, or on
-//! two.
+//! at prices z of a worker's whole time. A job with *spare* time, not all of which it uses, spends one unit on the type
+//! with the highest throughput per price. A job whose time is all used moves along the upper hull of the points
+//! (z`[k]`, T`[k]`) to dearer and faster types while a unit of throughput costs less than it is worth, and ends on one
+//! type for all of its time, or on two.
 
 use std::array;
 

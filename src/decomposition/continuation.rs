@@ -1,9 +1,10 @@
 //! Continuation in the smoothing width: the prices of one sample, followed as the width goes to 0.
 //!
-//! At each width Newton's method finds the prices at which all workers but a few are demanded: a barrier of the width keeps
-//! prices positive and some workers idle. Prices at the next width are extrapolated from the last two, and the price box
-//! narrows, so that ever fewer jobs are undecided. Where the differences of prices are below their rounding, the last step
-//! is taken in relative shifts of prices.
+//! Demand is smoothed by the width (see [`smoothed_demand`](super::smoothed_demand)). At each width Newton's method
+//! finds the prices at which all workers but a few are demanded: a barrier of the width keeps prices positive and some
+//! workers idle. Prices at the next width are extrapolated from the last two, and the price box narrows, so that ever
+//! fewer jobs are undecided. At the last width, changes of prices are below the rounding of the prices themselves; they
+//! are kept apart from the prices, as relative shifts.
 
 use crate::decomposition::choice::PriceBox;
 use crate::decomposition::demand::{Demand, Step, floor, newton};
@@ -86,7 +87,7 @@ impl Continuation<'_> {
         newton(&mut *self.demand, self.capacity, place).ok_or(Lost::Stuck)
     }
 
-    /// Prices at a width, from prices near them.
+    /// The prices at a width, by Newton's method from prices near them.
     fn settle(&mut self, mut price: Vec<f64>, width: f64) -> Result<Vec<f64>, Lost> {
         let shift = vec![0.0; price.len()];
         let mut step = self.step(&Place::of(price.clone(), shift.clone(), width))?;

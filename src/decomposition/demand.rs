@@ -1,8 +1,9 @@
-//! Total demand of jobs at prices, and Newton's step of the dual.
+//! Total demand of jobs at prices, and Newton's step of the dual of the Eisenberg-Gale program.
 //!
-//! Jobs with the same choice everywhere in the price box are summed: the spending of those that use one type for part of
-//! their time, the workers of those that use one for all of it, and both for those on two types, whose fraction on each
-//! follows from the difference of two prices. Only undecided jobs are evaluated one by one.
+//! A job whose choice is the same everywhere in the price box is decided, and decided jobs are summed: the spending of
+//! jobs that use one type for part of their time (*spare*), the workers of jobs that use one for all of it, and both
+//! for jobs on two types, whose fraction on each follows from the difference of two prices. Only undecided jobs are
+//! evaluated one by one.
 
 use std::cmp::Ordering;
 
@@ -10,12 +11,12 @@ use crate::decomposition::choice::{Choice, Job, PriceBox, Prices};
 use crate::decomposition::smoothed_demand::{OptionOfJob, Place, Spending, UndecidedJob};
 use crate::decomposition::tolerances::PRICE_MIN;
 
-/// The demand of a sample of jobs, for any number of types; what is called here goes through all undecided jobs.
+/// The demand of a sample of jobs, whatever the number of types it is compiled for.
 pub(super) trait Demand {
     /// The number of undecided jobs.
     fn undecided(&self) -> usize;
 
-    /// Sums the undecided jobs whose choice is known in a narrower price box, and optimal at prices in it.
+    /// Decides the jobs whose optimal choice at prices in a narrower price box is sure everywhere in it.
     fn narrow(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
 
     /// Spending on each type, in parts of all weights, `[K]`, and its derivatives, [K × K], below and on the diagonal.
@@ -31,8 +32,9 @@ pub(super) struct SampleDemand<const K: usize> {
     taken: [f64; K],
     /// Weights of jobs on two types: `[fast][slow]`.
     between: [[f64; K]; K],
-    /// Jobs whose time is not all used anywhere in the price box.
+    /// Undecided jobs with spare time everywhere in the price box: only their types are undecided.
     undecided_spare: Vec<UndecidedJob<K>>,
+    /// The other undecided jobs.
     undecided: Vec<UndecidedJob<K>>,
     /// A buffer.
     options: Vec<OptionOfJob>,
@@ -115,7 +117,7 @@ impl<const K: usize> SampleDemand<K> {
         }
     }
 
-    /// Merges jobs with the same throughputs whose time is not all used: they use the same types.
+    /// Merges undecided jobs with spare time and the same throughputs: they use the same types.
     fn merge(&mut self) {
         let rows: Vec<f64> = self.undecided_spare.iter().flat_map(|undecided| undecided.job.speed).collect();
         let mut merged: Vec<UndecidedJob<K>> = Vec::new();

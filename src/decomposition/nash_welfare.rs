@@ -1,14 +1,14 @@
 //! Nash welfare, the largest Σ weight·log(throughput), by the prices of its Eisenberg-Gale market.
 //!
-//! The optimum is the equilibrium of a market in which each job has its weight to spend on workers' time and needs at most
-//! all of its own time (Eisenberg & Gale 1959): prices z of worker types minimize the convex dual
+//! The optimum is the equilibrium of a market in which each job has its weight to spend on workers' time and needs at
+//! most all of its own time (Eisenberg & Gale 1959): prices z of worker types minimize the convex dual
 //!
 //!   Σ w`[k]`·z`[k]`  +  Σ_m  max { weight·log(T x) − s z x : x ≥ 0, Σ x ≤ 1 }
 //!
 //! whose value anywhere bounds the optimum, and whose gradient is the excess supply of workers. At known prices a job's
-//! demand is in closed form ([`choice`](super::choice)). The prices of a sample decide most jobs' choices: jobs with the
-//! same choice everywhere in the price box are summed in closed form, and only undecided ones are evaluated one by one,
-//! fewer as the box shrinks. Where several choices are mixed at the optimum, demand is smoothed
+//! demand is in closed form ([`choice`](super::choice)). The prices of a sample decide most jobs' choices: jobs with
+//! the same choice everywhere in the price box are summed in closed form, and only undecided ones are evaluated one by
+//! one, fewer as the box shrinks. Where several choices are mixed at the optimum, demand is smoothed
 //! ([`smoothed_demand`](super::smoothed_demand)); the smoothing width goes to 0 and prices follow by Newton's method
 //! ([`continuation`](super::continuation)).
 
@@ -44,8 +44,8 @@ struct Market<'a> {
     allocate: fn(&Market<'_>, &Found, &mut PrimalDual) -> Option<()>,
 }
 
-/// The largest sum of `weight`·log(throughput), `[members]`. None if weights are not positive, worker types too many (see
-/// `NASH_TYPES`), or if prices do not converge.
+/// The largest sum of `weight`·log(throughput), `[members]`. None if weights are not positive, worker types too many
+/// (see `NASH_TYPES`), or if prices do not converge.
 pub(super) fn solve(
     singles: &Singles<'_>,
     weight: &[f64],
@@ -124,7 +124,7 @@ fn allocate<const K: usize>(market: &Market<'_>, found: &Found, shares: &mut Pri
     Some(())
 }
 
-/// The error of the prices of a sample.
+/// The relative error of the prices of a sample of this size.
 fn error(size: usize) -> f64 {
     (SAMPLE_ERROR / (size as f64).sqrt()).min(SAMPLE_ERROR_MAX)
 }

@@ -1,9 +1,9 @@
 //! Softmax-smoothed demand of jobs whose choice the price box does not decide.
 //!
-//! A job's value at prices is the largest of the values u`[r]` of its options. It is replaced by μ·log Σ exp(u`[r]`/μ), at
-//! most μ times the logarithm of their number above it, whose derivatives are those of the mixture of options with weights
-//! exp(u`[r]`/μ): time fractions that are feasible, and worth no less than the mixture of their values, as the logarithm is
-//! concave.
+//! A job's value at prices is the largest of the values u`[r]` of its options. It is replaced by μ·log Σ exp(u`[r]`/μ),
+//! at most μ times the logarithm of their number above it, whose derivatives are those of the mixture of options with
+//! weights exp(u`[r]`/μ): time fractions that are feasible, and worth no less than the mixture of their values, as the
+//! logarithm is concave.
 //!
 //! Derivatives are with respect to the logarithms of prices, so that −∂u/∂log z`[k]` is the spending on type k.
 
@@ -42,6 +42,7 @@ pub(super) struct Spending<const K: usize> {
 /// An option of a job, and its derivatives: two types, the second of which may be unused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OptionOfJob {
+    /// u; its weight once all options are known.
     value: f64,
     types: [usize; 2],
     spent: [f64; 2],
@@ -143,7 +144,7 @@ impl<const K: usize> UndecidedJob<K> {
         array::from_fn(|k| spent[k] / (self.job.workers * at.price[k]))
     }
 
-    /// Computes all options with their weights in place of values, and the sum of the weights.
+    /// Fills `options` with all options, each with its weight as its `value`; the sum of the weights.
     fn options(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>) -> f64 {
         options.clear();
         let mut most = f64::NEG_INFINITY;
@@ -222,7 +223,7 @@ impl<const K: usize> UndecidedJob<K> {
     }
 }
 
-/// The weight of an option that is better than the best by this much, as a rule a negative number.
+/// The weight of an option whose value is that of the best plus `better`, which is at most 0 but for shifts.
 #[inline]
 fn weight(better: f64, width: f64) -> f64 {
     if better < -WORSE * width { 0.0 } else { (better / width).exp() }
