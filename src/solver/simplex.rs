@@ -1,9 +1,10 @@
-//! Simplex: the primal simplex method in pure Rust, made to go on from the basis of a program much like the one at hand.
+//! Simplex: the primal simplex method in pure Rust, for small programs with a basis to start from.
 //!
-//! Where hardly anything has changed since a basis was optimal, what a large library does before its first step costs
-//! more than the steps. Here a start costs the factors of the basis (`factor`) and one look at every column; any
-//! selection of columns will do, mended where it is no basis. From nothing it takes more steps than HiGHS, and each looks
-//! at every column: it is not meant for that.
+//! The basis may be written down from the program's structure, or be that of a program much like this one. Where few
+//! steps lead from it to the optimum, what a large library does before its first step costs more than the steps. Here a
+//! start costs the factors of the basis (`factor`) and one look at every column. Any selection of columns will do: it
+//! is mended where it is no basis, and need not be feasible. From nothing the method takes more steps than HiGHS, and
+//! each looks at every column: it is not meant for that.
 
 mod factor;
 mod tableau;
@@ -18,9 +19,9 @@ use tableau::{State, Tableau, sign};
 /// The simplex backend.
 #[derive(Debug, Default)]
 pub struct Simplex {
-    /// Of the last program, which the next is much like where it comes with a basis.
+    /// Scaling factors of the last program; used again where the next has the same shape and comes with a basis.
     factors: Option<Factors>,
-    /// Is every program scaled by its own?
+    /// Are factors never used again?
     forgetful: bool,
 }
 

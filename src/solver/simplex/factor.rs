@@ -1,9 +1,9 @@
-//! A basis as factors: B = L U by columns, and what pivots have changed since.
+//! The LU factors of a basis, B = L U by columns, and the pivots since they were made.
 //!
 //! Columns are eliminated one after another, those with few terms first, each on a row with few terms that is not much
 //! smaller than the best (Gilbert and Peierls 1988). Columns that depend on others are left out, and rows that are left
-//! over get their logicals: any selection of columns leads to a basis. Pivots are kept as a product of their columns
-//! until the factors are made anew.
+//! over get their logicals: any selection of columns leads to a basis. Later pivots are kept as a product of their
+//! columns (the product form of the inverse) until the factors are made anew.
 
 /// A pivot is at least this part of the largest there is in its column.
 const THRESHOLD: f64 = 0.1;
@@ -47,23 +47,24 @@ fn as_u32(position: usize) -> u32 {
 /// The factors of a basis; positions are the order of elimination.
 #[derive(Debug)]
 pub(super) struct Factor {
-    /// By position: rows as the program has them, its own 1 apart.
+    /// L by position: terms in rows of the program, without the 1 on the diagonal.
     lower: Columns,
-    /// By position: earlier positions.
+    /// U by position: terms in earlier positions, without the diagonal.
     upper: Columns,
     diagonal: Vec<f64>,
-    /// Of each position.
+    /// The row on which each position was eliminated.
     row: Vec<u32>,
-    /// Of pivots since the factors were made: the position, what the entering column had there, and in others.
+    /// Pivots since the factors were made: the position, and the entering column's entry there, in terms of the basis.
     pivots: Vec<(u32, f64)>,
+    /// The entering columns' entries in other positions, by pivot.
     others: Columns,
     /// Zero between uses: [rows].
     work: Vec<f64>,
 }
 
-/// How a column is eliminated by those before it.
+/// The search for the earlier columns that a column's elimination involves, and for the rows it can be pivoted on.
 struct Reach<'a> {
-    /// Terms of all wanted columns: [rows].
+    /// Number of terms of all wanted columns in each row: [rows].
     row_counts: &'a [u32],
     /// Columns so far.
     stamp: u32,
@@ -77,7 +78,7 @@ struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Finds what a term in `row` touches.
+    /// Adds to `order` and `open` all that a term in `row` leads to.
     fn visit(&mut self, row: usize, position: &[u32], lower: &Columns) {
         let stamp = self.stamp;
         if self.seen[row] == stamp {

@@ -1,12 +1,16 @@
-//! A linear program as simplex sees it: columns and, behind them, a logical a row; where each stands.
+//! A linear program as the simplex method takes it, and the state of a basis.
 //!
 //!   minimize c·x   subject to   A x − s = 0,   lower ≤ (x, s) ≤ upper
+//!
+//! The variables are the columns x and, behind them, the *logicals* s, the values of the rows, one for each. A variable
+//! in the basis is *basic*; every other is at a bound, or 0 if it has none. A *position* counts the variables of the
+//! basis.
 
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Basis, BasisStatus};
 use crate::solver::simplex::factor::{Columns, Factor};
 
-/// The numbers of a program; variables are its columns, then a logical of each row.
+/// The numbers of a program.
 #[derive(Debug)]
 pub(super) struct Tableau {
     pub(super) columns: Columns,
@@ -14,7 +18,7 @@ pub(super) struct Tableau {
     pub(super) by_row: Columns,
     /// To be minimized: [columns].
     pub(super) cost: Vec<f64>,
-    /// Of variables.
+    /// Bounds: [variables] each.
     pub(super) lower: Vec<f64>,
     pub(super) upper: Vec<f64>,
     pub(super) n_rows: usize,
@@ -26,9 +30,9 @@ pub(super) struct State {
     pub(super) factor: Factor,
     /// The variable of each position: [rows].
     pub(super) basic: Vec<u32>,
-    /// Of variables.
+    /// [variables]
     pub(super) status: Vec<BasisStatus>,
-    /// Of variables; those out of the basis are at a bound.
+    /// [variables]
     pub(super) value: Vec<f64>,
 }
 
@@ -78,7 +82,7 @@ impl Tableau {
         self.lower.len()
     }
 
-    /// The terms of a variable: (row, coefficient).
+    /// Adds `factor` times the terms of a variable to a vector of rows.
     pub(super) fn add_column(&self, variable: usize, factor: f64, to: &mut [f64]) {
         match variable.checked_sub(self.n_columns()) {
             Some(row) => to[row] -= factor,
@@ -86,7 +90,7 @@ impl Tableau {
         }
     }
 
-    /// Where a variable stands out of the basis, `wanted` if it has that bound.
+    /// The status of a variable out of the basis: `wanted` if it has that bound.
     fn outside(&self, variable: usize, wanted: BasisStatus) -> BasisStatus {
         let (below, above) = (self.lower[variable].is_finite(), self.upper[variable].is_finite());
         match wanted {
@@ -105,7 +109,7 @@ impl Tableau {
         }
     }
 
-    /// All rows' logicals in the basis.
+    /// The basis of all logicals.
     pub(super) fn slack_basis(&self) -> Basis {
         let columns = vec![BasisStatus::Lower; self.n_columns()];
         Basis { columns, rows: vec![BasisStatus::Basic; self.n_rows] }
@@ -129,7 +133,7 @@ impl Tableau {
         state
     }
 
-    /// Makes a state's factors anew; what is left out stands where it stood, or at a bound.
+    /// Factors a state's basis anew; a variable that has to leave it goes to its nearer bound.
     pub(super) fn refactor(&self, state: &mut State) {
         let mut wanted = std::mem::take(&mut state.basic);
         wanted.sort_unstable();
@@ -151,7 +155,7 @@ impl Tableau {
         self.revalue(state);
     }
 
-    /// Computes the values of the basis from those out of it.
+    /// Computes the values of basic variables from all others'.
     fn revalue(&self, state: &mut State) {
         let mut right = vec![0.0; self.n_rows];
         for variable in 0..self.n_variables() {

@@ -1,11 +1,12 @@
-//! The primal simplex method, from any basis: first what is out of its bounds is brought back, then the cost is lowered.
+//! The primal simplex method, from any basis: variables are brought back into their bounds, then the cost is lowered.
 //!
-//! In the first phase the cost is how far basic variables are out of their bounds together (Wolfe 1965). The variable
-//! that enters has the largest reduced cost for how far all others move with it, of which weights keep a rough account
-//! from pivot to pivot (Forrest and Goldfarb 1992); in the second phase reduced costs are kept, too. Which leaves is told
-//! in two passes, that a larger pivot may be chosen among variables that meet their bounds within the tolerance
-//! (Harris 1973). Where steps stay without length the first
-//! variable that helps enters and the first that blocks leaves (Bland 1977).
+//! In the first phase the cost is the sum of how far basic variables are out of their bounds (Wolfe 1965). The variable
+//! that enters has the largest squared reduced cost divided by its weight, an estimate from below of the squared length
+//! of the edge, updated from pivot to pivot (Forrest and Goldfarb 1992); in the second phase reduced costs are updated,
+//! too. The variable that leaves is found in two passes: the first finds how far the step may go if bounds are missed
+//! by the tolerance, the second takes the largest pivot among the variables that block it up to there (Harris 1973).
+//! Where steps have had no length for a while, the first variable that helps enters and the first that blocks leaves
+//! (Bland 1977).
 
 use crate::solver::backend::{BasisStatus, Limits, Termination};
 use crate::solver::simplex::tableau::{State, Tableau};
@@ -19,7 +20,7 @@ const PIVOT_MIN: f64 = 1e-9;
 const AGREE: f64 = 1e-6;
 /// Steps without length after which the first variables are taken.
 const STALLED_MAX: u32 = 100;
-/// Steps, by rows and columns.
+/// Steps for each row and column.
 const STEPS_PER_SIZE: u64 = 20;
 /// Steps between two looks at the clock.
 const LOOK_EVERY: u64 = 16;
@@ -35,7 +36,7 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
         let feasible = walk.price(state);
         let Some((entering, reduced)) = walk.entering() else {
             if !fresh {
-                // What is left was told by old factors.
+                // That none improves was found with old factors.
                 tableau.refactor(state);
                 (fresh, walk.priced) = (true, false);
                 continue;
@@ -68,8 +69,8 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
     }
 }
 
-/// Where a variable may go from where it stands, as what its reduced cost is worth: up at −1, down at 1, both ways where
-/// this is no number, and nowhere at 0, if it is in the basis or has one value only.
+/// The directions in which a variable may move, as the factor that makes a reduced cost a gain: −1 up, 1 down, NaN
+/// both, and 0 neither, for a variable that is in the basis or has one value only.
 type Way = f64;
 
 const STAYS: Way = 0.0;
@@ -92,9 +93,9 @@ enum Step {
 #[derive(Clone, Copy)]
 struct Block {
     position: usize,
-    /// Its share of the direction, without sign.
+    /// Its entry of the direction, without sign.
     pivot: f64,
-    /// The step at which it is at its bound.
+    /// The length of step at which it is at its bound.
     at: f64,
     bound: BasisStatus,
 }
@@ -113,7 +114,7 @@ struct Walk<'a> {
     ways: Vec<Way>,
     /// Of variables out of the basis.
     reduced: Vec<f64>,
-    /// How far all others move with a variable, squared, at least: of variables.
+    /// The squared length of the edge along which a variable enters, estimated from below: [variables].
     weights: Vec<f64>,
     /// The row of the last pivot: of variables.
     row: Vec<f64>,
@@ -211,7 +212,7 @@ impl<'a> Walk<'a> {
         best.map(|variable| (variable, self.reduced[variable]))
     }
 
-    /// May one of these be better than what is best so far? Hardly ever, which is told without looking at each.
+    /// May one of these be better than the best so far? Hardly ever, and this is checked for all at once.
     #[inline]
     fn may_enter(&self, reduced: &[f64], weights: &[f64], ways: &[Way], most: f64) -> bool {
         let of = |slice| <&[f64; TOGETHER]>::try_from(slice);
@@ -238,7 +239,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes reduced costs and weights over a pivot that is about to be made.
+    /// Updates reduced costs and weights for a pivot that is about to be made.
     fn update(&mut self, state: &State, entering: usize, position: usize) {
         let n = self.tableau.n_columns();
         let leaving = state.basic[position] as usize;
@@ -256,7 +257,7 @@ impl<'a> Walk<'a> {
             }
         }
         let pivot = self.row[entering];
-        // Told in two ways: where they differ, reduced costs are made anew.
+        // The pivot is computed by row and by column: where the two differ, reduced costs are computed anew.
         self.priced = (pivot - self.direction[position]).abs() <= AGREE * pivot.abs();
         let (cost, weight) = (self.reduced[entering] / pivot, self.weights[entering]);
         let growth = weight / (pivot * pivot);
