@@ -8,9 +8,11 @@
 //!
 //! Method: infeasible primal-dual path following on v_i·z_i = μ·w_i, predictor and corrector (Mehrotra, SIAM J. Optim.
 //! 2, 1992), whose limit as μ → 0 is that centre (Roos, Terlaky and Vial, *Theory and algorithms for linear
-//! optimization*, 1997, on weighted paths), with centring steps at the end. Normal equations fall apart into blocks where
-//! few rows and columns link them (see `normal`), and are dense within a block: of some hundred rows, and any number of
-//! columns.
+//! optimization*, 1997, on weighted paths), with centring steps at the end. Normal equations fall apart into blocks
+//! where few rows and columns link them, and are dense within a block (see `normal`): fit for blocks of up to some
+//! hundred rows with any number of columns.
+//!
+//! It is no backend of the [`registry`](super::registry), as it cannot do without weights.
 
 mod lines;
 
@@ -30,7 +32,7 @@ const STEPS_MAX: u32 = 120;
 const CENTRING_STEPS_MAX: u32 = 20;
 /// How far products may be from their place on the path in the end, relative; centring goes on while it helps.
 const OFF_PATH_MAX: f64 = 1e-4;
-/// An answer farther off is none.
+/// An answer whose products are farther off is given up.
 const ASTRAY: f64 = 0.5;
 
 /// How much the logarithm of each column and of each row's slack counts: > 0.
@@ -111,7 +113,7 @@ struct Form {
     matrix: Matrix,
     /// Columns of the program by column here, and their lower bounds.
     columns: Vec<(usize, f64)>,
-    /// The matrix's columns and its rows, to be multiplied with, without slacks.
+    /// The matrix's columns and its rows without slacks, laid out for products with vectors.
     by_column: Lines,
     by_row: Lines,
     cost: Vec<f64>,
@@ -120,7 +122,7 @@ struct Form {
     weights: Vec<f64>,
     /// Their sum.
     weight: f64,
-    /// Of each row of the program: its row here, and the sign it was multiplied by.
+    /// The row here of each row of the program, and the sign it was multiplied by; none for a row without bounds.
     row_of: Vec<Option<(usize, f64)>>,
     /// The program's columns that are fixed, and at what.
     fixed: Vec<f64>,
@@ -242,11 +244,11 @@ struct State {
     primal: Vec<f64>,
     /// q − Gᵀ y − z.
     dual: Vec<f64>,
-    /// How normal equations were put together before.
+    /// Plans of the normal equations of earlier steps.
     plans: Vec<Plan>,
 }
 
-/// What a step changes.
+/// A step: the change of each part of a point.
 struct Step {
     v: Vec<f64>,
     z: Vec<f64>,
@@ -347,8 +349,7 @@ impl State {
         goes_on
     }
 
-    /// Solves the normal equations for a right-hand side: y and Gᵀ y. Rows that nearly say the same leave a factor few
-    /// digits: what it misses is solved for once more.
+    /// Solves the normal equations for a right-hand side, refined as in [`Matrix::solve`]: y and Gᵀ y.
     fn solve(&self, form: &Form, factor: &Factor, right: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let missed = |along: &[f64]| {
             let scaled: Vec<f64> =
@@ -390,7 +391,7 @@ impl State {
     }
 }
 
-/// How far along `steps` until one of `values` is 0; at most far beyond a whole step.
+/// The length along `steps` at which the first of `values` is 0; at most 2, where 1 is the whole step.
 fn reach(values: &[f64], steps: &[f64]) -> f64 {
     // In four lanes, without branches.
     const LANES: usize = 4;

@@ -1,5 +1,8 @@
-//! Linear algebra of interior-point methods: columns and slacks, G = [columns | 1], and the normal equations
-//! G·D·Gᵀ y = r with a diagonal D.
+//! The linear algebra of interior-point methods: a matrix of columns and slacks, G = [columns | 1], and the normal
+//! equations G·D·Gᵀ y = r with a diagonal D.
+//!
+//! `factor` solves them block by block; `sums` adds up their entries. The backends [`separable`](super::separable) and
+//! [`centre`](super::centre) use both.
 
 mod factor;
 mod sums;
@@ -49,7 +52,7 @@ impl Matrix {
         self.starts[column]
     }
 
-    /// Multiplications that it takes to eliminate the blocks from what links them.
+    /// Multiplications that it takes to eliminate all blocks from the equations of what links them, at each step.
     pub(super) fn elimination_cost(&self) -> f64 {
         let rows_of_blocks: usize = self.layout.sizes.iter().sum();
         rows_of_blocks as f64 * (self.layout.n_links as f64).powi(2)
@@ -89,8 +92,8 @@ impl Matrix {
         product
     }
 
-    /// Solves the normal equations for a right-hand side. Rows that nearly say the same leave a factor few digits: what
-    /// it misses is solved for once more.
+    /// Solves the normal equations for a right-hand side, with one step of iterative refinement where it helps: nearly
+    /// dependent rows cost a factor most of its digits.
     pub(super) fn solve(&self, factor: &Factor, diagonal: &[f64], right: &[f64]) -> Vec<f64> {
         let missed = |y: &[f64]| {
             let mut scaled = self.transposed(y);

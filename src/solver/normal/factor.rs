@@ -1,37 +1,39 @@
 //! The factor of normal equations G·D·Gᵀ y = r, block by block.
 //!
-//! Rows that many columns have *link*, and columns that many rows have are *long*; without those two, the rows of an
-//! allocation whose jobs share nothing fall apart into blocks of a few rows a job, and those of one with pairs stay
-//! together. A long column g with entry d of D adds d·g·gᵀ, which would couple all its rows; it becomes one more
+//! A row with terms in many columns is a *linking* row (a capacity), and a column with terms in many rows is *long* (a
+//! level). Without the two, the rows of an allocation whose jobs share nothing fall apart into *blocks* of a few rows
+//! for each job; with pairs they stay together, in one block. The linking rows and the long columns are the *links* of
+//! the blocks. A long column g with entry d of D adds d·g·gᵀ, which would couple all its rows; it becomes one more
 //! unknown s = d·gᵀy instead:
 //!
 //!   B y + E z = r (blocks),   Eᵀ y + S z = q (linking rows and long columns),   S = −1/d on a long column's diagonal
 //!
-//! Blocks are factored by Cholesky. What links them, positive where rows link and negative where columns are long, is
-//! factored with complete pivoting: at an optimum a level is what makes the rest regular.
+//! Blocks are factored by Cholesky. The links' equations that are left, positive for linking rows and negative for long
+//! columns, are indefinite and factored with complete pivoting: near an optimum, only a level's
+//! column makes the rest of them regular.
 
 use super::Matrix;
 use super::sums::Plan;
 
-/// A row or column is as many times as long as half of them before it counts as linking or long.
+/// A row is linking, and a column long, if it has more than this many times the median number of terms,
 const TIMES_MEDIAN: usize = 4;
-/// And has at least this many terms.
+/// and more than this many.
 const TERMS_MIN: usize = 16;
 /// Part of a diagonal below which a pivot is rounding.
 const PIVOT_MIN: f64 = 1e-14;
-/// Part of a diagonal below which a pivot within a block is weak: it waits for what links the block.
+/// Part of a diagonal below which a pivot within a block is weak: its row is made a linking one.
 const WEAK: f64 = 1e-6;
 /// Rounds of finding weak pivots.
 const ROUNDS_MAX: usize = 4;
 
-/// Where each row and each long column stands.
+/// The place of a row or a long column: in a block or among the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Block { block: usize, at: usize },
     Link { at: usize },
 }
 
-/// Which rows go together.
+/// The division of rows into blocks and links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) rows: Vec<Place>,
@@ -90,13 +92,13 @@ impl Layout {
         Self { rows, sizes, long, n_links }
     }
 
-    /// One block of everything: where most is one block anyway, taking the rest out of it gains nothing.
+    /// One block of all rows: where more than half of them are in one anyway, dividing them gains nothing.
     fn whole(n_rows: usize, n_columns: usize) -> Self {
         let rows = (0..n_rows).map(|at| Place::Block { block: 0, at }).collect();
         Self { rows, sizes: vec![n_rows], long: vec![None; n_columns], n_links: 0 }
     }
 
-    /// Makes some rows of blocks link, in place of others that would have been eliminated before.
+    /// Makes the weak rows of blocks linking rows.
     fn promote(&mut self, weak: &[Vec<usize>]) {
         let mut kept: Vec<usize> = vec![0; self.sizes.len()];
         for place in &mut self.rows {
@@ -113,7 +115,7 @@ impl Layout {
     }
 }
 
-/// Above how many terms something is long.
+/// The number of terms above which a row is linking or a column long.
 fn limit(mut terms: Vec<usize>) -> usize {
     terms.sort_unstable();
     let median = terms.get(terms.len() / 2).copied().unwrap_or(0);
@@ -140,15 +142,16 @@ pub(super) struct Block {
 pub(in crate::solver) struct Factor {
     layout: Layout,
     blocks: Vec<Block>,
-    /// What links the blocks, after their elimination.
+    /// The links' equations, after the elimination of the blocks.
     links: Pivoted,
 }
 
 impl Factor {
-    /// None where numbers are not numbers any more. Rows with weak pivots in their blocks link them instead: with a
-    /// level among the links they may be what determines it.
+    /// None where a number is NaN or infinite. A row with a weak pivot in its block is made a linking row, and all is
+    /// added up again: together with a level, which is among the links, it may be well determined.
     ///
-    /// `diagonal` is D; `plans` are those of layouts met before, in the order in which promotion leads to them.
+    /// `diagonal` is D; `plans` has the plans of the layouts met before: without weak rows, after the first round of
+    /// them, after the second, and so on.
     pub(in crate::solver) fn of(matrix: &Matrix, diagonal: &[f64], plans: &mut Vec<Plan>) -> Option<Self> {
         let mut layout = matrix.layout.clone();
         for round in 1.. {
@@ -199,7 +202,7 @@ impl Factor {
     }
 }
 
-/// A symmetric matrix as rows and columns in the order of their pivots, each scaled: Gaussian elimination.
+/// The factor of a symmetric matrix, scaled, by Gaussian elimination with complete pivoting.
 struct Pivoted {
     m: usize,
     /// Upper part with the pivots, multipliers below: [m × m].
@@ -298,7 +301,7 @@ impl Block {
             if pivot <= WEAK * own[column] {
                 weak.push(column);
             }
-            // A pivot lost to rounding: its row moves no more.
+            // A pivot lost to rounding: its row's y is 0.
             let pivot = if pivot > PIVOT_MIN * own[column] { pivot.sqrt() } else { f64::INFINITY };
             if pivot.is_nan() {
                 return None;
@@ -320,7 +323,7 @@ impl Block {
         Some(weak)
     }
 
-    /// Takes what the block does to the links out of their entries.
+    /// Eliminates the block from the links' equations.
     fn eliminate(&mut self, m: usize, links: &mut [f64]) {
         let n = self.n;
         for row in 0..n {
@@ -340,7 +343,7 @@ impl Block {
         }
     }
 
-    /// Solves with L, and takes what follows for the links out of their right-hand side.
+    /// Solves with L, and eliminates the block from the links' right-hand side.
     fn forward(&self, own: &mut [f64], m: usize, links: &mut [f64]) {
         let n = self.n;
         for row in 0..n {

@@ -1,15 +1,15 @@
-//! The sums that normal equations are made of.
+//! The entries of normal equations, G·D·Gᵀ, as sums over columns.
 //!
-//! Every pair of terms of a column adds to one entry, at every step of the method to the same one: which, is looked up
-//! once. Each entry is summed up in the order of columns.
+//! Every pair of terms of a column adds to one entry, at every step of the method to the same one. A [`Plan`] has these
+//! entries, so that they are looked up once. Each entry is summed up in the order of columns.
 
 use super::Matrix;
 use super::factor::{Block, Layout, Place};
 
-/// Where every product of two terms goes.
+/// The entry to which each product of two terms is added, for one layout.
 pub(in crate::solver) struct Plan {
     pub(super) layout: Layout,
-    /// Of each column that is not long, of each of its terms, of each term up to it: an entry.
+    /// The entry of each pair of terms: columns that are not long, their terms, the terms up to that one.
     into: Vec<u32>,
     /// Where each block begins among the entries: its lower part, then its border; the links come last: [blocks + 1].
     starts: Vec<usize>,
