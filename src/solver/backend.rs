@@ -1,4 +1,4 @@
-//! The seam behind which solvers sit.
+//! The trait of all backends, and what goes in and out: limits and a warm start, a solution or an error.
 
 use std::fmt;
 use std::time::Duration;
@@ -98,7 +98,7 @@ pub struct WarmStart {
     /// The basis is feasible and need not be near an optimum, as when columns were added: the primal simplex method
     /// goes on from it, the dual one would start anew.
     pub feasible: bool,
-    /// Column values of matching length.
+    /// Column values of matching length, for backends that can start without a basis.
     pub columns: Option<Vec<f64>>,
 }
 

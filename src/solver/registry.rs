@@ -1,4 +1,4 @@
-//! Backends by name, and the chains that are used where nobody names one.
+//! Backends by name, and the chains that are used where none is named.
 
 use crate::program::Program;
 use crate::solver::backend::{Backend, SolveError};
@@ -106,9 +106,8 @@ pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
     })
 }
 
-/// What a program is solved by if nobody says: for linear ones simplex, then interior point with crossover, then
-/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify); for conic ones
-/// separable, then Clarabel.
+/// The chain for a program where no backend is named. Linear: HiGHS's simplex, its interior point with crossover, then
+/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify). Conic: [`conic_chain`].
 pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if !program.is_linear() {
         return conic_chain();
@@ -116,12 +115,13 @@ pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"])
 }
 
-/// What conic programs are solved by: separable, which declines cones that are no function of one number, then Clarabel.
+/// The chain for conic programs: separable, which declines cones that are no function of one number, then Clarabel.
 pub fn conic_chain() -> Vec<Box<dyn Backend>> {
     made(&["separable", "clarabel"])
 }
 
-/// What gives the analytic centre of the optimal face: Clarabel, then HiGHS without crossover or, with cones, separable.
+/// The chain that ends near the analytic centre of the optimal face: Clarabel, then HiGHS without crossover or, with
+/// cones, separable.
 pub fn interior_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel", "separable"]) }
 }

@@ -1,21 +1,23 @@
 //! Separable: an interior-point method for sums of logarithms, roots and inverses of linear forms, however unlike their
 //! sizes.
 //!
-//! A cone that says y ≤ log u, y² ≤ u or y·u ≥ 1 is a function of one number u. As a cone it ties the sizes of its entries
-//! together: ‖(2, y − u)‖ ≤ y + u of a y = 1e4 and a u = 1e-4 says nothing in double precision. Here y is left out, and
-//! what remains is a program with a separable convex objective and rows (see `form`), for programs of any structure whose
-//! cones are such curves, each of a column of its own; others are declined.
+//! A cone that says y ≤ log u, y² ≤ u or y·u ≥ 1 is a function of one number u. As a cone it ties the sizes of its
+//! entries together: ‖(2, y − u)‖ ≤ y + u of a y = 1e4 and a u = 1e-4 says nothing in double precision. Here y is left
+//! out, and what remains is a program with a separable convex objective and rows (see `form`), for programs of any
+//! structure whose cones are such curves, each of a column of its own; others are declined.
 //!
-//! Method: infeasible primal-dual path following, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992), on v·z = μ·w
-//! for columns and slacks, w following what a column's jobs are worth, so that jobs unlike by orders of magnitude settle
-//! together. For the argument u of a function with slope ± κ·u^(−p) and multiplier λ the product is another one:
+//! Method: infeasible primal-dual path following, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992), on v·z =
+//! μ·w for columns and slacks. The weight w of a column follows the worth of the functions whose arguments
+//! it is in, so that functions whose worths differ by orders of magnitude settle together. For the argument u of a
+//! function with slope ± κ·u^(−p) and multiplier λ the product is another one:
 //!
 //!   z·u^p = κ·λ        Newton on its logarithm:   Δz/z + p·Δu/u − Δλ/λ = log(κ·λ / (z·u^p))
 //!
-//! which no unit of u changes. Where y is in rows, λ belongs to s = |y − F(u)| with s·λ = μ, and F(u) is put in place of y.
-//! Steps solve normal equations (see `normal`) with p·z/u on the diagonal of u.
+//! which no unit of u changes. Where y is in rows, λ is the multiplier of s = |y − F(u)| ≥ 0, with s·λ = μ, and y is
+//! replaced by F(u) ± s there. Steps solve normal equations (see `normal`) with u/(p·z) in D for u, where columns have
+//! v/z.
 //!
-//! Duals of cones follow from λ and z in closed form. Nothing here vouches for an answer: a certificate does.
+//! Duals of cones follow from λ and z in closed form. As with every backend, only the certificate proves an answer.
 
 mod curve;
 mod form;
@@ -32,8 +34,8 @@ const NAME: &str = "separable";
 
 /// Residuals and relative gap within which a path that got stuck counts as inaccurate, not failed.
 const CLOSE: f64 = 1e-5;
-/// Multiplications for the rows that link blocks, a step, above which sparse factors are quicker: of 1,000 jobs on 456
-/// worker types it takes 2e8 and some eighty times as long as Clarabel.
+/// Multiplications for a step's elimination of blocks above which a program is declined: Clarabel's sparse factors are
+/// faster then. 1,000 jobs on 456 worker types take 2e8, and some eighty times as long as by Clarabel.
 const ELIMINATION_MAX: f64 = 1e8;
 
 /// The separable backend.

@@ -3,8 +3,9 @@
 //!   minimize   q·v + Σ c_k·F_k(u_k)   subject to   G v + Σ J_k·F_k(u_k) = b,   v ≥ 0
 //!
 //! with v the columns from their bounds, for each curve the argument u of its function and, if its column is in rows,
-//! what that column leaves to the function, s; then the slacks of rows. A row of its own ties each u to its form, or, where that is a
-//! multiple of another's, to that one's u: rows that say nearly the same would leave a factor few digits.
+//! the distance s of that column from the function; then the slacks of rows. A row of its own, the *link*, ties each u
+//! to its linear form or, where that is a multiple of an earlier curve's form, to the u of that one: nearly dependent
+//! rows would cost the normal equations most of their digits.
 
 use std::collections::BTreeMap;
 
@@ -25,25 +26,26 @@ pub(super) struct Placed {
     pub(super) s: Option<usize>,
     /// The row that ties u to its form, or to the argument of an earlier curve.
     pub(super) link: usize,
-    /// That argument's column and how many times it u is, a constant apart.
+    /// The column of that argument, and the factor on it that gives u, a constant apart; none if tied to its form.
     pub(super) tie: Option<(usize, f64)>,
-    /// Terms of u that tie it and others to it; those of the Jacobian come behind.
+    /// Number of terms of u in its own link and in the links of curves tied to it; the terms of the Jacobian come
+    /// after.
     pub(super) n_ties: usize,
     /// c_k.
     pub(super) cost: f64,
-    /// J_k: rows and coefficients, in the order of the terms of u.
+    /// J_k, the function's rows and coefficients there, in the order of the terms of u.
     pub(super) jacobian: Vec<(usize, f64)>,
 }
 
 impl Placed {
-    /// What a unit of u is worth to the rows that tie it, at prices `y` of rows.
+    /// The price of a unit of u in the links, at prices `y` of rows.
     pub(super) fn price(&self, matrix: &Matrix, y: &[f64]) -> f64 {
         let (rows, values) = matrix.column(self.u);
         -rows.iter().zip(values).take(self.n_ties).map(|(row, value)| value * y[*row]).sum::<f64>()
     }
 }
 
-/// Where a column of the program is.
+/// The place of a column of the program in the form.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     /// x = origin + direction · v.
@@ -194,8 +196,8 @@ fn put(form: &Affine, sources: &[Source], link: usize, parts: &mut Parts) -> Res
     Ok(())
 }
 
-/// The argument among those of `candidates` that a form is a multiple of, constants apart: its column, how many times it
-/// the form is, and its constant.
+/// The argument among those of `candidates` that a form is a multiple of, constants apart: its column, how many times
+/// it the form is, and its constant.
 fn tie(form: &Affine, placed: &[Placed], candidates: Option<&Vec<usize>>) -> Option<(usize, f64, f64)> {
     candidates?.iter().find_map(|candidate| {
         let other = &placed[*candidate].curve.form;

@@ -1,4 +1,4 @@
-//! The path and the steps along it.
+//! The interior-point method: a point near the central path, and the steps along it.
 
 use crate::solver::backend::Limits;
 use crate::solver::normal::{Factor, Matrix, Plan};
@@ -7,25 +7,25 @@ use crate::solver::timing::Stopwatch;
 
 /// Part of the way to the boundary that a step may go.
 const STEP: f64 = 0.995;
-/// Part of the way that the argument of a function may go towards 0, and how many times itself it may grow by where the
-/// function is in rows: beyond, its slope there says little of it.
+/// Part of the way to 0 that the argument of a function may go in a step, and, for a function in rows, the largest
+/// growth of its argument in a step, in parts of it: farther away, the function is far from its tangent.
 const STEP_CURVED: f64 = 0.7;
 const GROWTH_MAX: f64 = 1.0;
 /// Steps after which it has failed; it takes twenty to fifty.
 const STEPS_MAX: u32 = 200;
-/// Steps without progress after which rounding has ended it.
+/// Steps without progress after which the path ends: rounding allows no more.
 const STEPS_IDLE_MAX: u32 = 40;
 /// It aims at this part of the tolerance, as far as rounding allows.
 const AIM: f64 = 1e-2;
-/// The least weight of a column, for jobs worth less than that part of what others are.
+/// The least weight of a column, the largest being 1.
 const WEIGHT_MIN: f64 = 1e-2;
-/// The gap aimed at is at least this part of the residuals: products of nothing would hold them where they are.
+/// The gap aimed at is at least this part of the residuals: with products far smaller, hardly a step could reduce them.
 const GAP_MIN: f64 = 0.1;
 
-/// How it ended.
+/// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum End {
-    /// Where nothing more is to be had: how far off, the largest of residuals and gap, relative.
+    /// Close enough, or rounding allows no more: the larger of residuals and gap at the best point, relative.
     Off(f64),
     TimeLimit,
     IterationLimit,
@@ -39,11 +39,11 @@ struct Point {
     y: Vec<f64>,
 }
 
-/// The method at a point, and the best point so far.
+/// The state of the method: its point, what follows from it, and the best point so far.
 pub(super) struct Path<'a> {
     form: &'a Form,
     matrix: Matrix,
-    /// How normal equations were put together before.
+    /// Plans of the normal equations of earlier steps.
     plans: Vec<Plan>,
     /// w of columns and slacks; 0 for arguments of functions and where a row has no slack.
     weights: Vec<f64>,
@@ -53,11 +53,11 @@ pub(super) struct Path<'a> {
     ratio: Vec<f64>,
     /// b − G v − Σ J F.
     primal: Vec<f64>,
-    /// q − Gᵀy − z; of an argument with what its s misses.
+    /// q − Gᵀy − z; for the argument of a function in rows, less what the residual of its s contributes.
     dual: Vec<f64>,
-    /// log(κ·λ/(z·u^p)): [curves].
+    /// log(κ·λ/(z·u^p)), 0 on the path: [curves].
     bends: Vec<f64>,
-    /// The objective's size, or what a job is worth.
+    /// The size of the objective, or the largest worth of a function if that is larger.
     reference: f64,
     /// The gap, relative to it.
     gap: f64,
@@ -68,7 +68,7 @@ pub(super) struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// At a point inside: an equal part of every row for each of its columns.
+    /// Starts at a point with positive columns, slacks and arguments.
     pub(super) fn start(form: &'a Form) -> Self {
         let (n, m) = (form.matrix.n_columns(), form.matrix.n_rows());
         let v = inside(form);
@@ -87,7 +87,7 @@ impl<'a> Path<'a> {
         let price = |at: usize| if weights[at] > 0.0 { mu * weights[at] / v[at] } else { 0.0 };
         let mut z: Vec<f64> = (0..n + m).map(price).collect();
         let mut y = vec![0.0; m];
-        // Those that are tied to others come after them.
+        // In reverse: a curve's price needs the rows that tie later ones to it.
         for placed in form.curves.iter().rev() {
             let Placed { shape, u, s, link, cost, .. } = placed;
             let lambda = s.map_or(cost.abs(), |s| z[s]);
@@ -287,7 +287,7 @@ impl<'a> Path<'a> {
         false
     }
 
-    /// The Newton step that changes each product v·z by `aims`, bends to nothing, and leaves no residuals.
+    /// The Newton step that changes each product v·z by `aims`, and makes bends and residuals 0.
     fn step(&self, factor: &Factor, aims: &[f64]) -> Point {
         let Point { v, z, .. } = &self.point;
         let mut wanted: Vec<f64> = aims
@@ -316,7 +316,7 @@ impl<'a> Path<'a> {
         let mut dz: Vec<f64> = (0..v.len())
             .map(|at| if self.weights[at] > 0.0 { (aims[at] - z[at] * dv[at]) / v[at] } else { 0.0 })
             .collect();
-        // (where the function is in rows, its argument's is set by λ and u after the step)
+        // (where the function is in rows, z of its argument is set from λ and u after the step: see `take`)
         for (Placed { shape, u, .. }, bend) in self.form.curves.iter().zip(&self.bends) {
             dz[*u] = z[*u] * (bend - shape.power() * dv[*u] / v[*u]);
         }
@@ -324,7 +324,8 @@ impl<'a> Path<'a> {
     }
 }
 
-/// How far along `steps` until one of the weighted `values` is 0; at most far beyond a whole step.
+/// The length along `steps` at which the first of the `values` with a weight is 0; at most 2, where 1 is the whole
+/// step.
 fn reach(weights: &[f64], values: &[f64], steps: &[f64]) -> f64 {
     let along =
         values.iter().zip(steps).zip(weights).filter(|((_, step), weight)| **weight > 0.0 && **step < 0.0);
@@ -376,13 +377,13 @@ fn inside(form: &Form) -> Vec<f64> {
     v
 }
 
-/// Weights by what a column's jobs are worth, relative to the most that one is, and of a row by its columns; none for
-/// arguments, and where a row has no slack.
+/// Weights w: of a column, the largest worth of a function whose argument it is in, relative to the largest of all; of
+/// a slack, the largest weight of a column in its row; 0 for arguments, and where a row has no slack.
 fn weigh(form: &Form, worths: &[f64]) -> Vec<f64> {
     let (n, m) = (form.matrix.n_columns(), form.matrix.n_rows());
     let most = worths.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut of_row = vec![0.0_f64; m];
-    // What a curve in rows is worth only the optimum says.
+    // The worth of a curve in rows is known at the optimum only.
     let part = |s: &Option<usize>, worth: f64| if s.is_some() { 1.0 } else { (worth / most).max(WEIGHT_MIN) };
     let mut link_of = vec![0; n];
     for (Placed { u, link, s, tie, .. }, worth) in form.curves.iter().zip(worths) {
