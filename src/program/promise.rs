@@ -1,11 +1,12 @@
-//! The program that keeps as many droppable constraints as possible at once. A *promise* is a droppable constraint of one job.
+//! The program that keeps as many droppable constraints as possible at once. A *promise* is a droppable constraint of
+//! one job, which the rest of the engine calls a soft constraint.
 //!
 //!   maximize Σ_m n_m·z_m   subject to   L_m(X) + c_m·z_m ≤ 0,   time_m(X) ≤ n_m·z_m,   0 ≤ z ≤ 1
 //!
-//! where c_m + L_m(X) ≤ 0 is the promise to member m: c_m > 0 is its violation at X = 0, and L_m falls with the member's time.
-//! With z_m = 1 the promise is kept; with z_m = 0 it is dropped, and the member gets no time if the policy has no other
-//! constraints. At a vertex few z are fractional, since only the rows of worker types couple jobs, so branch and bound on them
-//! ends soon.
+//! where c_m + L_m(X) ≤ 0 is the promise to member m: c_m > 0 is its violation at X = 0, and L_m falls with the
+//! member's time. With z_m = 1 the promise is kept; with z_m = 0 it is dropped, and the member gets no time if the
+//! policy has no other constraints. At a vertex few z are fractional, since only the rows of worker types couple jobs,
+//! so branch and bound on them ends soon.
 
 use super::bound::{At, BoundObjective};
 use super::builder::Builder;
@@ -35,8 +36,8 @@ impl BoundObjective<'_> {
         self.places(Subject::Job).map(beyond).collect()
     }
 
-    /// The program that maximizes the weight of the jobs whose promises are kept. `asked`: the range of z, within [0, 1],
-    /// and the weight of one job, `[members]`.
+    /// The program that maximizes the weight of the jobs whose promises are kept. `asked`: the range of z, within [0,
+    /// 1], and the weight of one job, `[members]`.
     pub fn promises(&self, asked: &[(Range, f64)]) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = Builder::new(self, &reach, None);
@@ -60,8 +61,8 @@ impl BoundObjective<'_> {
         builder.finish(Sense::Maximize)
     }
 
-    /// Is the time of a member whose promise is dropped of no use, to itself because all constraints are droppable, and to
-    /// others because no job is faster in a pair than alone?
+    /// Is the time of a member whose promise is dropped of no use, to itself because all constraints are droppable, and
+    /// to others because no job is faster in a pair than alone?
     fn serves_nobody_else(&self) -> bool {
         let instance = self.instance;
         let faster = |part: &Part| {

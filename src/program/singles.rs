@@ -4,9 +4,12 @@
 //!   demand:    Σ_j T`[m,j]`·Y`[m,j]` / n_m ≥ b_m + d_m·t          for every member
 //!   capacity:  Σ_m s_m·Y`[m,j]` ≤ w_j                           for every worker type
 //!
+//! A member m is a class of n_m identical jobs; Y is class time (see [`instance`](super::instance)).
+//!
 //! The [`Goal`] is the highest level t, the highest level above the throughputs b that members already have, a linear
-//! objective at a fixed level, or a sum of logarithms without demands. [`with_demands`](super::BoundObjective::with_demands)
-//! writes the same rows term by term; for a million members writing them takes longer than solving them.
+//! objective at a fixed level, or a sum of logarithms without demands.
+//! [`with_demands`](super::BoundObjective::with_demands) writes the same rows term by term; for a million members
+//! writing them takes longer than solving them.
 
 use super::bound::BoundObjective;
 use super::expression::{Expr, Fold, Node, Subject};
@@ -94,8 +97,8 @@ impl BoundObjective<'_> {
         known.then_some((Singles { instance: self.instance, demand }, logarithms))
     }
 
-    /// Is the objective a weighted sum of logarithms of throughputs and constants, without pairs and constraints? The values
-    /// of weights are not looked at.
+    /// Is the objective a weighted sum of logarithms of throughputs and constants, without pairs and constraints? The
+    /// values of weights are not looked at.
     pub fn adds_logarithms(&self) -> bool {
         let ones = |part: Inversion| logarithm(part.steps.iter().map(|step| (step.kind, 1.0)));
         self.summand_of_logarithms().and_then(ones).is_some()
@@ -124,8 +127,8 @@ impl BoundObjective<'_> {
     }
 }
 
-/// The weight a and the constant b if steps, each with its datum, make a·log x + b of a throughput x; `None` if they make
-/// another function of it, or if a is not finite and > 0.
+/// The weight a and the constant b if steps, each with its datum, make a·log x + b of a throughput x; `None` if they
+/// make another function of it, or if a is not finite and > 0.
 fn logarithm(steps: impl Iterator<Item = (StepKind, f64)>) -> Option<(f64, f64)> {
     let (mut weight, mut constant, mut inside) = (1.0, 0.0, false);
     for (kind, datum) in steps {

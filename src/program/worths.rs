@@ -1,7 +1,7 @@
-//! Sums over jobs of what is linear in their throughputs, without a program: what a unit of each member's throughput is
-//! worth, by worker type, and what each must have at least.
+//! Objectives that are sums of jobs' throughputs times coefficients, read without writing a program: what a unit of
+//! each member's throughput is worth, by worker type, and what each must have at least.
 //!
-//! A coefficient is what an expression is where a member has all of its time on one worker type.
+//! A coefficient is found by evaluating the expression where a member has all of its time on one worker type.
 
 use super::bound::BoundObjective;
 use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, Variable, shape};
@@ -22,9 +22,9 @@ pub struct Worths {
 }
 
 impl BoundObjective<'_> {
-    /// Members that share, the throughputs they must have at a level of 1, and what the sum that is to be as large as possible
-    /// makes of theirs; nothing where there is more to the objective: pairs, other functions, terms that are not in
-    /// proportion to throughput, other constraints than least throughputs of jobs.
+    /// The members with the throughputs that they must have at a level of 1, and the worth of their throughputs in the
+    /// sum that is maximized; nothing where there is more to the objective: pairs, other functions, terms that are not
+    /// in proportion to throughput, other constraints than least throughputs of jobs.
     pub fn worths(&self) -> Option<(Singles<'_>, Worths)> {
         let alone = self.instance.pairs.is_empty();
         let (demand, mut worths) = if alone { self.worths_of_jobs()? } else { return None };
@@ -34,8 +34,8 @@ impl BoundObjective<'_> {
         Some((Singles::new(self.instance, demand), worths))
     }
 
-    /// The throughputs that members must have, `[members]`, and what the sum makes of that of one job of each, alone or beside
-    /// others.
+    /// The throughputs that members must have, `[members]`, and what the sum makes of that of one job of each, alone or
+    /// beside others.
     pub fn worths_of_jobs(&self) -> Option<(Vec<f64>, Worths)> {
         let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return None };
         let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job && self.is_linear(inner);
@@ -50,8 +50,8 @@ impl BoundObjective<'_> {
         fits.then_some((demand, Worths { worth, by_type }))
     }
 
-    /// The throughputs that members were promised, `[members]`; nothing where there is more to promises: others than least
-    /// throughputs of jobs, constraints that are none.
+    /// The throughputs that members were promised, `[members]`; nothing where there is more to promises: others than
+    /// least throughputs of jobs, constraints that are none.
     pub fn promised(&self) -> Option<Vec<f64>> {
         let promises = self.objective.constraints().iter().all(|constraint| constraint.droppable);
         if promises { self.least_throughputs() } else { None }
@@ -74,8 +74,8 @@ impl BoundObjective<'_> {
         self.of_members(expression, &point)
     }
 
-    /// What a unit of one job's throughput makes, by member and by type, if that is a product of the two, and no throughput
-    /// makes nothing.
+    /// What a unit of one job's throughput makes, by member and by type, if that is a product of the two, and no
+    /// throughput makes nothing.
     fn in_proportion(&self, expression: &Expr) -> Option<Worths> {
         let (n, k) = (self.instance.n_members(), self.instance.n_types());
         if self.all_on(expression, None).iter().any(|value| *value != 0.0) {
@@ -85,7 +85,7 @@ impl BoundObjective<'_> {
         let speed = |member: usize, j: usize| self.instance.alone(member)[j];
         let runs = |member: usize| (0..k).filter(move |j| speed(member, *j) > 0.0);
         let unit = |member: usize, j: usize| all[j][member] / speed(member, j);
-        // each type by somebody who runs on one that is known, too
+        // each type by a member that runs on it and on one that is known
         let mut by_type = vec![None; k];
         *by_type.first_mut()? = Some(1.0);
         for member in (0..k).flat_map(|_| 0..n) {
@@ -113,7 +113,8 @@ impl BoundObjective<'_> {
         Some(Worths { worth, by_type })
     }
 
-    /// What the objective's constraints ask of members' throughputs: `[members]`; nothing if they ask for anything else.
+    /// What the objective's constraints ask of members' throughputs: `[members]`; nothing if they ask for anything
+    /// else.
     fn least_throughputs(&self) -> Option<Vec<f64>> {
         let mut least = vec![0.0_f64; self.instance.n_members()];
         let (dropped, part) = (&self.instance.dropped, 1.0 - self.instance.eased);
