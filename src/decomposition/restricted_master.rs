@@ -9,8 +9,8 @@
 //! columns, one for each group, numbered in the order in which they were added.
 //!
 //! The method is the revised primal simplex with an explicit inverse: rows are few, and after columns are added the
-//! last basis is still feasible and its inverse valid. The `first` variable in order is taken where pivots stall (Bland
-//! 1977).
+//! last basis is still feasible and its inverse valid. Where pivots stall, the `first` variable in
+//! order is taken (Bland 1977).
 
 use crate::decomposition::columns::Columns;
 use crate::decomposition::tolerances::{

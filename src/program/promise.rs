@@ -36,8 +36,8 @@ impl BoundObjective<'_> {
         self.places(Subject::Job).map(beyond).collect()
     }
 
-    /// The program that maximizes the weight of the jobs whose promises are kept. `asked`: the range of z, within [0,
-    /// 1], and the weight of one job, `[members]`.
+    /// The program that maximizes the weight of the jobs whose promises are kept. `asked`, `[members]`: the range of
+    /// z, within 0 and 1, and the weight of one job.
     pub fn promises(&self, asked: &[(Range, f64)]) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = Builder::new(self, &reach, None);

@@ -50,8 +50,8 @@ impl BoundObjective<'_> {
         fits.then_some((demand, Worths { worth, by_type }))
     }
 
-    /// The throughputs that members were promised, `[members]`; nothing where there is more to promises: others than
-    /// least throughputs of jobs, constraints that are none.
+    /// The throughputs that members were promised, `[members]`; nothing where a constraint is no promise, or asks
+    /// for anything but a least throughput.
     pub fn promised(&self) -> Option<Vec<f64>> {
         let promises = self.objective.constraints().iter().all(|constraint| constraint.droppable);
         if promises { self.least_throughputs() } else { None }
@@ -74,8 +74,8 @@ impl BoundObjective<'_> {
         self.of_members(expression, &point)
     }
 
-    /// What a unit of one job's throughput makes, by member and by type, if that is a product of the two, and no
-    /// throughput makes nothing.
+    /// The worth of a unit of one job's throughput, if it is a factor of the member times one of the type, and a job
+    /// without time is worth 0.
     fn in_proportion(&self, expression: &Expr) -> Option<Worths> {
         let (n, k) = (self.instance.n_members(), self.instance.n_types());
         if self.all_on(expression, None).iter().any(|value| *value != 0.0) {
@@ -113,8 +113,7 @@ impl BoundObjective<'_> {
         Some(Worths { worth, by_type })
     }
 
-    /// What the objective's constraints ask of members' throughputs: `[members]`; nothing if they ask for anything
-    /// else.
+    /// The least throughputs that the objective's constraints ask for: `[members]`; nothing if they ask for more.
     fn least_throughputs(&self) -> Option<Vec<f64>> {
         let mut least = vec![0.0_f64; self.instance.n_members()];
         let (dropped, part) = (&self.instance.dropped, 1.0 - self.instance.eased);
