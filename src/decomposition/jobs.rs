@@ -67,8 +67,8 @@ struct Units {
 }
 
 /// Class times that are optimal for a goal and the dual prices that certify them, with prices to warm-start the next
-/// search from; `near` is what the last one left. None if there are more than 64 worker types, or if prices do not
-/// converge.
+/// search from; `near` is what the last one left. None if a class can reach no level, if there are more than 64 worker
+/// types, or if prices do not converge in time.
 pub fn solve(
     singles: &Singles<'_>,
     goal: Goal<'_>,

@@ -372,7 +372,7 @@ fn promises_are_kept_as_another_solver_keeps_them() {
         let mut due = vec![false; instance.n_members()];
         let Some(kept) = keep_soft_constraints(&singles, &due, &limits) else { continue };
         judge_promises(&singles, &due, &kept);
-        // some of those that are dropped, as they cost most, are due
+        // some jobs that were dropped, as their constraints cost most, are now due
         let let_off = (0..due.len()).filter(|class| kept.part[*class] < 1e-9);
         let can = |class: &usize| {
             singles.fastest(*class) > singles.demand[*class] && instance.scale_factor[*class] < 2.0

@@ -26,7 +26,7 @@ pub struct RaisedLevel {
 }
 
 /// The highest level above what jobs have, by [`Goal::Above`]; `near` are prices of the level before, if there was one.
-/// None if there are more than 64 worker types, or if prices do not converge.
+/// None if a class cannot rise at all, if there are more than 64 worker types, or if prices do not converge in time.
 pub fn raise_above(
     singles: &Singles<'_>,
     goal: Goal<'_>,

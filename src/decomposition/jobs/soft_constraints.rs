@@ -1,9 +1,9 @@
 //! Soft constraints: the largest number of jobs whose required throughput can be met, in the linear relaxation.
 //!
 //! These are the constraints that policy files call `droppable` and [`promise`](crate::program::promise) a promise:
-//! each is kept or dropped. (`soft` in a policy file is another thing: a constraint whose violation has a price.)
+//! each is kept or dropped. (`soft` in a policy file is another thing: a price on violation.)
 //!
-//!   maximize Σ n_m·z_m   subject to   throughput_m ≥ d_m·z_m,   time_m ≤ n_m·z_m,   z ≤ 1,   capacities of worker types
+//!   maximize Σ n_m·z_m   subject to   throughput_m ≥ d_m·z_m,  time_m ≤ n_m·z_m,  z ≤ 1,  capacities of worker types
 //!
 //! for every class m of n_m identical jobs; z_m is fixed at 1 where the constraint is `due`, to be kept in any case. At
 //! prices of workers a job's best response is its required throughput or no time, so this is a linear objective for the
@@ -37,7 +37,8 @@ pub struct SoftConstraintsKept {
 }
 
 /// Keeps as many as possible of the soft constraints on throughput that classes `demand`, and in any case those that
-/// are `due`, `[members]`. None if there are more than 64 worker types, or if prices do not converge.
+/// are `due`, `[members]`. None if no class has a soft constraint, if there are more than 64 worker types, or if prices
+/// do not converge in time.
 pub fn keep_soft_constraints(
     singles: &Singles<'_>,
     due: &[bool],
