@@ -5,7 +5,7 @@
 /// One column for each group: the summed best responses of its jobs to one set of prices.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
-    /// Cost, less the worth of throughput: [groups]; 0 where only the level counts.
+    /// Minus the worth of throughput: [groups]; 0 where only the level counts.
     pub(super) cost: Vec<f64>,
     /// Used part of each worker type's capacity: [groups × types]
     pub(super) usage: Vec<f64>,
