@@ -79,6 +79,7 @@ pub struct TrainingSpec {
     pub actor_critic: Option<ActorCriticOptions>,
     /// What replaces drawn actions while actor and critic learn.
     #[serde(default, with = "serde_yaml::with::singleton_map")]
+    #[schemars(with = "ExplorationName")]
     pub exploration: ExplorationName,
     /// Learn by evolution strategies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
