@@ -8,7 +8,7 @@ use apportion::index::{Id, JobIndex};
 use apportion::policy::{Policy, ProgramPolicy, Session};
 use apportion::problem::ActiveJob;
 use apportion::program::Program;
-use apportion::solver::registry::{BACKENDS, default_chain, entry};
+use apportion::solver::registry::{BACKENDS, default_chain};
 use apportion::solver::{Certificate, Limits, solve_certified};
 use apportion::{Catalog, PolicyOptions, Problem, Throughputs};
 use apportion_studies::benchmark::{Instance, partition, split};

@@ -82,9 +82,10 @@ fn atoms() -> Vec<String> {
     let mut texts = Vec::new();
     for atom in vocabulary().atoms() {
         let (name, unit) = (&atom.name, atom.dimension);
-        match atom.by_type {
-            true => texts.extend(TYPES.map(|of| format!("({name}({of}) / 1[{unit}])"))),
-            false => texts.push(format!("({name} / 1[{unit}])")),
+        if atom.by_type {
+            texts.extend(TYPES.map(|of| format!("({name}({of}) / 1[{unit}])")));
+        } else {
+            texts.push(format!("({name} / 1[{unit}])"));
         }
     }
     texts
@@ -112,7 +113,9 @@ fn class_times(bound: &BoundObjective<'_>, draws: &mut Draws) -> Vec<f64> {
     let full = |(limit, used): (&f64, &f64)| used / limit;
     let workers = instance.capacity.iter().zip(&workers).map(full);
     let most = workers.chain(instance.multiplicity.iter().zip(&spent).map(full)).fold(0.0, f64::max);
-    times.iter_mut().for_each(|time| *time /= most.max(1.0));
+    for time in &mut times {
+        *time /= most.max(1.0);
+    }
     times
 }
 
@@ -170,7 +173,7 @@ fn check(text: &str, draws: &mut Draws) -> Result<(), TestCaseError> {
             within || range.lower.is_nan() || range.upper.is_nan(),
             "{text} is {x}, not in {range:?}"
         );
-        let bulge = middle - (x + y) / 2.0;
+        let bulge = middle - f64::midpoint(x, y);
         let name = shape.curvature.name();
         prop_assert!(shape.curvature.is_concave() || bulge <= slack, "{text} is {name}: {x} {middle} {y}");
         prop_assert!(shape.curvature.is_convex() || bulge >= -slack, "{text} is {name}: {x} {middle} {y}");
@@ -221,16 +224,13 @@ fn data_evaluate_to_the_instances_numbers_and_variables_to_sums_over_columns() {
             let text = if atom.by_type { format!("{}({of})", atom.name) } else { atom.name.to_string() };
             let expression = parse(&text, &vocabulary, Scope::JOB).unwrap();
             let found = bound.evaluate(&expression, At { member, worker_type: 0 }, &point);
-            let expected = match Variable::find(&atom.name) {
-                Some(variable) => {
-                    let unit = variable.measure().of(Dimension::STEPS_PER_SECOND, Dimension::NONE);
-                    assert_eq!(atom.dimension, unit, "{text}");
-                    sum(member, atom.by_type.then_some(j), variable.measure())
-                }
-                None => {
-                    let place = if atom.subject == Subject::Job { member } else { j };
-                    instance.datum(atom.subject, &atom.name).unwrap()[place]
-                }
+            let expected = if let Some(variable) = Variable::find(&atom.name) {
+                let unit = variable.measure().of(Dimension::STEPS_PER_SECOND, Dimension::NONE);
+                assert_eq!(atom.dimension, unit, "{text}");
+                sum(member, atom.by_type.then_some(j), variable.measure())
+            } else {
+                let place = if atom.subject == Subject::Job { member } else { j };
+                instance.datum(atom.subject, &atom.name).unwrap()[place]
             };
             assert!((found - expected).abs() < 1e-12, "{text}: {found} {expected}");
         }

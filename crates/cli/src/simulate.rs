@@ -1,12 +1,12 @@
 //! `apportion simulate`: one simulation.
 
-use std::collections::BTreeMap;
+mod simulated;
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Session;
@@ -32,6 +32,7 @@ use apportion_published::plugin;
 use apportion_studies::report::run::{jobs_in_seconds, numbers};
 use apportion_studies::sweep::simulation::begin;
 use apportion_studies::sweep::{Inputs, Run};
+pub(super) use simulated::Simulated;
 
 /// Rounds between two looks at the progress line.
 const ROUNDS_AT_ONCE: u64 = 2048;
@@ -421,24 +422,6 @@ impl Observer for Watch {
             self.broken = Some(Failure::io(format!("write {}", path.display()))(error));
         }
     }
-}
-
-/// The result of one simulation, as `apportion simulate --format json` prints it.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Simulated<'a> {
-    #[serde(flatten)]
-    summary: &'a Summary,
-    /// Wall time of the simulation.
-    #[schemars(extend("x-unit" = "s"))]
-    wall_seconds: f64,
-    /// The version of the program.
-    version: &'a str,
-    /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
-    digest: &'a str,
-    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
-    data: &'a BTreeMap<String, String>,
-    /// The whole specification of the run.
-    spec: &'a RunSpec,
 }
 
 fn show(session: &Session, run: &Run, summary: &Summary, wall_seconds: f64) -> Result<(), Failure> {

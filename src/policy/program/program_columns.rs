@@ -134,14 +134,13 @@ impl<'a> ProgramColumns<'a> {
         formulation: &Formulation,
     ) -> Result<Answer, SolvingError> {
         solver.means(formulation);
-        // (Pairs couple what would be blocks without them.)
-        let blocks = self.reduced.pairs.is_empty();
+        let paired = !self.reduced.pairs.is_empty();
         let crash = || start(formulation);
         let from = match self.pricing {
             Some(_) => Start::Last,
-            None if !blocks => Start::Crash(&crash),
+            None if paired => Start::Crash(&crash),
             None if wants_vertex(formulation) => Start::Last,
-            None => Start::Blocks,
+            None => Start::Interior,
         };
         solver.solve(&formulation.program, from)
     }

@@ -109,7 +109,7 @@ impl fmt::Display for Unfit {
             Self::Paired => "there are pairs of jobs",
             Self::NoPairs => "there are no pairs of jobs",
             Self::FewPairs => "every pair is a column of the whole program",
-            Self::UnlikeJobs => "there is hardly more than one job of a kind",
+            Self::UnlikeJobs => "hardly two jobs that differ are of a kind",
             Self::Constraints => "the policy has constraints of its own",
             Self::Objective => "the objective is of another form",
             Self::Refinement => "the refinement needs a program",
@@ -144,7 +144,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Asked => f.write_str("it was asked for"),
             Self::JobsAlone => f.write_str("no two jobs share workers"),
-            Self::SeveralOfAKind => f.write_str("there are several jobs of a kind"),
+            Self::SeveralOfAKind => f.write_str("several jobs that differ are of a kind"),
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::GaveUp => f.write_str("the strategy before it gave up"),
         }

@@ -229,7 +229,7 @@ impl<'a> Chapter<'a> {
             };
             let gap = if is_first || self.text.ends_with("|\n") { "\n" } else { "" };
             is_first = false;
-            let _ = write!(self.text, "{gap}- {head}{meaning}\n");
+            let _ = writeln!(self.text, "{gap}- {head}{meaning}");
             if one["properties"].is_object() {
                 // (a variant whose fields are a type of their own refers to it)
                 self.fields(self.resolved(one), path);
@@ -257,7 +257,10 @@ impl<'a> Chapter<'a> {
     /// Notes that a definition was mentioned, to be described under this heading.
     fn mention(&mut self, name: &str, heading: &str) {
         if !self.headings.contains_key(name) {
-            self.headings.insert(name.to_owned(), heading.to_owned());
+            let n_alike = self.headings.values().filter(|other| other.starts_with(heading)).count();
+            let heading =
+                if n_alike == 0 { heading.to_owned() } else { format!("{heading}, {}", n_alike + 1) };
+            self.headings.insert(name.to_owned(), heading);
             self.pending.push_back(name.to_owned());
         }
     }
@@ -344,7 +347,13 @@ impl<'a> Chapter<'a> {
             "object" if schema["additionalProperties"].is_object() => {
                 format!("mapping of names to {}", or_null(self, &schema["additionalProperties"]))
             }
-            "object" => "mapping".to_owned(),
+            "object" => match schema["properties"].as_object() {
+                Some(fields) => {
+                    let names: Vec<String> = fields.keys().map(|name| format!("`{name}`")).collect();
+                    format!("mapping of {}", names.join(", "))
+                }
+                None => "mapping".to_owned(),
+            },
             other => other.to_owned(),
         }
     }

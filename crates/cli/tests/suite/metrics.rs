@@ -62,7 +62,7 @@ fn every_metric_has_its_column_its_key_and_its_flag() {
         assert_eq!(runs[0][name].as_f64(), value, "{name}: the sweep and the simulation agree");
     }
 
-    let flags: String = names.iter().map(|name| format!(" --metric {name}")).collect();
+    let flags = names.iter().fold(String::new(), |flags, name| flags + " --metric " + name);
     let compared = succeed(at, &format!("compare results results --format json{flags}"));
     let compared: Value = serde_json::from_str(&compared).unwrap();
     let points = compared["points"].as_array().unwrap();

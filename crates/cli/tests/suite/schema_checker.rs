@@ -68,7 +68,7 @@ impl Checker<'_> {
             match (keyword, named) {
                 ("properties", Some(rule)) => self.check(rule, inner, &format!("{at}.{name}"))?,
                 ("additionalProperties", None) => {
-                    self.check(&schema[keyword], inner, &format!("{at}.{name}"))?
+                    self.check(&schema[keyword], inner, &format!("{at}.{name}"))?;
                 }
                 _ => {}
             }

@@ -137,7 +137,7 @@ impl Window {
         match self.observation_kind {
             ObservationKind::Window => self.observe_columns(world, ladders, observation),
             ObservationKind::Pairs | ObservationKind::KeptPairs => {
-                self.observe_pairs(world, ladders, observation)
+                self.observe_pairs(world, ladders, observation);
             }
         }
     }

@@ -84,7 +84,7 @@ impl Servers {
         self.places[server].rack
     }
 
-    /// Type and rack of each server: [server].
+    /// Type and rack of each server: `[server]`.
     pub fn places(&self) -> &[ServerPlace] {
         self.places.as_slice()
     }

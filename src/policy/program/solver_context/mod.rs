@@ -62,8 +62,8 @@ const ROWS_FEW: usize = 512;
 pub(super) enum Start<'a> {
     /// With the chain, from the basis of the last program if that is of its shape.
     Last,
-    /// With the block interior-point backend, if the program is linear, large, and without a basis to begin with.
-    Blocks,
+    /// With an interior-point method, if the program is linear, large, and without a basis to begin with.
+    Interior,
     /// With our simplex, if the program is linear and small: from the basis of the last program or, if that is of another
     /// shape, from this one.
     Crash(&'a dyn Fn() -> Option<Basis>),
@@ -322,7 +322,7 @@ impl SolverContext {
                 chain.insert(0, Box::new(Centre::new(weights)));
                 return self.solve_by(program, Some(&mut chain));
             }
-            Start::Blocks => self.try_blocks(program)?,
+            Start::Interior => self.try_interior(program)?,
             Start::Crash(crash) => self.try_crash(program, crash)?,
             Start::Last => None,
         };
@@ -371,10 +371,10 @@ impl SolverContext {
         }
     }
 
-    /// A large linear program by the block interior-point backend, unless there is a basis to begin with, or the next
+    /// A large linear program by an interior-point method, unless there is a basis to begin with, or the next
     /// program is to begin with this one's. None if the backend declines, which is not reported, or fails, which is a
     /// fallback.
-    fn try_blocks(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
+    fn try_interior(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
         let goes_on = self.linear.first().is_some_and(|first| first.supports(Feature::WarmStart));
         let basis = self.basis.is_some() || (self.to_be_held && goes_on);
         let fits = program.is_linear() && program.n_columns() >= COLUMNS_LARGE && !basis;

@@ -75,7 +75,8 @@ impl Oracle for SinglesOracle<'_> {
         if saturated.is_empty() {
             // (no demand clearly binds: the one with the largest share of the level's price counts as binding)
             let share = |(member, price): &(usize, &f64)| **price * slope[*member];
-            let priced = members().zip(&raised.shares.throughput_price);
+            let rising = |(member, _): &(usize, &f64)| slope[*member] > 0.0;
+            let priced = members().zip(&raised.shares.throughput_price).filter(rising);
             let most = priced.max_by(|a, b| share(a).total_cmp(&share(b)));
             saturated.push(most.ok_or(GaveUp::Unproven)?.0);
         }

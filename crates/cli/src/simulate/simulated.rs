@@ -1,0 +1,27 @@
+//! The result of a simulation for programs.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use apportion::metrics::Summary;
+use apportion::spec::run::RunSpec;
+
+/// The result of one simulation, as `apportion simulate --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Simulated<'a> {
+    #[serde(flatten)]
+    pub(super) summary: &'a Summary,
+    /// Wall time of the simulation.
+    #[schemars(extend("x-unit" = "s"))]
+    pub(super) wall_seconds: f64,
+    /// The version of the program.
+    pub(super) version: &'a str,
+    /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
+    pub(super) digest: &'a str,
+    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
+    pub(super) data: &'a BTreeMap<String, String>,
+    /// The whole specification of the run.
+    pub(super) spec: &'a RunSpec,
+}
