@@ -23,7 +23,7 @@
 //! use apportion::{Catalog, Cluster, Job, Seconds, Steps, StepsPerSecond, Throughputs};
 //!
 //! let cluster: Cluster = "v100=1,k80=1".parse()?;
-//! let policy = Catalog::embedded().policy("max_min_fairness_perf")?;
+//! let policy = Catalog::embedded().policy("max_sum_throughput_perf")?;
 //! let mut scheduler =
 //!     Scheduler::new(&cluster, Throughputs::embedded("osdi20")?, policy, Options::default())?;
 //! let job = |v100: f64, k80: f64| {
