@@ -373,11 +373,11 @@ fn promises_are_kept_as_another_solver_keeps_them() {
         let Some(kept) = keep_soft_constraints(&singles, &due, &limits) else { continue };
         judge_promises(&singles, &due, &kept);
         // some jobs that were dropped, as their constraints cost most, are now due
-        let let_off = (0..due.len()).filter(|class| kept.part[*class] < 1e-9);
+        let dropped = (0..due.len()).filter(|class| kept.part[*class] < 1e-9);
         let can = |class: &usize| {
             singles.fastest(*class) > singles.demand[*class] && instance.scale_factor[*class] < 2.0
         };
-        for class in let_off.filter(can).take(3) {
+        for class in dropped.filter(can).take(3) {
             due[class] = true;
         }
         let Some(kept) = keep_soft_constraints(&singles, &due, &limits) else { continue };

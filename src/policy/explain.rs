@@ -50,7 +50,7 @@ pub struct ConstraintExplanation {
     pub unit: Dimension,
     /// What a unit of violation costs, where it may be violated.
     pub penalty: Option<f64>,
-    /// May jobs be let off it?
+    /// May it be dropped for jobs?
     pub droppable: bool,
     /// One for each job `[n]`, or for each worker type `[K]`.
     pub rows: Vec<ConstraintRow>,
@@ -68,7 +68,7 @@ pub struct ConstraintRow {
     pub binds: bool,
     /// Is it exceeded, by more than the tolerance?
     pub exceeded: bool,
-    /// Was the job let off?
+    /// Was it dropped for the job?
     pub dropped: bool,
 }
 

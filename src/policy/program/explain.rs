@@ -113,7 +113,7 @@ impl Of<'_> {
 
     /// The row of a constraint, which is one of the objective's by position, for a job or a worker type.
     fn row(&self, constraint: &Constraint, position: usize, row: usize) -> ConstraintRow {
-        let (place, n_jobs, let_off) = match constraint.subject {
+        let (place, n_jobs, was_dropped) = match constraint.subject {
             Subject::WorkerType => (row, 1.0, false),
             Subject::Job => {
                 let member = self.reduced.classes.class_of(row);
@@ -122,7 +122,7 @@ impl Of<'_> {
                 (member, self.reduced.classes.members(member).len() as f64, dropped || past)
             }
         };
-        let dropped = constraint.droppable && let_off;
+        let dropped = constraint.droppable && was_dropped;
         let price = self.prices.filter(|_| !dropped).map(|prices| prices.own[position][place].value / n_jobs);
         let Some(held) = self.held else {
             return ConstraintRow { price, slack: f64::NAN, binds: false, exceeded: false, dropped };

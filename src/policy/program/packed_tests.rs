@@ -185,7 +185,7 @@ proptest! {
             let fallbacks = priced.solve.unwrap().fallbacks;
             prop_assert!(fallbacks.is_empty(), "{fallbacks:?}");
             if every.dropped != priced.dropped {
-                // Other jobs may be let off, as long as they are as many.
+                // The constraints of other jobs may be dropped, as long as they are as many.
                 continue;
             }
             let (one, other) = (every.objective.unwrap(), priced.objective.unwrap());
@@ -290,7 +290,7 @@ proptest! {
 
     /// Where there are many jobs to a kind, their time is pooled, and they get what programs over all pairs give them.
     #[test]
-    fn pools_lose_nothing(jobs in drawn(18), workers in 2_u32..6, n_rows in 1_usize..5) {
+    fn kinds_lose_nothing(jobs in drawn(18), workers in 2_u32..6, n_rows in 1_usize..5) {
         let problem = problem_of(&jobs, workers, n_rows);
         let entities = [false; 5].into_iter().chain([true]);
         let cases = objectives().into_iter().take(5).chain([objectives()[1]]).zip(entities);
@@ -326,10 +326,10 @@ proptest! {
     }
 }
 
-/// Where not all deadlines can be kept, as few jobs are let off by pools of time as by programs over all pairs, and most of
-/// the time no such program is needed; but where jobs that are let off are asked for something else, too.
+/// Where not all deadlines can be kept, the program over kinds drops as few as programs over all pairs, and most of the time no
+/// such program is needed; but where jobs whose deadline is dropped are asked for something else, too.
 #[test]
-fn pools_let_off_as_few_as_programs() {
+fn kinds_drop_as_few_as_programs() {
     let (mut overloaded, mut pooled) = (0, 0);
     for (seed, hard) in (0..24).map(|seed| (seed, seed % 6 == 5)) {
         let n_rows = 1 + seed as usize % 3;
@@ -356,7 +356,7 @@ fn pools_let_off_as_few_as_programs() {
         overloaded += usize::from(every > 0 && !hard);
         pooled += usize::from(every > 0 && !hard && columns < all);
     }
-    assert!(overloaded > 12 && 4 * pooled > 3 * overloaded, "{overloaded} overloaded, {pooled} by pools");
+    assert!(overloaded > 12 && 4 * pooled > 3 * overloaded, "{overloaded} overloaded, {pooled} by kinds");
 }
 
 /// Jobs whose pairs are worth more and less than time slicing.

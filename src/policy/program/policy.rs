@@ -252,14 +252,14 @@ impl ProgramPolicy {
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
         let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
-        let let_off = |(index, job): (JobIndex, &ActiveJob)| {
+        let dropped = |(index, job): (JobIndex, &ActiveJob)| {
             let class = master.reduced().classes.class_of(index.index());
             let dropped = master.reduced().instance.dropped.get(class) == Some(&true);
             let dropped = dropped && (!published || job.slo_remaining.is_some());
             (dropped || past(job)).then_some(index)
         };
         if self.promises {
-            decision.dropped = problem.jobs().enumerate().filter_map(let_off).collect();
+            decision.dropped = problem.jobs().enumerate().filter_map(dropped).collect();
         }
         let seconds = &mut self.solver.report().seconds;
         let by_solvers = (seconds.solve - before.solve) + (seconds.certify - before.certify);

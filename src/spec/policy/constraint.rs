@@ -13,7 +13,7 @@ pub struct ConstraintDocument {
     pub constraint: String,
     /// What a unit of violation costs, in units of the objective; hard if absent.
     pub soft: Option<f64>,
-    /// May jobs be let off it, as few as possible, where not all can keep it?
+    /// May it be dropped for jobs, as few as possible, where not all can keep it?
     pub droppable: bool,
     /// Was it written as a mapping?
     pub mapped: bool,
