@@ -237,7 +237,7 @@ impl<'a> Chapter<'a> {
         }
     }
 
-    /// Fields whose form depends on the value of another.
+    /// Writes the rules by which the form of a field depends on the value of another field.
     fn conditions(&mut self, schema: &Value) {
         for rule in list(schema, "allOf") {
             let conditions = rule["if"]["properties"].as_object().into_iter().flatten();

@@ -99,7 +99,7 @@ fn training(_: &Source) -> Result<(), String> {
     unreachable!("this build does not know it")
 }
 
-/// The document with one thing changed, in every place: a key that nobody knows, a scalar that is a mapping or a list, a key
+/// The document with one thing changed, in every place: an unknown key, a scalar that is a mapping or a list, a key
 /// that is missing.
 fn variants(document: &Value) -> Vec<Value> {
     match document {

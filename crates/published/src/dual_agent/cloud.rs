@@ -150,7 +150,7 @@ impl Cloud {
         self.begin_round();
     }
 
-    /// Adds jobs that have arrived to the queue, and jobs whose leases are over.
+    /// Moves jobs that have arrived, and jobs with leases that are over, to the queue.
     pub fn begin_round(&mut self) {
         self.world.begin_round();
         let round = self.world.round();

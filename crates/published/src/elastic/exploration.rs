@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Actions taken in place of the first, for climbs of jobs that hold so many workers; jobs with 9 are masked.
+    /// The actions that replace the first action, for climbs of jobs that hold `held` workers; jobs with 9 workers are masked.
     fn chosen(chance: f64, held: &[f32]) -> Vec<usize> {
         let row = |held: &f32| {
             let mut row = [0.0; N_OF_PAIR];

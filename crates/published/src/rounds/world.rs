@@ -45,7 +45,7 @@ fn open(world: &Value) -> Result<System, SystemError> {
         }))
 }
 
-/// Whose decisions are made.
+/// The action scheme: which actions there are, and what each means for the round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionSchemeName {
@@ -89,7 +89,7 @@ pub struct FurtherCluster {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoundsWorld {
-    /// Whose decisions are made.
+    /// The action scheme: which actions there are, and what each means for the round.
     #[serde(rename = "play")]
     pub scheme: ActionSchemeName,
     /// A throughput matrix that ships with the program.

@@ -10,7 +10,7 @@ use apportion::problem::{ActiveJob, Problem};
 use apportion::solver::timing::Stopwatch;
 use apportion::workload::random::SeedStreams;
 
-/// Jobs that are taken out first: a job comes back so many departures after it went.
+/// The number of departures before the first arrival; every job arrives again that many departures after its own.
 const AWAY: usize = 16;
 
 /// The measured times of changes, one by one.

@@ -18,7 +18,7 @@ pub struct SweepDocument {
     /// What the study is for.
     #[serde(default)]
     pub description: Option<String>,
-    /// The publication whose study it is.
+    /// The publication that the study reproduces.
     #[serde(default)]
     pub source: Option<String>,
     /// Fields of every run.
