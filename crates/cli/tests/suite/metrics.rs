@@ -62,6 +62,17 @@ fn every_metric_has_its_column_its_key_and_its_flag() {
         assert_eq!(runs[0][name].as_f64(), value, "{name}: the sweep and the simulation agree");
     }
 
+    let jct = summary.jct.as_ref().expect("jobs were completed");
+    let spread = [
+        ("average_jct", jct.average),
+        ("median_jct", jct.median),
+        ("p95_jct", jct.p95),
+        ("p99_jct", jct.p99),
+    ];
+    for (name, value) in spread {
+        assert_eq!(runs[0][name].as_f64(), Some(value), "{name} is another number of the distribution");
+    }
+
     let flags = names.iter().fold(String::new(), |flags, name| flags + " --metric " + name);
     let compared = succeed(at, &format!("compare results results --format json{flags}"));
     let compared: Value = serde_json::from_str(&compared).unwrap();
