@@ -15,6 +15,10 @@ use crate::solver::backend::{Backend, Basis, Feature, Limits, Solution, SolveErr
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::scaling::Scaled;
 
+/// Steps after which the interior-point method gives up where no limit is asked for: it takes some twenty, and where
+/// coefficients are fifteen decades apart it goes on for ever.
+const IPM_STEPS_MAX: usize = 500;
+
 /// HiGHS's number of the primal simplex method.
 const PRIMAL: i32 = 4;
 
@@ -97,7 +101,11 @@ impl Highs {
         let tolerance = limits.tolerance.clamp(1e-10, 1e-2);
         let solver = if self.method == Method::Simplex { "simplex" } else { "ipx" };
         let crossover = if self.method == Method::Interior { "off" } else { "on" };
-        let iterations = limits.iterations.map(|count| i32::try_from(count).unwrap_or(i32::MAX));
+        let simplex = 10_000 + 200 * (model.num_cols() + model.num_rows());
+        let [simplex, ipm] = [simplex, IPM_STEPS_MAX].map(|most| {
+            let asked = limits.iterations.and_then(|count| usize::try_from(count).ok());
+            i32::try_from(asked.unwrap_or(most)).unwrap_or(i32::MAX)
+        });
         let fail = |option: &str| format!("HiGHS refused the option `{option}`");
         for (option, value) in [("solver", solver), ("run_crossover", crossover), ("parallel", "off")] {
             model.try_set_option(option, value).map_err(|_| fail(option))?;
@@ -114,10 +122,13 @@ impl Highs {
         }
         let threads = i32::try_from(limits.threads.max(1)).unwrap_or(i32::MAX);
         model.try_set_option("threads", threads).map_err(|_| fail("threads"))?;
-        for option in ["simplex_iteration_limit", "ipm_iteration_limit", "crossover_iteration_limit"] {
-            let Some(iterations) = iterations else { break };
+        for (option, steps) in [
+            ("simplex_iteration_limit", simplex),
+            ("ipm_iteration_limit", ipm),
+            ("crossover_iteration_limit", simplex),
+        ] {
             // the name of the third is not in every release, and it only bounds a clean-up
-            let refused = model.try_set_option(option, iterations).is_err();
+            let refused = model.try_set_option(option, steps).is_err();
             if refused && option != "crossover_iteration_limit" {
                 return Err(fail(option));
             }
