@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -44,6 +45,8 @@ pub struct PolicyOptions {
     pub backend: Option<String>,
     /// The strategy of every decision, in place of the one that suits each problem; rules have none.
     pub strategy: Option<Strategy>,
+    /// Wall time of a decision after which no further program is begun; rules need none.
+    pub time_limit: Option<Duration>,
 }
 
 /// Why there is no such policy.
@@ -309,6 +312,7 @@ fn program_policy(
         fidelity: options.fidelity,
         backend: options.backend.clone(),
         strategy: options.strategy,
+        time_limit: options.time_limit,
     });
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
 }

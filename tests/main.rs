@@ -20,3 +20,5 @@ mod properties;
 mod cannot_run;
 #[path = "suite/classes.rs"]
 mod classes;
+#[path = "suite/badly_scaled.rs"]
+mod badly_scaled;

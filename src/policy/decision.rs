@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::allocation::{Allocation, AllocationError};
-use crate::index::JobIndex;
+use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::explain::Explanation;
 use crate::policy::program::{GaveUp, Reason, Strategy};
 use crate::problem::Problem;
@@ -98,6 +98,9 @@ pub struct ObjectiveReport {
     pub violation_max: f64,
     /// Is the gap within the certificate's tolerance?
     pub optimal: bool,
+    /// Is the optimum lexicographic? Then all this is of its first level, the least of all jobs', and nothing is certified of
+    /// the levels above it.
+    pub first_level_only: bool,
 }
 
 /// Wall time of the parts of a solve, in seconds.
@@ -185,6 +188,47 @@ pub struct RoundRules {
     pub recompute_after: Option<Seconds>,
 }
 
+/// A constraint of a policy that contradicts others, or cannot be kept by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflict {
+    /// The constraint as the policy has it.
+    pub constraint: String,
+    /// Position of the job that it is of, the first of several that are alike; none if it is of a worker type.
+    pub job: Option<usize>,
+    /// How many jobs are alike.
+    pub n_alike: usize,
+    /// The worker type that it is of; none if it is of a job.
+    pub worker_type: Option<WorkerTypeId>,
+    /// The part of its right side that the left side reaches at most where no other constraint is kept; none if it can be kept
+    /// by itself, or the right side is 0.
+    pub possible: Option<f64>,
+}
+
+/// Conflicting constraints in words, with the names of jobs and worker types.
+pub fn in_words(
+    conflicts: &[Conflict],
+    job: impl Fn(usize) -> String,
+    worker_type: impl Fn(WorkerTypeId) -> String,
+) -> String {
+    let of = |conflict: &Conflict| {
+        let Conflict { constraint, n_alike, possible, .. } = conflict;
+        let place = match (conflict.job, conflict.worker_type) {
+            (Some(at), _) if *n_alike > 1 => format!("{} and {} more like it", job(at), n_alike - 1),
+            (Some(at), _) => job(at),
+            (None, Some(kind)) => worker_type(kind),
+            (None, None) => "all".to_owned(),
+        };
+        let alone = possible
+            .map(|part| format!(" (by itself it reaches {:.1} % of its right side at most)", part * 100.0));
+        format!("`{constraint}` for {place}{}", alone.unwrap_or_default())
+    };
+    let parts: Vec<String> = conflicts.iter().map(of).collect();
+    match parts.as_slice() {
+        [one] => one.clone(),
+        several => format!("all of: {}", several.join("; ")),
+    }
+}
+
 /// Why a policy gave no decision.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
@@ -218,6 +262,14 @@ pub enum PolicyError {
         policy: String,
         /// Why, in words.
         reason: String,
+    },
+    /// Constraints of the policy contradict one another.
+    #[error("policy `{policy}` is infeasible: no allocation keeps {}", in_words(conflicts, |job| format!("the job at position {job}"), |kind| format!("worker type {}", kind.index())))]
+    Conflict {
+        /// The policy.
+        policy: String,
+        /// A smallest set of them: without any one of these, the others can be kept.
+        conflicts: Vec<Conflict>,
     },
     /// The program's objective is unbounded.
     #[error("policy `{policy}` is unbounded: {reason}")]

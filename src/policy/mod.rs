@@ -9,8 +9,8 @@ pub mod objective;
 pub mod program;
 
 pub use decision::{
-    Decision, ObjectiveReport, Policy, PolicyError, ProgramSize, RoundRules, Sense, SolveReport,
-    SolveSeconds, TypeOrder,
+    Conflict, Decision, ObjectiveReport, Policy, PolicyError, ProgramSize, RoundRules, Sense, SolveReport,
+    SolveSeconds, TypeOrder, in_words,
 };
 pub use explain::{
     Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit, TypeExplanation,

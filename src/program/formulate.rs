@@ -48,6 +48,15 @@ impl BoundObjective<'_> {
         builder.finish(self.objective.sense())
     }
 
+    /// The program of the policy's constraints alone, which has no objective: it is feasible if an allocation keeps them.
+    pub fn constraints_alone(&self) -> Formulation {
+        let reach = Reach::of(self);
+        let mut builder = self.polytope(&reach, None);
+        builder.constraints();
+        builder.objective(Affine::default());
+        builder.finish(Sense::Maximize)
+    }
+
     /// The program at one level: maximize λ, the part of the required throughputs that all members reach at once. The
     /// level can be reached if and only if the optimum is at least 1. Its [`level_rows`](Formulation::level_rows) are
     /// `throughput(m) − λ·required(m, level) ≥ 0`, one per member.

@@ -21,6 +21,7 @@ use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Ter
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::normal::{Factor, Matrix, Plan};
 use crate::solver::scaling::Scaled;
+use crate::solver::timing::Stopwatch;
 use lines::Lines;
 
 const NAME: &str = "centre";
@@ -87,9 +88,16 @@ impl Backend for Centre {
             .ok_or_else(|| failed("the program has two-sided parts"))?;
         let mut state = State::start(&form);
         let mut steps = 0;
+        let clock = Stopwatch::start();
         while !state.is_close(&form, limits.tolerance) {
             steps += 1;
-            if steps > limits.iterations.unwrap_or(STEPS_MAX) || !state.advance(&form) {
+            if steps > limits.iterations.unwrap_or(STEPS_MAX) {
+                return Ok(without_columns(Termination::IterationLimit));
+            }
+            if limits.time.is_some_and(|time| clock.elapsed() > time) {
+                return Ok(without_columns(Termination::TimeLimit));
+            }
+            if !state.advance(&form) {
                 return Err(failed("rounding ends its path early"));
             }
         }

@@ -30,7 +30,7 @@ struct Attempts {
     certify_seconds: f64,
     /// The tightest bound any backend's duals have proven.
     bound: Option<f64>,
-    /// A claim that there is no optimum, awaiting a second voice.
+    /// The claim of some backends that there is no optimum.
     claim: Option<Termination>,
     last: Option<Termination>,
 }
@@ -39,13 +39,12 @@ struct Attempts {
 ///
 /// An answer is accepted on its certificate alone, whatever its termination says. Bounds proven by one backend's
 /// duals are kept and used to judge the next one's answer: a backend without duals (microlp) can be certified so
-/// and not otherwise. "Infeasible" and "unbounded" are claims that cannot be certified here: they are reported
-/// when a second backend confirms them, or when no other backend contradicts them. A backend that declines a program
-/// or lacks a feature for it is passed over without a word.
+/// and not otherwise. "Infeasible" and "unbounded" are claims that nothing here certifies: all backends are asked, and
+/// [`without_optimum`](crate::solver::without_optimum) proves the claim, or does not. A backend that declines a program or
+/// lacks a feature for it is passed over without a word.
 ///
 /// # Errors
-/// [`SolveError::NotOptimal`] if none succeeds, with the confirmed or only claim as its termination, else the last
-/// backend's; [`SolveError::Malformed`] at once; another backend's error only if no backend could be tried.
+/// [`SolveError::NotOptimal`] if none succeeds, with the claim as its termination if there is one, else the last backend's; [`SolveError::Malformed`] at once; another backend's error only if no backend could be tried.
 pub fn solve_certified(
     program: &Program,
     chain: &mut [Box<dyn Backend>],
@@ -73,9 +72,7 @@ pub fn solve_certified(
                     });
                 }
                 attempts.record(name, &solution, &certificate);
-                if let Some(termination) = attempts.confirmed(solution.termination) {
-                    return Err(attempts.failed(termination));
-                }
+                attempts.claimed(solution.termination);
             }
             Err(error @ SolveError::Malformed { .. }) => return Err(error),
             // not made for this program, which was never tried: no event
@@ -132,31 +129,21 @@ impl Attempts {
         self.lines.push(line);
     }
 
-    /// Takes note of a claim that there is no optimum; gives it back if it is the second that agrees.
-    fn confirmed(&mut self, termination: Termination) -> Option<Termination> {
-        let claims = |of: Termination| {
-            matches!(
-                of,
-                Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded
-            )
-        };
-        if !claims(termination) {
-            return None;
+    /// Takes note of a claim that there is no optimum; claims that differ leave open which it is.
+    fn claimed(&mut self, termination: Termination) {
+        if !matches!(
+            termination,
+            Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded
+        ) {
+            return;
         }
-        let Some(earlier) = self.claim else {
-            self.claim = Some(termination);
-            return None;
-        };
-        match (earlier, termination) {
-            (either, specific) if either == specific => Some(specific),
-            (Termination::InfeasibleOrUnbounded, specific)
-            | (specific, Termination::InfeasibleOrUnbounded) => Some(specific),
-            // one says infeasible, the other unbounded: leave it to a third
-            _ => {
-                self.claim = Some(Termination::InfeasibleOrUnbounded);
-                None
-            }
-        }
+        self.claim = Some(match self.claim {
+            None => termination,
+            Some(earlier) if earlier == termination => earlier,
+            Some(Termination::InfeasibleOrUnbounded) => termination,
+            Some(earlier) if termination == Termination::InfeasibleOrUnbounded => earlier,
+            Some(_) => Termination::InfeasibleOrUnbounded,
+        });
     }
 
     fn failed(self, termination: Termination) -> SolveError {

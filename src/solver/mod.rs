@@ -20,6 +20,7 @@ pub mod clarabel;
 #[cfg(feature = "good_lp")]
 pub mod good_lp;
 pub mod registry;
+mod proof;
 pub mod conformance;
 
 #[cfg(test)]
@@ -30,3 +31,4 @@ pub use backend::{
 };
 pub use certificate::Certificate;
 pub use chain::{Certified, solve_certified};
+pub use proof::{conflict, without_optimum};

@@ -40,11 +40,14 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
     if let Some(remark) = &question.remark {
         session.note(remark);
     }
+    let measured = question.measured_value(&decision)?;
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&Answer { question: &question, decision: &decision }),
+        OutputFormat::Json => {
+            session.output.json(&Answer { question: &question, decision: &decision, measured })
+        }
         OutputFormat::Csv => session.output.table(&shares(&question, &decision)),
         OutputFormat::Table => {
-            let summary = summary(&question, &decision);
+            let summary = summary(&question, &decision, measured);
             session.output.text(&format!("{}\n{summary}", shares(&question, &decision).aligned()))
         }
     }?;
@@ -77,25 +80,33 @@ fn shares(question: &Question, decision: &Decision) -> Table {
     let mut table = Table::new(["jobs"].into_iter().chain(types).chain(["throughput"]));
     for (id, row) in rows(decision) {
         let combination = decision.allocation.combinations()[id];
+        let tiny = row.iter().all(|share| *share < 0.5e-4);
         let throughput = if combination.is_pair() {
             Cell::Empty
         } else {
-            Cell::Number(decision.allocation.effective_throughput()[combination.first()], 4)
+            number(decision.allocation.effective_throughput()[combination.first()], tiny)
         };
-        let cells = row.iter().map(|share| Cell::Number(*share, 4));
+        let cells = row.iter().map(|share| number(*share, tiny));
         table
             .push([question.name(combination).into()].into_iter().chain(cells).chain([throughput]).collect());
     }
     table
 }
 
+/// A number with four decimals or, of a row whose numbers would all be shown as 0, with an exponent.
+fn number(value: f64, tiny: bool) -> Cell {
+    if tiny && value != 0.0 { format!("{value:.1e}").into() } else { Cell::Number(value, 4) }
+}
+
 /// The answer as programs read it, made while it is written.
 struct Answer<'a> {
     question: &'a Question,
     decision: &'a Decision,
+    /// The objective at measured throughputs, where the policy sees others.
+    measured: Option<f64>,
 }
 
-/// One row: who, and how much of the time on each worker type.
+/// One row: jobs, and their share of time on each worker type.
 #[derive(serde::Serialize)]
 struct Share<'a> {
     jobs: Vec<&'a Label>,
@@ -132,7 +143,7 @@ struct Shares<'a>(&'a Answer<'a>);
 
 impl Serialize for Shares<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Answer { question, decision } = *self.0;
+        let Answer { question, decision, .. } = *self.0;
         serializer.collect_seq(rows(decision).map(|(id, values)| Share {
             jobs: question.labels(decision.allocation.combinations()[id]),
             shares: Each { question, values },
@@ -142,12 +153,13 @@ impl Serialize for Shares<'_> {
 
 impl Serialize for Answer<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { question, decision } = *self;
+        let Self { question, decision, measured } = *self;
         let allocation = &decision.allocation;
         let by_job = |values| ByJob { question, values };
         let certificate = json!({
             "violation_max": allocation.violation_max(),
             "optimal": decision.objective.as_ref().map(|objective| objective.optimal),
+            "first_level_only": decision.objective.as_ref().map(|objective| objective.first_level_only),
         });
         let dropped: Vec<&Label> = decision.dropped.iter().map(|job| question.label(*job)).collect();
         let mut answer = serializer.serialize_map(None)?;
@@ -155,7 +167,8 @@ impl Serialize for Answer<'_> {
         answer.serialize_entry("allocation", &Shares(self))?;
         answer
             .serialize_entry("effective_throughput", &by_job(allocation.effective_throughput().as_slice()))?;
-        answer.serialize_entry("objective", &decision.objective.as_ref().map(objective))?;
+        let objective = decision.objective.as_ref().map(|report| objective(report, measured));
+        answer.serialize_entry("objective", &objective)?;
         answer.serialize_entry("certificate", &certificate)?;
         answer.serialize_entry("solve", &decision.solve.as_ref().map(solve))?;
         answer.serialize_entry("dropped", &dropped)?;
@@ -166,13 +179,17 @@ impl Serialize for Answer<'_> {
     }
 }
 
-fn objective(report: &ObjectiveReport) -> Value {
-    json!({
+fn objective(report: &ObjectiveReport, measured: Option<f64>) -> Value {
+    let mut objective = json!({
         "sense": sense(report.sense),
         "value": report.value,
         "bound": report.bound,
         "gap_relative": report.gap_relative,
-    })
+    });
+    if let Some(value) = measured {
+        objective["value_at_measured_throughputs"] = value.into();
+    }
+    objective
 }
 
 /// How a decision was found, for programs.
@@ -233,13 +250,18 @@ fn solved(report: &SolveReport) -> String {
 }
 
 /// The evidence, in words.
-fn summary(question: &Question, decision: &Decision) -> String {
+fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> String {
     let mut lines = vec![format!("policy     {}", question.policy.name())];
-    if let Some(ObjectiveReport { sense: direction, value, bound, gap_relative, violation_max, optimal }) =
-        &decision.objective
-    {
-        let verdict = if *optimal { "certified optimal" } else { "NOT certified optimal" };
-        lines.push(format!("objective  {} {value}, bound {bound}", sense(*direction)));
+    if let Some(report) = &decision.objective {
+        let ObjectiveReport { value, bound, gap_relative, violation_max, .. } = report;
+        let verdict = match (report.optimal, report.first_level_only) {
+            (false, _) => "NOT certified optimal",
+            (true, false) => "certified optimal",
+            (true, true) => "certified optimal in its first level, the least, and not certified above it",
+        };
+        let seen = if measured.is_some() { " at the throughputs that the policy sees" } else { "" };
+        lines.push(format!("objective  {} {value}, bound {bound}{seen}", sense(report.sense)));
+        lines.extend(measured.map(|value| format!("           {value} at measured throughputs")));
         lines.push(format!(
             "           {verdict}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"
         ));

@@ -1,12 +1,14 @@
 //! What `allocate` and `explain` share: a snapshot and a policy from the command line.
 
+use std::time::Duration;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use crate::exit::Failure;
 use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
-use apportion::policy::{Policy, PolicyError, Refine, Strategy};
+use apportion::policy::{Decision, Policy, PolicyError, ProgramPolicy, Refine, Strategy, in_words};
 use apportion::problem::Problem;
 use apportion::spec::Fidelity;
 use apportion::spec::snapshot::Label;
@@ -32,6 +34,9 @@ pub struct DecisionArguments {
     /// How the optimum is found, in place of what suits the problem
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)))]
     pub strategy: Option<String>,
+    /// Wall time in s after which no further program is begun: the answer is what is reached then, or exit code 4
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub time_limit: Option<Duration>,
     /// Which of several optima, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     pub refine: Option<Refinement>,
@@ -92,6 +97,8 @@ pub struct Question {
     pub problem: Problem,
     /// Who decides.
     pub policy: Box<dyn Policy>,
+    /// The same, if it is a program.
+    program: Option<ProgramPolicy>,
     /// What to say of it on standard error.
     pub remark: Option<String>,
 }
@@ -109,6 +116,7 @@ impl Question {
             strategy: arguments.strategy.as_deref().and_then(Strategy::named),
             refine: arguments.refine.map(Refine::from).or_else(|| published.then_some(Refine::Interior)),
             fidelity,
+            time_limit: arguments.time_limit,
             ..PolicyOptions::default()
         };
         let catalog = plugin::catalog();
@@ -117,6 +125,7 @@ impl Question {
             ("--backend", options.backend.is_some()),
             ("--refine", arguments.refine.is_some()),
             ("--strategy", arguments.strategy.is_some()),
+            ("--time-limit", arguments.time_limit.is_some()),
         ];
         for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
             if !matches!(document.kind, PolicyKind::Program(_)) {
@@ -125,12 +134,13 @@ impl Question {
             }
         }
         let policy = catalog.build(&arguments.policy, &options)?;
+        let program = catalog.program(&arguments.policy, &options)?;
         let throughputs = load_throughputs(&arguments.throughputs)?;
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
         let asked = !published && matches!(document.kind, PolicyKind::Program(_));
         let remark = asked.then(|| too_small(&problem)).flatten();
-        Ok(Self { snapshot, problem, policy, remark })
+        Ok(Self { snapshot, problem, policy, program, remark })
     }
 
     /// A policy's error, at the place in the snapshot that it is about, if it is about one.
@@ -144,8 +154,27 @@ impl Question {
                 );
                 self.snapshot.source().error_at(&path, message, None).into()
             }
+            PolicyError::Conflict { policy, conflicts } => {
+                let job = |at: usize| format!("job `{}`", self.snapshot.document().jobs[at].id);
+                let kind = |kind: WorkerTypeId| {
+                    format!("worker type `{}`", self.problem.cluster().types()[kind].name)
+                };
+                let what = in_words(conflicts, job, kind);
+                let reason = format!("no allocation keeps {what}");
+                Failure::Policy(PolicyError::Infeasible { policy: policy.clone(), reason })
+            }
             _ => Failure::Policy(error),
         }
+    }
+
+    /// The objective at measured throughputs, where the policy sees others.
+    ///
+    /// # Errors
+    /// If the problem lacks what the objective reads.
+    pub fn measured_value(&self, decision: &Decision) -> Result<Option<f64>, Failure> {
+        let value = |program: &ProgramPolicy| program.measured_value_of(&self.problem, &decision.allocation);
+        let value = self.program.as_ref().filter(|_| decision.objective.is_some()).map(value);
+        value.transpose().map(Option::flatten).map_err(|error| self.place(error))
     }
 
     /// The id of a job as its owner writes it.
@@ -190,6 +219,13 @@ impl Question {
         };
         ids.iter().map(position).collect()
     }
+}
+
+/// A positive number of seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is expected".to_owned())?;
+    let duration = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+    duration.ok_or_else(|| "a number of seconds above 0 is expected".to_owned())
 }
 
 /// Says that gangs have no time on worker types with fewer workers than they need, if there are such.

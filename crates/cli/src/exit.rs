@@ -136,7 +136,9 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
         | PolicyError::Undecided { .. }
         | PolicyError::Strategy { .. }
         | PolicyError::State { .. } => ExitStatus::BadInput,
-        PolicyError::Infeasible { .. } | PolicyError::Unbounded { .. } => ExitStatus::NoSolution,
+        PolicyError::Infeasible { .. } | PolicyError::Conflict { .. } | PolicyError::Unbounded { .. } => {
+            ExitStatus::NoSolution
+        }
         PolicyError::Solve(error) => of_solve(error),
         // `Allocation`, and what the engine may come to say without this command knowing what it means.
         _ => ExitStatus::Bug,
@@ -149,11 +151,8 @@ fn of_solve(error: &SolveError) -> ExitStatus {
             ExitStatus::BadInput
         }
         SolveError::NotOptimal { termination, .. } => match termination {
-            Termination::TimeLimit | Termination::IterationLimit => ExitStatus::Limit,
-            Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded => {
-                ExitStatus::NoSolution
-            }
-            _ => ExitStatus::Bug,
+            Termination::Infeasible | Termination::Unbounded => ExitStatus::NoSolution,
+            _ => ExitStatus::Limit,
         },
         _ => ExitStatus::Bug,
     }

@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::allocation::{Allocation, AllocationBuilder, AllocationError, Together};
 use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
-use crate::policy::program::tolerances::SHARE_MIN;
 use crate::problem::Problem;
 use crate::program::Column;
 use crate::program::classes::Division;
@@ -31,15 +30,16 @@ struct Shared {
 
 /// The allocation: every job alone, in order, then pairs of jobs that have time, by first job, then by second.
 ///
-/// `columns` and `time` are the program's columns and their class time. With `keep_all`, no share is rounded,
-/// pairs without time are kept, and a class pair's time is divided evenly among all pairs of its jobs. O(n·K) else:
-/// pairs come in order, and no vector has what the allocation does not keep.
+/// `columns` and `time` are the program's columns and their class time; shares up to `least` become 0. With `keep_all`, no
+/// share is rounded, pairs without time are kept, and a class pair's time is divided evenly among all pairs of its jobs.
+/// O(n·K) else: pairs come in order, and no vector has what the allocation does not keep.
 pub(super) fn expand(
     problem: &Problem,
     reduced: &Reduced,
     columns: &[Column],
     time: &[f64],
     keep_all: bool,
+    least: f64,
 ) -> Result<Allocation, AllocationError> {
     let (n_types, n_members) = (reduced.instance.n_types(), reduced.instance.n_members());
     let mut class_time = vec![0.0; reduced.instance.n_combinations() * n_types];
@@ -49,9 +49,9 @@ pub(super) fn expand(
     let of = |combination: usize| &class_time[combination * n_types..(combination + 1) * n_types];
     let share = |time: f64, fraction: f64| {
         let share = time * fraction;
-        if keep_all || share > SHARE_MIN { share.max(0.0) } else { 0.0 }
+        if keep_all || share > least { share.max(0.0) } else { 0.0 }
     };
-    let with_time = |pair: &usize| keep_all || of(n_members + *pair).iter().any(|time| *time > SHARE_MIN);
+    let with_time = |pair: &usize| keep_all || of(n_members + *pair).iter().any(|time| *time > least);
     let with_time: Vec<usize> = (0..reduced.pairs.len()).filter(with_time).collect();
     let n_jobs = reduced.classes.n_jobs();
     let mut pairs = Pairs::of(reduced, &with_time, keep_all);
@@ -64,7 +64,7 @@ pub(super) fn expand(
         .collect();
     builder.push_all_alone(reduced.classes.of_jobs(), alone, pairs.n_pairs_max())?;
     let time_of = |place: u32| of(n_members + with_time[place as usize]);
-    let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place));
+    let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place), least);
     let together: Vec<Option<Together>> =
         pairs.shared.iter().map(|pair| whole(pair).filter(|_| !keep_all)).collect();
     for begin in (0..if with_time.is_empty() { 0 } else { n_jobs }).step_by(BLOCK) {
@@ -84,13 +84,18 @@ pub(super) fn expand(
 }
 
 /// What pairs of these classes' jobs are given parts of; none where a part may be no more than rounding.
-fn together(builder: &AllocationBuilder<'_>, jobs: [&[u32]; 2], time: &[f64]) -> Option<Together> {
-    let shares: Vec<f64> = time.iter().map(|time| if *time > SHARE_MIN { *time } else { 0.0 }).collect();
+fn together(
+    builder: &AllocationBuilder<'_>,
+    jobs: [&[u32]; 2],
+    time: &[f64],
+    rounding: f64,
+) -> Option<Together> {
+    let shares: Vec<f64> = time.iter().map(|time| if *time > rounding { *time } else { 0.0 }).collect();
     let least = shares.iter().copied().filter(|share| *share > 0.0).fold(f64::INFINITY, f64::min);
     let n_pairs = jobs[0].len() as f64 * jobs[1].len() as f64;
     let jobs = jobs.map(|jobs| JobIndex::from_index(jobs[0] as usize));
     // (no part is smaller than one of all pairs)
-    if least / n_pairs > SHARE_MIN { builder.together(jobs, shares) } else { None }
+    if least / n_pairs > rounding { builder.together(jobs, shares) } else { None }
 }
 
 /// The pairs of jobs among which class pairs divide their time, first job by first job.

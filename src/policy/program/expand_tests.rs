@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::expand::expand;
 use super::pairs::Pairing;
 use super::reduce::{Reduced, Selection, reduce};
+use super::tolerances::SHARE_MIN;
 use crate::allocation::Allocation;
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::ThroughputView;
@@ -149,7 +150,7 @@ proptest! {
                 columns.push(Column { combination, worker_type });
             }
         }
-        let expanded = expand(&problem, &reduced, &columns, &time, keep_all).unwrap();
+        let expanded = expand(&problem, &reduced, &columns, &time, keep_all, SHARE_MIN).unwrap();
         let slowly = slowly(&problem, &reduced, &columns, &time, keep_all);
         prop_assert_eq!(expanded.combinations(), slowly.combinations());
         prop_assert_eq!(expanded.shares(), slowly.shares());

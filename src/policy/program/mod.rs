@@ -2,11 +2,13 @@
 //! is solved and refined, and its answer is divided among the jobs again.
 
 mod central;
+mod conflict;
 mod discount;
 mod evaluate;
 mod expand;
 mod explain;
 mod hierarchy;
+mod idle;
 mod isolated_time;
 mod kinds;
 mod levels;
@@ -19,6 +21,7 @@ mod program_columns;
 mod recorded;
 mod reduce;
 mod reduced_cost_fixing;
+mod rounding;
 mod session;
 mod singles;
 mod soft_constraints;

@@ -1,7 +1,7 @@
 //! The report of a decision's objective: value, bound, gap, and whether they prove an optimum.
 
 use crate::policy::decision::ObjectiveReport;
-use crate::policy::program::policy::ProgramPolicy;
+use crate::policy::program::policy::{ProgramPolicy, Refine};
 use crate::program::Route;
 use crate::solver::certificate::TOLERANCE;
 
@@ -17,6 +17,8 @@ impl ProgramPolicy {
             let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
             self.solver.report().fallbacks.push(uncertified);
         }
-        ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal }
+        let lexicographic = self.options.objective.is_lexicographic();
+        let first_level_only = lexicographic || self.options.refine == Refine::WaterFilling;
+        ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal, first_level_only }
     }
 }

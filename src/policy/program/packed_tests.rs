@@ -58,6 +58,7 @@ pub(super) fn policy((sense, text, promises): (Sense, &str, bool), priced: bool)
         fidelity: crate::spec::Fidelity::Corrected,
         backend: None,
         strategy: None,
+        time_limit: None,
     })
     .unwrap();
     policy.pricing =

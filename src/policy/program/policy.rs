@@ -1,11 +1,14 @@
 //! Policies that solve a program: their options, and how a problem becomes a decision.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
+use crate::policy::program::conflict::conflicts;
 use crate::policy::program::discount;
 use crate::policy::program::evaluate;
 use crate::policy::program::expand::expand;
@@ -16,6 +19,7 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
+use crate::policy::program::rounding::{within, without_rounding};
 use crate::policy::program::soft_constraints;
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
@@ -66,6 +70,9 @@ pub struct ProgramOptions {
     pub backend: Option<String>,
     /// The strategy of every decision; the one that suits each problem if none. A problem that it does not fit is an error.
     pub strategy: Option<Strategy>,
+    /// Wall time of a decision after which no further program is begun; unbounded if none. Programs are bounded in steps
+    /// always.
+    pub time_limit: Option<Duration>,
 }
 
 /// Why options do not make a policy.
@@ -133,7 +140,7 @@ impl ProgramPolicy {
         let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
         let solver = SolverContext::new(linear, conic).with_large(large).with_quick(quick);
-        let solver = solver.with_strategy(options.strategy);
+        let solver = solver.with_strategy(options.strategy).with_time_limit(options.time_limit);
         let pricing = PricingLimits::default();
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solver, isolated_time })
@@ -368,7 +375,17 @@ impl ProgramPolicy {
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Solved, PolicyError> {
         let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
-        task.solve(&mut self.solver).map_err(|error| self.error(error))
+        let solved = task.solve(&mut self.solver);
+        solved.map_err(|error| {
+            let constrained = error.is_infeasible() && !self.options.objective.constraints().is_empty();
+            let limits = self.solver.limits();
+            let found = || conflicts(master.reduced(), &master.bound(), &limits);
+            let conflicts = if constrained { found() } else { Vec::new() };
+            if conflicts.is_empty() {
+                return self.error(error);
+            }
+            PolicyError::Conflict { policy: self.options.name.clone(), conflicts }
+        })
     }
 
     fn decide(
@@ -379,9 +396,16 @@ impl ProgramPolicy {
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (master.reduced(), master.bound());
         let interior = self.options.refine == Refine::Interior;
-        let allocation = expand(problem, reduced, bound.columns(), &solved.class_time, interior)
-            .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
-        let point = bound.point(&solved.class_time);
+        let (class_time, least) = if interior {
+            (solved.class_time.clone(), 0.0)
+        } else {
+            without_rounding(reduced, &bound, &solved.class_time)
+        };
+        let (allocation, class_time) = within(class_time, |class_time| {
+            expand(problem, reduced, bound.columns(), class_time, interior, least)
+        })
+        .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
+        let point = bound.point(&class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let objective = self.objective_report(value, solved.bound, allocation.violation_max());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
@@ -416,21 +440,45 @@ impl ProgramPolicy {
         self.solver.replace(linear, conic, limits);
     }
 
+    /// The policy's objective at an allocation at measured throughputs; `None` if the policy sees these.
+    ///
+    /// # Errors
+    /// As [`value_of`](Self::value_of).
+    pub fn measured_value_of(
+        &self,
+        problem: &Problem,
+        allocation: &Allocation,
+    ) -> Result<Option<f64>, PolicyError> {
+        if self.options.view == ThroughputView::Measured {
+            return Ok(None);
+        }
+        self.value_seen(problem, allocation, &ThroughputView::Measured).map(Some)
+    }
+
     /// The policy's objective at any allocation, as if this policy had given it; jobs have accumulated the isolated time that
     /// the problem states.
     ///
     /// # Errors
     /// If the problem lacks what the policy reads.
     pub fn value_of(&self, problem: &Problem, allocation: &Allocation) -> Result<f64, PolicyError> {
+        self.value_seen(problem, allocation, &self.options.view)
+    }
+
+    fn value_seen(
+        &self,
+        problem: &Problem,
+        allocation: &Allocation,
+        view: &ThroughputView,
+    ) -> Result<f64, PolicyError> {
         self.check_data(problem)?;
-        let selection = Selection { pairs: false, ..self.selection(&[], &[], false) };
+        let selection = Selection { pairs: false, view, ..self.selection(&[], &[], false) };
         let reduced = reduce(problem, &selection);
         let bound = self
             .options
             .objective
             .bind(&reduced.instance)
             .map_err(|error| self.bind_error(&error, &reduced))?;
-        Ok(bound.value(&evaluate::point(problem, &self.options.view, allocation)))
+        Ok(bound.value(&evaluate::point(problem, view, allocation)))
     }
 
     /// The options that the policy was made with.

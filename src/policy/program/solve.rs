@@ -2,6 +2,7 @@
 
 use crate::policy::program::central;
 use crate::policy::program::hierarchy::{Hierarchy, Rates};
+use crate::policy::program::idle::use_idle;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
 use crate::policy::program::parametric::best_worst;
@@ -76,8 +77,8 @@ impl Task<'_, '_> {
     pub(super) fn solve(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
         let mut outcome = self.by_route(solver);
         for eased in EASING_FROM_TOLERANCE {
-            let infeasible = outcome.as_ref().is_err_and(SolvingError::is_infeasible);
-            if !infeasible || !self.master.bound().has_promises() {
+            let unsolved = outcome.as_ref().is_err_and(SolvingError::is_unsolved);
+            if !unsolved || !self.master.bound().has_promises() {
                 break;
             }
             self.master.ease(*eased);
@@ -107,7 +108,12 @@ impl Task<'_, '_> {
             Route::Linear | Route::Conic => self.direct(solver),
         }?;
         // (columns that were priced in later have no time)
-        solved.class_time.resize(self.master.bound().columns().len(), 0.0);
+        let bound = self.master.bound();
+        solved.class_time.resize(bound.columns().len(), 0.0);
+        if self.master.objective().route() == Route::Conic && self.refine == Refine::Utilization {
+            let filled = use_idle(&bound, &self.master.reduced().equal_share, &solved.class_time);
+            solved.class_time = filled.unwrap_or(solved.class_time);
+        }
         Ok(solved)
     }
 

@@ -30,6 +30,7 @@ pub(super) fn options_of(text: &ObjectiveText) -> ProgramOptions {
         fidelity: crate::spec::Fidelity::Corrected,
         backend: None,
         strategy: None,
+        time_limit: None,
     }
 }
 

@@ -317,6 +317,7 @@ fn completion_rate(pairs: bool) -> ProgramPolicy {
         fidelity: Fidelity::Corrected,
         backend: Some("clarabel".to_owned()),
         strategy: None,
+        time_limit: None,
     })
     .unwrap()
 }

@@ -78,6 +78,7 @@ impl ByValues {
             fidelity: Fidelity::Corrected,
             backend,
             strategy: None,
+            time_limit: None,
         })?;
         Ok(Self { scorer, pairs, program, scratch: Scratch::default() })
     }

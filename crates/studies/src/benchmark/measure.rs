@@ -269,7 +269,15 @@ fn value(
     let (sense, value) = (policy.options().objective.sense(), policy.value_of(problem, allocation)?);
     let bound = if sense == Sense::Maximize { f64::INFINITY } else { f64::NEG_INFINITY };
     let (violation_max, gap_relative) = (allocation.violation_max(), f64::INFINITY);
-    Ok(Some(ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal: false }))
+    Ok(Some(ObjectiveReport {
+        sense,
+        value,
+        bound,
+        gap_relative,
+        violation_max,
+        optimal: false,
+        first_level_only: false,
+    }))
 }
 
 fn together(sum: &SolveReport, part: &SolveReport) -> SolveReport {

@@ -77,7 +77,8 @@ pub(super) fn make_policy(catalog: &Catalog, spec: &RunSpec) -> Result<Ready, Ru
         None => kept.optimum().then_some(Refine::Interior),
     };
     let backend = spec.solver.backend.clone();
-    let options = PolicyOptions { fidelity, seed: spec.seed, refine, backend, strategy: None };
+    let options =
+        PolicyOptions { fidelity, seed: spec.seed, refine, backend, strategy: None, time_limit: None };
     catalog.ready(&spec.policy, &options).map_err(refused)
 }
 

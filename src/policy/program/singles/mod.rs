@@ -89,7 +89,7 @@ fn search(
 ) -> Option<(PrimalDual, Certificate)> {
     let near = solver.take_warm(goal);
     let (optimum, near) =
-        timed(solver, |solver| decomposition::solve(singles, goal, &near, solver.limits()))?;
+        timed(solver, |solver| decomposition::solve(singles, goal, &near, &solver.limits()))?;
     let certificate = certified(solver, singles, goal, &optimum, n_columns)?;
     solver.keep_warm(goal, near);
     Some((optimum, certificate))
@@ -103,7 +103,7 @@ pub(super) fn search_above(
     near: Vec<Vec<f64>>,
     n_columns: usize,
 ) -> Option<(RaisedLevel, Certificate)> {
-    let raised = timed(solver, |solver| decomposition::raise_above(singles, goal, near, solver.limits()))?;
+    let raised = timed(solver, |solver| decomposition::raise_above(singles, goal, near, &solver.limits()))?;
     let certificate = certified(solver, singles, goal, &raised.shares, n_columns)?;
     Some((raised, certificate))
 }

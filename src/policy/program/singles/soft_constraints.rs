@@ -59,7 +59,7 @@ fn keep(
     due: &[bool],
     n_columns: usize,
 ) -> Option<SoftConstraintsKept> {
-    let kept = timed(solver, |solver| decomposition::keep_soft_constraints(singles, due, solver.limits()))?;
+    let kept = timed(solver, |solver| decomposition::keep_soft_constraints(singles, due, &solver.limits()))?;
     let counted = kept.part.iter().zip(&singles.instance().multiplicity);
     let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
     let gap = kept.bound - counted;

@@ -1,5 +1,7 @@
 //! The solver of one decision: chains of backends, warm starts, and the report of what was solved and what it took.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 use crate::decomposition::WarmPrices;
@@ -12,7 +14,7 @@ use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
     Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
-    solve_certified,
+    solve_certified, without_optimum,
 };
 
 /// Why a decision was not found.
@@ -80,7 +82,10 @@ pub(super) struct SolverContext {
     quick: Option<Box<dyn Backend>>,
     linear: Vec<Box<dyn Backend>>,
     conic: Vec<Box<dyn Backend>>,
+    /// Those of a whole decision.
     limits: Limits,
+    /// Since the decision began.
+    clock: Stopwatch,
     /// The basis of the last program, to start the next one from if that is of the same shape.
     basis: Option<Basis>,
     /// Is that basis feasible for the next program, but far from optimal?
@@ -110,6 +115,7 @@ impl SolverContext {
             linear,
             conic,
             limits: Limits::default(),
+            clock: Stopwatch::start(),
             basis: None,
             grown: false,
             to_be_held: false,
@@ -143,6 +149,7 @@ impl SolverContext {
     /// would decide otherwise than one that was not. `benches/baseline.md` says what that costs.
     pub(super) fn begin(&mut self, route: &str) {
         self.basis = None;
+        self.clock = Stopwatch::start();
         self.purpose = Purpose::Optimum;
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
@@ -180,9 +187,16 @@ impl SolverContext {
         }
     }
 
-    /// When backends and searches give up.
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
+    /// With the wall time of every decision, if it is bounded.
+    pub(super) fn with_time_limit(mut self, time: Option<Duration>) -> Self {
+        self.limits.time = time;
+        self
+    }
+
+    /// When backends and searches give up; of the time for a decision, what is left.
+    pub(super) fn limits(&self) -> Limits {
+        let time = self.limits.time.map(|time| time.saturating_sub(self.clock.elapsed()));
+        Limits { time, ..self.limits }
     }
 
     /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
@@ -320,13 +334,16 @@ impl SolverContext {
             Start::Centre(weights) => {
                 let mut chain = registry::interior_chain(program);
                 chain.insert(0, Box::new(Centre::new(weights)));
-                return self.solve_by(program, Some(&mut chain));
+                return self.solve_by(program, Some(&mut chain)).map_err(|error| self.proven(program, error));
             }
             Start::Interior => self.try_interior(program)?,
             Start::Crash(crash) => self.try_crash(program, crash)?,
             Start::Last => None,
         };
-        first.map_or_else(|| self.solve_by(program, None), Ok)
+        match first {
+            Some(answer) => Ok(answer),
+            None => self.solve_by(program, None).map_err(|error| self.proven(program, error)),
+        }
     }
 
     /// Solves a linear program from a basis, if one is given, which need not be feasible; none if no certified optimum
@@ -409,6 +426,23 @@ impl SolverContext {
         (backend, outcome)
     }
 
+    /// The same error with what is proven in the place of a claim that the program has no optimum.
+    fn proven(&mut self, program: &Program, error: SolvingError) -> SolvingError {
+        let SolvingError::Solve(SolveError::NotOptimal { attempts, termination }) = error else {
+            return error;
+        };
+        let claims = [Termination::Infeasible, Termination::Unbounded, Termination::InfeasibleOrUnbounded];
+        let termination = if claims.contains(&termination) {
+            let clock = Stopwatch::start();
+            let proven = without_optimum(program, termination, &self.limits());
+            self.report.seconds.certify += clock.elapsed().as_secs_f64();
+            proven.unwrap_or(Termination::Failed)
+        } else {
+            termination
+        };
+        SolveError::NotOptimal { attempts, termination }.into()
+    }
+
     fn solve_by(
         &mut self,
         program: &Program,
@@ -416,6 +450,11 @@ impl SolverContext {
     ) -> Result<Answer, SolvingError> {
         if program.n_columns() == 0 {
             return Err(SolvingError::Empty);
+        }
+        let limits = self.limits();
+        if limits.time.is_some_and(|time| time.is_zero()) {
+            let attempts = "the time limit of the decision is reached".to_owned();
+            return Err(SolveError::NotOptimal { attempts, termination: Termination::TimeLimit }.into());
         }
         if let Some(recorded) = &mut self.recorded {
             recorded.push(program, self.purpose);
@@ -433,7 +472,7 @@ impl SolverContext {
         let own = if program.is_linear() { &mut self.linear } else { &mut self.conic };
         let chain = chain.unwrap_or(own);
         let clock = Stopwatch::start();
-        let outcome = solve_certified(program, chain, &self.limits, Some(&warm));
+        let outcome = solve_certified(program, chain, &limits, Some(&warm));
         self.report.seconds.solve += clock.elapsed().as_secs_f64();
         self.report.solves += u32::from(!matches!(outcome, Err(SolveError::Declined { .. })));
         let certified = outcome?;

@@ -1,0 +1,67 @@
+//! The constraints of a policy that contradict one another where no allocation keeps them all.
+
+use crate::index::{Id, WorkerTypeId};
+use crate::policy::decision::Conflict;
+use crate::policy::program::reduce::Reduced;
+use crate::program::expression::Subject;
+use crate::program::{BoundObjective, Formulation, Range, RowRole, Sense};
+use crate::solver::{Limits, conflict, registry, solve_certified};
+
+/// A smallest set of the policy's constraints that no allocation keeps, job by job; empty if none is proven to be one.
+pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &Limits) -> Vec<Conflict> {
+    let formulation = bound.constraints_alone();
+    let own: Vec<usize> =
+        (0..formulation.rows.len()).filter(|row| place(&formulation, *row).is_some()).collect();
+    let rows = conflict(&formulation.program, &own, limits).unwrap_or_default();
+    let of = |row: usize| {
+        let (constraint, position) = place(&formulation, row)?;
+        let constraint = &bound.objective().constraints()[constraint];
+        let on_type = constraint.subject == Subject::WorkerType;
+        let job = || reduced.classes.members(position).first().map(|job| *job as usize);
+        Some(Conflict {
+            constraint: constraint.text.clone(),
+            job: if on_type { None } else { job() },
+            n_alike: if on_type { 1 } else { reduced.classes.members(position).len() },
+            worker_type: on_type.then(|| WorkerTypeId::from_index(position)),
+            possible: possible(&formulation, row, &own, limits),
+        })
+    };
+    let mut conflicts: Vec<Conflict> = rows.into_iter().filter_map(of).collect();
+    conflicts.sort_by_key(|conflict| (conflict.worker_type, conflict.job));
+    conflicts
+}
+
+/// The constraint and the member, or the worker type, that a row is of, if it is of a constraint of the policy.
+fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
+    match formulation.rows[row] {
+        RowRole::Constraint { constraint, position } => Some((constraint, position)),
+        _ => None,
+    }
+}
+
+/// The part of a row's bound that is reached at most where no other row of `own` is kept; `None` where the bound is 0, or the
+/// row can be kept then.
+fn possible(formulation: &Formulation, row: usize, own: &[usize], limits: &Limits) -> Option<f64> {
+    let mut program = formulation.program.clone();
+    let range = program.rows[row];
+    let (bound, sense) = match (range.lower.is_finite(), range.upper.is_finite()) {
+        (true, false) => (range.lower, Sense::Maximize),
+        (false, true) => (range.upper, Sense::Minimize),
+        _ => return None,
+    };
+    for row in own {
+        program.rows[*row] = Range::FREE;
+    }
+    (program.sense, program.offset) = (sense, 0.0);
+    program.cost.fill(0.0);
+    for (column, value) in formulation.program.row(row) {
+        program.cost[column] = value;
+    }
+    let best = solve_certified(&program, &mut registry::default_chain(&program), limits, None).ok()?;
+    let part = best.certificate.primal / bound;
+    let is_kept = match sense {
+        Sense::Maximize => best.certificate.primal >= bound,
+        Sense::Minimize => best.certificate.primal <= bound,
+    };
+    (part.is_finite() && !is_kept).then_some(part)
+}

@@ -1,0 +1,96 @@
+//! Idle workers that a job could use as it stands, given to jobs.
+//!
+//! A sum of logarithms is certified by its gap, relative to the whole sum. Where weights are far apart, that gap hides jobs
+//! of small weight: workers may idle that one of them could use. Each step here raises the throughput of one member and
+//! lowers none, so an objective that rises with throughputs only improves.
+
+use crate::program::{BoundObjective, Sense};
+
+/// Workers of a type below this part of its capacity that are unused are rounding.
+const IDLE_MIN: f64 = 1e-9;
+
+/// Gains below this part of a member's throughput are left: the certificate tolerates as much.
+const GAIN_MIN: f64 = 1e-6;
+
+/// Class times with idle workers in use, [columns]; `None` if no member gains, the objective would be worse, or the policy has
+/// constraints of its own, which may be why they idle.
+///
+/// Members take workers by the largest gain over `equal_share`, [members], first: idle time of their own, then time that they
+/// have on slower types. Only members alone are moved.
+pub(super) fn use_idle(
+    bound: &BoundObjective<'_>,
+    equal_share: &[f64],
+    class_time: &[f64],
+) -> Option<Vec<f64>> {
+    if !bound.objective().constraints().is_empty() {
+        return None;
+    }
+    let instance = bound.instance();
+    let n = instance.n_members();
+    let mut idle = instance.capacity.clone();
+    let mut free = instance.multiplicity.clone();
+    let mut throughput = vec![0.0; n];
+    for (column, time) in bound.columns().iter().zip(class_time) {
+        idle[column.worker_type] -= instance.scale_factor_of(column.combination) * time;
+        for (member, uses, speeds) in instance.parts(column.combination) {
+            free[member] -= uses * time;
+            throughput[member] += uses * speeds[column.worker_type] * time;
+        }
+    }
+    let speed = |at: usize| {
+        let column = &bound.columns()[at];
+        instance.alone(column.combination)[column.worker_type]
+    };
+    let mut alone: Vec<usize> =
+        (0..class_time.len()).filter(|at| bound.columns()[*at].combination < n && speed(*at) > 0.0).collect();
+    let worth = |at: usize| speed(at) / equal_share[bound.columns()[at].combination];
+    alone.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
+    let mut filled = class_time.to_vec();
+    let mut gains = false;
+    for at in &alone {
+        let (member, kind) = (bound.columns()[*at].combination, bound.columns()[*at].worker_type);
+        let size = instance.scale_factor[member];
+        if idle[kind] <= IDLE_MIN * instance.capacity[kind] {
+            continue;
+        }
+        let slower = |other: &usize| {
+            bound.columns()[*other].combination == member
+                && speed(*other) < speed(*at)
+                && filled[*other] > 0.0
+        };
+        // (the slowest first, after the member's own idle time)
+        let slower: Vec<usize> = alone.iter().rev().copied().filter(slower).collect();
+        let mut room = idle[kind] / size;
+        let own = room.min(free[member].max(0.0));
+        let mut moves = vec![(None, own)];
+        room -= own;
+        for from in slower {
+            let moved = room.min(filled[from]);
+            moves.push((Some(from), moved));
+            room -= moved;
+        }
+        let gain = |(from, time): &(Option<usize>, f64)| (speed(*at) - from.map_or(0.0, speed)) * time;
+        let gained: f64 = moves.iter().map(gain).sum();
+        if gained <= GAIN_MIN * throughput[member] {
+            continue;
+        }
+        for (from, time) in moves {
+            filled[*at] += time;
+            idle[kind] -= size * time;
+            if let Some(from) = from {
+                filled[from] -= time;
+                idle[bound.columns()[from].worker_type] += size * time;
+            } else {
+                free[member] -= time;
+            }
+        }
+        throughput[member] += gained;
+        gains = true;
+    }
+    let value = |time: &[f64]| bound.value(&bound.point(time));
+    let improves = || match bound.objective().sense() {
+        Sense::Maximize => value(&filled) >= value(class_time),
+        Sense::Minimize => value(&filled) <= value(class_time),
+    };
+    (gains && improves()).then_some(filled)
+}

@@ -1,0 +1,69 @@
+//! What is rounded between an optimum and the shares that are given: the objective is reported of the rounded shares.
+
+use crate::allocation::{Allocation, AllocationError};
+use crate::policy::program::reduce::Reduced;
+use crate::policy::program::tolerances::SHARE_MIN;
+use crate::program::{BoundObjective, Column};
+
+/// The part of an objective's value that dropping shares as rounding may change.
+const CHANGE_MAX: f64 = 1e-9;
+
+/// Workers or time given away beyond what there is, relative to that, that are a solver's inaccuracy.
+const EXCESS_MAX: f64 = 1e-4;
+
+/// The class times without shares that are rounding, [columns], and the share up to which they are: 0, and all of them,
+/// where the objective depends on such small shares.
+pub(super) fn without_rounding(
+    reduced: &Reduced,
+    bound: &BoundObjective<'_>,
+    class_time: &[f64],
+) -> (Vec<f64>, f64) {
+    let rounded = rounded(reduced, bound.columns(), class_time);
+    let is_whole = rounded.iter().zip(class_time).all(|(rounded, time)| *rounded >= *time);
+    let value = |time: &[f64]| bound.value(&bound.point(time));
+    let changes = || {
+        let [all, kept] = [class_time, &rounded].map(value);
+        let change = (all - kept).abs();
+        let is_small = change.is_finite() && change <= CHANGE_MAX * all.abs().max(kept.abs());
+        all.to_bits() != kept.to_bits() && !is_small
+    };
+    if is_whole || !changes() { (rounded, SHARE_MIN) } else { (class_time.to_vec(), 0.0) }
+}
+
+/// The class times of which shares above [`SHARE_MIN`] remain: [columns]. The share of a pair of classes is that of all its
+/// pairs of jobs.
+fn rounded(reduced: &Reduced, columns: &[Column], class_time: &[f64]) -> Vec<f64> {
+    let n_members = reduced.instance.n_members();
+    let n_sharing = |combination: usize| match combination < n_members {
+        true => reduced.classes.members(combination).len() as f64,
+        false => 1.0,
+    };
+    let is_kept = |column: &Column, time: f64| time / n_sharing(column.combination) > SHARE_MIN;
+    let kept = |(column, time): (&Column, &f64)| if is_kept(column, *time) { *time } else { 0.0 };
+    columns.iter().zip(class_time).map(kept).collect()
+}
+
+/// The allocation of class times, and those times. Where they give away a little more than there is, all are made smaller
+/// by as much, and the objective with them.
+pub(super) fn within(
+    mut class_time: Vec<f64>,
+    allocation: impl Fn(&[f64]) -> Result<Allocation, AllocationError>,
+) -> Result<(Allocation, Vec<f64>), AllocationError> {
+    loop {
+        let error = match allocation(&class_time) {
+            Ok(allocation) => return Ok((allocation, class_time)),
+            Err(error) => error,
+        };
+        let excess = match error {
+            AllocationError::Time { time, .. } => time - 1.0,
+            AllocationError::Capacity { workers, capacity, .. } if capacity > 0.0 => workers / capacity - 1.0,
+            _ => return Err(error),
+        };
+        if excess.is_nan() || excess > EXCESS_MAX {
+            return Err(error);
+        }
+        for time in &mut class_time {
+            *time /= 1.0 + excess;
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Proofs that a program has no optimum: what a backend says of that is not believed.
+//!
+//! *Infeasible* is proven by a dual bound: if all rows could be met when each was relaxed by t times its scale, the least
+//! such t would be positive, as the multipliers of that program show (they are a Farkas certificate of the rows).
+//! *Unbounded* is proven by a point that satisfies the rows and a direction in which it can go on for ever while the
+//! objective improves. Both are optima of programs of their own, certified as every other.
+
+use crate::program::{Program, Range, Sense};
+use crate::solver::backend::{Limits, Termination};
+use crate::solver::chain::{Certified, solve_certified};
+use crate::solver::registry;
+
+/// The part of its scale by which a row must be relaxed, at least, for the rows to contradict one another.
+const RELAXED_MIN: f64 = 1e-9;
+
+/// The part of its scale by which a row may be violated by a point that satisfies it.
+const VIOLATED_MAX: f64 = 1e-6;
+
+/// Rows that are tried, one by one, whether they belong to a contradiction.
+const LEFT_OUT_MAX: usize = 200;
+
+/// Which of the two is proven, of a program that a backend claims to be infeasible or unbounded; `None` if neither is.
+/// Rows alone prove that a program with cones is infeasible; that one is unbounded is not proven.
+pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -> Option<Termination> {
+    if !matches!(claim, Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded)
+    {
+        return None;
+    }
+    if contradictory(program) {
+        return Some(Termination::Infeasible);
+    }
+    let relaxed = certified(&relaxed(program), limits)?;
+    if relaxed.certificate.bound > RELAXED_MIN {
+        return Some(Termination::Infeasible);
+    }
+    if relaxed.certificate.primal > VIOLATED_MAX || !program.is_linear() {
+        return None;
+    }
+    let ray = certified(&recession(program), limits)?;
+    let largest = program.cost.iter().fold(0.0_f64, |most, cost| most.max(cost.abs()));
+    let gained = ray.certificate.primal.abs();
+    (ray.certificate.violation_max <= RELAXED_MIN && gained > VIOLATED_MAX * largest)
+        .then_some(Termination::Unbounded)
+}
+
+/// Rows of `candidates` that contradict one another, all other rows being kept: the smallest such set that is found by
+/// leaving out one after another, or a larger one where there are more than so many to try. `None` if no contradiction is
+/// proven.
+pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Option<Vec<usize>> {
+    let (all, first_of_row) = relaxed_rows(program);
+    let proof = certified(&all, limits).filter(|proof| proof.certificate.bound > RELAXED_MIN)?;
+    let duals = &proof.solution.row_duals;
+    let largest = duals.iter().fold(0.0_f64, |most, dual| most.max(dual.abs()));
+    let counts = |row: &usize| {
+        let of_row = first_of_row[*row]..first_of_row[*row + 1];
+        duals[of_row].iter().any(|dual| dual.abs() > RELAXED_MIN * largest)
+    };
+    let is_proven = |kept: &[usize]| {
+        let mut part = program.clone();
+        for row in candidates.iter().filter(|row| !kept.contains(row)) {
+            part.rows[*row] = Range::FREE;
+        }
+        certified(&relaxed(&part), limits).is_some_and(|proof| proof.certificate.bound > RELAXED_MIN)
+    };
+    let mut kept: Vec<usize> = candidates.iter().copied().filter(counts).collect();
+    if !is_proven(&kept) {
+        kept = candidates.to_vec();
+    }
+    for row in kept.clone().into_iter().take(LEFT_OUT_MAX) {
+        let rest: Vec<usize> = kept.iter().copied().filter(|other| *other != row).collect();
+        if is_proven(&rest) {
+            kept = rest;
+        }
+    }
+    Some(kept)
+}
+
+fn contradictory(program: &Program) -> bool {
+    program.columns.iter().chain(&program.rows).any(|range| range.lower > range.upper)
+}
+
+fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
+    solve_certified(program, &mut registry::default_chain(program), limits, None).ok()
+}
+
+/// minimize t, with each row relaxed by t times its scale; without cones.
+fn relaxed(program: &Program) -> Program {
+    relaxed_rows(program).0
+}
+
+/// The same, and the position of the first of the rows that each row became, and of the end: [rows + 1].
+fn relaxed_rows(program: &Program) -> (Program, Vec<usize>) {
+    let mut first_of_row = Vec::with_capacity(program.n_rows() + 1);
+    let mut relaxed = Program::new(Sense::Minimize);
+    for range in &program.columns {
+        relaxed.push_column(*range, *range, 0.0);
+    }
+    let t = relaxed.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 1.0);
+    for (row, range) in program.rows.iter().enumerate() {
+        first_of_row.push(relaxed.n_rows());
+        let size = program.row(row).fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
+        let ends = [range.lower, range.upper].into_iter().filter(|end| end.is_finite());
+        let scale = ends.fold(size, |most, end| most.max(end.abs()));
+        let scale = if scale > 0.0 { scale } else { 1.0 };
+        if range.upper.is_finite() {
+            relaxed.push_row(Range::at_most(range.upper), program.row(row).chain([(t, -scale)]));
+        }
+        if range.lower.is_finite() {
+            relaxed.push_row(Range::at_least(range.lower), program.row(row).chain([(t, scale)]));
+        }
+    }
+    first_of_row.push(relaxed.n_rows());
+    (relaxed, first_of_row)
+}
+
+/// The best direction, of entries from −1 to 1, in which no row or column that has a bound comes closer to it.
+fn recession(program: &Program) -> Program {
+    let within = |range: Range, step: f64| Range {
+        lower: if range.lower.is_finite() { 0.0 } else { -step },
+        upper: if range.upper.is_finite() { 0.0 } else { step },
+    };
+    let mut ray = Program::new(program.sense);
+    for (range, cost) in program.columns.iter().zip(&program.cost) {
+        let range = within(*range, 1.0);
+        ray.push_column(range, range, *cost);
+    }
+    for (row, range) in program.rows.iter().enumerate() {
+        ray.push_row(within(*range, f64::INFINITY), program.row(row));
+    }
+    ray
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// maximize x + y subject to x − y ≤ 1, x, y ≥ 0.
+    fn open() -> Program {
+        let mut program = Program::new(Sense::Maximize);
+        for _ in 0..2 {
+            program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 1.0);
+        }
+        program.push_row(Range::at_most(1.0), [(0, 1.0), (1, -1.0)]);
+        program
+    }
+
+    fn proven(program: &Program) -> [Option<Termination>; 3] {
+        [Termination::Infeasible, Termination::Unbounded, Termination::InfeasibleOrUnbounded]
+            .map(|claim| without_optimum(program, claim, &Limits::default()))
+    }
+
+    #[test]
+    fn only_what_is_proven_is_given_back_whatever_is_claimed() {
+        assert_eq!(proven(&open()), [Some(Termination::Unbounded); 3]);
+        let mut infeasible = open();
+        infeasible.push_row(Range::at_least(3.0), [(0, 1.0)]);
+        infeasible.push_row(Range::at_most(1.0), [(1, 1.0)]);
+        assert_eq!(proven(&infeasible), [Some(Termination::Infeasible); 3]);
+        let mut bounded = open();
+        bounded.push_row(Range::at_most(1.0), [(1, 1.0)]);
+        assert_eq!(proven(&bounded), [None; 3]);
+        let mut empty = open();
+        empty.columns[0] = Range { lower: 2.0, upper: 1.0 };
+        assert_eq!(proven(&empty), [Some(Termination::Infeasible); 3]);
+        assert_eq!(without_optimum(&open(), Termination::Failed, &Limits::default()), None);
+    }
+
+    #[test]
+    fn a_conflict_has_the_rows_that_contradict_one_another_and_no_other() {
+        let mut program = open();
+        let low = program.push_row(Range::at_most(1.0), [(1, 1.0)]);
+        let idle = program.push_row(Range::at_least(0.5), [(0, 1.0), (1, 1.0)]);
+        let high = program.push_row(Range::at_least(3.0), [(0, 1.0)]);
+        assert_eq!(conflict(&program, &[low, idle, high], &Limits::default()), Some(vec![low, high]));
+        assert_eq!(conflict(&program, &[idle, high], &Limits::default()), Some(vec![high]));
+        program.rows[high] = Range::at_least(2.0);
+        assert_eq!(conflict(&program, &[low, idle, high], &Limits::default()), None);
+    }
+
+    #[test]
+    fn a_direction_that_leaves_the_bounds_at_a_small_coefficient_proves_nothing() {
+        // (x may grow to 1e7, which is far, and not for ever)
+        let mut far = open();
+        far.push_row(Range::at_most(1.0), [(1, 1e-7)]);
+        assert_eq!(proven(&far), [None; 3]);
+    }
+}

@@ -1,0 +1,201 @@
+//! Decisions on numbers that are many decades apart: they end, and what is certified is what is given.
+
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
+use std::time::Duration;
+
+use apportion::Throughputs;
+use apportion::catalog::{Catalog, PolicyOptions};
+use apportion::policy::{Decision, Policy, PolicyError, ProgramPolicy};
+use apportion::problem::Problem;
+use apportion::solver::{SolveError, Termination};
+use apportion::spec::{Snapshot, Source};
+
+fn problem(text: &str) -> Problem {
+    let text = format!("format: apportion/snapshot-v1\n{text}");
+    let snapshot = Snapshot::read(&Source::new("snapshot.yaml", text)).unwrap();
+    Problem::from_snapshot(&snapshot, &Throughputs::embedded("osdi20").unwrap()).unwrap()
+}
+
+fn program(policy: &str) -> ProgramPolicy {
+    Catalog::embedded().program(policy, &PolicyOptions::default()).unwrap().unwrap()
+}
+
+/// The decision, whose report says the value of the shares given, and whether that is an optimum.
+#[track_caller]
+fn decided(policy: &str, problem: &Problem) -> Decision {
+    let mut program = program(policy);
+    let decision = program.allocate(problem).unwrap();
+    let report = decision.objective.clone().unwrap();
+    let value = program.value_of(problem, &decision.allocation).unwrap();
+    assert!((value - report.value).abs() <= 1e-9 * value.abs(), "{value} is given, {} said", report.value);
+    let gap = (value - report.bound).abs() / value.abs().max(report.bound.abs());
+    assert_eq!(report.optimal, gap <= 1e-6, "{report:?}");
+    decision
+}
+
+/// An interior-point method without a limit on its steps goes on for ever on both.
+#[test]
+fn decisions_end_where_speeds_are_fifteen_decades_apart() {
+    let cost = problem(
+        "
+cluster: {v100: 8, k80: 4}
+prices: {v100: 50.0, k80: 3.0e-5}
+jobs:
+  - {id: 1, throughput: {v100: 0.9, k80: 0.0195}}
+  - {id: 3, scale_factor: 4, throughput: {v100: 7.0e+7, k80: 1.0e-9}}
+  - {id: 4, throughput: {v100: 0.0003, k80: 7.0}}
+  - {id: 5, scale_factor: 3, throughput: {v100: 10.0, k80: 9.0e-6}}
+",
+    );
+    assert!(decided("max_sum_throughput_normalized_by_cost_perf", &cost).objective.unwrap().optimal);
+    let levels = problem(
+        "
+cluster: {v100: 5, p100: 3, k80: 8}
+jobs:
+  - {id: 2, scale_factor: 3, throughput: {v100: 0.0, p100: 0.1, k80: 3.0e+7}}
+  - {id: 6, scale_factor: 8, weight: 5, throughput: {v100: 0.5, p100: 20000.0, k80: 200000.0}}
+  - {id: 7, throughput: {v100: 8.0e-8, p100: 700000.0, k80: 2.0e-6}}
+  - {id: j8, scale_factor: 3, throughput: {v100: 70000.0, p100: 5.0e-7, k80: 900000.0}}
+  - {id: 10, scale_factor: 2, throughput: {v100: 4000.0, p100: 100.0, k80: 3.0e-7}}
+  - {id: 11, throughput: {v100: 3000.0, p100: 4.0e+7, k80: 30.0}}
+",
+    );
+    assert!(decided("max_min_fairness_water_filling_perf", &levels).objective.unwrap().optimal);
+}
+
+#[test]
+fn shares_on_which_the_objective_depends_are_given_however_small() {
+    for (one, other) in [(1e13, 1.0), (2e6, 1e-6), (1.0, 1.0), (3e8, 2e-9)] {
+        let jobs = format!(
+            "
+cluster: {{v100: 1}}
+jobs:
+  - {{id: high, weight: {one:e}, steps_remaining: 4.0e+12, throughput: {{v100: 4}}}}
+  - {{id: low, weight: {other:e}, steps_remaining: 1, throughput: {{v100: 4}}}}
+"
+        );
+        let problem = problem(&jobs);
+        for policy in
+            ["max_min_fairness_perf", "max_min_fairness_water_filling_perf", "min_total_duration_perf"]
+        {
+            let decision = decided(policy, &problem);
+            assert!(decision.objective.unwrap().optimal);
+            assert!(decision.allocation.effective_throughput().as_slice().iter().all(|given| *given > 0.0));
+        }
+    }
+}
+
+/// The weight of one job is a million million times the other's, so that what the other gets hardly shows in the sum.
+#[test]
+fn no_worker_idles_that_a_job_of_small_weight_could_use() {
+    let problem = problem(
+        "
+cluster: {v100: 1, k80: 1}
+jobs:
+  - {id: high, weight: 1.0e+12, throughput: {v100: 4, k80: 1}}
+  - {id: low, weight: 1, throughput: {v100: 4, k80: 1}}
+",
+    );
+    let decision = decided("proportional_fairness", &problem);
+    let given = decision.allocation.effective_throughput().as_slice();
+    assert!(given.iter().zip([4.0, 1.0]).all(|(given, all)| *given > 0.999_999 * all), "{given:?}");
+}
+
+/// Two methods of one library call this program unbounded; costs of 60,000 and 1e-7 are in it, and nothing is unbounded.
+#[test]
+fn a_program_that_backends_call_unbounded_is_solved_by_another() {
+    let problem = problem(
+        "
+cluster: {v100: 1, p100: 1, k80: 3}
+prices: {v100: 1, p100: 1, k80: 1}
+jobs:
+  - {id: a, steps_remaining: 600, slo_remaining: 5741000, throughput: {v100: 1.0e-7, p100: 0.1, k80: 60000}}
+  - {id: b, steps_remaining: 19000, throughput: {k80: 0.4}}
+",
+    );
+    let decision = decided("max_sum_throughput_normalized_by_cost_perf_SLOs", &problem);
+    let value = decision.objective.unwrap().value;
+    assert!((value - 60_000.4).abs() < 1e-6 * value, "{value}");
+}
+
+const FLOORS: &str = "
+cluster: {v100: 2, k80: 1}
+jobs:
+  - {id: a, throughput: {v100: 4, k80: 1}}
+  - {id: b, throughput: {v100: 4, k80: 2}}
+  - {id: c, throughput: {v100: 4}}
+";
+
+fn floors(constraint: &str) -> Result<Decision, PolicyError> {
+    let text = format!(
+        "format: apportion/policy-v1\nname: floors\nsummary: s\nkind: program\nmaximize: min_over_jobs(throughput)\nfor_each_job:\n  - {constraint}\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("floors.yaml");
+    std::fs::write(&path, text).unwrap();
+    let mut policy = Catalog::embedded().policy(path.to_str().unwrap()).unwrap();
+    policy.allocate(&problem(FLOORS))
+}
+
+#[test]
+fn constraints_that_no_allocation_keeps_are_named_and_no_others() {
+    // (each job has 4 at most)
+    let Err(PolicyError::Conflict { conflicts, .. }) = floors("throughput >= 5[steps/s]") else {
+        panic!("infeasible")
+    };
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0].constraint, "throughput >= 5[steps/s]");
+    assert!((conflicts[0].possible.unwrap() - 0.8).abs() < 1e-9, "{conflicts:?}");
+    // (any two of them can have 4 at once, not all three)
+    let Err(error @ PolicyError::Conflict { .. }) = floors("throughput >= 4[steps/s]") else {
+        panic!("infeasible")
+    };
+    let PolicyError::Conflict { conflicts, .. } = &error else { panic!("as above") };
+    let mut jobs: Vec<_> = conflicts.iter().filter_map(|conflict| conflict.job).collect();
+    jobs.sort_unstable();
+    assert_eq!(jobs, [0, 1, 2]);
+    assert!(conflicts.iter().all(|conflict| conflict.possible.is_none()), "{conflicts:?}");
+    assert!(error.to_string().contains("`throughput >= 4[steps/s]` for the job at position 1; "), "{error}");
+    assert!(floors("throughput >= 3[steps/s]").is_ok());
+}
+
+#[test]
+fn a_decision_whose_time_is_over_says_so() {
+    let options = PolicyOptions {
+        backend: Some("clarabel".to_owned()),
+        time_limit: Some(Duration::from_nanos(1)),
+        ..PolicyOptions::default()
+    };
+    let mut policy = Catalog::embedded().build("max_min_fairness_perf", &options).unwrap();
+    let error = policy.allocate(&problem(FLOORS)).unwrap_err();
+    let PolicyError::Solve(SolveError::NotOptimal { attempts, termination }) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(termination, Termination::TimeLimit);
+    assert!(attempts.contains("the time limit"), "{attempts}");
+}
+
+/// A policy that does not look at speed: what it reports is at speeds that are not there.
+#[test]
+fn the_objective_of_a_blind_policy_is_known_at_measured_throughputs_too() {
+    let problem = problem(
+        "
+cluster: {a100: 2, t4: 2}
+jobs:
+  - {id: 1, steps_remaining: 1000, throughput: {a100: 10, t4: 0}}
+  - {id: 2, steps_remaining: 1000, throughput: {a100: 10, t4: 5}}
+  - {id: 3, steps_remaining: 1000, throughput: {a100: 8, t4: 2}}
+",
+    );
+    let mut blind = program("min_total_duration");
+    let decision = blind.allocate(&problem).unwrap();
+    let measured = blind.measured_value_of(&problem, &decision.allocation).unwrap().unwrap();
+    let longest = decision.allocation.effective_throughput().as_slice().iter().map(|speed| 1000.0 / speed);
+    let longest = longest.fold(0.0, f64::max);
+    assert!((measured - longest).abs() <= 1e-9 * longest, "{measured} is not {longest}");
+    assert!((decision.objective.unwrap().value - 125.0).abs() < 1e-6);
+    let mut seeing = program("min_total_duration_perf");
+    let decision = seeing.allocate(&problem).unwrap();
+    assert_eq!(seeing.measured_value_of(&problem, &decision.allocation).unwrap(), None);
+}
