@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::allocate::AllocateArguments;
 use crate::bench::BenchArguments;
+use crate::check::CheckArguments;
 use crate::compare::CompareArguments;
 use crate::explain::ExplainArguments;
 use crate::output::OutputFormat;
@@ -80,6 +81,8 @@ pub enum Command {
     Results(ResultsArguments),
     /// Measure what decisions cost, by policy, backend and size
     Bench(Box<BenchArguments>),
+    /// Let policies decide random instances, and look for untrue claims
+    Check(CheckArguments),
     /// Compare two sets of results, and check bounds.
     Compare(CompareArguments),
     /// Write a page with charts about results.

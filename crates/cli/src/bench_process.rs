@@ -24,9 +24,9 @@ pub(super) const READY: &str = "ready";
 /// What it says when it has said all.
 pub(super) const END: &str = "end";
 /// How often the parent looks at the child.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A process that uses no processor is ended after so many times its limit.
-const CLOCK_FACTOR: f64 = 10.0;
+pub(super) const CLOCK_FACTOR: f64 = 10.0;
 /// Parts of a second in which the system counts a process's processor time.
 const TICKS_PER_S: f64 = 100.0;
 
@@ -264,7 +264,7 @@ impl Said {
 }
 
 /// The lines that a child writes, as they come.
-fn lines_of(child: &mut Child) -> Receiver<String> {
+pub(super) fn lines_of(child: &mut Child) -> Receiver<String> {
     let (send, receive) = channel();
     if let Some(stdout) = child.stdout.take() {
         thread::spawn(move || {
@@ -326,7 +326,7 @@ fn status_bytes(process: &str, key: &str) -> Option<u64> {
 }
 
 /// Processor time of a process so far, all its threads, in s; none where the system does not tell.
-fn child_seconds(process: &str) -> Option<f64> {
+pub(super) fn child_seconds(process: &str) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // Behind the name, which is in parentheses: state is the third field, user and system time the 14th and 15th.
     let (_, fields) = text.rsplit_once(')')?;

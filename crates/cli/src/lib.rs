@@ -25,6 +25,8 @@ pub mod allocate;
 mod bench_tables;
 pub mod explain;
 pub mod bench;
+mod check_process;
+pub mod check;
 pub mod policies;
 mod throughputs_fit;
 pub mod throughputs;
@@ -123,6 +125,7 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Train(arguments) => train::run(arguments, session),
         Command::Results(arguments) => results::run(arguments, session),
         Command::Bench(arguments) => bench::run(arguments, session),
+        Command::Check(arguments) => check::run(arguments, session),
         Command::Compare(arguments) => compare::run(arguments, session),
         Command::Report(arguments) => report::run(arguments, session),
         Command::Schema(arguments) => schema::run(arguments, session),

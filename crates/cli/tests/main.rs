@@ -22,6 +22,8 @@ mod figure_11;
 mod bench;
 #[path = "suite/bench_export.rs"]
 mod bench_export;
+#[path = "suite/check.rs"]
+mod check;
 #[path = "suite/browser.rs"]
 mod browser;
 #[path = "suite/report.rs"]

@@ -2,10 +2,12 @@
 //!
 //! - [`sweep`]: a grid of runs on all cores, with results that survive a kill.
 //! - [`benchmark`]: what decisions cost, by policy, backend and size.
+//! - [`check`]: decisions on random instances, judged by separate arithmetic.
 //! - [`report`]: tables, JSON, CSV, SVG and HTML pages; it formats and never computes.
 
 // Modules are declared in import order: each may mention only those above it.
 
 pub mod report;
 pub mod benchmark;
+pub mod check;
 pub mod sweep;

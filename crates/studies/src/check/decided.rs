@@ -1,0 +1,142 @@
+//! A decision as its user sees it: shares, value, bound, and what is claimed of them.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::{Deserialize, Serialize};
+
+use crate::check::arithmetic::Row;
+use apportion::catalog::{Catalog, PolicyOptions};
+use apportion::index::Id;
+use apportion::policy::{Decision, PolicyError, Sense};
+use apportion::problem::Problem;
+use apportion::solver::SolveError;
+
+/// How a decision ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Shares, said to be optimal.
+    Certified,
+    /// Shares that are not proven to be optimal.
+    Uncertified,
+    /// Said to have no solution.
+    Infeasible,
+    /// Said to have no finite optimum.
+    Unbounded,
+    /// No backend certified an answer.
+    Unsolved,
+    /// The instance lacks what the policy needs, or the backend does not take its program.
+    Refused,
+    /// An error that blames the program itself.
+    Broken,
+    /// A panic, or the end of the process.
+    Crashed,
+    /// No end within the limit.
+    NoEnd,
+    /// Left out, because others of the kind had no end.
+    NotTried,
+}
+
+/// What a policy answered on an instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The policy.
+    pub policy: String,
+    /// The backend that was asked for; `default` is none.
+    pub backend: String,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// The objective's value; none if there is none, or it is not finite.
+    pub value: Option<f64>,
+    /// What no allocation can beat.
+    pub bound: Option<f64>,
+    /// The gap as printed.
+    pub gap_relative: Option<f64>,
+    /// Is more better?
+    pub maximize: bool,
+    /// The shares.
+    pub rows: Vec<Row>,
+    /// Positions of jobs whose deadlines were given up.
+    pub dropped: Vec<usize>,
+    /// Why there are no shares.
+    pub message: Option<String>,
+}
+
+impl Decided {
+    /// One without shares.
+    pub fn without(policy: &str, backend: &str, verdict: Verdict, message: impl Into<String>) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            backend: backend.to_owned(),
+            verdict,
+            value: None,
+            bound: None,
+            gap_relative: None,
+            maximize: true,
+            rows: Vec::new(),
+            dropped: Vec::new(),
+            message: Some(message.into()),
+        }
+    }
+
+    fn of(policy: &str, backend: &str, decision: &Decision) -> Self {
+        let allocation = &decision.allocation;
+        let rows = allocation.combinations().ids().map(|id| Row {
+            jobs: allocation.combinations()[id].members().map(|job| job.index()).collect(),
+            shares: allocation.shares().row(id).to_vec(),
+        });
+        let objective = decision.objective.as_ref();
+        let optimal = objective.is_none_or(|objective| objective.optimal);
+        Self {
+            verdict: if optimal { Verdict::Certified } else { Verdict::Uncertified },
+            value: objective.map(|objective| objective.value),
+            bound: objective.map(|objective| objective.bound),
+            gap_relative: objective.map(|objective| objective.gap_relative),
+            maximize: objective.is_none_or(|objective| objective.sense == Sense::Maximize),
+            rows: rows.filter(|row| row.shares.iter().any(|share| *share != 0.0)).collect(),
+            dropped: decision.dropped.iter().map(|job| job.index()).collect(),
+            message: None,
+            ..Self::without(policy, backend, Verdict::Certified, "")
+        }
+    }
+}
+
+/// Lets a policy decide. `backend`: one to try first, or none.
+pub fn decide(catalog: &Catalog, problem: &Problem, policy: &str, backend: Option<&str>) -> Decided {
+    let named = backend.unwrap_or("default");
+    let options = PolicyOptions { backend: backend.map(str::to_owned), ..PolicyOptions::default() };
+    let mut built = match catalog.build(policy, &options) {
+        Ok(built) => built,
+        Err(error) => return Decided::without(policy, named, Verdict::Refused, error.to_string()),
+    };
+    match catch_unwind(AssertUnwindSafe(|| built.allocate(problem))) {
+        Ok(Ok(decision)) => Decided::of(policy, named, &decision),
+        Ok(Err(error)) => Decided::without(policy, named, verdict(&error), error.to_string()),
+        Err(panic) => Decided::without(policy, named, Verdict::Crashed, words(&*panic)),
+    }
+}
+
+fn verdict(error: &PolicyError) -> Verdict {
+    match error {
+        PolicyError::Infeasible { .. } => Verdict::Infeasible,
+        PolicyError::Unbounded { .. } => Verdict::Unbounded,
+        PolicyError::Missing { .. }
+        | PolicyError::Data { .. }
+        | PolicyError::Undecided { .. }
+        | PolicyError::Strategy { .. }
+        | PolicyError::State { .. } => Verdict::Refused,
+        PolicyError::Solve(error) => match error {
+            SolveError::Unsupported { .. }
+            | SolveError::Declined { .. }
+            | SolveError::UnknownBackend { .. } => Verdict::Refused,
+            _ => Verdict::Unsolved,
+        },
+        _ => Verdict::Broken,
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
+}
