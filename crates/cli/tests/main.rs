@@ -4,6 +4,8 @@
 mod command;
 #[path = "suite/fuzz.rs"]
 mod fuzz;
+#[path = "monkey/mod.rs"]
+mod monkey;
 #[path = "suite/snapshot.rs"]
 mod snapshot;
 #[path = "suite/data_commands.rs"]
