@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::Session;
-use crate::check_process::{CHUNK, Case, Plan, run_child};
+use crate::check_process::{CHUNK, Case, Plan, WithoutEnd, run_child};
 use crate::exit::Failure;
 use crate::file::write_bytes;
 use crate::output::{Cell, OutputFormat, Table};
@@ -37,7 +37,7 @@ the limit, the same output, on any number of threads.
 
 Columns: what became of decisions. `certified` have an optimum's proof, `uncertified` shares without one; `infeasible`
 and `unbounded` are said to be so; `unsolved`: no backend certified an answer; `refused`: the instance lacks what the
-policy needs; `broken`: an error that blames the program; `no end` within the limit; `not tried`, because two others of
+policy needs; `broken`: an error that blames the program; `no end` within the limit; `not tried`, because three others of
 the policy had no end; `untrue`: a claim is. Then the largest relative gap, and the largest relative difference between
 two certified optima.
 
@@ -103,12 +103,13 @@ pub(super) fn run(arguments: &CheckArguments, session: &Session) -> Result<(), F
     let plan = plan(arguments)?;
     let reference = reference()?;
     let bar = Progress::new(session, arguments.instances, "instances");
+    let without_end = WithoutEnd::default();
     let starts: Vec<u64> = (0..arguments.instances).step_by(CHUNK).collect();
     let parts: Result<Vec<Part>, Failure> = starts
         .into_par_iter()
         .map(|from| {
             let to = arguments.instances.min(from + CHUNK as u64);
-            let decided = run_child(&plan, from, to, session, &bar)?;
+            let decided = run_child(&plan, (from, to), &without_end, session, &bar)?;
             Ok(part(&plan, from, &decided, &reference, arguments.limit))
         })
         .collect();

@@ -1,7 +1,8 @@
 //! Some instances, decided in a process of its own: one that crashes, or does not end, costs one decision.
 
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +20,8 @@ use apportion_studies::check::{Decided, Verdict, decide, draw};
 
 /// Instances that a process decides, one after the other.
 pub(super) const CHUNK: usize = 12;
-/// After so many decisions without an end, others of the policy at as many decades are not tried, up to the chunk's end.
-const NO_END_MAX: usize = 2;
+/// After so many decisions without an end, others of the policy at as many decades are not tried.
+const NO_END_MAX: usize = 3;
 /// The throughput matrix whose worker types lend instances their names.
 const NAMES_FROM: &str = "osdi20";
 
@@ -34,6 +35,26 @@ pub(super) struct Plan {
     pub(super) backends: Vec<String>,
     /// Processor time for a decision, in s.
     pub(super) limit: f64,
+}
+
+/// Decisions without an end, by the positions of their policy and decades.
+#[derive(Debug, Default)]
+pub(super) struct WithoutEnd(Mutex<Vec<(usize, usize)>>);
+
+impl WithoutEnd {
+    fn push(&self, kind: (usize, usize)) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(kind);
+    }
+
+    /// What is not tried any more.
+    fn hopeless(&self) -> Vec<(usize, usize)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let often = |kind: &&(usize, usize)| all.iter().filter(|other| other == kind).count() >= NO_END_MAX;
+        let mut hopeless: Vec<(usize, usize)> = all.iter().filter(often).copied().collect();
+        hopeless.sort_unstable();
+        hopeless.dedup();
+        hopeless
+    }
 }
 
 /// All that a child needs to know.
@@ -121,16 +142,15 @@ fn problem(document: &SnapshotDocument) -> Result<Problem, SpecError> {
 /// The parent's side: all decisions on the instances from `from` up to `to`; on fewer, if the user wants to stop.
 pub(super) fn run_child(
     plan: &Plan,
-    from: u64,
-    to: u64,
+    (from, to): (u64, u64),
+    without_end: &WithoutEnd,
     session: &Session,
     bar: &Progress,
 ) -> Result<Vec<Decided>, Failure> {
     let mut case = Case { plan: plan.clone(), from, to, done: 0, hopeless: Vec::new() };
     let mut decided: Vec<Decided> = Vec::with_capacity(case.total());
-    let mut without_end: Vec<(usize, usize)> = Vec::new();
     while decided.len() < case.total() {
-        case.done = decided.len();
+        (case.done, case.hopeless) = (decided.len(), without_end.hopeless());
         let end = by_child(&case, &mut decided, session, bar)?;
         if end == End::Stopped {
             decided.truncate(decided.len() / plan.per_instance() * plan.per_instance());
@@ -145,11 +165,7 @@ pub(super) fn run_child(
             _ => (Verdict::Crashed, "the process ended"),
         };
         decided.push(Decided::without(&plan.policies[policy], &plan.backends[backend], verdict, why));
-        let kind = (policy, plan.turn(instance));
-        without_end.push(kind);
-        if without_end.iter().filter(|other| **other == kind).count() >= NO_END_MAX {
-            case.hopeless.push(kind);
-        }
+        without_end.push((policy, plan.turn(instance)));
     }
     Ok(decided)
 }
@@ -178,8 +194,7 @@ fn by_child(
         .stderr(Stdio::null())
         .spawn()
         .map_err(Failure::io("start a process for some instances"))?;
-    let lines = lines_of(&mut child);
-    let end = watch(case, &child, &lines, decided, session, bar);
+    let end = watch(case, &mut child, decided, session, bar);
     if end != End::Done {
         // Ended already, or to be: a child that is gone cannot be killed, and that is fine.
         let _ = child.kill();
@@ -191,13 +206,12 @@ fn by_child(
 /// Takes what a child says, until it is done or a decision takes too long.
 fn watch(
     case: &Case,
-    child: &Child,
-    lines: &Receiver<String>,
+    child: &mut Child,
     decided: &mut Vec<Decided>,
     session: &Session,
     bar: &Progress,
 ) -> End {
-    let id = child.id().to_string();
+    let (id, lines) = (child.id().to_string(), lines_of(child));
     let (mut clock, mut before) = (Stopwatch::start(), child_seconds(&id));
     loop {
         match lines.recv_timeout(LOOK_EVERY) {
@@ -206,7 +220,7 @@ fn watch(
                 let Ok(next) = serde_json::from_str(&line) else { return End::Broken };
                 decided.push(next);
                 (clock, before) = (Stopwatch::start(), child_seconds(&id));
-                if decided.len() % case.plan.per_instance() == 0 {
+                if decided.len().is_multiple_of(case.plan.per_instance()) {
                     bar.advance();
                 }
             }

@@ -95,7 +95,7 @@ fn columns(text: &str) -> Result<(), String> {
 
 /// What an answer of `allocate` claims that is not so.
 fn untrue(folder: &Path, step: &Step, answer: &Value) -> Option<String> {
-    let source = Source::load(&folder.join(step.arguments.last()?).display().to_string()).ok()?;
+    let source = Source::load(folder.join(step.arguments.last()?).display().to_string()).ok()?;
     let snapshot = Snapshot::read(&source).ok()?;
     let document = snapshot.document();
     // As published, jobs have time where they do not fit; and what no snapshot says is not known here.
@@ -106,7 +106,7 @@ fn untrue(folder: &Path, step: &Step, answer: &Value) -> Option<String> {
     let mut decided = decided(document, answer)?;
     // A policy file may say other than its name does.
     if step.arguments.iter().any(|word| word == "mine.yaml") {
-        decided.policy = "mine".to_owned();
+        "mine".clone_into(&mut decided.policy);
     }
     let faults = Judge::new(document, &["v100".to_owned()], std::slice::from_ref(&decided)).faults();
     if let Some(fault) = faults.first() {

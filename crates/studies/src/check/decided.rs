@@ -83,7 +83,7 @@ impl Decided {
     fn of(policy: &str, backend: &str, decision: &Decision) -> Self {
         let allocation = &decision.allocation;
         let rows = allocation.combinations().ids().map(|id| Row {
-            jobs: allocation.combinations()[id].members().map(|job| job.index()).collect(),
+            jobs: allocation.combinations()[id].members().map(Id::index).collect(),
             shares: allocation.shares().row(id).to_vec(),
         });
         let objective = decision.objective.as_ref();

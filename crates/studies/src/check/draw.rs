@@ -12,6 +12,7 @@ const JOBS_MAX: usize = 12;
 const TYPES_MAX: usize = 4;
 
 /// What all jobs of an instance have in common.
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn on its own")]
 struct Habits {
     decades: f64,
     /// Numbers of workers, by type.

@@ -56,7 +56,7 @@ impl<'a> Judge<'a> {
         let mut faults: Vec<Fault> = self.decisions.iter().filter_map(untrue).collect();
         for (position, one) in self.decisions.iter().enumerate() {
             let differs =
-                |other: &&Decided| self.disagreement(one, other).is_some_and(|by| by > 2.0 * TOLERANCE);
+                |other: &&Decided| Self::disagreement(one, other).is_some_and(|by| by > 2.0 * TOLERANCE);
             if let Some(other) = self.decisions[..position].iter().find(differs) {
                 let (value, by) = (one.value.unwrap_or(f64::NAN), &other.backend);
                 let others = other.value.unwrap_or(f64::NAN);
@@ -69,13 +69,13 @@ impl<'a> Judge<'a> {
     /// The largest relative difference between optima of one policy by different backends.
     pub fn worst_disagreement(&self) -> Option<f64> {
         let pairs = self.decisions.iter().enumerate().flat_map(|(position, one)| {
-            self.decisions[..position].iter().filter_map(|other| self.disagreement(one, other))
+            self.decisions[..position].iter().filter_map(|other| Self::disagreement(one, other))
         });
         pairs.reduce(f64::max)
     }
 
     /// The relative difference between two optima that ought to be equal.
-    fn disagreement(&self, one: &Decided, other: &Decided) -> Option<f64> {
+    fn disagreement(one: &Decided, other: &Decided) -> Option<f64> {
         let same = one.policy == other.policy
             && one.dropped == other.dropped
             && [one, other].iter().all(|decided| decided.verdict == Verdict::Certified);

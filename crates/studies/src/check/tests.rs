@@ -49,7 +49,7 @@ fn worth_follows_from_its_formulas() {
     let all = rows([1.0, 0.0], [0.0, 1.0]);
     let value = |worth| numbers.value(worth, &all).unwrap();
     let near = |worth, expected: f64| {
-        assert!((value(worth) - expected).abs() < 1e-12, "{worth:?}: {}", value(worth))
+        assert!((value(worth) - expected).abs() < 1e-12, "{worth:?}: {}", value(worth));
     };
     // Of three workers, job 1 has 4·1/3 with an equal share, job 2 has (3·1 + 2·2)/3.
     near(Worth::Level(View::Measured), (2.0 * 2.0 / (7.0_f64 / 3.0)).min(4.0 / (4.0 / 3.0)));
@@ -102,7 +102,7 @@ fn untrue_claims_are_found_and_true_ones_are_not() {
         "bound 4e0; min_total_duration_perf by default is worth 6e0",
     );
     let loose = Decided { bound: Some(6.0), ..decided("max_sum_throughput_perf", 4.0, half()) };
-    found(&[loose.clone()], "certified at value 4e0 and bound 6e0");
+    found(std::slice::from_ref(&loose), "certified at value 4e0 and bound 6e0");
     assert_eq!(fault(&[Decided { verdict: Verdict::Uncertified, ..loose }]), None);
     let refused = Decided::without("min_total_duration_perf", "default", Verdict::Infeasible, "");
     found(&[refused], "said to be infeasible; equal shares has value");
@@ -110,7 +110,7 @@ fn untrue_claims_are_found_and_true_ones_are_not() {
         decided("max_sum_throughput_normalized_by_cost_perf_SLOs", 4.0, rows([1.0, 0.0], [0.0, 0.9]));
     late.value = Some(2.0 + 1.8);
     late.bound = late.value;
-    found(&[late.clone()], "its deadline asks for 2e0");
+    found(std::slice::from_ref(&late), "its deadline asks for 2e0");
     late.dropped = vec![1];
     found(&[late, decided("max_sum_throughput_perf", 6.0, best())], "1 deadlines are dropped");
     let other = |value| decided("max_min_fairness_hierarchical_perf", value, best());
