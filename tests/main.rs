@@ -22,3 +22,5 @@ mod cannot_run;
 mod classes;
 #[path = "suite/badly_scaled.rs"]
 mod badly_scaled;
+#[path = "suite/standstill.rs"]
+mod standstill;

@@ -36,6 +36,9 @@ pub struct Header {
     pub spec: Value,
     /// SHA-256 of the data that it read, in hexadecimal, by what it is.
     pub data: BTreeMap<String, String>,
+    /// The first arrival of the trace, in its own time: the instant from which all others count.
+    #[serde(default)]
+    pub origin: Seconds,
 }
 
 impl Header {
@@ -48,6 +51,7 @@ impl Header {
             cluster: cluster.clone(),
             spec: serde_json::json!(spec),
             data: data.clone(),
+            origin: Seconds::ZERO,
         }
     }
 
@@ -71,6 +75,16 @@ pub enum LogError {
     /// It does not start with a header.
     #[error("it does not start with a header of format {FORMAT}")]
     Headless,
+    /// Events are missing before this line.
+    #[error("line {line} is of {found}, expected {expected}: events are missing before it")]
+    Gap {
+        /// From 1.
+        line: usize,
+        /// The job or round that it is of.
+        found: String,
+        /// The job or round that is next.
+        expected: String,
+    },
     /// Another format.
     #[error("it is of format {found}, this is {FORMAT}")]
     Format {
@@ -241,21 +255,47 @@ pub fn header(line: &str) -> Result<Header, LogError> {
     serde_json::from_value(value).map_err(|error| LogError::Line { line: 1, what: error.to_string() })
 }
 
-/// Replays the event in a line to an observer; `number` counts from 1.
-///
-/// # Errors
-/// If it is no event, or names workers that the cluster does not have.
-pub fn tell(
-    line: &str,
-    number: usize,
-    cluster: &Cluster,
-    observer: &mut dyn Observer,
-) -> Result<(), LogError> {
-    let failed = |what: String| LogError::Line { line: number, what };
-    let record: Record = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
-    record.check(cluster).map_err(failed)?;
-    observer.observe(&record.event());
-    Ok(())
+/// The events of a log, line by line from the second on.
+#[derive(Clone, Debug)]
+pub struct Replay<'a> {
+    cluster: &'a Cluster,
+    /// The line that was told last, from 1.
+    line: usize,
+    next_job: usize,
+    next_round: u64,
+}
+
+impl<'a> Replay<'a> {
+    /// Behind the header.
+    pub fn new(header: &'a Header) -> Self {
+        Self { cluster: &header.cluster, line: 1, next_job: 0, next_round: 0 }
+    }
+
+    /// Replays the event in the next line to an observer.
+    ///
+    /// # Errors
+    /// If it is no event, names workers that the cluster does not have, or is of a job or a round before which others
+    /// are missing.
+    pub fn tell(&mut self, line: &str, observer: &mut dyn Observer) -> Result<(), LogError> {
+        self.line += 1;
+        let failed = |what: String| LogError::Line { line: self.line, what };
+        let record: Record = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
+        record.check(self.cluster).map_err(failed)?;
+        let gap = |found: String, expected: String| LogError::Gap { line: self.line, found, expected };
+        match record {
+            Record::Arrival { id, .. } if id.index() != self.next_job => {
+                return Err(gap(format!("job {id}"), format!("job {}", self.next_job)));
+            }
+            Record::Arrival { .. } => self.next_job += 1,
+            Record::RoundStarted { round, .. } if round != self.next_round => {
+                return Err(gap(format!("round {round}"), format!("round {}", self.next_round)));
+            }
+            Record::RoundStarted { .. } => self.next_round += 1,
+            _ => {}
+        }
+        observer.observe(&record.event());
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -270,13 +310,18 @@ mod tests {
         let found = "apportion/events-v9".to_owned();
         assert_eq!(header("{\"format\":\"apportion/events-v9\"}"), Err(LogError::Format { found }));
         let cluster: Cluster = "a=2".parse().unwrap();
-        let tell = |line: &str| tell(line, 7, &cluster, &mut Unobserved).map_err(|error| error.to_string());
+        let header = Header::new("", &cluster, &RunSpec::default(), &BTreeMap::new());
+        let start = || Replay { line: 6, ..Replay::new(&header) };
+        let tell = |line: &str| start().tell(line, &mut Unobserved).map_err(|error| error.to_string());
         assert_eq!(tell("{\"event\":\"worker_down\",\"at\":1.0,\"worker\":1}"), Ok(()));
         let beyond = tell("{\"event\":\"worker_down\",\"at\":1.0,\"worker\":2}").unwrap_err();
         assert_eq!(beyond, "line 7 is not an event: the cluster has no worker number 2");
         assert!(
             tell("{\"event\":\"idle\",\"from\":1.0").unwrap_err().starts_with("line 7 is not an event: EOF")
         );
+        let round = "{\"event\":\"round_started\",\"now\":0.0,\"round\":3,\"n_active\":1,\"n_leases\":1}";
+        let gap = "line 7 is of round 3, expected round 0: events are missing before it";
+        assert_eq!(tell(round).unwrap_err(), gap);
         assert!(tell("{\"event\":\"rest\"}").unwrap_err().contains("unknown variant `rest`"));
     }
 }

@@ -134,7 +134,7 @@ pub struct Summary {
     pub rho: Option<Fairness>,
     /// Last completion − first arrival, of all jobs.
     pub makespan: Option<Seconds>,
-    /// Busy worker time over worker time, by type and `all`.
+    /// Busy worker time over worker time from the first arrival to the end of the last lease, by type and `all`.
     pub utilization: BTreeMap<String, f64>,
     /// Rounds started.
     pub rounds: u64,
@@ -198,6 +198,18 @@ impl Summary {
             jobs_dropped: completions.n_dropped(),
             jobs,
         }
+    }
+}
+
+impl Summary {
+    /// The same with the instants of jobs as they were before the simulation counted them from `origin`.
+    #[must_use]
+    pub fn counted_from(mut self, origin: Seconds) -> Self {
+        for job in &mut self.jobs {
+            job.arrival = job.arrival + origin;
+            job.completion = job.completion.map(|completion| completion + origin);
+        }
+        self
     }
 }
 

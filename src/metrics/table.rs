@@ -196,7 +196,7 @@ pub const METRICS: &[Metric] = &[
         name: "utilization",
         unit: Unit::Fraction,
         label: "Utilization of all workers",
-        meaning: "busy worker time over worker time, over all worker types",
+        meaning: "busy worker time over worker time from the first arrival to the end of the last lease, over all worker types",
         better: Better::Higher,
         prominence: Prominence::Chart,
         of: |summary| summary.utilization.get("all").copied(),

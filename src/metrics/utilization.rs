@@ -15,6 +15,9 @@ pub struct Utilization {
     /// Busy worker-seconds: [type].
     busy_s: Vec<f64>,
     cost: Option<Dollars>,
+    /// The first arrival.
+    from: Option<Seconds>,
+    /// The end of the last slice.
     until: Seconds,
 }
 
@@ -27,12 +30,16 @@ impl Utilization {
             busy_s: vec![0.0; types.len()],
             types,
             cost: priced.then_some(Dollars::ZERO),
+            from: None,
             until: Seconds::ZERO,
         }
     }
 
     /// Takes in one event.
     pub fn fold(&mut self, event: &Event<'_>) {
+        if let Event::Arrival { job, .. } = event {
+            self.from = Some(self.from.map_or(job.arrival, |from| from.min(job.arrival)));
+        }
         if let Event::Slice(slice) = event {
             let n_workers = f64::from(slice.n_workers);
             self.busy_s[slice.worker_type.index()] += slice.time.get() * n_workers;
@@ -44,10 +51,15 @@ impl Utilization {
         }
     }
 
-    /// Busy worker time over worker time from 0 to the end of the last slice, by type.
+    /// The time that counts, in s: from the first arrival to the end of the last slice.
+    fn window_s(&self) -> f64 {
+        self.until.get() - self.from.unwrap_or_default().get()
+    }
+
+    /// Busy worker time over worker time from the first arrival to the end of the last slice, by type.
     pub fn by_type(&self) -> Vec<(String, f64)> {
         let of = |((name, n_workers), busy): (&(String, u32), &f64)| {
-            let all = f64::from(*n_workers) * self.until.get();
+            let all = f64::from(*n_workers) * self.window_s();
             (name.clone(), if all > 0.0 { busy / all } else { 0.0 })
         };
         self.types.iter().zip(&self.busy_s).map(of).collect()
@@ -56,7 +68,7 @@ impl Utilization {
     /// Busy worker time over worker time, over all types.
     pub fn all(&self) -> f64 {
         let n_workers: f64 = self.types.iter().map(|(_, n_workers)| f64::from(*n_workers)).sum();
-        let all = n_workers * self.until.get();
+        let all = n_workers * self.window_s();
         if all > 0.0 { self.busy_s.iter().sum::<f64>() / all } else { 0.0 }
     }
 

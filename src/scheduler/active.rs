@@ -28,6 +28,14 @@ pub(crate) struct Active {
     pub(crate) spread: Vec<Option<f64>>,
 }
 
+/// When something last happened: the instant, and how many jobs had arrived by then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LastRun {
+    pub(crate) now: f64,
+    pub(crate) n_arrived: u32,
+}
+
 /// What of an active job must survive a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +44,8 @@ pub(crate) struct Progress {
     pub(crate) job: Job,
     pub(crate) measured: bool,
     pub(crate) steps_run: f64,
+    /// When it last ran a step, or arrived.
+    pub(crate) last_run: LastRun,
     /// Failures in a row.
     pub(crate) attempts: u32,
     /// It has held workers before; kept only where preemption costs.
@@ -57,6 +67,7 @@ impl Progress {
             job,
             measured,
             steps_run: 0.0,
+            last_run: LastRun::default(),
             attempts: 0,
             has_run: false,
             isolated_s: 0.0,
@@ -314,6 +325,12 @@ impl Table {
             progress.isolated_steps = progress.steps_run;
             progress.isolated_rate = rate;
         }
+    }
+
+    /// The jobs of the policy's problem, by position.
+    pub(crate) fn shown(&self, cluster: &Cluster) -> Vec<JobId> {
+        let shown = |active: &&Active| fits(cluster, &active.alone, active.progress.job.scale_factor);
+        self.jobs.iter().filter(shown).map(|active| active.progress.id).collect()
     }
 
     /// The policy's problem at an instant. Jobs that fit nowhere while workers are down are left out.

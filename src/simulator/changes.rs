@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use super::event::{Event, Observer};
-use super::simulation::Simulation;
+use super::simulation::{EVENTS_AT_ONCE, Simulation};
 
 impl Simulation {
-    /// Failures and repairs of workers, and changes of prices, up to now.
-    pub(super) fn apply_changes(&mut self, observer: &mut dyn Observer) {
+    /// Failures and repairs of workers, and changes of prices, up to now; of very many, only a part. Are they all?
+    pub(super) fn apply_changes(&mut self, observer: &mut dyn Observer) -> bool {
         let now = self.now();
         let mut changed = false;
+        let mut n_turns = 0;
         if let Some(faults) = &self.setting.options.faults.workers {
-            while let Some((at, worker, up)) = self.faults.next_turn(faults, self.driver.workers(), now) {
+            while n_turns < EVENTS_AT_ONCE
+                && let Some((at, worker, up)) = self.faults.next_turn(faults, self.driver.workers(), now)
+            {
+                n_turns += 1;
                 self.driver.set_up(worker, up);
                 changed = true;
                 let event =
@@ -23,6 +27,7 @@ impl Simulation {
             && change.at.get() <= now.get()
         {
             self.clock.n_prices += 1;
+            self.vigil.note(self.clock.now, self.clock.round);
             if let Some(worker_type) = self.cluster.find(&change.worker_type) {
                 observer.observe(&Event::PriceChange { at: change.at, worker_type, price: change.price });
                 self.driver.note_change();
@@ -32,6 +37,7 @@ impl Simulation {
         if changed {
             self.refresh_cluster();
         }
+        n_turns < EVENTS_AT_ONCE
     }
 
     /// Makes the cluster what it is now: workers that are up, prices that hold.

@@ -12,6 +12,7 @@ use super::options::Options;
 use super::outcome::SimulationError;
 use super::progress::Running;
 use super::simulation::{Clock, Simulation};
+use super::standstill::{RESOLUTION, Vigil};
 use crate::cluster::Cluster;
 use crate::policy::{Policy, RoundPolicy};
 use crate::problem::{Entity, InnerRule};
@@ -21,7 +22,7 @@ use crate::throughput::estimator::EstimatorState;
 use crate::workload::Arrivals;
 
 /// The format that this version writes and reads.
-const FORMAT: &str = "apportion/checkpoint-v1";
+const FORMAT: &str = "apportion/checkpoint-v2";
 
 /// Everything that a simulation needs to go on, apart from cluster, throughputs, policy and arrivals, which are
 /// made anew as they were.
@@ -41,6 +42,7 @@ pub struct Checkpoint {
     running: Vec<Running>,
     faults: FaultState,
     fluid: Option<Fluid>,
+    vigil: Vigil,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     estimator: Option<EstimatorState>,
 }
@@ -60,6 +62,7 @@ impl Simulation {
             running: self.running.clone(),
             faults: self.faults.clone(),
             fluid: self.fluid.clone(),
+            vigil: self.vigil.clone(),
             estimator: self.table.estimator.as_ref().map(|estimator| estimator.state().clone()),
         }
     }
@@ -139,6 +142,7 @@ impl Simulation {
         self.running.clone_from(&checkpoint.running);
         self.faults = checkpoint.faults.clone();
         self.fluid.clone_from(&checkpoint.fluid);
+        self.vigil.clone_from(&checkpoint.vigil);
         self.refresh_cluster();
         Ok(self)
     }
@@ -165,8 +169,10 @@ pub(super) fn check_options(options: &Options, cluster: &Cluster) -> Result<(), 
             ("mean_time_between_failures", faults.mean_time_between_failures),
             ("mean_time_to_repair", faults.mean_time_to_repair),
         ] {
-            let expected = "a finite number of seconds above 0";
-            fine(positive(value.get()), field, value.get().to_string(), expected)?;
+            // Shorter ones would not move the clock where it can just tell the parts of a round apart.
+            let moves = value.get() >= options.round_length.get() * RESOLUTION;
+            let expected = "a finite number of seconds above 0, at least a millionth of a round";
+            fine(positive(value.get()) && moves, field, value.get().to_string(), expected)?;
         }
     }
     if let Some(stragglers) = &options.faults.stragglers {

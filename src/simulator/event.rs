@@ -10,7 +10,8 @@ use crate::problem::Problem;
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 use crate::workload::{Combination, Job};
 
-/// One thing that happened. `now` and all other instants count from the start of the workload.
+/// One thing that happened. `now` and all other instants count from the start of the workload: of a trace in a log, from
+/// its first arrival.
 ///
 /// In a log it is one JSON object, whose `event` says what happened; wall times are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]

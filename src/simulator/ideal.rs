@@ -36,10 +36,14 @@ impl Simulation {
         if self.is_finished() {
             return Ok(Step::Finished);
         }
-        self.take_arrivals(observer)?;
-        self.apply_changes(observer);
+        if !self.take_in(observer)? {
+            return Ok(Step::Advanced);
+        }
         if self.table.jobs.is_empty() {
             let Some(next) = self.next_event() else { return Ok(Step::Finished) };
+            if !self.resolves(next.get()) {
+                return Ok(Step::Unresolved);
+            }
             let (from, until) = (self.now(), next.max(self.now()));
             self.clock.now = until.get();
             observer.observe(&Event::Idle { from, until });
@@ -63,8 +67,13 @@ impl Simulation {
         let event = self.next_event().map(|at| to(at.get()));
         let reset = self.next_reset().map(to);
         let Some(span) = [first, event, reset].into_iter().flatten().min_by(f64::total_cmp) else {
+            self.note_stalled();
             return Ok(Step::Stalled);
         };
+        if !self.resolves(self.clock.now + span) {
+            return Ok(Step::Unresolved);
+        }
+        self.vigil.leased(flows.len());
         self.run_flows(&flows, &rates, span, observer);
         self.clock.round += 1;
         Ok(if self.is_finished() { Step::Finished } else { Step::Advanced })
@@ -87,7 +96,8 @@ impl Simulation {
         }
         let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(()) };
         let mut snapshot = EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
-        let (decision, ids) = rounds.recompute(&mut snapshot)?;
+        let decided = rounds.recompute(&mut snapshot);
+        let (decision, ids) = decided.map_err(|error| self.at_boundary(error))?;
         let allocation = &decision.allocation;
         let row = |(id, jobs): (_, &Combination<_>)| {
             (jobs.map(|index| ids[index]), allocation.shares().row(id).to_vec())

@@ -24,6 +24,7 @@ mod progress;
 mod round;
 mod simulation;
 mod snapshot;
+mod standstill;
 
 pub use checkpoint::Checkpoint;
 pub use event::{Event, Observer, Slice, Unobserved};
@@ -31,5 +32,6 @@ pub use options::{
     Consolidation, Contention, ExecutionTime, Faults, JobFaults, Options, PairEnd, PreemptionCost,
     PriceChange, Semantics, ShortSlice, Stragglers, WorkerFaults,
 };
-pub use outcome::{Limits, Outcome, SimulationError, Step};
+pub use outcome::{Boundary, Limits, Outcome, Patience, SimulationError, Step};
 pub use simulation::Simulation;
+pub use standstill::Standstill;

@@ -1,7 +1,9 @@
 //! How a simulation ends, and when to stop it before.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -10,6 +12,7 @@ use crate::index::JobId;
 use crate::policy::PolicyError;
 use crate::problem::ProblemError;
 use crate::scheduler::{DecisionError, OptionError, RestoreError};
+use crate::solver::timing::Stopwatch;
 use crate::throughput::estimator::EstimatorError;
 use crate::units::Seconds;
 
@@ -20,9 +23,17 @@ pub enum SimulationError {
     /// A job, or the cluster, does not fit the throughputs.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// The policy gave no decision.
+    /// The policy is not one of this simulation.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The policy gave no decision at some instant.
+    #[error("{place}: {error}")]
+    Decision {
+        /// At which instant, and with which jobs.
+        place: Boundary,
+        /// Why not.
+        error: Box<DecisionError>,
+    },
     /// Throughputs cannot be estimated so.
     #[error(transparent)]
     Estimator(#[from] EstimatorError),
@@ -60,11 +71,37 @@ pub enum SimulationError {
     },
 }
 
-impl From<DecisionError> for SimulationError {
-    fn from(error: DecisionError) -> Self {
-        match error {
-            DecisionError::Problem(error) => Self::Problem(error),
-            DecisionError::Policy(error) => Self::Policy(error),
+/// The start of a round: where a decision failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Boundary {
+    /// The instant.
+    pub now: Seconds,
+    /// The round, from 0.
+    pub round: u64,
+    /// The jobs that are active, by id.
+    pub jobs: Vec<JobId>,
+}
+
+impl fmt::Display for Boundary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { now, round, jobs } = self;
+        write!(f, "after {:.2} simulated hours, in round {round}, with {}", now.hours(), Ids(jobs))
+    }
+}
+
+/// Jobs as they are written in messages: how many, and which.
+pub(super) struct Ids<'a>(pub(super) &'a [JobId]);
+
+impl fmt::Display for Ids<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// So many are named.
+        const NAMED_MAX: usize = 8;
+        let names: Vec<String> = self.0.iter().take(NAMED_MAX).map(JobId::to_string).collect();
+        let more = if self.0.len() > NAMED_MAX { ", …" } else { "" };
+        match self.0 {
+            [] => f.write_str("no active job"),
+            [only] => write!(f, "1 active job ({only})"),
+            all => write!(f, "{} active jobs ({}{more})", all.len(), names.join(", ")),
         }
     }
 }
@@ -93,8 +130,23 @@ pub struct Limits {
     pub active_jobs: Option<usize>,
     /// Rounds of this call.
     pub rounds: Option<u64>,
+    /// Wall time since a start; looked at between rounds.
+    pub wall: Option<(Stopwatch, Duration)>,
+    /// When a simulation that gets nowhere is given up.
+    pub patience: Patience,
     /// Set to true, it ends the run.
     pub interrupt: Option<Arc<AtomicBool>>,
+}
+
+/// How much must have happened in vain before a simulation is said to get nowhere; nothing is enough by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Patience {
+    /// Rounds in a row in which no job ran a step, while no job was to arrive and no price to change. Where workers or
+    /// jobs fail at random, a hundred times as many.
+    pub rounds: Option<u64>,
+    /// How often the number of jobs that have arrived must have doubled, from the end of the measurement window on (from
+    /// 1000 at least). For arrivals that never stop: others end of themselves.
+    pub doublings: Option<u32>,
 }
 
 /// How [`Simulation::run`](super::Simulation::run) ended.
@@ -109,10 +161,16 @@ pub enum Outcome {
     ActiveLimit,
     /// The limit on rounds was reached.
     RoundLimit,
+    /// The limit on wall time was reached.
+    WallLimit,
     /// The interrupt was set.
     Interrupted,
     /// Jobs are waiting, nothing runs, and nothing will ever change.
     Stalled,
+    /// It got nowhere for longer than the [`Patience`], or cannot go on: [`Simulation::standstill`] says why.
+    ///
+    /// [`Simulation::standstill`]: super::Simulation::standstill
+    Standstill,
 }
 
 /// What a step did.
@@ -124,4 +182,6 @@ pub enum Step {
     Finished,
     /// Nothing can ever happen again.
     Stalled,
+    /// What would happen next is at an instant that the clock cannot show.
+    Unresolved,
 }

@@ -2,43 +2,60 @@
 
 use super::event::{Event, Observer, Slice};
 use super::options::ExecutionTime;
-use super::outcome::SimulationError;
+use super::outcome::{Boundary, SimulationError, Step};
 use super::progress::{Conditions, Fate, Running};
-use super::simulation::{Driver, Simulation};
+use super::simulation::{Driver, EVENTS_AT_ONCE, Simulation};
 use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId};
-use crate::policy::Ran;
-use crate::scheduler::Decided;
+use crate::policy::{PolicyError, Ran};
 use crate::scheduler::active::Progress;
+use crate::scheduler::{Decided, DecisionError};
 use crate::units::{Seconds, Steps};
 use crate::workload::Combination;
 
 impl Simulation {
-    /// Moves on to the end of the running round, or to the next event; false if there is none.
-    pub(super) fn advance_clock(&mut self, observer: &mut dyn Observer) -> bool {
+    /// Moves on to the end of the running round, or to the next event.
+    ///
+    /// # Errors
+    /// How the simulation ends, if there is nothing to move on to.
+    pub(super) fn advance_clock(&mut self, observer: &mut dyn Observer) -> Result<(), Step> {
         let latest = self.running.iter().map(|slice| slice.end).fold(0.0, f64::max);
         if !self.running.is_empty() && latest > 0.0 {
+            if !self.resolves(latest) {
+                return Err(Step::Unresolved);
+            }
             self.clock.round_base = self.clock.round_end.unwrap_or(self.clock.round_base);
             self.clock.round_end = Some(latest);
             self.clock.now = latest;
-            return true;
+            return Ok(());
         }
         let before = self.clock.now;
         if let Some(next) = self.next_event() {
+            if !self.resolves(next.get()) {
+                return Err(Step::Unresolved);
+            }
             self.clock.now = before.max(next.get());
+        } else if self.is_finished() {
+            return Err(Step::Finished);
         } else {
             // Nothing will happen by itself. A change that the reset interval holds back counts now.
-            let Driver::Mechanized(rounds) = &mut self.driver else { return false };
-            if !rounds.mechanism().has_changed() || self.table.jobs.is_empty() {
-                return false;
+            match &mut self.driver {
+                Driver::Mechanized(rounds)
+                    if rounds.mechanism().has_changed() && !self.table.jobs.is_empty() =>
+                {
+                    rounds.mechanism_mut().forget_reset();
+                }
+                _ => {
+                    self.note_stalled();
+                    return Err(Step::Stalled);
+                }
             }
-            rounds.mechanism_mut().forget_reset();
         }
         if self.clock.now > before {
             let (from, until) = (Seconds::new(before), Seconds::new(self.clock.now));
             observer.observe(&Event::Idle { from, until });
         }
-        true
+        Ok(())
     }
 
     /// The next arrival; for jobs that wait, also the next repair, change of price, or time at which the policy wants
@@ -122,10 +139,16 @@ impl Simulation {
         (end, alone): (f64, bool),
         observer: &mut dyn Observer,
     ) {
+        let last_run = self.last_run();
         let progress = &mut self.table.jobs[position].progress;
+        let before = progress.steps_run;
         progress.steps_run += steps;
         if alone {
             progress.attempts = 0;
+        }
+        if progress.steps_run > before {
+            progress.last_run = last_run;
+            self.vigil.note(last_run.now, self.clock.round);
         }
         if progress.steps_remaining() > 0.0 {
             return;
@@ -156,16 +179,18 @@ impl Simulation {
 
     fn remove(&mut self, position: usize) {
         let gone = self.table.remove(position);
+        self.note_progress();
         self.clock.n_measured_done += u32::from(gone.progress.measured);
         if let Driver::Mechanized(rounds) = &mut self.driver {
             rounds.mechanism_mut().remove_job(gone.progress.id);
         }
     }
 
-    /// Takes in the jobs that have arrived.
-    pub(super) fn take_arrivals(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+    /// Takes in the jobs that have arrived; of very many, only a part. Are they all?
+    pub(super) fn take_arrivals(&mut self, observer: &mut dyn Observer) -> Result<bool, SimulationError> {
         let now = self.now();
-        while let Some((id, job)) = self.arrivals.take_until(now) {
+        for _ in 0..EVENTS_AT_ONCE {
+            let Some((id, job)) = self.arrivals.take_until(now) else { return Ok(true) };
             if self.arrivals.next_arrival().is_some_and(|next| next.get() < job.arrival.get()) {
                 let arrival = self.arrivals.next_arrival().unwrap_or_default();
                 let job = JobId::from_index(id.index() + 1);
@@ -175,6 +200,7 @@ impl Simulation {
             let measured = window.is_none_or(|ids| ids.contains(&(self.arrivals.n_taken() - 1)));
             observer.observe(&Event::Arrival { now, id, measured, job: &job });
             let mut progress = Progress::new(id, job, measured);
+            progress.last_run = self.last_run();
             progress.noise = self.faults.noise(&self.setting.options.faults, id, self.cluster.n_types());
             let scale_factor = progress.job.scale_factor;
             self.table.add(progress, &self.setting.cluster)?;
@@ -183,8 +209,19 @@ impl Simulation {
                 let runs = |jobs: Combination<JobId>, worker_type| table.runs(jobs, worker_type);
                 rounds.mechanism_mut().add_job(id, scale_factor, &runs);
             }
+            self.note_arrival();
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// A decision's failure, with the instant and the jobs; a position in its problem becomes the job's id.
+    pub(super) fn at_boundary(&self, mut error: DecisionError) -> SimulationError {
+        if let DecisionError::Policy(PolicyError::Missing { job, .. }) = &mut error {
+            *job = self.table.shown(&self.cluster).get(*job).map_or(*job, |id| id.index());
+        }
+        let jobs = self.table.jobs.iter().map(|active| active.progress.id).collect();
+        let place = Boundary { now: self.now(), round: self.clock.round, jobs };
+        SimulationError::Decision { place, error: Box::new(error) }
     }
 
     /// The second half of a step: asks for decisions and starts what was decided.
@@ -198,14 +235,20 @@ impl Simulation {
         match &mut self.driver {
             Driver::Mechanized(rounds) => {
                 if let Decided::Failed { error } = rounds.decide(&mut snapshot, None) {
-                    return Err(error.into());
+                    return Err(self.at_boundary(error));
                 }
             }
             Driver::Direct(direct) => {
-                direct.decide(&mut snapshot, (self.clock.round, &self.setting.options), &self.ran)?;
+                let round = (self.clock.round, &self.setting.options);
+                match direct.decide(&mut snapshot, round, &self.ran) {
+                    Err(SimulationError::Policy(error)) => return Err(self.at_boundary(error.into())),
+                    Err(SimulationError::Problem(error)) => return Err(self.at_boundary(error.into())),
+                    decided => decided?,
+                }
             }
         }
         let n_leases = self.driver.n_leases();
+        self.vigil.leased(n_leases);
         let (round, n_active) = (self.clock.round, self.table.jobs.len());
         observer.observe(&Event::RoundStarted { now, round, n_active, n_leases });
         self.clock.round += 1;

@@ -13,6 +13,7 @@ use super::ideal::Fluid;
 use super::options::Options;
 use super::outcome::{Limits, Outcome, SimulationError, Step};
 use super::progress::{Links, Running};
+use super::standstill::{Standstill, Vigil};
 use crate::cluster::Cluster;
 use crate::index::Id;
 use crate::mechanism::Workers;
@@ -23,6 +24,9 @@ use crate::scheduler::active::Table;
 use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Arrivals;
+
+/// Arrivals, or failures and repairs, taken in before the limits of a run are looked at again.
+pub(super) const EVENTS_AT_ONCE: usize = 4096;
 
 /// The clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,6 +42,8 @@ pub(super) struct Clock {
     pub(super) n_measured_done: u32,
     /// Price changes that have happened.
     pub(super) n_prices: usize,
+    /// What happens at this boundary has been taken in only in part.
+    pub(super) is_at_boundary: bool,
 }
 
 /// The policy, behind the mechanism or inside rounds.
@@ -102,6 +108,9 @@ pub struct Simulation {
     pub(super) ran: Vec<Ran>,
     /// Room to put slices in the order in which they end.
     pub(super) ends: Vec<(u64, u32)>,
+    pub(super) vigil: Vigil,
+    /// Why it gets nowhere, once that is known.
+    pub(super) standstill: Option<Standstill>,
 }
 
 impl Simulation {
@@ -166,6 +175,8 @@ impl Simulation {
             links: Links::default(),
             ran: Vec::new(),
             ends: Vec::new(),
+            vigil: Vigil::default(),
+            standstill: None,
         })
     }
 
@@ -236,15 +247,20 @@ impl Simulation {
             if limits.rounds.is_some_and(|most| self.clock.round - first >= most) {
                 return Ok(Outcome::RoundLimit);
             }
+            if limits.wall.is_some_and(|(stopwatch, most)| stopwatch.elapsed() > most) {
+                return Ok(Outcome::WallLimit);
+            }
             match self.step(observer)? {
+                Step::Advanced if self.is_in_vain(&limits.patience) => return Ok(Outcome::Standstill),
                 Step::Advanced => {}
                 Step::Finished => return Ok(Outcome::Finished),
                 Step::Stalled => return Ok(Outcome::Stalled),
+                Step::Unresolved => return Ok(Outcome::Standstill),
             }
         }
     }
 
-    /// Goes on to the next boundary and starts the round there.
+    /// Goes on to the next boundary and starts the round there; of a boundary at which very much happens, only a part.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -252,7 +268,7 @@ impl Simulation {
         if self.fluid.is_some() {
             return self.flow(observer);
         }
-        let step = self.reach_boundary(observer)?;
+        let Some(step) = self.approach_boundary(observer)? else { return Ok(Step::Advanced) };
         if step == Step::Advanced {
             self.start_round(observer)?;
         }
@@ -265,16 +281,32 @@ impl Simulation {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn reach_boundary(&mut self, observer: &mut dyn Observer) -> Result<Step, SimulationError> {
-        if !self.advance_clock(observer) {
-            return Ok(if self.is_finished() { Step::Finished } else { Step::Stalled });
+        loop {
+            if let Some(step) = self.approach_boundary(observer)? {
+                return Ok(step);
+            }
         }
-        self.end_slices(observer);
-        if self.is_finished() {
-            return Ok(Step::Finished);
+    }
+
+    /// The same, or none if it has not taken in all that happens at the boundary and is to be called again.
+    fn approach_boundary(&mut self, observer: &mut dyn Observer) -> Result<Option<Step>, SimulationError> {
+        if !self.clock.is_at_boundary {
+            if let Err(step) = self.advance_clock(observer) {
+                return Ok(Some(step));
+            }
+            self.end_slices(observer);
+            if self.is_finished() {
+                return Ok(Some(Step::Finished));
+            }
         }
-        self.take_arrivals(observer)?;
-        self.apply_changes(observer);
-        Ok(Step::Advanced)
+        let is_all = self.take_in(observer)?;
+        self.clock.is_at_boundary = !is_all;
+        Ok(is_all.then_some(Step::Advanced))
+    }
+
+    /// Takes in arrivals, and then what changes about the cluster, up to now; of very many, only a part. Is it all?
+    pub(super) fn take_in(&mut self, observer: &mut dyn Observer) -> Result<bool, SimulationError> {
+        Ok(self.take_arrivals(observer)? && self.apply_changes(observer))
     }
 
     /// What a policy would be shown now.

@@ -22,7 +22,7 @@ use crate::spec::entities::{self, SnapshotEntity};
 use crate::units::{JobsPerHour, Seconds};
 pub use corrections::CorrectionsSpec;
 pub use counts::WorkerCounts;
-pub use digest::{canonical, sha256};
+pub use digest::{Sha256, canonical, sha256};
 pub use faults::FaultsSpec;
 pub use prices::PricesSpec;
 pub use profiling::ProfilingSpec;

@@ -28,7 +28,7 @@ pub fn of_failure(failure: &Failure) -> Option<String> {
         Failure::Spec(error) => return Some(of_spec(error)),
         Failure::Io { .. } if failure.status() == ExitStatus::Done => return None,
         Failure::Usage { help, .. } => help.clone(),
-        Failure::Policy(error) => policy_help(error),
+        Failure::Policy(error) | Failure::Decision { error, .. } => policy_help(error),
         Failure::Bug { .. } => Some(REPORT.to_owned()),
         Failure::Io { .. }
         | Failure::Limit { .. }
@@ -37,7 +37,7 @@ pub fn of_failure(failure: &Failure) -> Option<String> {
     };
     let mut text = format!("error: {failure}\n");
     let mut source = Error::source(failure).and_then(Error::source);
-    if let Failure::Policy(error) = failure {
+    if let Failure::Policy(error) | Failure::Decision { error, .. } = failure {
         source = error.source();
     }
     while let Some(cause) = source {

@@ -54,6 +54,14 @@ pub enum Failure {
     /// The policy gave no decision.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The policy gave no decision in the course of a simulation.
+    #[error("{place}: {error}")]
+    Decision {
+        /// At which instant, and with which jobs.
+        place: String,
+        /// Why not.
+        error: PolicyError,
+    },
     /// The world failed us.
     #[error("cannot {action}: {source}")]
     Io {
@@ -118,7 +126,7 @@ impl Failure {
     pub fn status(&self) -> ExitStatus {
         match self {
             Self::Spec(_) | Self::Usage { .. } => ExitStatus::BadInput,
-            Self::Policy(error) => of_policy(error),
+            Self::Policy(error) | Self::Decision { error, .. } => of_policy(error),
             // A reader that has read enough closes the pipe: `apportion … | head` is done, not broken.
             Self::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Done,
             Self::Io { .. } | Self::Bug { .. } => ExitStatus::Bug,

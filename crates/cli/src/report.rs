@@ -11,7 +11,7 @@ use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
 use crate::results;
-use apportion::metrics::log::{self, Header};
+use apportion::metrics::log::{self, Header, Replay};
 use apportion::metrics::timeline::Timeline;
 use apportion::metrics::{Recorder, Summary};
 use apportion::spec::nearest::{name_list, suggestion};
@@ -124,19 +124,21 @@ fn events_page(path: &Path) -> Result<Page, Failure> {
     lines.read_line(&mut line).map_err(reading(path))?;
     let header = log::header(&line).map_err(refused)?;
     let mut observer = (Recorder::new(&header.cluster), Timeline::new(&header.cluster));
-    for number in 2.. {
+    let mut replay = Replay::new(&header);
+    loop {
         line.clear();
         if lines.read_line(&mut line).map_err(reading(path))? == 0 {
             break;
         }
-        log::tell(&line, number, &header.cluster, &mut observer).map_err(refused)?;
+        replay.tell(&line, &mut observer).map_err(refused)?;
     }
-    let Header { version, digest, cluster, spec, data, .. } = header;
+    let Header { version, digest, cluster, spec, data, origin, .. } = header;
     let (recorder, timeline) = observer;
+    let summary = recorder.summary().counted_from(origin);
     let facts = facts(&version, &digest, &spec, data.into_iter());
     let (policy, text) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     let course = Some((cluster, timeline));
-    Ok(run_page::page(&run_page::Run { policy, cluster: text, summary: recorder.summary(), course, facts }))
+    Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, course, facts }))
 }
 
 /// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.

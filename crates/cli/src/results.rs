@@ -10,6 +10,7 @@ use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::metrics::table::Unit;
 use apportion::metrics::{METRICS, Metric};
+use apportion::scheduler::DecisionError;
 use apportion::simulator::SimulationError;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion_studies::sweep::spec::value_text;
@@ -152,9 +153,9 @@ fn by_policy(groups: &Groups, scale: f64) -> Table {
 
 /// `12.34 ± 0.56`, or why there is no number.
 fn brief(group: &Group, scale: f64) -> String {
-    let others = [Status::Saturated, Status::Failed, Status::Timeout];
     let n_done = group.n(Status::Done);
-    let rest = others.into_iter().filter(|status| group.n(*status) > 0);
+    let others = Status::ALL.into_iter().filter(|status| *status != Status::Done);
+    let rest = others.filter(|status| group.n(*status) > 0);
     let rest: Vec<String> = rest
         .map(|status| if n_done == 0 { status.to_string() } else { format!("{} {status}", group.n(status)) })
         .collect();
@@ -217,6 +218,10 @@ pub(super) fn run_failure(error: RunError) -> Failure {
                 .collect();
             Failure::Usage { message: lines.join("\n"), help }
         }
+        RunError::Simulation(SimulationError::Decision { place, error }) => match *error {
+            DecisionError::Policy(error) => Failure::Decision { place: place.to_string(), error },
+            error => Failure::usage(format!("{place}: {error}"), None),
+        },
         RunError::Simulation(error @ SimulationError::Livelock { .. }) => {
             Failure::Bug { message: error.to_string() }
         }

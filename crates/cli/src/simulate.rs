@@ -1,13 +1,14 @@
 //! `apportion simulate`: one simulation.
 
+mod saved;
 mod simulated;
+mod watch;
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
 use crate::Session;
 use crate::conditions::{ConditionArguments, time};
@@ -16,28 +17,27 @@ use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::progress::Progress;
 use crate::results::run_failure;
-use apportion::metrics::log::Header;
-use apportion::metrics::{Recorder, Summary};
-use apportion::policy::Decision;
-use apportion::problem::Problem;
-use apportion::simulator::{Checkpoint, Event, Limits, Observer, Outcome, Simulation};
+use apportion::metrics::Summary;
+use apportion::simulator::{Limits, Outcome, Simulation, Standstill};
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
 use apportion::spec::run::{
     CorrectionsSpec, GeneratorName, PricesSpec, RunSpec, ThroughputsName, WorkerCounts,
 };
-use apportion::spec::snapshot::Label;
 use apportion::units::{JobsPerHour, Seconds};
 use apportion_published::plugin;
 use apportion_studies::report::run::{jobs_in_seconds, numbers};
 use apportion_studies::sweep::simulation::begin;
+use apportion_studies::sweep::spec::StopSpec;
 use apportion_studies::sweep::{Inputs, Run};
+use saved::Saved;
 pub(super) use simulated::Simulated;
+use watch::Watch;
 
-/// Rounds between two looks at the progress line.
-const ROUNDS_AT_ONCE: u64 = 2048;
-/// Wall time between two checkpoints, in s.
-const CHECKPOINT_EVERY_S: f64 = 60.0;
+/// Wall time between two looks at the progress line.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Wall time between two checkpoints.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 
 /// Simulate a cluster over time
 #[derive(Args, Debug)]
@@ -176,8 +176,8 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     let mut simulation = begin(&run, saved.as_ref().map(|saved| &saved.checkpoint)).map_err(run_failure)?;
     let mut observer = Watch::new(arguments, &run, &simulation, saved)?;
     let ending = advance(arguments, session, (&run, &mut simulation), &mut observer)?;
-    match ending {
-        Outcome::Finished => {}
+    let standstill = match ending {
+        Outcome::Finished => None,
         Outcome::Interrupted => {
             let hours = simulation.now().hours();
             let kept = match &arguments.checkpoint {
@@ -186,19 +186,25 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
             };
             return Err(Failure::Interrupted { message: kept });
         }
-        Outcome::Stalled => {
-            let message =
-                format!("{} jobs wait for workers that none of them can have", simulation.n_active());
-            return Err(Failure::usage(message, None));
-        }
-        Outcome::TimeLimit | Outcome::ActiveLimit | Outcome::RoundLimit => {
+        Outcome::Stalled | Outcome::Standstill => simulation.standstill(),
+        Outcome::TimeLimit | Outcome::ActiveLimit | Outcome::RoundLimit | Outcome::WallLimit => {
             return Err(Failure::Bug { message: format!("{ending:?} without a limit") });
         }
-    }
+    };
     if let Some(path) = arguments.checkpoint.as_deref().filter(|path| path.exists()) {
         fs::remove_file(path).map_err(Failure::io(format!("remove {}", path.display())))?;
     }
-    show(session, &run, &observer.recorder.summary(), stopwatch.elapsed().as_secs_f64())
+    let summary = observer.recorder().summary().counted_from(run.origin);
+    show(session, &run, (&summary, standstill), stopwatch.elapsed().as_secs_f64())?;
+    standstill.map_or(Ok(()), |standstill| Err(given_up(&run, &simulation, standstill)))
+}
+
+/// Why a simulation was given up, and what its numbers are of.
+fn given_up(run: &Run, simulation: &Simulation, standstill: &Standstill) -> Failure {
+    let n_done = simulation.n_measured_done();
+    let of = run.n_measured().map_or(String::new(), |n| format!(" of {n}"));
+    let kept = format!("the numbers are of the {n_done}{of} measured jobs that are done");
+    Failure::Limit { message: format!("given up as {}: {standstill}; {kept}", standstill.name()) }
 }
 
 fn spec(arguments: &SimulateArguments) -> RunSpec {
@@ -247,192 +253,58 @@ fn advance(
     (run, simulation): (&Run, &mut Simulation),
     observer: &mut Watch,
 ) -> Result<Outcome, Failure> {
-    let total = run.spec.measure.map(|[start, end]| end - start);
-    let total = total.or(run.spec.workload.jobs).or(run.spec.workload.n_static);
-    let bar = Progress::new(session, total.unwrap_or(0), "measured jobs");
+    let bar = Progress::new(session, run.n_measured().unwrap_or(0), "measured jobs");
+    let patience = run.patience(StopSpec::default().patience());
     let interrupt = Some(session.interrupt.flag());
-    let limits = Limits { rounds: Some(ROUNDS_AT_ONCE), interrupt, ..Limits::default() };
+    let mut limits = Limits { patience, interrupt, ..Limits::default() };
     let mut since_save = Stopwatch::start();
     let outcome = loop {
+        limits.wall = Some((Stopwatch::start(), LOOK_EVERY));
         let outcome = simulation.run(observer, &limits);
         observer.check()?;
         let outcome = outcome.map_err(|error| run_failure(error.into()))?;
+        let (hours, n_active) = (simulation.now().hours(), simulation.n_active());
+        bar.message(format!("{n_active} active after {hours:.0} simulated hours"));
         bar.set(u64::from(simulation.n_measured_done()));
-        let late = since_save.elapsed().as_secs_f64() > CHECKPOINT_EVERY_S;
+        let late = since_save.elapsed() > CHECKPOINT_EVERY;
         if let Some(path) = &arguments.checkpoint
-            && (outcome == Outcome::Interrupted || (outcome == Outcome::RoundLimit && late))
+            && (outcome == Outcome::Interrupted || (outcome == Outcome::WallLimit && late))
         {
             Saved::write(path, run, simulation, observer)?;
             since_save = Stopwatch::start();
         }
-        if outcome != Outcome::RoundLimit {
+        if outcome != Outcome::WallLimit {
             break outcome;
         }
     };
     bar.finish();
-    observer.finish()?;
+    observer.events_written()?;
     Ok(outcome)
 }
 
-/// A simulation that was interrupted, as it is kept in a file.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    /// The run's identity.
-    digest: String,
-    round: u64,
-    /// How much of the events file belongs to it.
-    events_length: u64,
-    /// Decisions so far.
-    n_decisions: u64,
-    checkpoint: Checkpoint,
-    recorder: Recorder,
-}
-
-impl Saved {
-    fn read(path: &Path, run: &Run) -> Result<Self, Failure> {
-        let name = path.display();
-        let source = Source::load(path)?;
-        let saved: Self = serde_json::from_str(&source.text).map_err(|error| {
-            Failure::usage(format!("{name} is not a simulation that was saved: {error}"), None)
-        })?;
-        if saved.digest != run.digest {
-            let help = "give the flags it was started with, or another file".to_owned();
-            return Err(Failure::usage(format!("{name} is of another simulation"), Some(help)));
-        }
-        Ok(saved)
-    }
-
-    /// Writes the file whole or not at all.
-    fn write(path: &Path, run: &Run, simulation: &Simulation, observer: &mut Watch) -> Result<(), Failure> {
-        let saved = Self {
-            digest: run.digest.clone(),
-            round: simulation.round(),
-            events_length: observer.events_length()?,
-            n_decisions: observer.n_decisions,
-            checkpoint: simulation.checkpoint(),
-            recorder: observer.recorder.clone(),
-        };
-        let text = serde_json::to_vec(&saved)
-            .map_err(|error| Failure::Bug { message: format!("a checkpoint is not JSON: {error}") })?;
-        let fresh = path.with_extension("new");
-        let failed = || Failure::io(format!("write {}", path.display()));
-        fs::write(&fresh, text).map_err(failed())?;
-        fs::rename(&fresh, path).map_err(failed())
-    }
-}
-
-/// The observer of the simulation: it counts, and writes events and snapshots where asked for.
-#[derive(Debug)]
-struct Watch {
-    recorder: Recorder,
-    events: Option<(PathBuf, BufWriter<File>)>,
-    snapshots: Option<PathBuf>,
-    n_decisions: u64,
-    /// Whether policies see estimates in place of the matrix.
-    estimates: bool,
-    /// The first failure to write.
-    broken: Option<Failure>,
-}
-
-impl Watch {
-    fn new(
-        arguments: &SimulateArguments,
-        run: &Run,
-        simulation: &Simulation,
-        saved: Option<Saved>,
-    ) -> Result<Self, Failure> {
-        let kept = saved.as_ref().map_or(0, |saved| saved.events_length);
-        let events = match &arguments.events {
-            Some(path) => {
-                let failed = || Failure::io(format!("write {}", path.display()));
-                let mut file =
-                    File::options().create(true).write(true).truncate(false).open(path).map_err(failed())?;
-                file.set_len(kept).map_err(failed())?;
-                file.seek(SeekFrom::End(0)).map_err(failed())?;
-                let mut writer = BufWriter::new(file);
-                if kept == 0 {
-                    let header = Header::new(&run.digest, simulation.cluster(), &run.spec, &run.data);
-                    writer.write_all(header.line().as_bytes()).map_err(failed())?;
-                }
-                Some((path.clone(), writer))
-            }
-            None => None,
-        };
-        if let Some(folder) = &arguments.save_snapshots {
-            fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
-        }
-        let n_decisions = saved.as_ref().map_or(0, |saved| saved.n_decisions);
-        let recorder = saved.map_or_else(|| Recorder::new(simulation.cluster()), |saved| saved.recorder);
-        let snapshots = arguments.save_snapshots.clone();
-        let estimates = simulation.options().profiling.is_some();
-        Ok(Self { recorder, events, snapshots, n_decisions, estimates, broken: None })
-    }
-
-    fn events_length(&mut self) -> Result<u64, Failure> {
-        match &mut self.events {
-            None => Ok(0),
-            Some((path, writer)) => {
-                let failed = Failure::io(format!("write {}", path.display()));
-                writer.flush().and_then(|()| writer.stream_position()).map_err(failed)
-            }
-        }
-    }
-
-    fn check(&mut self) -> Result<(), Failure> {
-        self.broken.take().map_or(Ok(()), Err)
-    }
-
-    fn finish(&mut self) -> Result<(), Failure> {
-        self.events_length().map(|_| ())
-    }
-
-    fn write_event(&mut self, event: &Event<'_>) {
-        let Some((path, writer)) = &mut self.events else { return };
-        let written = serde_json::to_writer(&mut *writer, event)
-            .map_err(io::Error::from)
-            .and_then(|()| writer.write_all(b"\n"));
-        if let Err(error) = written
-            && self.broken.is_none()
-        {
-            self.broken = Some(Failure::io(format!("write {}", path.display()))(error));
-        }
-    }
-}
-
-impl Observer for Watch {
-    fn observe(&mut self, event: &Event<'_>) {
-        self.recorder.observe(event);
-        self.write_event(event);
-    }
-
-    fn decided(&mut self, _now: Seconds, problem: &Problem, _decision: &Decision) {
-        let number = self.n_decisions;
-        self.n_decisions += 1;
-        let Some(folder) = &self.snapshots else { return };
-        let path = folder.join(format!("{number:06}.json"));
-        let document = if self.estimates {
-            problem.to_snapshot_with_pairs(Label::from)
-        } else {
-            problem.to_snapshot(Label::from)
-        };
-        let text = serde_json::to_string(&document).unwrap_or_default();
-        if let Err(error) = fs::write(&path, text)
-            && self.broken.is_none()
-        {
-            self.broken = Some(Failure::io(format!("write {}", path.display()))(error));
-        }
-    }
-}
-
-fn show(session: &Session, run: &Run, summary: &Summary, wall_seconds: f64) -> Result<(), Failure> {
+fn show(
+    session: &Session,
+    run: &Run,
+    (summary, standstill): (&Summary, Option<&Standstill>),
+    wall_seconds: f64,
+) -> Result<(), Failure> {
     match session.output.format() {
         OutputFormat::Json => {
             let version = env!("CARGO_PKG_VERSION");
             let Run { digest, data, spec, .. } = run;
-            session.output.json(&Simulated { summary, wall_seconds, version, digest, data, spec })
+            let status = standstill.map_or("done", Standstill::name);
+            let reason = standstill.map(Standstill::to_string);
+            let simulated = Simulated { status, reason, summary, wall_seconds, version, digest, data, spec };
+            session.output.json(&simulated)
         }
         OutputFormat::Csv => session.output.table(&jobs_in_seconds(&summary.jobs)),
-        OutputFormat::Table => session.output.table(&summary_table(summary, wall_seconds)),
+        OutputFormat::Table => {
+            let mut table = summary_table(summary, wall_seconds);
+            if let Some(standstill) = standstill {
+                table.push(vec!["given up as".into(), standstill.name().into(), "".into()]);
+            }
+            session.output.table(&table)
+        }
     }
 }
 

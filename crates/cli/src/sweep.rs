@@ -21,7 +21,7 @@ use apportion_studies::sweep::runner::Runner;
 use apportion_studies::sweep::spec::{SweepSpec, value_text};
 use apportion_studies::sweep::{
     Bounds, Climbed, Course, EMBEDDED, Executor, Outcome, Plan, Point, Row, RunError, Selection, Shard,
-    Status, Store, StoreError, Study, Summary, Task,
+    Store, StoreError, Study, Summary, Task,
 };
 use progress::{SweepProgress, label};
 use slurm::SlurmArguments;
@@ -45,6 +45,8 @@ An axis is a field of a run with a list of values, a range, or, for the arrival 
 that of the first run, or it is saturated or out of time; halves the bracket to `precision`; and goes on `beyond`
 the knee until JCTs are so many times the smallest. All keys have defaults; a ladder is climbed within one shard.
 `skip: [{policy: fifo, rate: {from: 5}}]` leaves points out, `stop: {saturated: true, wall: 30min}` cuts runs short.
+Runs that get nowhere are given up as `livelock`, `starved` or `growing`: `stop: {rounds: 10000, doublings: 4}` says after
+how many rounds without a step, and how many doublings of the jobs that have arrived (docs/formats.md).
 
 Examples:
   apportion sweep quick
@@ -73,7 +75,7 @@ pub struct SweepArguments {
     /// Keep every measured job of every run, too
     #[arg(long)]
     keep_jobs: bool,
-    /// Run those again that failed or ran out of time
+    /// Run those again that failed, ran out of time or were given up
     #[arg(long)]
     retry: bool,
     /// Say what would be run, and run nothing
@@ -169,8 +171,7 @@ fn ending(summary: &Summary, rows: &[Row]) -> Result<(), Failure> {
         let message = format!("{finished}; the same command goes on from there");
         return Err(Failure::Interrupted { message });
     }
-    let unfinished = |row: &&Row| matches!(row.outcome.status, Status::Failed | Status::Timeout);
-    let mut unfinished = rows.iter().filter(unfinished);
+    let mut unfinished = rows.iter().filter(|row| row.outcome.status.is_given_up());
     let n_more = unfinished.clone().count().saturating_sub(1);
     match unfinished.next() {
         None => Ok(()),
@@ -227,6 +228,7 @@ fn run_pending(
     let bounds = Bounds {
         interrupt: flag.clone(),
         wall: sweep.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
+        patience: sweep.stop.patience(),
         keep_jobs: sweep.keep_jobs || arguments.keep_jobs,
     };
     let executor = Executor::new(bounds, sweep.stop.saturated);

@@ -12,6 +12,8 @@ mod snapshot;
 mod data_commands;
 #[path = "suite/sweep.rs"]
 mod sweep;
+#[path = "suite/standstill.rs"]
+mod standstill;
 #[path = "suite/slurm.rs"]
 mod slurm;
 #[path = "suite/conditions.rs"]

@@ -178,7 +178,7 @@ fn results() -> Value {
     let endings = Status::ALL.map(Status::name);
     columns.insert(
         "status".to_owned(),
-        json!({"enum": endings, "description": "How the run ended. A run that is `saturated` was not made."}),
+        json!({"enum": endings, "description": "How the run ended. A run that is `saturated` was not made; of one that is not `done` there are no metrics."}),
     );
     let reason = "Why the run is not `done`, or what is not known of it.";
     columns.insert("reason".to_owned(), json!({"type": ["string", "null"], "description": reason}));

@@ -11,6 +11,12 @@ use apportion::spec::run::RunSpec;
 /// The result of one simulation, as `apportion simulate --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Simulated<'a> {
+    /// How it ended: `done`, or why it was given up: `livelock`, `starved`, `growing` or `unresolved`. The numbers of one
+    /// that was given up are of the measured jobs that were done by then.
+    pub(super) status: &'a str,
+    /// The evidence on which it was given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
     #[serde(flatten)]
     pub(super) summary: &'a Summary,
     /// Wall time of the simulation.

@@ -162,7 +162,7 @@ impl runner::Progress for SweepProgress {
             (Status::Done, None) => "done".to_owned(),
             (status, _) => format!("{status}: {reason}"),
         };
-        let is_bad = matches!(outcome.status, Status::Failed | Status::Timeout);
+        let is_bad = outcome.status.is_given_up();
         if self.shown == Shown::Lines {
             let more = if left_text.is_empty() || n_done == n_total {
                 String::new()

@@ -52,8 +52,9 @@ fn replayed(path: &Path) -> (Recorder, Timeline) {
     let mut lines = text.lines();
     let header = log::header(lines.next().unwrap()).unwrap();
     let mut observer = (Recorder::new(&header.cluster), Timeline::new(&header.cluster));
-    for (position, line) in lines.enumerate() {
-        log::tell(line, position + 2, &header.cluster, &mut observer).unwrap();
+    let mut replay = log::Replay::new(&header);
+    for line in lines {
+        replay.tell(line, &mut observer).unwrap();
     }
     observer
 }

@@ -166,8 +166,10 @@ impl<'p> Course<'p> {
             rate: point.spec.workload.rate.map_or(0.0, apportion::units::JobsPerHour::get),
             ending: match outcome.status {
                 Status::Done => RungEnding::Done,
-                Status::Saturated | Status::Timeout => RungEnding::Overloaded,
-                Status::Failed => RungEnding::Failed,
+                Status::Saturated | Status::Timeout | Status::Growing | Status::Starved => {
+                    RungEnding::Overloaded
+                }
+                Status::Failed | Status::Livelock => RungEnding::Failed,
             },
             utilization: outcome.metric("utilization"),
             average_jct: outcome.metric("average_jct"),

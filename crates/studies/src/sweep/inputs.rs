@@ -11,7 +11,7 @@ use apportion::catalog::Catalog;
 use apportion::cluster::Cluster;
 use apportion::policy::PolicyError;
 use apportion::problem::{Entity, matrix_columns};
-use apportion::simulator::{Options, PriceChange, SimulationError};
+use apportion::simulator::{Options, Patience, PriceChange, SimulationError};
 use apportion::spec::lookup::Embedded;
 use apportion::spec::nearest;
 use apportion::spec::price_series::{PriceSeries, read_prices};
@@ -20,6 +20,7 @@ use apportion::spec::throughputs::load_throughputs;
 use apportion::spec::trace::{TraceOrder, read_trace};
 use apportion::spec::{Source, SpecError};
 use apportion::throughput::{Estimator, Throughputs};
+use apportion::units::Seconds;
 use apportion::workload::{
     Arrivals, Gavel, GeneratorError, Job, JobTable, Listed, MixShare, Native, WorkloadOptions,
 };
@@ -83,6 +84,9 @@ pub struct Run {
     pub options: Options,
     /// Can the policy let jobs share workers?
     pub pairs: bool,
+    /// The first arrival of the trace, in its own time; the simulation counts from it, so that a trace of clock times
+    /// gives the same numbers as one that starts at 0.
+    pub origin: Seconds,
     /// Where the policy is from.
     pub(super) catalog: Arc<Catalog>,
     /// The jobs of a trace.
@@ -98,7 +102,8 @@ impl Run {
     /// Never, for a run that was loaded; the generator checks again.
     pub fn arrivals(&self) -> Result<Box<dyn Arrivals>, RunError> {
         if let Some(trace) = &self.trace {
-            return Ok(Box::new(Listed::new(trace.to_vec())));
+            let since = |job: &Job| job.clone().arrival(job.arrival - self.origin);
+            return Ok(Box::new(Listed::new(trace.iter().map(since).collect())));
         }
         generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
     }
@@ -111,6 +116,13 @@ impl Run {
             Some([start, end]) => Some(all.map_or(end, |all| all.min(end)).saturating_sub(start)),
             None => all,
         }
+    }
+
+    /// When this run is given up if it gets nowhere: where arrivals stop, the run ends without counting doublings.
+    pub fn patience(&self, patience: Patience) -> Patience {
+        let workload = &self.spec.workload;
+        let is_endless = workload.rate.is_some() && workload.jobs.is_none();
+        Patience { doublings: patience.doublings.filter(|_| is_endless), ..patience }
     }
 
     /// The owners of jobs that the run declares.
@@ -183,6 +195,7 @@ impl Inputs {
         let mut data =
             BTreeMap::from([("throughputs".to_owned(), throughputs_digest), ("policy".to_owned(), digest)]);
         let mut trace = None;
+        let mut origin = Seconds::ZERO;
         let mut mix = Vec::new();
         if let Some(path) = &spec.workload.trace {
             let (jobs, digest) = self.trace(path, &spec.throughputs.0, &throughputs)?;
@@ -194,6 +207,7 @@ impl Inputs {
                 "workload.trace",
             )?;
             check_owners(spec, &jobs)?;
+            origin = jobs.iter().map(|job| job.arrival).reduce(Seconds::min).unwrap_or_default();
             trace = Some(jobs);
         } else {
             mix = generator(spec, &throughputs)?.mix();
@@ -209,7 +223,7 @@ impl Inputs {
         if let PricesSpec::File(path) = &spec.prices {
             let (series, digest) = self.prices(path, &cluster, &throughputs)?;
             data.insert("prices".to_owned(), digest);
-            (cluster, options.prices) = priced(cluster, series);
+            (cluster, options.prices) = priced(cluster, series, origin);
         }
         if let Some(profiling) = options.profiling {
             Estimator::try_new(Arc::clone(&throughputs), profiling, spec.seed)
@@ -225,6 +239,7 @@ impl Inputs {
             throughputs,
             options,
             pairs,
+            origin,
             catalog,
             trace,
             mix,
@@ -292,15 +307,18 @@ impl Inputs {
     }
 }
 
-/// The cluster at the prices of time 0, and how they change; of its own worker types alone.
-fn priced(mut cluster: Cluster, series: PriceSeries) -> (Cluster, Vec<PriceChange>) {
-    for (name, price) in series.initial {
+/// The cluster at the prices of an instant, and how they change from then on; of its own worker types alone.
+fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cluster, Vec<PriceChange>) {
+    let PriceSeries { initial, changes } = series;
+    let (past, later): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(at, ..)| *at <= origin);
+    for (name, price) in initial.into_iter().chain(past.into_iter().map(|(_, name, price)| (name, price))) {
         if let Some(worker_type) = cluster.find(&name) {
             cluster.set_price(worker_type, price);
         }
     }
-    let own = series.changes.into_iter().filter(|(_, name, _)| cluster.find(name).is_some());
-    let changes = own.map(|(at, worker_type, price)| PriceChange { at, worker_type, price }).collect();
+    let own = later.into_iter().filter(|(_, name, _)| cluster.find(name).is_some());
+    let changes = own.map(|(at, worker_type, price)| PriceChange { at: at - origin, worker_type, price });
+    let changes = changes.collect();
     (cluster, changes)
 }
 

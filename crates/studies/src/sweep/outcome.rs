@@ -7,7 +7,7 @@ use apportion::metrics::{METRICS, Metric};
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Every measured job is done.
@@ -18,11 +18,43 @@ pub enum Status {
     Failed,
     /// Given up after its wall time.
     Timeout,
+    /// Given up: the number of active jobs grows with the number of jobs that have arrived.
+    Growing,
+    /// Given up: jobs receive nothing, and nothing is to come that could change it, or others went on for very long.
+    Starved,
+    /// Given up: workers are leased, no job runs a step, and nothing is to come that could change it.
+    Livelock,
 }
 
 impl Status {
-    /// All, best first: of two results for one run, a merge keeps the better.
-    pub const ALL: [Self; 4] = [Self::Done, Self::Saturated, Self::Failed, Self::Timeout];
+    /// All, in the order in which results list them.
+    pub const ALL: [Self; 7] = [
+        Self::Done,
+        Self::Saturated,
+        Self::Failed,
+        Self::Timeout,
+        Self::Growing,
+        Self::Starved,
+        Self::Livelock,
+    ];
+
+    /// Was the run begun, and not finished?
+    pub const fn is_given_up(self) -> bool {
+        !matches!(self, Self::Done | Self::Saturated)
+    }
+
+    /// Is a result of this status worth more than one of the other? Those worth least are not the same whenever and
+    /// wherever the run is made.
+    pub fn is_better_than(self, other: Self) -> bool {
+        let rank = |status| match status {
+            Self::Done => 0,
+            Self::Saturated => 1,
+            Self::Growing | Self::Starved | Self::Livelock => 2,
+            Self::Failed => 3,
+            Self::Timeout => 4,
+        };
+        rank(self) < rank(other)
+    }
 
     /// As written in results.
     pub const fn name(self) -> &'static str {
@@ -31,6 +63,9 @@ impl Status {
             Self::Saturated => "saturated",
             Self::Failed => "failed",
             Self::Timeout => "timeout",
+            Self::Growing => "growing",
+            Self::Starved => "starved",
+            Self::Livelock => "livelock",
         }
     }
 }

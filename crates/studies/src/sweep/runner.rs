@@ -44,7 +44,7 @@ impl Progress for () {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Runs that ended in each way: [`Status::ALL`].
-    pub by_status: [usize; 4],
+    pub by_status: [usize; Status::ALL.len()],
     /// Runs that were to be made.
     pub n_tasks: usize,
     /// Stopped before the end; what had ended is kept.

@@ -12,18 +12,12 @@ use crate::sweep::saturation::Capacity;
 use apportion::catalog::Ready;
 use apportion::index::Id;
 use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
-use apportion::simulator::{Checkpoint, Limits, Outcome as Ending, Simulation};
+use apportion::simulator::{Checkpoint, Limits, Outcome as Ending, Patience, Simulation, Standstill};
 use apportion::solver::timing::Stopwatch;
 use apportion::units::Seconds;
 
-/// Rounds between two looks at the clock, to begin with; then so many that a look comes a few times a second.
-const ROUNDS_AT_ONCE: u64 = 16;
-/// The most rounds between two looks.
-const ROUNDS_AT_ONCE_MAX: u64 = 1 << 16;
-/// Wall time between two looks, in s.
-const LOOK_EVERY_S: f64 = 0.2;
-/// Wall time between two reports, in s.
-const REPORT_EVERY_S: f64 = 0.5;
+/// Wall time between two reports.
+const REPORT_EVERY: Duration = Duration::from_millis(500);
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,6 +56,8 @@ pub struct Bounds {
     pub interrupt: Arc<AtomicBool>,
     /// Wall time.
     pub wall: Option<Duration>,
+    /// When a run that gets nowhere is given up; as for [`Run::patience`].
+    pub patience: Patience,
     /// Whether the outcome keeps the measured jobs.
     pub keep_jobs: bool,
 }
@@ -154,37 +150,23 @@ fn try_execute(
     let mut simulation = begin(run, None)?;
     let mut recorder = Recorder::new(simulation.cluster());
     let interrupt = Some(Arc::clone(&bounds.interrupt));
-    let mut limits = Limits { rounds: Some(ROUNDS_AT_ONCE), interrupt, ..Limits::default() };
-    let (mut looked, mut reported) = (0.0, 0.0);
+    let mut limits = Limits { patience: run.patience(bounds.patience), interrupt, ..Limits::default() };
     loop {
+        let left = bounds.wall.map(|wall| wall.saturating_sub(stopwatch.elapsed()));
+        limits.wall = Some((Stopwatch::start(), left.unwrap_or(REPORT_EVERY).min(REPORT_EVERY)));
         match simulation.run(&mut recorder, &limits)? {
             Ending::Finished => break,
             Ending::Interrupted => return Ok(None),
-            Ending::Stalled => {
-                let n_active = simulation.n_active();
-                let reason = format!("{n_active} jobs wait for workers that none of them can ever have");
-                return Ok(Some(Outcome::without_metrics(Status::Failed, reason)));
+            Ending::Stalled | Ending::Standstill => return Ok(Some(in_vain(&simulation))),
+            Ending::WallLimit if bounds.wall.is_some_and(|wall| stopwatch.elapsed() >= wall) => {
+                return Ok(Some(timed_out(&simulation, &recorder)));
             }
-            Ending::RoundLimit | Ending::TimeLimit | Ending::ActiveLimit => {
-                let elapsed = stopwatch.elapsed();
-                if bounds.wall.is_some_and(|wall| elapsed > wall) {
-                    return Ok(Some(timed_out(&simulation, &recorder)));
-                }
-                let elapsed = elapsed.as_secs_f64();
-                limits.rounds = limits.rounds.map(|rounds| match elapsed - looked {
-                    quick if quick < LOOK_EVERY_S / 2.0 => (2 * rounds).min(ROUNDS_AT_ONCE_MAX),
-                    slow if slow > 2.0 * LOOK_EVERY_S => (rounds / 2).max(1),
-                    _ => rounds,
-                });
-                looked = elapsed;
-                if elapsed - reported > REPORT_EVERY_S {
-                    report(&Standing::of(run, &simulation, &recorder));
-                    reported = elapsed;
-                }
+            Ending::WallLimit | Ending::RoundLimit | Ending::TimeLimit | Ending::ActiveLimit => {
+                report(&Standing::of(run, &simulation, &recorder));
             }
         }
     }
-    let summary = recorder.summary();
+    let summary = recorder.summary().counted_from(run.origin);
     let jobs = if bounds.keep_jobs { job_rows(&summary) } else { Vec::new() };
     let metrics = std::array::from_fn(|position| (METRICS[position].of)(&summary));
     let by_type = summary.utilization.iter().filter(|(name, _)| *name != "all");
@@ -199,6 +181,25 @@ fn timed_out(simulation: &Simulation, recorder: &Recorder) -> Outcome {
     let reason =
         format!("{n_done} measured jobs done and {n_active} active after {hours:.0} simulated hours");
     Outcome::without_metrics(Status::Timeout, reason)
+}
+
+/// The outcome of a run that gets nowhere.
+fn in_vain(simulation: &Simulation) -> Outcome {
+    let (status, reason) = match simulation.standstill() {
+        Some(found) => (status_of(found), found.to_string()),
+        None => (Status::Failed, "it ended without a reason".to_owned()),
+    };
+    Outcome::without_metrics(status, reason)
+}
+
+/// What a run that gets nowhere is recorded as. One that the clock cannot follow failed.
+fn status_of(found: &Standstill) -> Status {
+    match found {
+        Standstill::Livelock { .. } => Status::Livelock,
+        Standstill::Starved { .. } | Standstill::Overtaken { .. } => Status::Starved,
+        Standstill::Growing { .. } => Status::Growing,
+        Standstill::Unresolved { .. } => Status::Failed,
+    }
 }
 
 fn job_rows(summary: &Summary) -> Vec<JobRow> {

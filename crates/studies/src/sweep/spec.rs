@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use apportion::simulator::Patience;
 use apportion::spec::document::{Source, SpecError};
 use apportion::spec::run::{RunSpec, TimeText};
 use apportion::units::Seconds;
@@ -80,7 +81,7 @@ pub struct Axis {
 }
 
 /// When a run is not made, or not finished.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StopSpec {
     /// Whether a run whose arrival rate provably exceeds what the cluster can serve is recorded and not made.
@@ -89,6 +90,29 @@ pub struct StopSpec {
     #[serde(deserialize_with = "wall_time")]
     #[schemars(with = "Option<TimeText>")]
     pub wall: Option<Seconds>,
+    /// After so many rounds in a row in which no job ran a step, while no job is to arrive and no price to change, a
+    /// run is given up: as a `livelock` if workers were leased in them, else as `starved`. Where workers or jobs fail at
+    /// random, after a hundred times as many.
+    #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
+    pub rounds: u64,
+    /// Where arrivals never stop, a run is given up once the number of jobs that have arrived has doubled so often from
+    /// the end of the measured window on (from 1000 at least): as `starved` if a measured job ran no step all the
+    /// while, as `growing` if the average number of active jobs doubled each time, too.
+    #[schemars(range(min = 2, max = 20))]
+    pub doublings: u32,
+}
+
+impl Default for StopSpec {
+    fn default() -> Self {
+        Self { saturated: false, wall: None, rounds: 10_000, doublings: 4 }
+    }
+}
+
+impl StopSpec {
+    /// When a run that gets nowhere is given up.
+    pub const fn patience(&self) -> Patience {
+        Patience { rounds: Some(self.rounds), doublings: Some(self.doublings) }
+    }
 }
 
 fn wall_time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Seconds>, D::Error> {

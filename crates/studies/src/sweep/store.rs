@@ -19,7 +19,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::sweep::outcome::{JobRow, Outcome, Status};
+use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::{SweepSpec, value_text};
 
 mod csv;
@@ -333,12 +333,12 @@ impl Store {
         Ok(self.all_rows()?.into_iter().map(|row| (row.digest, row.outcome)).collect())
     }
 
-    /// Forgets runs that failed or ran out of time, so that they are tried again; returns how many.
+    /// Forgets runs that failed or were given up, so that they are tried again; returns how many.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn forget_unfinished(&mut self) -> Result<usize, StoreError> {
-        let worth = |row: &Row| matches!(row.outcome.status, Status::Failed | Status::Timeout);
+        let worth = |row: &Row| row.outcome.status.is_given_up();
         let digests: Vec<String> = self.all_rows()?.into_iter().filter(worth).map(|row| row.digest).collect();
         digests.iter().try_for_each(|digest| self.forget(digest))?;
         Ok(digests.len())

@@ -15,7 +15,7 @@ pub struct Group {
     /// Their value on each of [`Groups::axes`].
     pub values: Vec<Value>,
     /// Runs of each status: [`Status::ALL`].
-    pub by_status: [usize; 4],
+    pub by_status: [usize; Status::ALL.len()],
     /// The mean over finished runs, if there is any.
     pub mean: Option<f64>,
     /// The standard deviation over finished runs (n − 1), if there are two.
@@ -50,7 +50,13 @@ impl Groups {
             let values: Vec<Value> = kept.iter().map(|axis| row.values[*axis].clone()).collect();
             let found = groups.iter().position(|(group, _)| group.values == values);
             let position = found.unwrap_or_else(|| {
-                let group = Group { values, by_status: [0; 4], mean: None, deviation: None, capacity: None };
+                let group = Group {
+                    values,
+                    by_status: [0; Status::ALL.len()],
+                    mean: None,
+                    deviation: None,
+                    capacity: None,
+                };
                 groups.push((group, Vec::new()));
                 groups.len() - 1
             });

@@ -21,8 +21,8 @@ const BEYOND_STEP: f64 = 0.05;
 ///    time, until the largest average completion time is `beyond` times the smallest.
 ///
 /// A run is past the bounds if its utilization reaches `utilization`, if its average completion time reaches
-/// `jct` times that at `from`, if it is provably saturated, or if it ran out of wall time. A run that failed ends
-/// the ladder. Which rates are run depends on results alone, so a resumed sweep climbs the same rungs.
+/// `jct` times that at `from`, if it is provably saturated, if it ran out of wall time, or if it was given up as
+/// `growing` or `starved`. A run that failed, or was given up as a `livelock`, ends the ladder. Which rates are run depends on results alone, so a resumed sweep climbs the same rungs.
 ///
 /// Source: after Gavel's automatic sweep (its repository at c06ecbd), which halves the mean gap until utilization
 /// is 0.98, looks for the knee at nine equal steps, and goes on by twentieths until completion times are tenfold.

@@ -93,6 +93,13 @@ impl<'a> Reader<'a> {
         if document.stop.wall.is_some_and(|wall| wall.get() <= 0.0) {
             self.complain("stop.wall", "expected a time above 0", None);
         }
+        let (rounds, doublings) = (document.stop.rounds, document.stop.doublings);
+        if rounds == 0 {
+            self.complain("stop.rounds", "0 rounds, expected at least 1", None);
+        }
+        if !(2..=20).contains(&doublings) {
+            self.complain("stop.doublings", format!("{doublings} doublings, expected 2 to 20"), None);
+        }
     }
 
     /// Takes the fields of a `run` section, or of a group inside it.

@@ -40,7 +40,10 @@ fn with(line: &str, instead: &str) -> String {
 fn a_study_is_read() {
     let sweep = parse(GOOD).unwrap();
     assert_eq!((sweep.name.as_str(), sweep.n_points()), ("tiny", 60));
-    assert_eq!(sweep.stop, StopSpec { saturated: true, wall: Some(Seconds::new(1800.0)) });
+    assert_eq!(
+        sweep.stop,
+        StopSpec { saturated: true, wall: Some(Seconds::new(1800.0)), ..StopSpec::default() }
+    );
     let fields: Vec<&str> = sweep.axes.iter().map(|axis| axis.field.as_str()).collect();
     assert_eq!(fields, ["policy", "workload.rate", "seed"]);
     let rates: Vec<String> = sweep.axes[1].values.iter().map(value_text).collect();

@@ -54,7 +54,7 @@ impl Store {
                     }
                     Some(kept) => {
                         merged.n_duplicates += 1;
-                        if row.outcome.status < kept.outcome.status {
+                        if row.outcome.status.is_better_than(kept.outcome.status) {
                             *kept = row;
                         }
                     }
@@ -65,7 +65,10 @@ impl Store {
         let there: BTreeMap<String, Row> =
             target.all_rows()?.into_iter().map(|row| (row.digest.clone(), row)).collect();
         for row in rows.values() {
-            if there.get(&row.digest).is_some_and(|kept| row.outcome.status < kept.outcome.status) {
+            if there
+                .get(&row.digest)
+                .is_some_and(|kept| row.outcome.status.is_better_than(kept.outcome.status))
+            {
                 target.forget(&row.digest)?;
             }
             target.keep(row)?;

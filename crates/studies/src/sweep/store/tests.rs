@@ -5,6 +5,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::sweep::outcome::Status;
 
 fn study() -> Study {
     let axes = vec![

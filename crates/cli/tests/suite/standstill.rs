@@ -1,0 +1,154 @@
+//! Simulations that get nowhere, and instants that are shifted.
+
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn apportion(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(arguments.split_whitespace()).args(["--progress", "never"]);
+    command.output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+const LIVELOCK: &str = "--policy max_min_fairness_perf --cluster v100=1 --static 2 --preemption-cost 360";
+
+#[test]
+fn a_simulation_that_gets_nowhere_ends_with_what_it_has() {
+    let folder = TempDir::new().unwrap();
+    let output = apportion(folder.path(), &format!("simulate {LIVELOCK} --format json"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("given up as livelock: no job has run a step since 0."), "{said}");
+    assert!(said.contains("the numbers are of the 0 of 2 measured jobs that are done"), "{said}");
+    let result = json(&output);
+    assert_eq!(result["status"], "livelock");
+    assert!(result["reason"].as_str().unwrap().contains("2 active jobs (0, 1)"), "{result}");
+    assert!(result["rounds"].as_u64().unwrap() > 10_000);
+    let table = apportion(folder.path(), &format!("simulate {LIVELOCK}"));
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(
+        table.lines().any(|line| line.starts_with("given up as") && line.contains("livelock")),
+        "{table}"
+    );
+    let fine = apportion(folder.path(), "simulate --policy fifo --cluster v100=1 --static 2 --format json");
+    assert_eq!((fine.status.code(), &json(&fine)["status"]), (Some(0), &Value::from("done")));
+}
+
+#[test]
+fn a_clock_that_runs_out_ends_a_simulation() {
+    let folder = TempDir::new().unwrap();
+    let faults = "--worker-mtbf 1000 --worker-mttr 1e308";
+    let output = apportion(
+        folder.path(),
+        &format!("simulate --policy fifo --cluster v100=1 --static 2 --format json {faults}"),
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("given up as unresolved: what comes next is at "), "{said}");
+    assert_eq!(json(&output)["status"], "unresolved");
+}
+
+#[test]
+fn a_sweep_records_what_got_nowhere() {
+    let folder = TempDir::new().unwrap();
+    let sweep = "format: apportion/sweep-v1\nname: vain\n\
+                 run: {cluster: {v100: 1}, static: 2, preemption_cost: 360}\n\
+                 axes: {policy: [fifo, max_min_fairness_perf]}\nstop: {rounds: 500}\n";
+    fs::write(folder.path().join("vain.yaml"), sweep).unwrap();
+    let output = apportion(folder.path(), "sweep vain.yaml --format csv");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let reason = "run max_min_fairness_perf livelock: no job has run a step since 0.";
+    assert!(said.contains(reason) && said.contains(" in 501 rounds with "), "{said}");
+    let rows = fs::read_to_string(folder.path().join("results/vain/results.csv")).unwrap();
+    assert!(rows.lines().any(|line| line.contains(",livelock,")), "{rows}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.lines()
+            .next()
+            .unwrap()
+            .ends_with("n_done,n_saturated,n_failed,n_timeout,n_growing,n_starved,n_livelock"),
+        "{text}"
+    );
+
+    for (stop, at) in
+        [("rounds: 0", "0 rounds, expected at least 1"), ("doublings: 1", "1 doublings, expected 2 to 20")]
+    {
+        fs::write(folder.path().join("vain.yaml"), sweep.replace("rounds: 500", stop)).unwrap();
+        let output = apportion(folder.path(), "sweep vain.yaml");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(at) && said.contains("vain.yaml:5:"), "{said}");
+    }
+}
+
+/// A trace of two jobs from an instant on.
+fn trace(start: u64) -> String {
+    let second = start + 60;
+    format!("id,job_type,scale_factor,total_steps,arrival\na,A3C,1,50000,{start}\nb,A3C,1,50000,{second}\n")
+}
+
+#[test]
+fn a_trace_of_clock_times_gives_the_numbers_of_one_from_0() {
+    let folder = TempDir::new().unwrap();
+    let result = |start: u64, more: &str| {
+        fs::write(folder.path().join("t.csv"), trace(start)).unwrap();
+        let prices = format!("time,worker_type,price\n0,v100,1\n{},v100,3\n", start + 3600);
+        fs::write(folder.path().join("prices.csv"), prices).unwrap();
+        let flags =
+            "--policy max_min_fairness_perf --cluster v100=1 --trace t.csv --prices prices.csv --format json";
+        let output = apportion(folder.path(), &format!("simulate {flags} {more}"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        json(&output)
+    };
+    for more in ["", "--worker-mtbf 20000 --worker-mttr 600", "--ideal"] {
+        let (first, mut later) = (result(0, more), result(1_507_338_729, more));
+        assert!(first["utilization"]["all"].as_f64().unwrap() > 0.5, "{first}");
+        for (job, same) in
+            later["jobs"].as_array_mut().unwrap().iter_mut().zip(first["jobs"].as_array().unwrap())
+        {
+            for field in ["arrival", "completion"] {
+                let shifted = job[field].as_f64().unwrap() - 1_507_338_729.0;
+                assert!((shifted - same[field].as_f64().unwrap()).abs() < 1e-6, "{field}: {job} {same}");
+                job[field] = same[field].clone();
+            }
+        }
+        for (name, value) in first.as_object().unwrap() {
+            if !["wall_seconds", "digest", "data"].contains(&name.as_str()) {
+                assert_eq!(later[name], *value, "{name} {more}");
+            }
+        }
+    }
+}
+
+#[test]
+fn events_without_their_beginning_are_no_whole_simulation() {
+    let folder = TempDir::new().unwrap();
+    let output =
+        apportion(folder.path(), "simulate --policy fifo --cluster v100=1 --static 2 --events run.jsonl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(folder.path().join("run.jsonl")).unwrap();
+    let cut = |kept: &dyn Fn(usize) -> bool| {
+        let lines = text.lines().enumerate().filter(|(number, _)| kept(*number));
+        let lines: String = lines.map(|(_, line)| format!("{line}\n")).collect();
+        fs::write(folder.path().join("cut.jsonl"), lines).unwrap();
+        let output = apportion(folder.path(), "report cut.jsonl");
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(cut(&|_| true).0, Some(0));
+    let (code, said) = cut(&|number| number == 0 || number > 60);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("events are missing before it"), "{said}");
+    let (code, said) = cut(&|number| number > 0);
+    assert_eq!(code, Some(2), "{said}");
+}

@@ -1,0 +1,282 @@
+//! Evidence that a simulation gets nowhere, and what is kept of its course to have it.
+//!
+//! | what        | evidence                                                                                          |
+//! |-------------|---------------------------------------------------------------------------------------------------|
+//! | livelock    | workers are leased round after round, no job runs a step, and nothing is to come                   |
+//! | starved     | active jobs get no worker, and nothing is to come; or a measured job has run no step while jobs that came later are done, and the number of jobs that have arrived doubled again and again |
+//! | growing     | the average number of active jobs doubles with the number of jobs that have arrived, again and again |
+//! | unresolved  | what comes next is so late that the clock cannot tell apart the parts of a round                    |
+//!
+//! All of it counts rounds, jobs and simulated time, so the same simulation ends the same way on every machine, and after
+//! it was saved and resumed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{Ids, Patience};
+use super::simulation::Simulation;
+use crate::index::JobId;
+use crate::scheduler::active::LastRun;
+use crate::units::Seconds;
+
+/// The first number of arrived jobs from which doublings are counted, at least.
+const MILESTONE_MIN: u32 = 1000;
+/// An average that has grown at least so much with twice the arrivals grows steadily; one that is bounded does not.
+const GROWTH_MIN: f64 = 1.8;
+/// How many times more rounds in vain are needed where workers or jobs fail at random.
+const CHANCE: u64 = 100;
+/// The part of a round that the clock must be able to show.
+pub(super) const RESOLUTION: f64 = 1e-6;
+
+/// Why a simulation gets nowhere, with the evidence; as text, the evidence in words.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standstill {
+    /// Workers are leased, no job runs a step, and nothing is to come that could change it.
+    Livelock {
+        /// Since when no job has run a step.
+        since: Seconds,
+        /// Rounds since then.
+        rounds: u64,
+        /// Leases granted since then.
+        leases: u64,
+        /// The active jobs.
+        jobs: Vec<JobId>,
+    },
+    /// No active job has workers, and nothing is to come that could change it.
+    Starved {
+        /// Since when.
+        since: Seconds,
+        /// Rounds since then.
+        rounds: u64,
+        /// The active jobs.
+        jobs: Vec<JobId>,
+    },
+    /// Measured jobs have run no step while others came later and are done.
+    Overtaken {
+        /// Since when the first of them has run none.
+        since: Seconds,
+        /// The measured jobs that have run none for so long.
+        jobs: Vec<JobId>,
+        /// Jobs that had arrived when that one last ran, or arrived itself.
+        n_before: u32,
+        /// Jobs that have arrived by now.
+        n_arrived: u32,
+        /// Active jobs.
+        n_active: usize,
+    },
+    /// The number of active jobs grows with the number of jobs that have arrived.
+    Growing {
+        /// Pairs: so many jobs had arrived, and so many were active on average since the pair before.
+        course: Vec<(u32, f64)>,
+        /// Active jobs.
+        n_active: usize,
+    },
+    /// What comes next is at an instant at which the clock cannot tell the parts of a round apart.
+    Unresolved {
+        /// The instant.
+        at: Seconds,
+        /// The length of a round.
+        round_length: Seconds,
+    },
+}
+
+impl Standstill {
+    /// What it is called in results.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Livelock { .. } => "livelock",
+            Self::Starved { .. } | Self::Overtaken { .. } => "starved",
+            Self::Growing { .. } => "growing",
+            Self::Unresolved { .. } => "unresolved",
+        }
+    }
+}
+
+impl fmt::Display for Standstill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Livelock { since, rounds, leases, jobs } => {
+                let (since, ids) = (since.hours(), Ids(jobs));
+                write!(
+                    f,
+                    "no job has run a step since {since:.2} simulated hours, in {rounds} rounds with "
+                )?;
+                write!(f, "{leases} leases, and nothing is to come: {ids}")
+            }
+            Self::Starved { since, rounds, jobs } => {
+                let (since, ids) = (since.hours(), Ids(jobs));
+                write!(f, "the policy has given nothing to {ids} since {since:.2} simulated hours")?;
+                write!(f, " ({rounds} rounds), and nothing is to come")
+            }
+            Self::Overtaken { since, jobs, n_before, n_arrived, n_active } => {
+                let (since, ids, later) = (since.hours(), Ids(jobs), n_arrived - n_before);
+                write!(
+                    f,
+                    "no step of measured jobs for long: {ids}, the first since {since:.2} simulated hours; "
+                )?;
+                write!(f, "{later} jobs have arrived since, and all but {n_active} of {n_arrived} are done")
+            }
+            Self::Growing { course, n_active } => {
+                let steps: Vec<String> =
+                    course.iter().map(|(n, active)| format!("{active:.0} up to job {n}")).collect();
+                write!(f, "the queue grows steadily: jobs active on average {}; ", steps.join(", "))?;
+                write!(f, "now {n_active}")
+            }
+            Self::Unresolved { at, round_length } => {
+                write!(f, "what comes next is at {:e} s, where the clock cannot tell apart ", at.get())?;
+                write!(f, "the parts of a round of {} s", round_length.get())
+            }
+        }
+    }
+}
+
+/// What is kept of a simulation's course to tell whether it gets anywhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Vigil {
+    /// When a job last ran a step, came or went, or a price changed.
+    since: f64,
+    /// Rounds that had started by then.
+    round: u64,
+    /// Leases granted since.
+    leases: u64,
+    /// Active jobs, summed over the arrivals since the last milestone.
+    n_active_sum: f64,
+    /// So many jobs had arrived, twice as many as at the one before; and the mean of active jobs since.
+    milestones: Vec<(u32, f64)>,
+    /// A milestone was reached of which nothing has been made yet.
+    is_news: bool,
+}
+
+impl Vigil {
+    /// Something has changed.
+    pub(super) fn note(&mut self, now: f64, round: u64) {
+        (self.since, self.round, self.leases) = (now, round, 0);
+    }
+
+    pub(super) fn leased(&mut self, n_leases: usize) {
+        self.leases += n_leases as u64;
+    }
+
+    fn arrived(&mut self, n_arrived: u32, n_active: usize, first: u32) {
+        self.n_active_sum += n_active as f64;
+        let last = self.milestones.last().map_or(0, |(n_arrived, _)| *n_arrived);
+        if n_arrived == first.max(last.saturating_mul(2)) {
+            let mean = self.n_active_sum / f64::from(n_arrived - last).max(1.0);
+            self.milestones.push((n_arrived, mean));
+            (self.n_active_sum, self.is_news) = (0.0, true);
+        }
+    }
+
+    /// The last milestones, so many doublings of them.
+    fn doubled(&self, doublings: u32) -> Option<&[(u32, f64)]> {
+        let first = self.milestones.len().checked_sub(doublings as usize + 1)?;
+        Some(&self.milestones[first..])
+    }
+}
+
+impl Simulation {
+    /// Why the simulation gets nowhere, once a run has ended with [`Stalled`] or [`Standstill`].
+    ///
+    /// [`Stalled`]: super::Outcome::Stalled
+    /// [`Standstill`]: super::Outcome::Standstill
+    pub fn standstill(&self) -> Option<&Standstill> {
+        self.standstill.as_ref()
+    }
+
+    /// Notes that something has changed.
+    pub(super) fn note_progress(&mut self) {
+        self.vigil.note(self.clock.now, self.clock.round);
+    }
+
+    /// Notes an arrival.
+    pub(super) fn note_arrival(&mut self) {
+        self.note_progress();
+        let window = self.setting.options.measure.as_ref();
+        let first = window.map_or(0, |window| window.end).max(MILESTONE_MIN);
+        self.vigil.arrived(self.arrivals.n_taken(), self.table.jobs.len(), first);
+    }
+
+    /// The instant, as a job's last run keeps it.
+    pub(super) fn last_run(&self) -> LastRun {
+        LastRun { now: self.clock.now, n_arrived: self.arrivals.n_taken() }
+    }
+
+    /// Can the clock show the parts of a round at this instant? If not, the reason to end is kept.
+    pub(super) fn resolves(&mut self, at: f64) -> bool {
+        let round_length = self.setting.options.round_length;
+        let resolves = at.is_finite() && at + round_length.get() * RESOLUTION > at;
+        if !resolves {
+            self.standstill = Some(Standstill::Unresolved { at: Seconds::new(at), round_length });
+        }
+        resolves
+    }
+
+    /// Keeps the reason of a simulation in which nothing can ever happen again.
+    pub(super) fn note_stalled(&mut self) {
+        self.standstill = Some(self.in_vain());
+    }
+
+    /// Has the simulation got nowhere for longer than this? Then the reason is kept.
+    pub(super) fn is_in_vain(&mut self, patience: &Patience) -> bool {
+        let news = std::mem::take(&mut self.vigil.is_news);
+        let found = if patience.rounds.is_some_and(|most| self.rounds_in_vain() > most) {
+            Some(self.in_vain())
+        } else {
+            patience.doublings.filter(|_| news).and_then(|doublings| self.falls_behind(doublings))
+        };
+        let is_found = found.is_some();
+        self.standstill = found;
+        is_found
+    }
+
+    /// Rounds in which nothing happened and after which nothing is to come; a hundredth of them where chance plays.
+    fn rounds_in_vain(&self) -> u64 {
+        let is_over = self.arrivals.next_arrival().is_none()
+            && self.clock.n_prices == self.setting.options.prices.len();
+        let stands = self.clock.now.total_cmp(&self.vigil.since).is_eq();
+        if !(is_over || stands) {
+            return 0;
+        }
+        let faults = &self.setting.options.faults;
+        let chance = faults.workers.is_some() || faults.jobs.probability > 0.0;
+        (self.clock.round - self.vigil.round) / if chance { CHANCE } else { 1 }
+    }
+
+    fn in_vain(&self) -> Standstill {
+        let since = Seconds::new(self.vigil.since);
+        let (rounds, leases) = (self.clock.round - self.vigil.round, self.vigil.leases);
+        let jobs = self.table.jobs.iter().map(|active| active.progress.id).collect();
+        match leases {
+            0 => Standstill::Starved { since, rounds, jobs },
+            _ => Standstill::Livelock { since, rounds, leases, jobs },
+        }
+    }
+
+    /// What has gone on over the last doublings of the number of arrived jobs.
+    fn falls_behind(&self, doublings: u32) -> Option<Standstill> {
+        let course = self.vigil.doubled(doublings)?;
+        let (n_first, n_active) = (course.first()?.0, self.table.jobs.len());
+        let waiting = || {
+            let all = self.table.jobs.iter().map(|active| &active.progress);
+            all.filter(|progress| progress.measured && progress.last_run.n_arrived <= n_first)
+        };
+        // More are done than had arrived by then: some came later.
+        let overtaken = self.arrivals.n_taken() as usize - n_active > n_first as usize;
+        let last = waiting().map(|progress| progress.last_run).min_by_key(|last| last.n_arrived);
+        if let Some(last) = last.filter(|_| overtaken) {
+            return Some(Standstill::Overtaken {
+                since: Seconds::new(last.now),
+                jobs: waiting().map(|progress| progress.id).collect(),
+                n_before: last.n_arrived,
+                n_arrived: self.arrivals.n_taken(),
+                n_active,
+            });
+        }
+        let means = &course[1..];
+        let grows = means.windows(2).all(|pair| pair[1].1 >= GROWTH_MIN * pair[0].1);
+        let waits = means.last()?.1 > self.driver.workers().len() as f64;
+        (means.len() > 1 && grows && waits).then(|| Standstill::Growing { course: means.to_vec(), n_active })
+    }
+}
