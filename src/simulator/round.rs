@@ -1,5 +1,7 @@
 //! One round: the slices that run end, jobs arrive, and the slices of the next round start.
 
+use std::fmt::Write as _;
+
 use super::event::{Event, Observer, Slice};
 use super::options::ExecutionTime;
 use super::outcome::{Boundary, SimulationError, Step};
@@ -10,7 +12,7 @@ use crate::index::{Id, JobId};
 use crate::policy::{PolicyError, Ran};
 use crate::scheduler::active::Progress;
 use crate::scheduler::{Decided, DecisionError};
-use crate::units::{Seconds, Steps};
+use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 use crate::workload::Combination;
 
 impl Simulation {
@@ -218,6 +220,16 @@ impl Simulation {
     pub(super) fn at_boundary(&self, mut error: DecisionError) -> SimulationError {
         if let DecisionError::Policy(PolicyError::Missing { job, .. }) = &mut error {
             *job = self.table.shown(&self.cluster).get(*job).map_or(*job, |id| id.index());
+        }
+        if let DecisionError::Policy(PolicyError::Data { field, problem, .. }) = &mut error
+            && field == "price"
+        {
+            let free = self.cluster.types().iter().filter(|kind| {
+                let price = kind.price.map_or(0.0, DollarsPerWorkerHour::get);
+                !(price.is_finite() && price > 0.0)
+            });
+            let names: Vec<&str> = free.map(|kind| kind.name.as_str()).collect();
+            let _ = write!(problem, " (worker type {})", names.join(", "));
         }
         let jobs = self.table.jobs.iter().map(|active| active.progress.id).collect();
         let place = Boundary { now: self.now(), round: self.clock.round, jobs };
