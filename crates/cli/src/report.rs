@@ -135,7 +135,11 @@ fn events_page(path: &Path) -> Result<Page, Failure> {
     let Header { version, digest, cluster, spec, data, origin, .. } = header;
     let (recorder, timeline) = observer;
     let summary = recorder.summary().counted_from(origin);
-    let facts = facts(&version, &digest, &spec, data.into_iter());
+    let mut facts = facts(&version, &digest, &spec, data.into_iter());
+    let n_open = timeline.jobs().values().filter(|job| job.end.is_none()).count();
+    if n_open > 0 {
+        facts.push(("jobs that are not done where the events end".to_owned(), n_open.to_string()));
+    }
     let (policy, text) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     let course = Some((cluster, timeline));
     Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, course, facts }))
@@ -167,7 +171,10 @@ fn result_page(path: &Path) -> Result<Page, Failure> {
     let data = whole["data"].as_object().cloned().unwrap_or_default();
     let data = data.into_iter().map(|(name, digest)| (name, value_text(&digest)));
     let spec = &whole["spec"];
-    let facts = facts(&value_text(&whole["version"]), &value_text(&whole["digest"]), spec, data);
+    let mut facts = facts(&value_text(&whole["version"]), &value_text(&whole["digest"]), spec, data);
+    if let Some(reason) = whole["reason"].as_str() {
+        facts.insert(0, (format!("given up as {}", value_text(&whole["status"])), reason.to_owned()));
+    }
     let (policy, cluster) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     Ok(run_page::page(&run_page::Run { policy, cluster, summary, course: None, facts }))
 }

@@ -34,6 +34,10 @@ fn a_simulation_that_gets_nowhere_ends_with_what_it_has() {
     assert_eq!(result["status"], "livelock");
     assert!(result["reason"].as_str().unwrap().contains("2 active jobs (0, 1)"), "{result}");
     assert!(result["rounds"].as_u64().unwrap() > 10_000);
+    fs::write(folder.path().join("run.json"), &output.stdout).unwrap();
+    assert_eq!(apportion(folder.path(), "report run.json --out page.html").status.code(), Some(0));
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("given up as livelock") && page.contains("no job has run a step since"), "{page}");
     let table = apportion(folder.path(), &format!("simulate {LIVELOCK}"));
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(

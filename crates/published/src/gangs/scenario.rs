@@ -102,7 +102,7 @@ impl Scenario {
     pub fn hours(&self, mut simulation: Simulation) -> Result<f64, ScenarioError> {
         let mut presence = Presence::default();
         let outcome = simulation.run(&mut presence, &Limits::default())?;
-        if outcome == Outcome::Stalled {
+        if matches!(outcome, Outcome::Stalled | Outcome::Standstill) {
             return Err(ScenarioError::Stalled);
         }
         Ok(presence.until(simulation.now()) / 3600.0 / self.n_jobs.max(1) as f64)
