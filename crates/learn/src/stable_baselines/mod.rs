@@ -21,6 +21,9 @@ use apportion::spec::run::sha256;
 /// Bytes that one entry may have when unpacked.
 const ENTRY_BYTES_MAX: u64 = 1 << 28;
 
+/// Bytes that all arrays may have when unpacked, each counted with the whole entry that it is in.
+const ARRAYS_BYTES_MAX: u64 = 1 << 29;
+
 /// A file that is no policy of dense layers.
 #[derive(Debug, Error)]
 #[error("not a saved PPO policy of dense layers: {reason}")]
@@ -46,7 +49,7 @@ pub fn import(bytes: &[u8]) -> Result<Checkpoint, ImportError> {
     let settings = entry(&mut archive, "data").ok().and_then(|text| serde_json::from_slice(&text).ok());
     let version = entry(&mut archive, "_stable_baselines3_version").ok();
     let version = version.and_then(|text| String::from_utf8(text).ok());
-    let tensors = renamed(&arrays(&policy)?)?;
+    let tensors = renamed(&arrays(&policy, ARRAYS_BYTES_MAX)?)?;
     let digest = sha256(bytes);
     let number = |key: &str| settings.as_ref().and_then(|all: &Value| all.get(key)).and_then(Value::as_u64);
     let provenance = Provenance {
@@ -80,8 +83,8 @@ fn entry(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// The arrays of a dictionary that PyTorch saved.
-fn arrays(bytes: &[u8]) -> Result<Tensors, ImportError> {
+/// The arrays of a dictionary that PyTorch saved, if they lie in no more than so many bytes.
+fn arrays(bytes: &[u8], n_bytes_max: u64) -> Result<Tensors, ImportError> {
     let mut archive = open(bytes, "its entry `policy.pth`")?;
     let mut names = archive.file_names().filter_map(Result::ok);
     let pickle = names.find(|name| name.ends_with("data.pkl")).map(Cow::into_owned);
@@ -96,11 +99,12 @@ fn arrays(bytes: &[u8]) -> Result<Tensors, ImportError> {
         return Err(ImportError::new("its entry `policy.pth` holds no dictionary"));
     };
     let mut tensors = Tensors::default();
+    let mut n_left = n_bytes_max;
     for (key, value) in named {
         let Object::Text(name) = key else {
             return Err(ImportError::new("its arrays have keys that are no text"));
         };
-        let (shape, numbers) = array(&mut archive, &folder, &value)
+        let (shape, numbers) = array(&mut archive, &folder, (&value, &mut n_left))
             .map_err(|error| ImportError::new(format!("array `{name}`: {}", error.reason)))?;
         let inserted = tensors.insert(name, shape, numbers);
         inserted.map_err(|error| ImportError::new(error.to_string()))?;
@@ -111,7 +115,7 @@ fn arrays(bytes: &[u8]) -> Result<Tensors, ImportError> {
 fn array(
     archive: &mut ZipArchive<Cursor<&[u8]>>,
     folder: &str,
-    value: &Object,
+    (value, n_left): (&Object, &mut u64),
 ) -> Result<(Vec<usize>, Vec<f32>), ImportError> {
     let Object::Array { storage, offset, shape, strides } = value else {
         return Err(ImportError::new("it is no array"));
@@ -142,6 +146,9 @@ fn array(
     let n = contiguous.filter(|_| shape.len() == strides.len());
     let n = n.ok_or_else(|| ImportError::new("its numbers do not lie in order"))?;
     let memory = entry(archive, &format!("{folder}data/{key}"))?;
+    *n_left = n_left.checked_sub(memory.len() as u64).ok_or_else(|| {
+        ImportError::new(format!("it and those before it lie in more bytes than a policy needs"))
+    })?;
     let (words, _) = memory.as_chunks::<4>();
     let words = offset.checked_add(n).and_then(|end| words.get(offset..end));
     let words = words.ok_or_else(|| ImportError::new("its memory is too short"))?;

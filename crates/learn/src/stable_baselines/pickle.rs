@@ -34,6 +34,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Object, String> {
 /// any number by keeping pairs of pairs.
 const COPIES_MAX: usize = 1_000_000;
 
+/// Values within one another: an array has four. What walks through them does so by calling itself.
+const DEPTH_MAX: usize = 32;
+
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -53,6 +56,28 @@ impl Object {
             _ => 0,
         }
     }
+
+    /// Values within one another, itself included.
+    fn depth(&self) -> usize {
+        let deepest = |objects: &[Self]| objects.iter().map(Self::depth).max().unwrap_or(0);
+        1 + match self {
+            Self::Sequence(objects) => deepest(objects),
+            Self::Dictionary(items) => {
+                items.iter().map(|(key, value)| key.depth().max(value.depth())).max().unwrap_or(0)
+            }
+            // Neither its memory nor its extents hold other values.
+            Self::Array { .. } => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// Values that are put into another.
+fn shallow(objects: Vec<Object>) -> Result<Vec<Object>, String> {
+    if objects.iter().any(|object| object.depth() >= DEPTH_MAX) {
+        return Err(format!("its pickle nests values more than {DEPTH_MAX} deep"));
+    }
+    Ok(objects)
 }
 
 impl<'a> Reader<'a> {
@@ -138,7 +163,7 @@ impl<'a> Reader<'a> {
             0x85..=0x87 => {
                 let n = usize::from(code - 0x84);
                 let from = self.stack.len().checked_sub(n).ok_or(EMPTY)?;
-                Object::Sequence(self.stack.split_off(from))
+                Object::Sequence(shallow(self.stack.split_off(from))?)
             }
             0x93 => match (self.pop()?, self.pop()?) {
                 (Object::Text(name), Object::Text(module)) => Object::Global(format!("{module}.{name}")),
@@ -151,14 +176,14 @@ impl<'a> Reader<'a> {
             }
             b's' => {
                 let (value, key) = (self.pop()?, self.pop()?);
-                self.set_items(vec![key, value])?
+                self.set_items(shallow(vec![key, value])?)?
             }
             b'u' => {
                 let items = self.group()?;
                 self.set_items(items)?
             }
             b'a' | b'e' => {
-                let items = if code == b'e' { self.group()? } else { vec![self.pop()?] };
+                let items = if code == b'e' { self.group()? } else { shallow(vec![self.pop()?])? };
                 match self.pop()? {
                     Object::Sequence(mut sequence) => {
                         sequence.extend(items);
@@ -195,7 +220,7 @@ impl<'a> Reader<'a> {
         let mark = mark.ok_or("its pickle ends a group that it has not begun")?;
         let group = self.stack.split_off(mark + 1);
         self.stack.pop();
-        Ok(group)
+        shallow(group)
     }
 
     fn pop(&mut self) -> Result<Object, String> {

@@ -187,3 +187,27 @@ fn a_pickle_that_doubles_itself_is_refused() {
     let error = pickle::read(&pickle).unwrap_err();
     assert_eq!(error, "its pickle copies more than any array needs");
 }
+
+#[test]
+fn a_pickle_of_values_deep_in_one_another_is_refused() {
+    let n = 200_000;
+    let tuples = [b"N".to_vec(), vec![0x85; n]].concat();
+    let lists = [vec![b']'; n], vec![b'a'; n - 1]].concat();
+    let groups = [vec![b'('; n], vec![b't'; n]].concat();
+    let dictionaries = [b"}".to_vec(), b"K\x00}".repeat(n), vec![b's'; n]].concat();
+    for nested in [tuples, lists, groups, dictionaries] {
+        let error = pickle::read(&[nested, b".".to_vec()].concat()).unwrap_err();
+        assert_eq!(error, "its pickle nests values more than 32 deep");
+    }
+}
+
+#[test]
+fn arrays_that_would_be_too_large_together_are_refused() {
+    let arrays = &shapes()[..2];
+    let whole = saved(arrays);
+    let policy = entry(&mut open(&whole, "the file").unwrap(), "policy.pth").unwrap();
+    // 12 numbers and 4.
+    assert_eq!(super::arrays(&policy, 64).unwrap().n_numbers(), 16);
+    let error = super::arrays(&policy, 63).unwrap_err().to_string();
+    assert!(error.contains("array `mlp_extractor.policy_net.0.bias`: it and those before it"), "{error}");
+}
