@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::Session;
+use crate::count::from_one_to;
 use crate::exit::Failure;
 use crate::file::write_or_print;
 use crate::output::OutputFormat;
@@ -17,6 +18,9 @@ use apportion::throughput::contention::{FitError, fit_network, fit_resource};
 use apportion::throughput::contention::{FitReport, FitSettings, NetworkModel, ResourceModel};
 use apportion::throughput::{ContentionModel, Throughputs};
 use apportion_studies::report::{Cell, Table};
+
+/// The most random starts of a fit that are believed.
+const STARTS_MAX: u64 = 100_000;
 
 /// `apportion throughputs fit`.
 #[derive(Args, Debug)]
@@ -38,7 +42,7 @@ pub(super) struct FitArguments {
     #[arg(long, default_value_t = 0.2, value_name = "FRACTION")]
     held_out: f64,
     /// Random starts; the best is kept
-    #[arg(long, default_value_t = 4, value_name = "COUNT")]
+    #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = from_one_to(STARTS_MAX))]
     starts: usize,
     /// The seed of starts and of what is held out
     #[arg(long, default_value_t = 0)]

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use rayon::prelude::*;
 
 use crate::Session;
-use crate::count::at_least_one;
+use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
 use crate::world::learned::Learned;
 use crate::world::table::{Column, table_of};
@@ -100,10 +100,10 @@ struct DeepShareArguments {
     fidelity: FidelityName,
     /// How many workloads to draw
     #[arg(long = "traces", value_name = "N", default_value_t = 1, conflicts_with = "traces",
-        value_parser = at_least_one())]
+        value_parser = from_one_to(JOBS_MAX))]
     n_traces: usize,
     /// Jobs of each drawn workload
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = at_least_one())]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = from_one_to(JOBS_MAX))]
     jobs: usize,
     /// Shares of job types in drawn workloads: random, equal, heavy, medium or low
     #[arg(long, value_name = "NAME", default_value = "random")]
@@ -145,10 +145,10 @@ struct Dl2Arguments {
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
     /// How many workloads to draw
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    traces: u64,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(JOBS_MAX))]
+    traces: usize,
     /// Jobs of each
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = at_least_one())]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = from_one_to(JOBS_MAX))]
     jobs: usize,
     /// Seed of the first workload, and of random policies
     #[arg(long, default_value_t = 0)]
@@ -383,8 +383,9 @@ fn dl2_workload(arguments: &Dl2Arguments) -> dl2::WorkloadOptions {
 }
 
 fn dl2_workloads(arguments: &Dl2Arguments, tables: &ElasticThroughputs) -> Result<Vec<Workload>, Failure> {
+    check_workloads(arguments.traces, arguments.jobs)?;
     let options = dl2_workload(arguments);
-    let seeds = (0..arguments.traces).map(|index| arguments.seed.wrapping_add(index));
+    let seeds = (0..arguments.traces).map(|index| arguments.seed.wrapping_add(index as u64));
     let drawn = seeds.map(|seed| {
         let jobs = dl2::generate(tables, &options, seed);
         Ok((format!("seed {seed}"), jobs.map_err(|error| Failure::usage(error.to_string(), None))?))
@@ -402,6 +403,7 @@ fn deepshare_workloads(
     tables: &SpreadThroughputs,
 ) -> Result<Vec<Workload>, Failure> {
     if arguments.traces.is_empty() {
+        check_workloads(arguments.n_traces, arguments.jobs)?;
         let mix = match arguments.mix.as_str() {
             "random" => Mix::Random,
             "equal" => Mix::Equal,

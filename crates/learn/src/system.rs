@@ -166,6 +166,25 @@ impl System {
 /// seen in it.
 const N_SEEN_MAX: usize = 1024;
 
+/// The most jobs, servers or workers of a world that are believed: it has to hold them.
+pub const COUNT_MAX: u64 = 1_000_000;
+
+/// Refuses counts of 0, and more than a world is believed to hold; and a limit of 0 steps.
+///
+/// # Errors
+/// With the first such field.
+pub fn check_counts(counts: &[(&str, u64)], step_limit: u64) -> Result<(), String> {
+    for (field, value) in counts.iter().chain([&("step_limit", step_limit)]) {
+        if *value == 0 {
+            return Err(format!("`{field}` is 0, expected a whole number above 0"));
+        }
+    }
+    match counts.iter().find(|(_, value)| *value > COUNT_MAX) {
+        None => Ok(()),
+        Some((field, value)) => Err(format!("`{field}` is {value}, expected at most {COUNT_MAX}")),
+    }
+}
+
 /// Refuses to see more at once than trainings can keep.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use clap::Args;
 use rayon::prelude::*;
 
 use crate::Session;
+use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
 use crate::world::{learned, not_played};
 use apportion::metrics::statistics::Paired;
@@ -31,10 +32,10 @@ pub(super) struct DualAgentArguments {
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
     /// How many workloads to draw
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    traces: u64,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(JOBS_MAX))]
+    traces: usize,
     /// Jobs of each
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = from_one_to(JOBS_MAX))]
     jobs: usize,
     /// Mean seconds between arrivals; 0 = all at once
     #[arg(long, value_name = "SECONDS", default_value_t = WorkloadOptions::default().gap_s)]
@@ -98,9 +99,10 @@ pub(super) fn run(arguments: &DualAgentArguments, session: &Session) -> Result<(
     let players = players(arguments)?;
     let workload =
         WorkloadOptions { n_jobs: arguments.jobs, gap_s: arguments.gap, ..WorkloadOptions::default() };
+    check_workloads(arguments.traces, arguments.jobs)?;
     let workloads: Vec<(u64, Vec<WorldJob>)> = (0..arguments.traces)
         .map(|index| {
-            let seed = arguments.seed.wrapping_add(index);
+            let seed = arguments.seed.wrapping_add(index as u64);
             let jobs = generate(&tables, &workload, seed);
             Ok((seed, jobs.map_err(|error| Failure::usage(error.to_string(), None))?))
         })

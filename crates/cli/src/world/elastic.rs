@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::Session;
-use crate::count::at_least_one;
+use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
 use crate::world::learned::Learned;
 use crate::world::scaling::Scaling;
@@ -27,10 +27,10 @@ pub(super) struct ElasticArguments {
     #[arg(long, value_name = "NAME|FILE")]
     weights: Vec<String>,
     /// How many workloads to draw
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    traces: u64,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(JOBS_MAX))]
+    traces: usize,
     /// Jobs of each
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = at_least_one())]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = from_one_to(JOBS_MAX))]
     jobs: usize,
     /// Seed of the first workload, and of random policies
     #[arg(long, default_value_t = 0)]
@@ -118,7 +118,8 @@ fn workloads(arguments: &ElasticArguments, ladders: &Ladders) -> Result<Vec<Work
         rate_per_slot: arguments.rate,
         ..WorkloadOptions::default()
     };
-    let seeds = (0..arguments.traces).map(|index| arguments.seed.wrapping_add(index));
+    check_workloads(arguments.traces, arguments.jobs)?;
+    let seeds = (0..arguments.traces).map(|index| arguments.seed.wrapping_add(index as u64));
     let drawn = seeds.map(|seed| {
         let jobs = elastic::generate(ladders, &options, seed);
         Ok((format!("seed {seed}"), jobs.map_err(|error| Failure::usage(error.to_string(), None))?))

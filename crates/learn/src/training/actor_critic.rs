@@ -13,6 +13,7 @@ use super::distribution::{log_probabilities, penalty};
 use super::exploration::Exploration;
 use super::learner::{Learner, Progress, Saved, Schedule};
 use super::model::Model;
+use super::ppo::{DECISIONS_MAX, ENVIRONMENTS_MAX};
 use super::replay::{Drawn, PriorityOptions, Replay, ReplayState};
 pub use super::sample::{Baseline, Credit};
 use super::sample::{Sample, SlotRecorder, samples_from, samples_to};
@@ -107,6 +108,9 @@ impl ActorCriticOptions {
         let positive = "a whole number above 0";
         within(self.n_environments > 0, "n_environments", self.n_environments, positive)?;
         within(self.batch > 0, "batch", self.batch, positive)?;
+        let (n, kept) = (self.n_environments, self.replay);
+        within(n <= ENVIRONMENTS_MAX, "n_environments", n, "at most 10000")?;
+        within(kept <= DECISIONS_MAX, "replay", kept, "at most 10000000")?;
         within(self.replay >= self.batch, "replay", self.replay, "at least as many as in a batch")?;
         let line = |schedule: Schedule| format!("{schedule:?}");
         let expected = "a finite number, at least 0";

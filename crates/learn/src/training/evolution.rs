@@ -48,6 +48,9 @@ impl Default for EvolutionOptions {
     }
 }
 
+/// The most episodes of an update that are believed.
+const PLAYED_MAX: usize = 1_000_000;
+
 impl EvolutionOptions {
     /// # Errors
     /// If one is out of its range.
@@ -55,6 +58,14 @@ impl EvolutionOptions {
         let positive = "a whole number above 0";
         within(self.pairs > 0, "pairs", self.pairs, positive)?;
         within(self.episodes > 0, "episodes", self.episodes, positive)?;
+        let played = self.pairs.saturating_mul(self.episodes);
+        let value = format!("{} where `episodes` is {}", self.pairs, self.episodes);
+        within(
+            played <= PLAYED_MAX,
+            "pairs",
+            value,
+            "at most 1000000 episodes of each sign before an update",
+        )?;
         let deviation = self.deviation;
         within(deviation.is_finite() && deviation > 0.0, "deviation", deviation, "a finite number above 0")?;
         let line = format!("{:?}", self.learning_rate);

@@ -86,6 +86,12 @@ impl Default for PpoOptions {
     }
 }
 
+/// The most environments that are believed: each has its own state.
+pub(super) const ENVIRONMENTS_MAX: usize = 10_000;
+
+/// The most decisions that are believed to be kept at once.
+pub(super) const DECISIONS_MAX: usize = 10_000_000;
+
 impl PpoOptions {
     /// # Errors
     /// If one is out of its range.
@@ -93,6 +99,13 @@ impl PpoOptions {
         let positive = "a whole number above 0";
         within(self.n_environments > 0, "n_environments", self.n_environments, positive)?;
         within(self.n_steps > 0, "n_steps", self.n_steps, positive)?;
+        let (n, most) = (self.n_environments, "at most 10000");
+        within(n <= ENVIRONMENTS_MAX, "n_environments", n, most)?;
+        let decisions = n.saturating_mul(self.n_steps);
+        let value = format!("{} where `n_environments` is {n}", self.n_steps);
+        within(decisions <= DECISIONS_MAX, "n_steps", value, "at most 10000000 decisions before an update")?;
+        let episodes = self.n_episodes.unwrap_or(1);
+        within(episodes <= ENVIRONMENTS_MAX, "n_episodes", episodes, most)?;
         within(self.n_episodes != Some(0), "n_episodes", 0, positive)?;
         let divides = self.group > 0 && self.n_environments.is_multiple_of(self.group);
         within(divides, "group", self.group, "a number that divides `n_environments`")?;

@@ -9,7 +9,7 @@ use super::environment::{DeepShareEnvironment, RoundReward, Workloads};
 use crate::deepshare::{DecisionsPerRound, EpisodeOptions, Mix, ObservationKind};
 use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
-use apportion_learn::system::{Registered, System, SystemError, options};
+use apportion_learn::system::{Registered, System, SystemError, check_counts, options};
 
 /// What can be learned here.
 pub const SYSTEM: Registered = Registered {
@@ -107,11 +107,7 @@ pub enum RoundEnd {
 impl DeepShareWorld {
     /// An environment of these options, still to be reset.
     fn environment(&self, tables: &Arc<SpreadThroughputs>) -> Result<DeepShareEnvironment, String> {
-        for (field, value) in [("jobs", self.jobs as u64), ("step_limit", self.step_limit)] {
-            if value == 0 {
-                return Err(format!("`{field}` is 0, expected a whole number above 0"));
-            }
-        }
+        check_counts(&[("jobs", self.jobs as u64)], self.step_limit)?;
         for (field, value) in
             [("contention_weight", self.contention_weight), ("utilization_weight", self.utilization_weight)]
         {

@@ -16,7 +16,7 @@ use apportion::throughput::ThroughputsError;
 use apportion::throughput::elastic::{ElasticThroughputs, SurfaceOptions};
 use apportion::workload::random::{SeedStreams, Stream};
 use apportion_learn::environment::{Environment, Show, Space, Status};
-use apportion_learn::system::{Registered, System, SystemError, check_seen, options};
+use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 
 /// What can be learned here.
 pub const SYSTEM: Registered = Registered {
@@ -174,18 +174,14 @@ impl Default for Dl2World {
 impl Dl2World {
     /// An environment of these options, still to be reset.
     pub(super) fn environment(&self, tables: &Arc<ElasticThroughputs>) -> Result<Dl2Environment, String> {
-        for (field, value) in [
+        let counts = [
             ("servers", self.servers as u64),
             ("tasks", u64::from(self.tasks)),
             ("jobs", self.jobs as u64),
             ("window", self.window as u64),
             ("epochs", u64::from(self.epochs)),
-            ("step_limit", self.step_limit),
-        ] {
-            if value == 0 {
-                return Err(format!("`{field}` is 0, expected a whole number above 0"));
-            }
-        }
+        ];
+        check_counts(&counts, self.step_limit)?;
         check_scaling_cost(self.scaling_cost_s)?;
         Dl2Environment::new(Arc::clone(tables), self.options()).map_err(|error| error.to_string())
     }

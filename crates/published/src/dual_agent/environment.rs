@@ -16,7 +16,7 @@ use crate::dual_agent::{
     Cloud, CloudOptions, DualAgentEpisode, EpisodeOptions, Tables, WorkloadOptions, generate,
 };
 use apportion_learn::environment::{Environment, Refused, Show, Space, Status, Transition};
-use apportion_learn::system::{Registered, System, SystemError, check_seen, options};
+use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 
 /// What can be learned here.
 pub const SYSTEM: Registered = Registered {
@@ -144,14 +144,12 @@ impl DualAgentWorld {
     pub fn episode(&self) -> Result<EpisodeOptions, String> {
         let (seen_jobs, seen_servers) = (self.seen_jobs, self.seen_servers);
         let counts = [
-            ("jobs", self.jobs.at(0.0).min(self.jobs.at(1.0)) as u64),
+            ("jobs", self.jobs.at(0.0) as u64),
+            ("jobs", self.jobs.at(1.0) as u64),
             ("seen_jobs", seen_jobs as u64),
             ("seen_servers", seen_servers as u64),
-            ("step_limit", self.step_limit),
         ];
-        if let Some((field, _)) = counts.into_iter().find(|(_, value)| *value == 0) {
-            return Err(format!("`{field}` is 0, expected a whole number above 0"));
-        }
+        check_counts(&counts, self.step_limit)?;
         if self.proposals && seen_servers < N_PROPOSALS - 1 {
             let least = N_PROPOSALS - 1;
             return Err(format!(

@@ -15,7 +15,7 @@ use crate::slots::{SlotEnvironment, Slots, check_scaling_cost, is_free, system_o
 use crate::world::World;
 use apportion::throughput::Throughputs;
 use apportion_learn::environment::{Environment, Show, Space, Status};
-use apportion_learn::system::{Registered, System, SystemError, check_seen, options};
+use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 
 /// What can be learned here.
 pub const SYSTEM: Registered = Registered {
@@ -124,16 +124,12 @@ impl ElasticWorld {
     /// # Errors
     /// If there is no such matrix, or an option is out of range.
     pub fn environment(&self) -> Result<ElasticEnvironment, String> {
-        for (field, value) in [
+        let counts = [
             ("workers", u64::from(self.workers)),
             ("jobs", self.jobs as u64),
             ("window", self.window as u64),
-            ("step_limit", self.step_limit),
-        ] {
-            if value == 0 {
-                return Err(format!("`{field}` is 0, expected a whole number above 0"));
-            }
-        }
+        ];
+        check_counts(&counts, self.step_limit)?;
         check_scaling_cost(self.scaling_cost_s)?;
         let throughputs = Throughputs::embedded(&self.throughputs).map_err(|error| error.to_string())?;
         let ladders = Arc::new(Ladders::new(&throughputs));

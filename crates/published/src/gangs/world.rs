@@ -16,7 +16,7 @@ use crate::document::ActorName;
 use apportion::spec::policy::Colocation;
 use apportion_learn::actor::{Actor, Choice};
 use apportion_learn::environment::Status;
-use apportion_learn::system::{Registered, System, SystemError, check_seen, options};
+use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 use apportion_learn::vectorized::Finished;
 
 /// What can be learned here.
@@ -89,17 +89,9 @@ impl Default for GangsWorld {
 
 impl GangsWorld {
     fn scenario(&self) -> Result<Scenario, String> {
-        let positive = "expected a whole number above 0";
-        for (field, value) in [
-            ("workers", u64::from(self.workers)),
-            ("jobs", self.jobs as u64),
-            ("slots", self.slots as u64),
-            ("step_limit", self.step_limit),
-        ] {
-            if value == 0 {
-                return Err(format!("`{field}` is 0, {positive}"));
-            }
-        }
+        let counts =
+            [("workers", u64::from(self.workers)), ("jobs", self.jobs as u64), ("slots", self.slots as u64)];
+        check_counts(&counts, self.step_limit)?;
         if self.colocation == Colocation::Pairs && self.actor != ActorName::Values {
             return Err("`colocation` is pairs, expected none where the actor is not `values`".to_owned());
         }

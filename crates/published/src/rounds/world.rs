@@ -16,7 +16,7 @@ use crate::dual_agent::observe::Window;
 use crate::gangs::{Reward, SCALE_FACTOR_MAX, Scenario};
 use apportion_learn::actor::{Actor, Choice};
 use apportion_learn::environment::Status;
-use apportion_learn::system::{Registered, System, SystemError, check_seen, options};
+use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 use apportion_learn::vectorized::Finished;
 
 /// What can be learned here.
@@ -151,11 +151,8 @@ impl RoundsWorld {
             ("seen_jobs", self.seen_jobs as u64),
             ("seen_servers", self.seen_servers as u64),
             ("lease_rounds", self.lease_rounds),
-            ("step_limit", self.step_limit),
         ];
-        if let Some((field, _)) = counts.into_iter().find(|(_, value)| *value == 0) {
-            return Err(format!("`{field}` is 0, expected a whole number above 0"));
-        }
+        check_counts(&counts, self.step_limit)?;
         if self.conditions.is_empty() {
             return Err("`conditions` is [], expected at least one, as in `[{}]`".to_owned());
         }
@@ -182,9 +179,7 @@ impl RoundsWorld {
             ("per_server", u64::from(*per_server)),
             ("jobs", *jobs as u64),
         ];
-        if let Some((field, _)) = counts.into_iter().find(|(_, value)| *value == 0) {
-            return Err(format!("`{field}` is 0, expected a whole number above 0"));
-        }
+        check_counts(&counts, self.step_limit)?;
         let n_servers = (workers / per_server) as usize;
         let holds = cell_holds(n_servers, *per_server as usize, SCALE_FACTOR_MAX as usize);
         if self.scheme == ActionSchemeName::Cells
