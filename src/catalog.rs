@@ -18,11 +18,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::policy::heuristic::{
     AlloX, AlloXParameters, Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Gandiva, GandivaParameters,
-    Isolated, Las, LasParameters, Proportional, ShortestParameters, Sjf, Srtf, Themis, ThemisParameters,
+    Isolated, Las, LasParameters, Parameters, Proportional, ShortestParameters, Sjf, Srtf, Themis,
+    ThemisParameters,
 };
 use crate::policy::objective::objective_of;
 use crate::policy::program::ProgramPolicyError;
@@ -350,27 +352,68 @@ fn rule(
         Rule::Fifo => Box::new(Fifo::new(fidelity, seed)),
         Rule::FifoPerf => Box::new(FifoPerf),
         Rule::FifoPacked => {
-            let parameters: FifoPackedParameters = document.parameters()?;
+            let parameters: FifoPackedParameters = parameters(document)?;
             Box::new(FifoPacked::new(FifoPackedParameters { fidelity, ..parameters }))
         }
         Rule::Gandiva => {
-            let parameters: GandivaParameters = document.parameters()?;
+            let parameters: GandivaParameters = parameters(document)?;
             Box::new(Gandiva::new(GandivaParameters { fidelity, ..parameters }, seed))
         }
         Rule::AlloX => {
-            let parameters: AlloXParameters = document.parameters()?;
+            let parameters: AlloXParameters = parameters(document)?;
             Box::new(AlloX::new(AlloXParameters { fidelity, ..parameters }))
         }
-        Rule::Srtf => Box::new(Srtf::new(document.parameters::<ShortestParameters>()?)),
-        Rule::Sjf => Box::new(Sjf::new(document.parameters::<ShortestParameters>()?)),
-        Rule::Las => Box::new(Las::new(document.parameters::<LasParameters>()?)),
-        Rule::Themis => Box::new(Themis::new(document.parameters::<ThemisParameters>()?, seed)),
+        Rule::Srtf => Box::new(Srtf::new(parameters::<ShortestParameters>(document)?)),
+        Rule::Sjf => Box::new(Sjf::new(parameters::<ShortestParameters>(document)?)),
+        Rule::Las => Box::new(Las::new(parameters::<LasParameters>(document)?)),
+        Rule::Themis => Box::new(Themis::new(parameters::<ThemisParameters>(document)?, seed)),
     })
+}
+
+/// The parameters of a rule, each within its range.
+fn parameters<T: Parameters + DeserializeOwned + Default>(document: &PolicyDocument) -> Result<T, SpecError> {
+    let parameters: T = document.parameters()?;
+    let wrong = |(field, message): (&str, String)| {
+        document.source.error_at(&format!("parameters.{field}"), message, None)
+    };
+    parameters.check().map_err(wrong)?;
+    Ok(parameters)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_out_of_their_range_are_refused_at_their_place() {
+        for (rule, parameters, expected) in [
+            ("allox", "alpha: 0", "6:21: `alpha` is 0.0, expected a number above 0, at most 1"),
+            ("allox", "alpha: 1.5", "6:21: `alpha` is 1.5"),
+            ("allox", "fidelity: published", "6:14: unknown key `fidelity`, expected `alpha`"),
+            ("gandiva", "behaviour: published", "6:14: unknown key `behaviour`"),
+            ("fifo_packed", "threshold: -1", "6:25: `threshold` is -1.0, expected a number from 0 to 100"),
+            ("gandiva", "threshold: .inf", "6:25: `threshold` is inf"),
+            ("las", "thresholds: [10, 5]", "6:26: `thresholds` is [10.0, 5.0], expected numbers"),
+            ("las", "thresholds: [0, 5]", "6:26: `thresholds` is [0.0, 5.0]"),
+            ("las", "promote_after: 0", "6:29: `promote_after` is 0.0, expected a number above 0, or null"),
+            ("themis", "fairness: 7", "6:24: `fairness` is 7.0, expected a number from 0 to 1"),
+            ("themis", "lease_s: .nan", "6:23: `lease_s` is NaN, expected a number of seconds above 0"),
+            ("srtf", "measure: yards", "6:23: unknown name `yards`"),
+            ("fifo", "alpha: 1", "6:1: this rule has no parameters"),
+        ] {
+            let text = format!(
+                "format: apportion/policy-v1\nname: p\nsummary: s\nkind: heuristic\nrule: {rule}\n\
+                 parameters: {{{parameters}}}\n"
+            );
+            let mut catalog = Catalog::embedded();
+            let added = catalog.add(Source::new("p", text)).map(|_| ());
+            let error = match added {
+                Ok(()) => catalog.policy("p").unwrap_err().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(error.contains(&format!("p:{expected}")), "{error}\nlacks {expected}");
+        }
+    }
 
     #[test]
     fn every_shipped_policy_is_built_at_either_fidelity() {

@@ -1,6 +1,8 @@
 //! What there is to run on: worker types, their workers, the servers that hold them, and their prices.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,9 @@ use crate::units::DollarsPerWorkerHour;
 
 /// The most workers of one type that are believed; more is taken for a slip.
 pub const WORKERS_PER_TYPE_MAX: u32 = 10_000_000;
+
+/// The prices of a worker that are believed, in $/h. Policies divide by prices, so there is none of 0.
+pub const PRICES: RangeInclusive<f64> = 1e-9..=1e9;
 
 /// A kind of accelerator and how many of it the cluster has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,9 +93,10 @@ impl Cluster {
     /// If there is no worker, a name comes twice, or a count exceeds [`WORKERS_PER_TYPE_MAX`].
     pub fn try_new<S: Into<String>>(types: impl IntoIterator<Item = (S, u32)>) -> Result<Self, ClusterError> {
         let mut cluster = Self { types: IndexVec::new() };
+        let mut names = BTreeSet::new();
         for (name, n_workers) in types {
             let name = name.into();
-            if cluster.find(&name).is_some() {
+            if !names.insert(name.clone()) {
                 return Err(ClusterError::Duplicate { name });
             }
             if n_workers > WORKERS_PER_TYPE_MAX {

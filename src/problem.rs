@@ -200,7 +200,7 @@ impl Problem {
     ) -> Result<Self, ProblemError> {
         let columns = matrix_columns(cluster, throughputs)?;
         let mut builder = ProblemBuilder::new(Arc::new(cluster.clone()));
-        let mut entities: Vec<String> = Vec::new();
+        let mut entities: BTreeMap<&str, EntityId> = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate() {
             let row = throughputs.find(&job.job_type, job.scale_factor);
             let speeds: Vec<f64> = match (&job.throughput, row) {
@@ -217,18 +217,11 @@ impl Problem {
                     return Err(ProblemError::UnknownJobType { job: index, job_type, scale_factor });
                 }
             };
-            let entity = job.entity.as_ref().map(|name| {
-                let position = entities.iter().position(|other| other == name).unwrap_or_else(|| {
-                    entities.push(name.clone());
-                    builder.entity(Entity {
-                        name: name.clone(),
-                        weight: 1.0,
-                        inner: InnerRule::Fairness,
-                        parent: None,
-                    });
-                    entities.len() - 1
-                });
-                EntityId::from_index(position)
+            let entity = job.entity.as_deref().map(|name| {
+                *entities.entry(name).or_insert_with(|| {
+                    let (weight, inner) = (1.0, InnerRule::Fairness);
+                    builder.entity(Entity { name: name.to_owned(), weight, inner, parent: None })
+                })
             });
             let active = ActiveJob {
                 scale_factor: job.scale_factor,

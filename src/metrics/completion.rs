@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::JobId;
 use crate::simulator::Event;
+use crate::spec::snapshot::Label;
 use crate::units::Seconds;
 use crate::workload::Job;
 
@@ -11,8 +12,11 @@ use crate::workload::Job;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobRecord {
-    /// Its position in order of arrival.
-    pub id: JobId,
+    /// What its trace calls it; its position in order of arrival where that is no other.
+    pub id: Label,
+    /// Its position in order of arrival, where `id` is another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<JobId>,
     /// Its type.
     pub job_type: String,
     /// Workers it needed at once.
@@ -33,6 +37,16 @@ pub struct JobRecord {
     /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
+}
+
+impl JobRecord {
+    /// Its position in order of arrival.
+    pub fn order(&self) -> i64 {
+        match (self.position.map(Label::from).as_ref(), &self.id) {
+            (Some(Label::Number(position)), _) | (_, Label::Number(position)) => *position,
+            _ => i64::MAX,
+        }
+    }
 }
 
 /// Measured jobs, in the order in which they ended, with the first arrival and last completion of all jobs.
@@ -65,10 +79,10 @@ impl Completions {
         }
     }
 
-    /// The measured jobs, by id.
+    /// The measured jobs, in order of arrival.
     pub fn jobs(&self) -> Vec<JobRecord> {
         let mut jobs = self.jobs.clone();
-        jobs.sort_unstable_by_key(|job| job.id);
+        jobs.sort_by_key(JobRecord::order);
         jobs
     }
 
@@ -89,8 +103,11 @@ impl Completions {
 }
 
 fn record(id: JobId, job: &Job) -> JobRecord {
+    let position = job.name.is_some().then_some(id);
+    let id = job.name.clone().map_or_else(|| Label::from(id), Label::Text);
     JobRecord {
         id,
+        position,
         job_type: job.job_type.clone(),
         scale_factor: job.scale_factor,
         weight: job.weight,

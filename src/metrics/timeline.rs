@@ -39,6 +39,8 @@ pub struct Stay {
 /// A job as the timeline knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
+    /// What its trace calls it, where that is not its position in order of arrival.
+    pub name: Option<String>,
     /// Its type.
     pub job_type: String,
     /// Workers it needs at once.
@@ -217,7 +219,8 @@ impl Observer for Timeline {
         match *event {
             Event::Arrival { id, job, .. } => {
                 let (job_type, scale_factor, arrival) = (job.job_type.clone(), job.scale_factor, job.arrival);
-                self.jobs.insert(id, Course { job_type, scale_factor, arrival, end: None });
+                let name = job.name.clone();
+                self.jobs.insert(id, Course { name, job_type, scale_factor, arrival, end: None });
             }
             Event::RoundStarted { round, .. } => {
                 self.round = round;

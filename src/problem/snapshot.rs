@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cluster::{Cluster, WORKERS_PER_TYPE_MAX};
 use crate::index::{EntityId, Id, IndexVec, JobId, JobIndex, RowId, WorkerTypeId};
 use crate::problem::{ActiveJob, Colocation, Entity, InnerRule, Problem, ProblemBuilder, ProblemError};
+use crate::spec::entities::parents;
 use crate::spec::nearest::{name_list, suggestion};
 use crate::spec::snapshot::{
     FORMAT, InnerRuleName, Label, Snapshot, SnapshotDocument, SnapshotEntity, SnapshotJob, SnapshotPair,
@@ -197,17 +198,17 @@ fn own_throughput(cluster: &Cluster, own: &Entries<Option<f64>>) -> Vec<f64> {
 impl Entity {
     /// The entities of a document, each at its position in it; a parent that is not there is none.
     pub fn all_of(written: &[SnapshotEntity]) -> Vec<Self> {
-        let place = |name: &str| written.iter().position(|entity| entity.id == name);
-        let entity = |entity: &SnapshotEntity| Self {
+        let parents = parents(written);
+        let entity = |(position, entity): (usize, &SnapshotEntity)| Self {
             name: entity.id.clone(),
             weight: entity.weight,
             inner: match entity.inner {
                 InnerRuleName::Fairness => InnerRule::Fairness,
                 InnerRuleName::Fifo => InnerRule::Fifo,
             },
-            parent: entity.parent.as_deref().and_then(place).map(EntityId::from_index),
+            parent: parents[position].map(EntityId::from_index),
         };
-        written.iter().map(entity).collect()
+        written.iter().enumerate().map(entity).collect()
     }
 }
 

@@ -23,7 +23,7 @@ pub enum Event<'a> {
     Arrival {
         /// When it was seen.
         now: Seconds,
-        /// Which job.
+        /// Its position in order of arrival, by which other events know it.
         id: JobId,
         /// Whether it is in the measurement window.
         measured: bool,

@@ -1,13 +1,14 @@
 //! A text document, its deserialization, and complaints that point into it.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::spec::complaint::{About, in_plain_words, without_place};
-use crate::spec::nearest::suggestion;
+use crate::spec::nearest::{name_list, suggestion};
 use crate::spec::places::{self, Part, Place};
 use crate::spec::structure;
 
@@ -19,6 +20,9 @@ pub struct Source {
     /// The text.
     pub text: Arc<str>,
 }
+
+/// The most characters of a line that are kept to be shown.
+const EXCERPT_MAX: usize = 1_000;
 
 /// Who says what is wrong: one names the start of a mapping that lacks a key, the other its end.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +42,10 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column from 1, in characters; 0 where there is none.
     pub column: usize,
-    /// The line's text, for display.
+    /// The text of the line, or the part of a long one around the place, for display.
     pub excerpt: String,
+    /// Characters of the line before the excerpt.
+    pub n_before: usize,
     /// How many characters to underline.
     pub width: usize,
     /// What to do about it. A first line that asks ``did you mean `x`?`` is shown beside the underlined text.
@@ -53,13 +59,66 @@ pub struct SpecError {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// A complaint about a value or a key, whose place is not looked up yet.
+#[derive(Clone, Debug)]
+pub(super) struct Unplaced {
+    path: String,
+    part: Part,
+    message: String,
+    help: Option<String>,
+}
+
+impl Unplaced {
+    /// About the value at `path`.
+    pub(super) fn at(path: &str, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), part: Part::Value, message: message.into(), help: None }
+    }
+
+    /// About a name at `path` that is none of `known`.
+    pub(super) fn unknown_name<'a>(
+        path: &str,
+        what: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let expected = match known.as_slice() {
+            [] => "none is known".to_owned(),
+            [one] => format!("expected `{one}`"),
+            _ => format!("expected one of {}", name_list(known.iter().copied())),
+        };
+        let message = format!("unknown {what} `{name}`, {expected}");
+        Self { help: suggestion(name, known), ..Self::at(path, message) }
+    }
+
+    /// About a worker type that the cluster or matrix does not have; points at the key of `path`.
+    pub(super) fn unknown_worker_type<'a>(
+        path: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let expected = name_list(known.iter().copied());
+        let message = format!("unknown worker type `{name}`, expected one of {expected}");
+        Self { help: suggestion(name, known), part: Part::Key, ..Self::at(path, message) }
+    }
+}
+
 impl SpecError {
     /// One complaint without a place: about a document as a whole, or about none.
     #[must_use]
     pub fn about(source: impl Into<String>, message: impl Into<String>, help: Option<String>) -> Self {
         let (message, source) = (message.into(), source.into());
-        let diagnostic =
-            Diagnostic { message, source, line: 0, column: 0, excerpt: String::new(), width: 0, help };
+        let diagnostic = Diagnostic {
+            message,
+            source,
+            line: 0,
+            column: 0,
+            excerpt: String::new(),
+            n_before: 0,
+            width: 0,
+            help,
+        };
         Self { diagnostics: vec![diagnostic] }
     }
 
@@ -93,6 +152,11 @@ impl Source {
         let text: Arc<str> = text.into();
         let text = text.strip_prefix('\u{feff}').map(Arc::from).unwrap_or(text);
         Self { name: name.into(), text }
+    }
+
+    /// Where the document's own relative paths start: its folder, or where the command runs if it has none.
+    pub fn folder(&self) -> &Path {
+        Path::new(&self.name).parent().unwrap_or(Path::new(""))
     }
 
     /// Reads YAML or JSON into `T`. A text that starts with `{` is read as JSON, in one pass and without an
@@ -166,13 +230,7 @@ impl Source {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> SpecError {
-        let known: Vec<&str> = known.into_iter().collect();
-        let expected = match known.as_slice() {
-            [] => "none is known".to_owned(),
-            [one] => format!("expected `{one}`"),
-            _ => format!("expected one of {}", crate::spec::nearest::name_list(known.iter().copied())),
-        };
-        self.error_at(path, format!("unknown {what} `{name}`, {expected}"), suggestion(name, known))
+        self.one_at(Unplaced::unknown_name(path, what, name, known))
     }
 
     /// A complaint about a worker type that the cluster or matrix does not have; points at the key of `path`.
@@ -183,10 +241,12 @@ impl Source {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> SpecError {
-        let known: Vec<&str> = known.into_iter().collect();
-        let expected = crate::spec::nearest::name_list(known.iter().copied());
-        let message = format!("unknown worker type `{name}`, expected one of {expected}");
-        self.error_at_key(path, message, suggestion(name, known))
+        self.one_at(Unplaced::unknown_worker_type(path, name, known))
+    }
+
+    fn one_at(&self, complaint: Unplaced) -> SpecError {
+        let Unplaced { path, part, message, help } = complaint;
+        self.at_place(places::find(&self.text, &path, part), message, help)
     }
 
     /// A complaint about a line and column.
@@ -199,9 +259,32 @@ impl Source {
         let Some(Place { line, column, width }) = place else {
             return SpecError::about(self.name.clone(), message, help);
         };
-        let excerpt = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default().to_owned();
+        let (n_before, excerpt) = self.excerpt(line, column);
         let source = self.name.clone();
-        SpecError { diagnostics: vec![Diagnostic { message, source, line, column, excerpt, width, help }] }
+        let diagnostic = Diagnostic { message, source, line, column, excerpt, n_before, width, help };
+        SpecError { diagnostics: vec![diagnostic] }
+    }
+
+    /// The line, or the part of a long one around a column, and how many characters are before that.
+    fn excerpt(&self, line: usize, column: usize) -> (usize, String) {
+        let text = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let n_before = column.saturating_sub(EXCERPT_MAX / 2);
+        let is_short = text.len() <= EXCERPT_MAX;
+        let n_before = if is_short { 0 } else { n_before };
+        (n_before, text.chars().skip(n_before).take(EXCERPT_MAX).collect())
+    }
+
+    /// Complaints about values and keys of the document, whose places are looked up together.
+    ///
+    /// # Errors
+    /// If there is at least one.
+    pub(super) fn all_at(&self, complaints: Vec<Unplaced>) -> Result<(), SpecError> {
+        if complaints.is_empty() {
+            return Ok(());
+        }
+        let places = places::find_all(&self.text, complaints.iter().map(|c| (c.path.as_str(), c.part)));
+        let placed = complaints.into_iter().zip(places);
+        SpecError::join(placed.map(|(c, place)| self.at_place(place, c.message, c.help)))
     }
 
     pub(super) fn is_json(&self) -> bool {

@@ -1,5 +1,6 @@
 //! A mapping whose order matters and whose keys come once.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -12,47 +13,65 @@ use crate::spec::name::{Name, Names};
 /// Names and values in the order of the document, each name once: `{v100: 4, p100: 4}`. Where a `BTreeMap` would
 /// sort the names and quietly keep the last of two, this keeps the order and refuses the second.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entries<T>(Vec<(Name, T)>);
+pub struct Entries<T> {
+    items: Vec<(Name, T)>,
+    /// Positions in the order of the names; empty for a few entries, which are looked through.
+    by_name: Box<[usize]>,
+}
+
+/// Entries that are looked through one by one.
+const FEW: usize = 16;
 
 impl<T> Entries<T> {
+    fn new(items: Vec<(Name, T)>) -> Self {
+        let n_sorted = if items.len() > FEW { items.len() } else { 0 };
+        let mut by_name: Box<[usize]> = (0..n_sorted).collect();
+        by_name.sort_by(|one, other| items[*one].0[..].cmp(&items[*other].0));
+        Self { items, by_name }
+    }
+
     /// In the order of the document.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
-        self.0.iter().map(|(name, value)| (&**name, value))
+        self.items.iter().map(|(name, value)| (&**name, value))
     }
 
     /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&T> {
-        self.0.iter().find(|(other, _)| &**other == name).map(|(_, value)| value)
+        if self.by_name.is_empty() {
+            return self.items.iter().find(|(other, _)| &**other == name).map(|(_, value)| value);
+        }
+        let found = self.by_name.binary_search_by(|position| (*self.items[*position].0).cmp(name)).ok()?;
+        Some(&self.items[self.by_name[found]].1)
     }
 
     /// Lets its names share their copies with those had before, and keeps no room for more entries.
     pub(super) fn share_names(&mut self, names: &mut Names) {
-        self.0.shrink_to_fit();
-        for (name, _) in &mut self.0 {
+        self.items.shrink_to_fit();
+        for (name, _) in &mut self.items {
             names.share(name);
         }
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.items.len()
     }
 
     /// None?
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.items.is_empty()
     }
 }
 
 impl<T> Default for Entries<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self::new(Vec::new())
     }
 }
 
 impl<T> FromIterator<(String, T)> for Entries<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(items: I) -> Self {
-        Self(items.into_iter().map(|(name, value)| (name.into(), value)).collect())
+        Self::new(items.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 }
 
@@ -60,14 +79,14 @@ impl<T> IntoIterator for Entries<T> {
     type Item = (String, T);
     type IntoIter = std::iter::Map<std::vec::IntoIter<(Name, T)>, fn((Name, T)) -> (String, T)>;
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter().map(|(name, value)| (name.to_string(), value))
+        self.items.into_iter().map(|(name, value)| (name.to_string(), value))
     }
 }
 
 impl<T: Serialize> Serialize for Entries<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
+        let mut map = serializer.serialize_map(Some(self.items.len()))?;
+        for (name, value) in &self.items {
             map.serialize_entry(name, value)?;
         }
         map.end()
@@ -87,13 +106,22 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut items: Vec<(Name, T)> = Vec::new();
+                let mut seen: BTreeSet<Name> = BTreeSet::new();
                 while let Some(name) = map.next_key::<Name>()? {
-                    if items.iter().any(|(other, _)| *other == name) {
+                    let is_there = if items.len() <= FEW {
+                        items.iter().any(|(other, _)| *other == name)
+                    } else {
+                        if seen.is_empty() {
+                            seen.extend(items.iter().map(|(other, _)| other.clone()));
+                        }
+                        !seen.insert(name.clone())
+                    };
+                    if is_there {
                         return Err(A::Error::custom(format_args!("duplicate field `{}`", &*name)));
                     }
                     items.push((name, map.next_value()?));
                 }
-                Ok(Entries(items))
+                Ok(Entries::new(items))
             }
         }
 
@@ -126,6 +154,20 @@ mod tests {
         let entries: Entries<u32> = Source::new("d", "z: 1\na: 2").parse().unwrap();
         assert_eq!(entries.iter().collect::<Vec<_>>(), [("z", &1), ("a", &2)]);
         assert_eq!(serde_json::to_string(&entries).unwrap(), r#"{"z":1,"a":2}"#);
+    }
+
+    #[test]
+    fn many_entries_are_found_by_name_and_none_comes_twice() {
+        let text: String = (0..40).map(|n| format!("k{}: {n}\n", n * 7 % 40)).collect();
+        let entries: Entries<u32> = Source::new("d", text.as_str()).parse().unwrap();
+        for n in 0..40 {
+            assert_eq!(entries.get(&format!("k{}", n * 7 % 40)), Some(&n));
+        }
+        assert_eq!(entries.get("k40"), None);
+        let json =
+            format!("{{{}\"k3\": 1}}", (0..40).map(|n| format!("\"k{n}\": {n}, ")).collect::<String>());
+        let error = Source::new("d", json).parse::<Entries<u32>>().unwrap_err();
+        assert!(error.to_string().ends_with(": key `k3` is given twice"), "{error}");
     }
 
     #[test]

@@ -124,9 +124,12 @@ fn not_text(name: String, bytes: &[u8], valid: usize) -> SpecError {
         [0x1f, 0x8b, ..] => Some("the file is compressed: unpack it first".to_owned()),
         _ => None,
     };
-    let line = String::from_utf8_lossy(&bytes[..valid]).matches('\n').count() + 1;
+    let before = String::from_utf8_lossy(&bytes[..valid]);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
     let message = format!("byte {valid}, on line {line}, is not UTF-8: expected a text file");
-    SpecError::about(name, message, help)
+    // (without an excerpt: it would not be text)
+    Source::new(name, "").at(line, column, message, help)
 }
 
 #[cfg(test)]
@@ -173,6 +176,8 @@ mod tests {
         fs::write(&path, b"a: 1\nb: \xff\xfe").unwrap();
         let (message, _) = complaint(Source::load(&path));
         assert_eq!(message, "byte 8, on line 2, is not UTF-8: expected a text file");
+        let error = Source::load(&path).unwrap_err().to_string();
+        assert!(error.contains("x.yaml:2:4: byte 8"), "{error}");
         fs::write(&path, b"\xff\xfea\0").unwrap();
         assert_eq!(complaint(Source::load(&path)).1.unwrap(), "the file is UTF-16: save it as UTF-8");
     }

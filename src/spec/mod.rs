@@ -7,6 +7,7 @@ pub mod elastic_throughputs;
 pub mod entities;
 pub mod entries;
 pub mod fidelity;
+mod json_events;
 pub mod label;
 pub mod lookup;
 pub mod name;
@@ -33,6 +34,6 @@ pub use throughputs::{
     write_throughputs,
 };
 pub use trace::{
-    Imported, LogOrigin, Trace, TraceForm, TraceOrder, TracedJob, WriteTraceError, WrittenTrace, import_log,
-    read_trace, write_trace,
+    Imported, LogOrigin, NotUnderstood, Trace, TraceForm, TraceOrder, TracedJob, WriteTraceError,
+    WrittenTrace, import_log, read_trace, write_trace,
 };

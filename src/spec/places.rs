@@ -1,11 +1,13 @@
 //! Where in a text a value stands: lines and columns found on demand, when there is something to complain about.
 //!
-//! A second reading of the text, by a parser that knows where each token came from. JSON is read as YAML.
+//! A second reading of the text, by a parser that knows where each token came from. What is no JSON is read as YAML.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
+
+use crate::spec::json_events::JsonEvents;
 
 /// A stretch of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +65,24 @@ struct Frame {
     start: Marker,
 }
 
+/// Whose events are walked through. The parser of YAML holds all tokens of a line, which in JSON may be the whole text.
+enum Events<'t> {
+    Json(JsonEvents<'t>),
+    Yaml(Box<Parser<'t, StrInput<'t>>>),
+}
+
+impl<'t> Events<'t> {
+    fn next(&mut self) -> Option<Result<(Event<'t>, Span), ScanError>> {
+        match self {
+            Self::Json(events) => events.next_event(),
+            Self::Yaml(parser) => parser.next_event(),
+        }
+    }
+}
+
 /// A walk through a document's nodes in the order of the text, keeping the path.
 pub(super) struct Walk<'t> {
-    parser: Parser<'t, StrInput<'t>>,
+    events: Events<'t>,
     path: String,
     frames: Vec<Frame>,
     n_documents: usize,
@@ -73,7 +90,11 @@ pub(super) struct Walk<'t> {
 
 impl<'t> Walk<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { parser: Parser::new_from_str(text), path: String::new(), frames: Vec::new(), n_documents: 0 }
+        let events = match JsonEvents::of(text) {
+            Some(events) => Events::Json(events),
+            None => Events::Yaml(Box::new(Parser::new_from_str(text))),
+        };
+        Self { events, path: String::new(), frames: Vec::new(), n_documents: 0 }
     }
 
     /// The path of the node last met: `jobs[3].weight`; empty for the whole document.
@@ -94,7 +115,7 @@ impl<'t> Walk<'t> {
     /// The next node, with its span.
     pub(super) fn next(&mut self) -> Option<Result<(Step<'t>, Span), ScanError>> {
         loop {
-            let (event, span) = match self.parser.next_event()? {
+            let (event, span) = match self.events.next()? {
                 Ok(next) => next,
                 Err(error) => return Some(Err(error)),
             };
@@ -207,45 +228,73 @@ pub(super) enum Part {
     Key,
 }
 
-/// The place of the value at `path`, or of its key; where there is none, of the nearest thing around it.
-pub(super) fn find(text: &str, path: &str, part: Part) -> Option<Place> {
-    let mut around: Option<(usize, Place)> = None;
-    let found = walk(text, |walk, step, span| {
-        let here = walk.path();
+/// A value that is looked for, and what was found so far.
+struct Lookup<'p> {
+    path: &'p str,
+    part: Part,
+    found: Option<Place>,
+    /// The nearest thing around it so far, and how near that is.
+    around: Option<(usize, Place)>,
+}
+
+impl Lookup<'_> {
+    /// Looks at a step of the walk.
+    fn see(&mut self, walk: &Walk<'_>, step: &Step<'_>, span: Span) {
+        let (here, path) = (walk.path(), self.path);
+        if self.found.is_some() || !path.starts_with(here) {
+            return;
+        }
         if here == path {
-            return match step {
-                Step::Key(_) if part == Part::Key => ControlFlow::Break(Place::of_span(span)),
+            self.found = match step {
+                Step::Key(_) if self.part == Part::Key => Some(Place::of_span(span)),
                 Step::Key(_) => {
-                    around = Some((here.len() + 1, Place::of_span(span)));
-                    ControlFlow::Continue(())
+                    self.around = Some((here.len() + 1, Place::of_span(span)));
+                    None
                 }
                 Step::Scalar(text, _) if text.is_empty() => {
-                    ControlFlow::Break(walk.key().map_or_else(|| Place::of_span(span), Place::of_span))
+                    Some(walk.key().map_or_else(|| Place::of_span(span), Place::of_span))
                 }
-                Step::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded) => {
-                    ControlFlow::Break(Place::of(span.start, 1))
-                }
-                Step::Scalar(..) | Step::Alias(_) => ControlFlow::Break(Place::of_span(span)),
-                Step::Close if span.start.line() == span.end.line() => {
-                    ControlFlow::Break(Place::of_span(span))
-                }
+                Step::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded) => Some(Place::of(span.start, 1)),
+                Step::Scalar(..) | Step::Alias(_) => Some(Place::of_span(span)),
+                Step::Close if span.start.line() == span.end.line() => Some(Place::of_span(span)),
                 Step::Close => {
                     let key = walk.key().map(Place::of_span);
-                    ControlFlow::Break(key.unwrap_or_else(|| Place::of(span.start, 1)))
+                    Some(key.unwrap_or_else(|| Place::of(span.start, 1)))
                 }
-                Step::Open(_) | Step::Document => ControlFlow::Continue(()),
+                Step::Open(_) | Step::Document => None,
             };
+            return;
         }
-        let encloses = here.is_empty()
-            || path.strip_prefix(here).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('['));
+        let encloses = here.is_empty() || path[here.len()..].starts_with(['.', '[']);
         let begins = matches!(step, Step::Key(_) | Step::Open(_));
-        if begins && encloses && around.is_none_or(|(length, _)| length < here.len() + 1) {
+        if begins && encloses && self.around.is_none_or(|(length, _)| length < here.len() + 1) {
             let width = if matches!(step, Step::Key(_)) { Place::of_span(span).width } else { 1 };
-            around = Some((here.len() + 1, Place::of(span.start, width)));
+            self.around = Some((here.len() + 1, Place::of(span.start, width)));
         }
-        ControlFlow::Continue(())
+    }
+}
+
+/// The place of the value at `path`, or of its key; where there is none, of the nearest thing around it.
+pub(super) fn find(text: &str, path: &str, part: Part) -> Option<Place> {
+    find_all(text, [(path, part)]).pop().flatten()
+}
+
+/// The place of each value or key, in one walk.
+pub(super) fn find_all<'p>(
+    text: &str,
+    wanted: impl IntoIterator<Item = (&'p str, Part)>,
+) -> Vec<Option<Place>> {
+    let mut lookups: Vec<Lookup<'_>> =
+        wanted.into_iter().map(|(path, part)| Lookup { path, part, found: None, around: None }).collect();
+    // A syntax error ends the walk: what was found before it counts.
+    let _ = walk(text, |walk, step, span| {
+        for lookup in &mut lookups {
+            lookup.see(walk, step, span);
+        }
+        let all = lookups.iter().all(|lookup| lookup.found.is_some());
+        if all { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    found.ok().flatten().or(around.map(|(_, place)| place))
+    lookups.into_iter().map(|lookup| lookup.found.or(lookup.around.map(|(_, place)| place))).collect()
 }
 
 /// The node at or last before a line and column (both from 1): its path, what it is and where it is.

@@ -6,11 +6,12 @@
 //! | long     | `time,worker_type,price`, then lines such as `0,v100,2.48` and `6h,v100,1.10` |
 //! | wide     | `time,v100,k80`, then lines such as `0,2.48,0.45`; an empty cell is no change |
 //!
-//! Prices are $/h per worker. Times are seconds from the start of the workload, or carry a unit, and ascend; each price
+//! Prices are $/h per worker, from 1e-9 to 1e9. Times are seconds from the start of the workload, or carry a unit, and ascend; each price
 //! holds until the next of its worker type, and the first is that of time 0, so that no cost is unknown.
 
 use std::collections::BTreeMap;
 
+use crate::cluster::PRICES;
 use crate::spec::nearest::{name_list, suggestion};
 use crate::spec::places::Place;
 use crate::spec::trace::field::{Field, Range, split_commas};
@@ -61,20 +62,32 @@ pub fn read_prices(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecE
     reader.finish()
 }
 
+/// Does the text begin as a table of prices does?
+pub fn begins(source: &Source) -> bool {
+    let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    first.split(',').any(|name| name.trim() == "time")
+}
+
 fn constant(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecError> {
     let prices: Entries<f64> = source.parse()?;
     let mut complaints = Vec::new();
     for (name, price) in prices.iter() {
         if !known.contains(&name) {
             complaints.push(source.unknown_worker_type(name, name, known.iter().copied()));
-        } else if !(price.is_finite() && *price >= 0.0) {
-            let message = format!("{price} $/h for `{name}`, expected a finite number, at least 0");
+        } else if !PRICES.contains(price) {
+            let message = not_believed(name, *price);
             complaints.push(source.error_at(name, message, None));
         }
     }
     SpecError::join(complaints)?;
     let initial = prices.into_iter().map(|(name, price)| (name, DollarsPerWorkerHour::new(price)));
     Ok(PriceSeries { initial: initial.collect(), changes: Vec::new() })
+}
+
+/// What to say of a price of a worker type that is not believed.
+pub(super) fn not_believed(name: &str, price: f64) -> String {
+    let (least, most) = (PRICES.start(), PRICES.end());
+    format!("{price:?} $/h for `{name}`, expected a number from {least:e} to {most:e}")
 }
 
 /// What the columns of a table are.
@@ -208,7 +221,7 @@ impl Reader<'_> {
     }
 
     fn price(&mut self, at: Seconds, worker_type: &str, field: &Field<'_>) {
-        match field.number("price", Range::NotNegative) {
+        match field.number("price", Range::Price) {
             Ok(price) => {
                 let worker_type = worker_type.to_owned();
                 self.rows.push(Row { at, worker_type, price, place: field.place });
@@ -281,14 +294,17 @@ mod tests {
         assert_eq!(series.initial.len(), 2);
         assert_eq!(series.changes, []);
         assert!(read("v100: 2\nk8: 1\n").unwrap_err().starts_with("prices.yaml:2:1: "));
-        assert!(read("v100: -2\n").unwrap_err().starts_with("prices.yaml:1:7: -2 $/h"));
+        assert!(read("v100: -2\n").unwrap_err().starts_with("prices.yaml:1:7: -2.0 $/h"));
     }
 
     #[test]
     fn faults_are_told_with_line_and_column() {
         let head = "time,worker_type,price\n0,v100,2\n";
         for (text, expected) in [
-            (format!("{head}60,v100,-1\n"), "prices.csv:3:9: price `-1`, expected a number from 0 to 1e15"),
+            (
+                format!("{head}60,v100,-1\n"),
+                "prices.csv:3:9: price `-1`, expected a number of $/h from 1e-9 to 1e9",
+            ),
             (
                 format!("{head}60,v10,1\n"),
                 "prices.csv:3:4: unknown worker type `v10`, expected one of `v100`, `k80`",

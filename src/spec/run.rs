@@ -16,9 +16,9 @@ use std::fmt;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::cluster::Cluster;
-use crate::spec::Fidelity;
+use crate::cluster::{Cluster, PRICES};
 use crate::spec::entities::{self, SnapshotEntity};
+use crate::spec::{Fidelity, price_series};
 use crate::units::{JobsPerHour, Seconds};
 pub use corrections::CorrectionsSpec;
 pub use counts::WorkerCounts;
@@ -283,6 +283,8 @@ pub struct FieldComplaint {
 pub const RATE_MAX: f64 = 1e6;
 /// The most jobs that are believed.
 const JOBS_MAX: u64 = 100_000_000;
+/// The most jobs that are believed to be there at once.
+const STATIC_JOBS_MAX: u64 = 10_000_000;
 
 impl RunSpec {
     /// What is wrong with the values, if anything; names of policies, matrices and files are not looked up.
@@ -325,9 +327,8 @@ impl RunSpec {
         for (name, price) in self.prices.constant() {
             if !known(name) {
                 found.push("prices", format!("the cluster has no worker type `{name}`"), None);
-            } else if !(price.is_finite() && *price >= 0.0) {
-                let message = format!("{price} $/h for `{name}`, expected a finite number, at least 0");
-                found.push("prices", message, None);
+            } else if !PRICES.contains(price) {
+                found.push("prices", price_series::not_believed(name, *price), None);
             }
         }
     }
@@ -350,11 +351,13 @@ impl RunSpec {
             let message = format!("{rate} jobs/h, expected a number above 0 and at most {RATE_MAX}");
             found.push("workload.rate", message, None);
         }
-        for (field, count) in [("workload.jobs", jobs), ("workload.static", n_static)] {
+        for (field, count, most) in
+            [("workload.jobs", jobs, JOBS_MAX), ("workload.static", n_static, STATIC_JOBS_MAX)]
+        {
             if let Some(count) = count
-                && !(1..=JOBS_MAX).contains(count)
+                && !(1..=most).contains(count)
             {
-                found.push(field, format!("{count} jobs, expected 1 to {JOBS_MAX}"), None);
+                found.push(field, format!("{count} jobs, expected 1 to {most}"), None);
             }
         }
         if jobs.is_some() && rate.is_none() {

@@ -10,10 +10,11 @@ use std::fmt;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::cluster::{Cluster, ClusterError, WORKERS_PER_TYPE_MAX};
-use crate::spec::document::{Source, SpecError};
-use crate::spec::entities::belongs_to_itself;
+use crate::cluster::{Cluster, ClusterError, PRICES, WORKERS_PER_TYPE_MAX};
+use crate::index::WorkerTypeId;
+use crate::spec::document::{Source, SpecError, Unplaced};
 pub use crate::spec::entities::{InnerRuleName, SnapshotEntity};
+use crate::spec::entities::{belong_to_themselves, parents};
 use crate::spec::entries::Entries;
 pub use crate::spec::label::Label;
 use crate::spec::label::Positions;
@@ -25,6 +26,9 @@ pub const FORMAT: &str = "apportion/snapshot-v1";
 
 /// The largest number that is believed, of whatever unit: a slip of the pen is likelier than 30 million years.
 pub const NUMBER_MAX: f64 = 1e15;
+
+/// The least number above 0 that is believed: sums and quotients of such numbers are still numbers.
+pub const NUMBER_MIN: f64 = 1e-100;
 
 /// The most complaints that are collected before giving up.
 const COMPLAINTS_MAX: usize = 20;
@@ -41,7 +45,7 @@ pub struct SnapshotDocument {
     /// Workers of each worker type. An allocation's columns are in this order.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     pub cluster: Entries<u64>,
-    /// What a worker of each type costs. A type that is not named has no price.
+    /// What a worker of each type costs, from 1e-9 to 1e9. A type that is not named has no price.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "$/h")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Entries<f64>>,
@@ -71,7 +75,7 @@ pub struct SnapshotJob {
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     #[serde(default = "one_worker")]
     pub scale_factor: u32,
-    /// The job's importance; larger is more.
+    /// The job's importance, from 1e-100 to 1e15; larger is more.
     #[serde(default = "weight_one")]
     pub weight: f64,
     /// Steps that are left to do. Policies that look at times need it: makespan, finish-time fairness, SLOs.
@@ -170,14 +174,14 @@ impl Snapshot {
     /// All that is wrong with it, up to a limit, each with its place.
     pub fn read(source: &Source) -> Result<Self, SpecError> {
         let document: SnapshotDocument = source.parse_format(FORMAT)?;
-        let mut check = Check { source, document: &document, complaints: Vec::new() };
+        let mut check = Check { document: &document, complaints: Vec::new() };
         let cluster = check.cluster();
         check.prices();
         let positions = check.ids();
         check.jobs();
         check.pairs(&positions);
         check.entities();
-        SpecError::join(check.complaints)?;
+        source.all_at(check.complaints)?;
         let cluster = cluster.map_err(|error| source.error_at("cluster", error.to_string(), None))?;
         Ok(Self { source: source.clone(), document, cluster, positions })
     }
@@ -214,6 +218,7 @@ impl SnapshotDocument {
 #[derive(Clone, Copy)]
 enum Bounds {
     Positive,
+    Price,
     NotNegative,
     Any,
 }
@@ -225,9 +230,8 @@ fn brief(value: f64) -> String {
 }
 
 struct Check<'s> {
-    source: &'s Source,
     document: &'s SnapshotDocument,
-    complaints: Vec<SpecError>,
+    complaints: Vec<Unplaced>,
 }
 
 impl Check<'_> {
@@ -237,14 +241,15 @@ impl Check<'_> {
 
     fn complain(&mut self, path: &str, message: impl Into<String>) {
         if !self.full() {
-            self.complaints.push(self.source.error_at(path, message, None));
+            self.complaints.push(Unplaced::at(path, message));
         }
     }
 
     fn number(&mut self, path: impl FnOnce() -> String, value: f64, bounds: Bounds, unit: &str) {
         let fine = value.abs() <= NUMBER_MAX
             && match bounds {
-                Bounds::Positive => value > 0.0,
+                Bounds::Positive => value >= NUMBER_MIN,
+                Bounds::Price => PRICES.contains(&value),
                 Bounds::NotNegative => value >= 0.0,
                 Bounds::Any => true,
             };
@@ -252,7 +257,8 @@ impl Check<'_> {
             return;
         }
         let range = match bounds {
-            Bounds::Positive => format!("above 0 and at most {NUMBER_MAX:e}"),
+            Bounds::Positive => format!("from {NUMBER_MIN:e} to {NUMBER_MAX:e}"),
+            Bounds::Price => format!("from {:e} to {:e}", PRICES.start(), PRICES.end()),
             Bounds::NotNegative => format!("from 0 to {NUMBER_MAX:e}"),
             Bounds::Any => format!("from -{NUMBER_MAX:e} to {NUMBER_MAX:e}"),
         };
@@ -278,9 +284,12 @@ impl Check<'_> {
         if let (Err(error), true) = (&cluster, fine) {
             self.complain("cluster", format!("{error}, expected at least one"));
         }
-        for (name, price) in self.document.prices.iter().flat_map(Entries::iter) {
-            if self.document.cluster.get(name).is_some() {
-                cluster = cluster.and_then(|c| c.with_price(name, DollarsPerWorkerHour::new(*price)));
+        if let (Ok(cluster), Some(prices)) = (&mut cluster, &self.document.prices) {
+            let ids: Vec<WorkerTypeId> = cluster.types().ids().collect();
+            for id in ids {
+                if let Some(price) = prices.get(&cluster.types()[id].name) {
+                    cluster.set_price(id, DollarsPerWorkerHour::new(*price));
+                }
             }
         }
         cluster
@@ -290,14 +299,14 @@ impl Check<'_> {
         for (name, price) in self.document.prices.iter().flat_map(Entries::iter) {
             let path = format!("prices.{name}");
             self.worker_type(&path, name);
-            self.number(|| path, *price, Bounds::Positive, " of $/h");
+            self.number(|| path, *price, Bounds::Price, " of $/h");
         }
     }
 
     fn worker_type(&mut self, path: &str, name: &str) {
         if self.document.cluster.get(name).is_none() && !self.full() {
             let known = self.document.cluster.iter().map(|(name, _)| name);
-            self.complaints.push(self.source.unknown_worker_type(path, name, known));
+            self.complaints.push(Unplaced::unknown_worker_type(path, name, known));
         }
     }
 
@@ -389,8 +398,7 @@ impl Check<'_> {
                 let known: Vec<String> = self.document.jobs.iter().map(|job| job.id.to_string()).collect();
                 let known = known.iter().map(String::as_str);
                 let path = format!("pairs[{index}].jobs[{member}]");
-                let error = self.source.unknown_name(&path, "job", &label.to_string(), known);
-                self.complaints.push(error);
+                self.complaints.push(Unplaced::unknown_name(&path, "job", &label.to_string(), known));
             }
             if let [Some(one), Some(other)] = places {
                 let path = format!("pairs[{index}].jobs");
@@ -426,13 +434,18 @@ impl Check<'_> {
                 );
             }
         }
+        let parents = parents(entities);
+        let circular = belong_to_themselves(&parents);
         for (index, entity) in entities.iter().enumerate() {
             let Some(parent) = &entity.parent else { continue };
+            if self.full() {
+                return;
+            }
             let path = format!("entities[{index}].parent");
-            if !known.contains_key(parent.as_str()) {
-                let error = self.source.unknown_name(&path, "entity", parent, known.keys().copied());
-                self.complaints.push(error);
-            } else if belongs_to_itself(entities, index) {
+            if parents[index].is_none() {
+                let known = known.keys().copied();
+                self.complaints.push(Unplaced::unknown_name(&path, "entity", parent, known));
+            } else if circular[index] {
                 self.complain(
                     &path,
                     format!("entity `{}` belongs to itself, by way of its parents", entity.id),
@@ -447,12 +460,7 @@ impl Check<'_> {
                 && !self.full()
             {
                 let path = format!("jobs[{position}].entity");
-                self.complaints.push(self.source.unknown_name(
-                    &path,
-                    "entity",
-                    entity,
-                    known.keys().copied(),
-                ));
+                self.complaints.push(Unplaced::unknown_name(&path, "entity", entity, known.keys().copied()));
             }
         }
     }

@@ -17,6 +17,9 @@ use crate::units::{Seconds, Steps, StepsPerSecond};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Job {
+    /// What its trace calls it; none where that is its position in order of arrival.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The job type, by which the throughput matrix knows it.
     pub job_type: String,
     /// Workers it needs at once (a gang), ≥ 1.
@@ -41,6 +44,7 @@ impl Job {
     /// A job of this type: one worker, weight 1, arriving at 0, with no steps yet.
     pub fn new(job_type: impl Into<String>) -> Self {
         Self {
+            name: None,
             job_type: job_type.into(),
             scale_factor: 1,
             total_steps: Steps::ZERO,
@@ -51,6 +55,13 @@ impl Job {
             duration: None,
             throughput: None,
         }
+    }
+
+    /// What its trace calls it; by default it is known by its position in order of arrival.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// Workers it needs at once; default 1.

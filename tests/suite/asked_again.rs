@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use apportion::catalog::{Catalog, PolicyOptions};
-use apportion::index::{Id, JobId};
+use apportion::index::Id;
 use apportion::metrics::Recorder;
 use apportion::policy::heuristic::{Las, LasParameters, Themis, ThemisParameters};
 use apportion::policy::{Decision, Policy, PolicyError};
@@ -62,13 +62,13 @@ fn arrivals(seed: u64) -> Box<dyn Arrivals> {
     Box::new(Listed::new(jobs.filter(|job| job.scale_factor <= 2).collect()))
 }
 
-fn completions(seed: u64, policy: Box<dyn Policy>, options: Options) -> Vec<(JobId, Option<Seconds>)> {
+fn completions(seed: u64, policy: Box<dyn Policy>, options: Options) -> Vec<(i64, Option<Seconds>)> {
     let mut simulation =
         Simulation::new((&cluster(), throughputs()), arrivals(seed), policy, options).unwrap();
     let mut recorder = Recorder::new(simulation.cluster());
     let limits = Limits { rounds: Some(200_000), ..Limits::default() };
     assert_eq!(simulation.run(&mut recorder, &limits).unwrap(), Outcome::Finished);
-    recorder.summary().jobs.iter().map(|job| (job.id, job.completion)).collect()
+    recorder.summary().jobs.iter().map(|job| (job.order(), job.completion)).collect()
 }
 
 proptest! {
@@ -96,7 +96,7 @@ proptest! {
             let mut second = Simulation::resume(system, arrivals(seed), policy(), &checkpoint).unwrap();
             second.run(&mut recorder, &Limits::default()).unwrap();
             let jobs = recorder.summary().jobs;
-            prop_assert_eq!(jobs.iter().map(|job| (job.id, job.completion)).collect::<Vec<_>>(), whole);
+            prop_assert_eq!(jobs.iter().map(|job| (job.order(), job.completion)).collect::<Vec<_>>(), whole);
         }
     }
 }

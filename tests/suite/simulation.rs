@@ -262,7 +262,7 @@ proptest! {
         let mut found = Recorder::new(seam.cluster());
         seam.run(&mut found, &limits()).unwrap();
         let jct = |recorder: &Recorder| {
-            recorder.summary().jobs.iter().map(|job| (job.id, job.completion)).collect::<Vec<_>>()
+            recorder.summary().jobs.iter().map(|job| (job.order(), job.completion)).collect::<Vec<_>>()
         };
         prop_assert_eq!(jct(&found), jct(&expected));
     }

@@ -93,7 +93,7 @@ pub fn of_spec(error: &SpecError) -> String {
 }
 
 fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
-    let Diagnostic { message, source, line, column, excerpt, width, help } = diagnostic;
+    let Diagnostic { message, source, line, column, excerpt, n_before, width, help } = diagnostic;
     let _ = writeln!(text, "error: {message}");
     if *line == 0 {
         if !source.is_empty() {
@@ -110,7 +110,7 @@ fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
         None => help,
     });
     if !excerpt.is_empty() {
-        let (shown, indent, width) = window(excerpt, *column, *width);
+        let (shown, indent, width) = window(excerpt, column.saturating_sub(*n_before), *width);
         let gutter = line.to_string();
         let blank = " ".repeat(gutter.len().max(4));
         let _ = writeln!(text, "{gutter:>4} | {shown}");

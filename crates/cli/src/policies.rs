@@ -113,7 +113,7 @@ pub(super) fn schema() -> Value {
         })
     });
     let none = json!({
-        "if": {"properties": {"rule": {"enum": ["isolated", "proportional", "fifo_perf"]}}, "required": ["rule"]},
+        "if": {"properties": {"rule": {"enum": ["isolated", "proportional", "fifo", "fifo_perf"]}}, "required": ["rule"]},
         "then": {"properties": {"parameters": {"maxProperties": 0}}},
     });
     own["allOf"] = parameters.into_iter().chain([none]).collect();

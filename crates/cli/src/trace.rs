@@ -7,11 +7,12 @@ use std::sync::Arc;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::Session;
+use crate::count::{JOBS_MAX, from_one_to};
 use crate::exit::Failure;
 use crate::file::write_or_print;
 use apportion::spec::{
-    LogOrigin, Source, Trace, TraceForm, TraceOrder, TracedJob, import_log, load_throughputs, read_trace,
-    write_trace,
+    LogOrigin, NotUnderstood, Source, Trace, TraceForm, TraceOrder, TracedJob, import_log, load_throughputs,
+    read_trace, write_trace,
 };
 use apportion::throughput::Throughputs;
 use apportion::units::{JobsPerHour, Seconds};
@@ -40,6 +41,9 @@ enum Action {
     /// Count a trace's jobs by type and scale factor.
     Show(ShowArguments),
 }
+
+/// The most complaints about a log that are shown where jobs are left out.
+const COMPLAINTS_SHOWN: usize = 5;
 
 /// A form that traces are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -100,10 +104,10 @@ struct GenerateArguments {
     #[arg(long, value_name = "JOBS_PER_HOUR", required_unless_present = "static_jobs", requires = "jobs")]
     rate: Option<f64>,
     /// How many jobs
-    #[arg(long, value_name = "N", conflicts_with = "static_jobs")]
+    #[arg(long, value_name = "N", conflicts_with = "static_jobs", value_parser = from_one_to(JOBS_MAX))]
     jobs: Option<usize>,
     /// So many jobs, all at time 0
-    #[arg(long = "static", value_name = "N", conflicts_with = "rate")]
+    #[arg(long = "static", value_name = "N", conflicts_with = "rate", value_parser = from_one_to(JOBS_MAX))]
     static_jobs: Option<usize>,
     /// Whose draws
     #[arg(long, value_enum, default_value_t)]
@@ -159,6 +163,9 @@ struct ConvertArguments {
     /// The seed of the job types drawn for a log
     #[arg(long, default_value_t = 0, requires = "from")]
     seed: u64,
+    /// Leave out jobs of a log of which something is not understood, or whose name an earlier job has, and say how many
+    #[arg(long, requires = "from")]
+    skip_unreadable: bool,
     /// Sort jobs that are not in order of arrival
     #[arg(long)]
     sort: bool,
@@ -245,9 +252,17 @@ fn convert(arguments: &ConvertArguments, session: &Session) -> Result<(), Failur
     let order = if arguments.sort { TraceOrder::Sort } else { TraceOrder::Refuse };
     let source = Source::load(&arguments.file)?;
     if let (Some(log), Some(throughputs)) = (arguments.from, &throughputs) {
-        let imported = import_log(&source, log.into(), throughputs, arguments.seed)?;
+        let policy = if arguments.skip_unreadable { NotUnderstood::LeaveOut } else { NotUnderstood::Refuse };
+        let imported = import_log(&source, log.into(), throughputs, (arguments.seed, policy))?;
         let (n_jobs, n_left_out) = (imported.trace.jobs.len(), imported.n_left_out);
         session.note(format!("{n_jobs} jobs; {n_left_out} without accelerators or times left out"));
+        if imported.n_not_understood > 0 {
+            let n = imported.n_not_understood;
+            session.note(format!("{n} jobs that are not understood left out, the first of them:"));
+            for complaint in imported.complaints.iter().take(COMPLAINTS_SHOWN) {
+                session.note(complaint.to_string());
+            }
+        }
         if imported.n_cut > 0 {
             session.note(format!("{} jobs were given the largest scale factor there is", imported.n_cut));
         }

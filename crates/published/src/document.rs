@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use apportion::spec::policy::Colocation;
-use apportion::spec::{PolicyDocument, Source, SpecError};
+use apportion::spec::{PolicyDocument, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -143,17 +143,12 @@ impl Learned {
             _ => Ok(Learned {
                 actor,
                 colocation,
-                weights: fields.weights.as_deref().map(|weights| from_folder(folder_of(source), weights)),
+                weights: fields.weights.as_deref().map(|weights| from_folder(source.folder(), weights)),
                 asked: fields.asked.unwrap_or_default(),
                 choice: fields.choice.unwrap_or_default(),
             }),
         }
     }
-}
-
-/// Where a document's own paths start: its folder, or where the command runs if it has none.
-fn folder_of(source: &Source) -> &Path {
-    Path::new(&source.name).parent().unwrap_or(Path::new(""))
 }
 
 /// A name as it is; a path from the folder of the document that states it.

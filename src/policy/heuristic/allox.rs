@@ -38,6 +38,7 @@ use crate::policy::heuristic::assignment::{Chains, assign_chained};
 use crate::policy::heuristic::workers::{
     Handout, alphabetical, by_arrival, check_steps, decide_whole, restored,
 };
+use crate::policy::heuristic::{Parameters, expect};
 use crate::problem::Problem;
 use crate::spec::Fidelity;
 use crate::workload::Combination;
@@ -52,12 +53,18 @@ const PUBLISHED_STANDSTILL: f64 = 1e-10;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct AlloXParameters {
-    /// The fraction of the waiting jobs, earliest first, that is matched: at least as many as there are free
+    /// The fraction of the waiting jobs, above 0 and at most 1, earliest first, that is matched: at least as many as there are free
     /// workers. The default is Gavel's.
     pub alpha: f64,
-    /// As published or as meant. The run's `semantics` decide; what a policy file says here is ignored.
-    #[serde(alias = "behaviour")]
+    /// As published or as meant: the run's `semantics` decide.
+    #[serde(skip)]
     pub fidelity: Fidelity,
+}
+
+impl Parameters for AlloXParameters {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        expect(self.alpha > 0.0 && self.alpha <= 1.0, "alpha", self.alpha, "a number above 0, at most 1")
+    }
 }
 
 impl Default for AlloXParameters {

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::index::{JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules};
 use crate::policy::heuristic::workers::{Handout, alphabetical, by_arrival, decide_whole};
+use crate::policy::heuristic::{Parameters, THRESHOLD_MAX, expect};
 use crate::problem::Problem;
 use crate::spec::Fidelity;
 use crate::workload::Combination;
@@ -36,11 +37,18 @@ const NAME: &str = "fifo_packed";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct FifoPackedParameters {
-    /// Normalized throughput that a pair must exceed. The default is Gavel's.
+    /// Normalized throughput that a pair must exceed, from 0 to 100. The default is Gavel's.
     pub threshold: f64,
-    /// As published or as meant. The run's `semantics` decide; what a policy file says here is ignored.
-    #[serde(alias = "behaviour")]
+    /// As published or as meant: the run's `semantics` decide.
+    #[serde(skip)]
     pub fidelity: Fidelity,
+}
+
+impl Parameters for FifoPackedParameters {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let is_fine = (0.0..=THRESHOLD_MAX).contains(&self.threshold);
+        expect(is_fine, "threshold", self.threshold, "a number from 0 to 100")
+    }
 }
 
 impl Default for FifoPackedParameters {

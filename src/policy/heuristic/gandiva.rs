@@ -31,6 +31,7 @@ use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules};
 use crate::policy::heuristic::workers::{
     alphabetical, by_arrival, decide, keep_where_it_runs, positions, restored,
 };
+use crate::policy::heuristic::{Parameters, THRESHOLD_MAX, expect};
 use crate::problem::Problem;
 use crate::spec::Fidelity;
 use crate::workload::Combination;
@@ -44,11 +45,18 @@ const NAME: &str = "gandiva";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct GandivaParameters {
-    /// Normalized throughput below which a pair is broken. At 1 the two together do what one would alone.
+    /// Normalized throughput below which a pair is broken, from 0 to 100. At 1 the two together do what one would alone.
     pub threshold: f64,
-    /// As published or as meant. The run's `semantics` decide; what a policy file says here is ignored.
-    #[serde(alias = "behaviour")]
+    /// As published or as meant: the run's `semantics` decide.
+    #[serde(skip)]
     pub fidelity: Fidelity,
+}
+
+impl Parameters for GandivaParameters {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let is_fine = (0.0..=THRESHOLD_MAX).contains(&self.threshold);
+        expect(is_fine, "threshold", self.threshold, "a number from 0 to 100")
+    }
 }
 
 impl Default for GandivaParameters {

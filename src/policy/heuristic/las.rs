@@ -28,7 +28,9 @@ use serde::{Deserialize, Serialize};
 use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError};
 use crate::policy::heuristic::workers::{Handout, by_arrival, restored};
+use crate::policy::heuristic::{Parameters, expect};
 use crate::problem::Problem;
+use crate::spec::snapshot::NUMBER_MAX;
 
 const NAME: &str = "las";
 
@@ -40,14 +42,26 @@ pub const ATTAINED_SERVICE: &str = "attained_service";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LasParameters {
-    /// Attained service at which a job passes to the next queue, in worker-seconds, ascending. By default one
+    /// Attained service at which a job passes to the next queue, in worker-seconds, above 0 and ascending. By default one
     /// threshold, an hour of one worker: the two queues of the first example in the authors' simulator.
     pub thresholds: Vec<f64>,
-    /// A job that waited this many times as long as it ran is promoted to the first queue. The default is our
+    /// A job that waited this many times as long as it ran, above 0, is promoted to the first queue. The default is our
     /// choice; with null, jobs are never promoted.
     pub promote_after: Option<f64>,
     /// Whether a job further back may take workers that a job before it cannot use.
     pub backfill: bool,
+}
+
+impl Parameters for LasParameters {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let is_time = |value: f64| value > 0.0 && value <= NUMBER_MAX;
+        let thresholds = &self.thresholds;
+        let is_fine = thresholds.iter().all(|value| is_time(*value)) && thresholds.is_sorted_by(|a, b| a < b);
+        let expected = "numbers of worker-seconds above 0, each larger than the one before";
+        expect(is_fine, "thresholds", thresholds, expected)?;
+        let promote_after = self.promote_after.unwrap_or(1.0);
+        expect(is_time(promote_after), "promote_after", promote_after, "a number above 0, or null")
+    }
 }
 
 impl Default for LasParameters {

@@ -28,5 +28,29 @@ pub use sjf::Sjf;
 pub use srtf::{ShortestParameters, Srtf};
 pub use themis::{Themis, ThemisParameters};
 
+/// Parameters of a rule, each with a default and a range.
+pub trait Parameters {
+    /// Refuses what is out of its range.
+    ///
+    /// # Errors
+    /// With the field and what is wrong with it.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        Ok(())
+    }
+}
+
+/// The largest threshold of a pair's normalized throughput that is believed; two of equal speed come to 2.
+const THRESHOLD_MAX: f64 = 100.0;
+
+/// Refuses the value of a field.
+fn expect(
+    is_fine: bool,
+    field: &'static str,
+    value: impl std::fmt::Debug,
+    expected: &str,
+) -> Result<(), (&'static str, String)> {
+    if is_fine { Ok(()) } else { Err((field, format!("`{field}` is {value:?}, expected {expected}"))) }
+}
+
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::JobIndex;
 use crate::policy::decision::{Decision, Policy, PolicyError};
+use crate::policy::heuristic::Parameters;
 use crate::policy::heuristic::workers::{Handout, by_arrival, time_remaining};
 use crate::problem::Problem;
 
@@ -46,6 +47,8 @@ pub struct ShortestParameters {
     /// job that does not fit.
     pub backfill: bool,
 }
+
+impl Parameters for ShortestParameters {}
 
 impl Default for ShortestParameters {
     fn default() -> Self {

@@ -28,7 +28,9 @@ use serde::{Deserialize, Serialize};
 use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, Policy, PolicyError};
 use crate::policy::heuristic::workers::{Handout, by_arrival, restored, time_remaining};
+use crate::policy::heuristic::{Parameters, expect};
 use crate::problem::Problem;
+use crate::spec::snapshot::NUMBER_MAX;
 use crate::units::Seconds;
 use crate::workload::random::{SeedStreams, Stream};
 
@@ -39,12 +41,21 @@ const NAME: &str = "themis";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ThemisParameters {
-    /// How long a job holds its workers. The default is that of the paper's evaluation.
+    /// How long a job holds its workers, above 0. The default is that of the paper's evaluation.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     pub lease_s: f64,
     /// The fairness knob in [0, 1]: offers go to the fraction 1 − this of the jobs first. The default is that of the
     /// paper's evaluation. At 0 all workers go by ρ.
     pub fairness: f64,
+}
+
+impl Parameters for ThemisParameters {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let is_fine = self.lease_s > 0.0 && self.lease_s <= NUMBER_MAX;
+        expect(is_fine, "lease_s", self.lease_s, "a number of seconds above 0")?;
+        let is_fine = (0.0..=1.0).contains(&self.fairness);
+        expect(is_fine, "fairness", self.fairness, "a number from 0 to 1")
+    }
 }
 
 impl Default for ThemisParameters {

@@ -190,7 +190,7 @@ impl Rule {
 
     /// Has it parameters?
     fn is_parametric(self) -> bool {
-        !matches!(self, Self::Isolated | Self::Proportional | Self::FifoPerf)
+        !matches!(self, Self::Isolated | Self::Proportional | Self::Fifo | Self::FifoPerf)
     }
 }
 
@@ -372,13 +372,14 @@ impl PolicyDocument {
     ///
     /// # Errors
     /// If one is unknown or of another type than `T` asks for.
-    pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
-        let written = match &self.kind {
-            PolicyKind::Heuristic(heuristic) => heuristic.parameters.clone(),
-            PolicyKind::Program(_) | PolicyKind::Plugin(_) => serde_json::Map::new(),
-        };
-        serde_json::from_value(serde_json::Value::Object(written))
-            .map_err(|error| self.source.error_at("parameters", error.to_string(), None))
+    pub fn parameters<T: DeserializeOwned + Default>(&self) -> Result<T, SpecError> {
+        #[derive(Deserialize)]
+        #[serde(bound = "T: DeserializeOwned + Default")]
+        struct Written<T> {
+            #[serde(default)]
+            parameters: T,
+        }
+        self.source.parse::<Written<T>>().map(|written| written.parameters)
     }
 
     /// Reads a document and checks that its fields fit together.

@@ -83,7 +83,7 @@ fn parameters_are_read_as_their_rule_wants_them() {
     assert_eq!(document.parameters::<Parameters>().unwrap(), Parameters { alpha: 0.5 });
     let document = read("kind: heuristic\nrule: allox\nparameters: {beta: 0.5}\n").unwrap();
     let found = document.parameters::<Parameters>().unwrap_err().diagnostics.remove(0);
-    assert!(found.message.contains("unknown field `beta`"), "{found:?}");
+    assert!(found.message.contains("unknown key `beta`"), "{found:?}");
     assert_eq!(found.line, 6);
 }
 

@@ -2,32 +2,33 @@
 
 use std::borrow::Cow;
 
+use crate::cluster::PRICES;
 use crate::spec::places::Place;
-
-/// The most steps, seconds, or weight that are believed; more is taken for a slip.
-const NUMBER_MAX: f64 = 1e15;
+use crate::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
 
 /// Numbers that a field accepts.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::spec) enum Range {
     Positive,
+    Price,
     NotNegative,
     Any,
 }
 
 impl Range {
-    fn contains(self, number: f64) -> bool {
-        let least = match self {
-            Self::Positive => f64::MIN_POSITIVE,
-            Self::NotNegative => 0.0,
-            Self::Any => -NUMBER_MAX,
-        };
-        (least..=NUMBER_MAX).contains(&number)
+    pub(super) fn contains(self, number: f64) -> bool {
+        match self {
+            Self::Positive => (NUMBER_MIN..=NUMBER_MAX).contains(&number),
+            Self::Price => PRICES.contains(&number),
+            Self::NotNegative => (0.0..=NUMBER_MAX).contains(&number),
+            Self::Any => (-NUMBER_MAX..=NUMBER_MAX).contains(&number),
+        }
     }
 
     fn describe(self) -> String {
         match self {
-            Self::Positive => format!("a number above 0, at most {NUMBER_MAX:e}"),
+            Self::Positive => format!("a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"),
+            Self::Price => format!("a number of $/h from {:e} to {:e}", PRICES.start(), PRICES.end()),
             Self::NotNegative => format!("a number from 0 to {NUMBER_MAX:e}"),
             Self::Any => format!("a number from -{NUMBER_MAX:e} to {NUMBER_MAX:e}"),
         }
@@ -79,7 +80,11 @@ impl<'a> Field<'a> {
 
     /// The text, short enough for a message.
     pub(in crate::spec) fn brief(&self) -> String {
-        let text = self.text.trim();
+        Self::shortened(self.text.trim())
+    }
+
+    /// A text, short enough for a message.
+    pub(super) fn shortened(text: &str) -> String {
         let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
         if text.chars().nth(40).is_some() { format!("{shown}…") } else { shown }
     }

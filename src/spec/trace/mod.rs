@@ -18,7 +18,7 @@ mod import;
 mod native;
 mod write;
 
-pub use import::{Imported, LogOrigin, import_log};
+pub use import::{Imported, LogOrigin, NotUnderstood, import_log};
 #[cfg(feature = "schema")]
 pub use native::schema;
 pub use write::{WriteTraceError, WrittenTrace, write_trace};
@@ -98,9 +98,12 @@ impl Trace {
         n_before - self.jobs.len()
     }
 
-    /// The jobs alone.
+    /// The jobs alone: under their ids as names, unless every id is the job's position.
     pub fn into_jobs(self) -> Vec<Job> {
-        self.jobs.into_iter().map(|traced| traced.job).collect()
+        let mut jobs = self.jobs.iter().enumerate();
+        let are_named = jobs.any(|(position, traced)| traced.id != position.to_string());
+        let name = |TracedJob { job, id, .. }| if are_named { job.name(id) } else { job };
+        self.jobs.into_iter().map(name).collect()
     }
 
     /// The jobs as a source of arrivals.
@@ -135,6 +138,13 @@ pub fn read_trace(
         native::read(&mut reader, first, rest)
     };
     reader.finish(form, read, order)
+}
+
+/// Does the text begin as a trace does: with columns of ours, or with as many tabs as Gavel's lines have?
+pub fn begins(source: &Source) -> bool {
+    let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let is_column = |name: &str| native::COLUMNS.contains(&name.trim());
+    matches!(first.matches('\t').count(), 6 | 9) || first.split(',').all(is_column)
 }
 
 /// One line of a trace, numbered from 1.

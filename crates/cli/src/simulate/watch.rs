@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::SimulateArguments;
 use super::saved::Saved;
 use crate::exit::Failure;
+use apportion::index::{Id, JobId};
 use apportion::metrics::Recorder;
 use apportion::metrics::log::Header;
 use apportion::policy::Decision;
@@ -106,6 +107,8 @@ pub(super) struct Watch {
     events: Option<EventsFile>,
     snapshots: Option<PathBuf>,
     n_decisions: u64,
+    /// What the trace calls its jobs, where that is not their position.
+    names: Vec<String>,
     /// Whether policies see estimates in place of the matrix.
     estimates: bool,
     /// The first failure to write.
@@ -141,15 +144,24 @@ impl Watch {
         let n_decisions = saved.as_ref().map_or(0, |saved| saved.n_decisions);
         let recorder = saved.map_or_else(|| Recorder::new(simulation.cluster()), |saved| saved.recorder);
         let snapshots = arguments.save_snapshots.clone();
+        let names = if snapshots.is_some() { run.job_names() } else { Vec::new() };
         let estimates = simulation.options().profiling.is_some();
-        Ok(Self { recorder, events, snapshots, n_decisions, estimates, broken: None })
+        Ok(Self { recorder, events, snapshots, n_decisions, names, estimates, broken: None })
     }
 
     /// One that only counts.
     #[cfg(test)]
     pub(super) fn silent(simulation: &Simulation) -> Self {
         let recorder = Recorder::new(simulation.cluster());
-        Self { recorder, events: None, snapshots: None, n_decisions: 0, estimates: false, broken: None }
+        Self {
+            recorder,
+            events: None,
+            snapshots: None,
+            n_decisions: 0,
+            names: Vec::new(),
+            estimates: false,
+            broken: None,
+        }
     }
 
     /// The folds so far.
@@ -198,11 +210,12 @@ impl Observer for Watch {
         self.n_decisions += 1;
         let Some(folder) = &self.snapshots else { return };
         let path = folder.join(format!("{number:06}.json"));
-        let document = if self.estimates {
-            problem.to_snapshot_with_pairs(Label::from)
-        } else {
-            problem.to_snapshot(Label::from)
+        let label = |job: JobId| match self.names.get(job.index()) {
+            Some(name) => Label::Text(name.clone()),
+            None => Label::from(job),
         };
+        let document =
+            if self.estimates { problem.to_snapshot_with_pairs(label) } else { problem.to_snapshot(label) };
         let text = serde_json::to_string(&document).unwrap_or_default();
         let written = fs::write(&path, text).map_err(Failure::io(format!("write {}", path.display())));
         self.note_broken(written);

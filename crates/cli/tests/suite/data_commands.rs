@@ -170,3 +170,56 @@ fn logs_of_clusters_become_traces_that_can_be_simulated() {
     let convert = ["trace", "convert", &wrong, "--from", "philly", "--throughputs", "osdi20"];
     assert_refused(&convert, "expected a JSON list of {jobid, vc");
 }
+
+#[test]
+fn a_log_that_is_not_understood_is_refused_or_its_jobs_are_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (given, made) = (path(folder.path(), "log"), path(folder.path(), "jobs.csv"));
+    let log = "job_id,vc,gpu_num,submit_time,duration\n1,a,1,2020/6/9 18:41,60\n1,a,1,2020/6/9 18:42,60\n\
+               2,a,1,9.6.2020 18:41,60\n";
+    std::fs::write(&given, log).expect("written");
+    let convert = ["trace", "convert", &given, "--from", "helios", "--throughputs", "osdi20", "--out", &made];
+    assert_refused(&convert, "2 jobs of the log are not understood");
+    assert_refused(&convert, "log:4:7");
+    assert!(!Path::new(&made).exists());
+    let output = apportion(&[&convert[..], &["--skip-unreadable"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("2 jobs that are not understood left out"), "{said}");
+    assert!(said.contains("log:3:1: job `1` is that of line 2 already"), "{said}");
+    assert_eq!(std::fs::read_to_string(&made).expect("written").lines().count(), 2);
+}
+
+#[test]
+fn jobs_keep_the_ids_of_their_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [trace, events, snapshots, page] =
+        ["t.csv", "e.jsonl", "snapshots", "page.html"].map(|name| path(folder.path(), name));
+    // The first takes long, the second not.
+    let text = "id,job_type,total_steps,arrival\n1,A3C,50000,0\n0,A3C,1000,0\n";
+    std::fs::write(&trace, text).expect("written");
+    let simulate = ["simulate", "--policy", "isolated", "--cluster", "v100=2", "--trace", &trace];
+    let kept = ["--events", &events, "--save-snapshots", &snapshots];
+    let csv = stdout(&[&simulate[..], &kept, &["--format", "csv"]].concat());
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!([rows[0][0], rows[1][0]], ["1", "0"], "{csv}");
+    let jct = |row: &[&str]| row[6].parse::<f64>().expect("a time");
+    assert!(jct(&rows[0]) > 10.0 * jct(&rows[1]), "{csv}");
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&[&simulate[..], &["--format", "json"]].concat())).expect("JSON");
+    let id = |at: usize| (json["jobs"][at]["id"].clone(), json["jobs"][at]["position"].clone());
+    assert_eq!(id(0), (serde_json::json!("1"), serde_json::json!(0)));
+    let log = std::fs::read_to_string(&events).expect("written");
+    assert!(log.contains("\"name\":\"1\"") && log.contains("\"name\":\"0\""), "{log}");
+    let snapshot = path(Path::new(&snapshots), "000000.json");
+    let asked = stdout(&["allocate", "--policy", "isolated", &snapshot, "--format", "csv"]);
+    assert!(asked.lines().nth(1).is_some_and(|line| line.starts_with("1,")), "{asked}");
+    stdout(&["report", &events, "--out", &page]);
+    let page = std::fs::read_to_string(&page).expect("written");
+    assert!(page.contains("\"0\":[\"A3C\",1,0.0,"), "{}", &page[..2000]);
+    // Where ids are positions nothing is named.
+    std::fs::write(&trace, text.replace("\n1,", "\nx,").replace("\n0,", "\n1,").replace("\nx,", "\n0,"))
+        .expect("written");
+    let json = stdout(&[&simulate[..], &["--format", "json"]].concat());
+    assert!(!json.contains("position"), "{json}");
+}

@@ -207,7 +207,7 @@ fn absurd_numbers_are_refused_all_at_once() {
 - {id: 2, scale_factor: 0, weight: 0, throughput: {v100: 1}}
 ",
         "\
-error: `weight` is NaN, expected a number above 0 and at most 1e15
+error: `weight` is NaN, expected a number from 1e-100 to 1e15
   --> snapshot.yaml:5:11
    5 |   weight: .nan
      |           ^^^^
@@ -242,7 +242,7 @@ error: `scale_factor` is 0, expected at least 1 worker
   10 | - {id: 2, scale_factor: 0, weight: 0, throughput: {v100: 1}}
      |                         ^
 
-error: `weight` is 0, expected a number above 0 and at most 1e15
+error: `weight` is 0, expected a number from 1e-100 to 1e15
   --> snapshot.yaml:10:36
   10 | - {id: 2, scale_factor: 0, weight: 0, throughput: {v100: 1}}
      |                                    ^

@@ -364,3 +364,45 @@ fn a_dry_run_says_what_would_be_run() {
     assert!(text.starts_with("policy,rate,seed,result,digest\nfifo,0.5,1,to run,"), "{text}");
     assert!(!folder.path().join("results").exists());
 }
+
+#[test]
+fn paths_in_a_sweep_start_in_its_folder_and_other_files_are_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("jobs.csv", "job_type,total_steps\nA3C,1000\n");
+    write("prices.csv", "time,v100\n0,2\n");
+    let secret = "root:x:0:0:root:/root:/bin/bash\nhunter2: hunter2\n";
+    write("secret", secret);
+    let sweep = |run: &str| {
+        let text = format!(
+            "format: apportion/sweep-v1\nname: s\nrun: {{cluster: {{v100: 1}}, {run}}}\naxes: {{seed: [0]}}\n"
+        );
+        write("s.yaml", &text);
+        let document = folder.path().join("s.yaml").display().to_string();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let command = Command::new(env!("CARGO_BIN_EXE_apportion"))
+            .args(["sweep", &document, "--dry-run"])
+            .current_dir(elsewhere.path())
+            .output()
+            .unwrap();
+        (command.status.code(), String::from_utf8_lossy(&command.stderr).into_owned())
+    };
+    let (code, said) = sweep("policy: fifo, trace: jobs.csv, prices: prices.csv");
+    assert_eq!(code, Some(0), "{said}");
+    for run in [
+        "policy: fifo, trace: secret",
+        "policy: fifo, trace: jobs.csv, prices: secret",
+        "policy: secret, trace: jobs.csv",
+        "policy: ./secret, trace: jobs.csv",
+        "policy: fifo, trace: jobs.csv, throughputs: secret",
+    ] {
+        let (code, said) = sweep(run);
+        assert_eq!(code, Some(2), "{run}: {said}");
+        assert!(said.contains("secret") && said.contains("this is no "), "{run}: {said}");
+        assert!(!said.contains("root") && !said.contains("hunter2"), "{run}: {said}");
+    }
+    // What begins as a trace does is shown.
+    write("jobs.csv", "job_type,total_steps\nA3C,many\n");
+    let (_, said) = sweep("policy: fifo, trace: jobs.csv");
+    assert!(said.contains("jobs.csv:2:5") && said.contains("A3C,many"), "{said}");
+}

@@ -103,12 +103,13 @@ const drawGantt = (gantt, element, page) => {
     return best && { bar: best, worker };
   };
   const hours = (time) => `${page.format(time)} h`;
+  const nameOf = (id) => (gantt.jobs[id] || [])[4] ?? id;
   const tipOf = ({ bar, worker }) => {
     const [start, end, type, jobs, workers, firstRound, nRounds, nServers, nFailed] = bar;
     const lines = [];
     for (const id of jobs) {
       const [name, scale, arrival, done] = gantt.jobs[id] || ["?", 1, 0, null];
-      lines.push([`job ${id}`, `${name}${scale > 1 ? `, ${scale} workers` : ""}`]);
+      lines.push([`job ${nameOf(id)}`, `${name}${scale > 1 ? `, ${scale} workers` : ""}`]);
       lines.push(["arrived", `${hours(arrival)}, ${done === null ? "not done" : `done ${hours(done)}`}`]);
     }
     const n = workers.reduce((sum, [, count]) => sum + count, 0);
@@ -180,7 +181,7 @@ const drawGantt = (gantt, element, page) => {
     const rows = [["jobs", "job_type", "worker_type", "workers", "servers", "start_h", "end_h", "first_round", "rounds", "extended", "failed_slices"]];
     for (const [start, end, type, jobs, workers, firstRound, nRounds, nServers, nFailed] of gantt.bars) {
       const all = workers.flatMap(([first, n]) => Array.from({ length: n }, (_, at) => first + at));
-      rows.push([jobs.join("+"), jobs.map((id) => (gantt.jobs[id] || ["?"])[0]).join("+"), gantt.types[type][0], all.join(" "),
+      rows.push([jobs.map(nameOf).join("+"), jobs.map((id) => (gantt.jobs[id] || ["?"])[0]).join("+"), gantt.types[type][0], all.join(" "),
         nServers, start, end, firstRound, nRounds, nRounds - 1, nFailed]);
     }
     page.save("gantt.csv", page.csv(rows), "text/csv");

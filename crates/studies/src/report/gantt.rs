@@ -31,16 +31,22 @@ pub struct Gantt {
     title: String,
     /// The stays shown, in the order in which they began.
     stays: Vec<Stay>,
-    /// Type, scale factor, arrival and end of each job of them.
+    /// Type, scale factor, arrival, end and name of each job of them.
     jobs: Vec<(JobId, JobLine)>,
     /// All stays, shown or not.
     n_stays: usize,
     until_s: f64,
 }
 
-/// A job's type, scale factor, arrival in h, end in h.
+/// A job's type, scale factor, arrival in h, end in h, and name where that is not its number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct JobLine(String, u32, f64, Option<f64>);
+struct JobLine(
+    String,
+    u32,
+    f64,
+    Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")] Option<String>,
+);
 
 impl Gantt {
     /// Of a simulation; none without leases.
@@ -56,7 +62,7 @@ impl Gantt {
         shown.sort_unstable();
         let job = |(id, job): (&JobId, &apportion::metrics::timeline::Course)| {
             let (arrival, end) = (hours(job.arrival.get()), job.end.map(|end| hours(end.get())));
-            (*id, JobLine(job.job_type.clone(), job.scale_factor, arrival, end))
+            (*id, JobLine(job.job_type.clone(), job.scale_factor, arrival, end, job.name.clone()))
         };
         Some(Self {
             types: cluster.types().iter().map(|kind| (kind.name.clone(), kind.n_workers)).collect(),
@@ -143,13 +149,17 @@ impl Gantt {
             let texts = |text: &dyn Fn(JobId) -> String| -> Cell {
                 stay.jobs.members().map(text).collect::<Vec<_>>().join("+").into()
             };
-            let kind = |id: JobId| {
+            let line = |id: JobId| {
                 let found = self.jobs.binary_search_by_key(&id, |(id, _)| *id);
-                found.map_or_else(|_| String::new(), |at| self.jobs[at].1.0.clone())
+                found.ok().map(|at| &self.jobs[at].1)
+            };
+            let kind = |id: JobId| line(id).map_or_else(String::new, |line| line.0.clone());
+            let name = |id: JobId| {
+                line(id).and_then(|line| line.4.clone()).unwrap_or_else(|| id.index().to_string())
             };
             let workers: Vec<String> = stay.workers.iter().map(|worker| worker.index().to_string()).collect();
             table.push(vec![
-                texts(&|id| id.index().to_string()),
+                texts(&name),
                 texts(&kind),
                 self.types
                     .get(stay.worker_type.index())

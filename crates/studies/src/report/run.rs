@@ -1,11 +1,11 @@
 //! The page about one simulation.
 
 use apportion::cluster::Cluster;
-use apportion::index::Id;
 use apportion::metrics::cdf::Cdf;
 use apportion::metrics::table::DETAILS;
 use apportion::metrics::timeline::Timeline;
 use apportion::metrics::{JobRecord, METRICS, Metric, Summary};
+use apportion::spec::snapshot::Label;
 use apportion::units::Seconds;
 
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
@@ -222,7 +222,7 @@ fn jobs(jobs: &[JobRecord]) -> Table {
     let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
     for job in jobs {
         table.push(vec![
-            Cell::Count(job.id.index() as u64),
+            id_cell(&job.id),
             job.job_type.as_str().into(),
             Cell::Count(u64::from(job.scale_factor)),
             Cell::Number(job.weight, 1),
@@ -235,6 +235,13 @@ fn jobs(jobs: &[JobRecord]) -> Table {
     table
 }
 
+fn id_cell(id: &Label) -> Cell {
+    match id {
+        Label::Number(number) => Cell::Count(number.unsigned_abs()),
+        Label::Text(name) => name.as_str().into(),
+    }
+}
+
 /// The measured jobs for programs, in seconds.
 pub fn jobs_in_seconds(jobs: &[JobRecord]) -> Table {
     let head = ["id", "job_type", "scale_factor", "weight", "arrival", "completion", "jct", "rho"];
@@ -242,7 +249,7 @@ pub fn jobs_in_seconds(jobs: &[JobRecord]) -> Table {
     let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
     for job in jobs {
         table.push(vec![
-            Cell::Count(job.id.index() as u64),
+            id_cell(&job.id),
             job.job_type.clone().into(),
             Cell::Count(u64::from(job.scale_factor)),
             Cell::Number(job.weight, 1),

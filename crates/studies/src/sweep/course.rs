@@ -50,7 +50,7 @@ impl Plan {
         selection: &Selection,
         shard: Shard,
     ) -> Result<Self, Box<(Point, RunError)>> {
-        let inputs = Inputs::new(catalog);
+        let inputs = Inputs::new(catalog).of_document_in(&sweep.folder);
         let mut tasks = Vec::new();
         let selected = grid::points(sweep).into_iter().filter(|point| selection.contains(point)).collect();
         for point in shard.of(selected) {

@@ -1,6 +1,7 @@
 //! From a spec to a run that can start: the data it names, read once and shared, and checked against each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
@@ -13,12 +14,11 @@ use apportion::policy::PolicyError;
 use apportion::problem::{Entity, matrix_columns};
 use apportion::simulator::{Options, Patience, PriceChange, SimulationError};
 use apportion::spec::lookup::Embedded;
-use apportion::spec::nearest;
 use apportion::spec::price_series::{PriceSeries, read_prices};
 use apportion::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
 use apportion::spec::throughputs::load_throughputs;
 use apportion::spec::trace::{TraceOrder, read_trace};
-use apportion::spec::{Source, SpecError};
+use apportion::spec::{Source, SpecError, nearest, policy, price_series, throughputs, trace};
 use apportion::throughput::{Estimator, Throughputs};
 use apportion::units::Seconds;
 use apportion::workload::{
@@ -89,6 +89,8 @@ pub struct Run {
     pub origin: Seconds,
     /// Where the policy is from.
     pub(super) catalog: Arc<Catalog>,
+    /// The policy's name, or its path from where the command runs.
+    pub(super) policy: String,
     /// The jobs of a trace.
     trace: Option<Arc<[Job]>>,
     /// What a generator draws in the long run; empty for a trace.
@@ -106,6 +108,11 @@ impl Run {
             return Ok(Box::new(Listed::new(trace.iter().map(since).collect())));
         }
         generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
+    }
+
+    /// What the trace calls its jobs, in order of arrival; empty where each is known by its position.
+    pub fn job_names(&self) -> Vec<String> {
+        self.trace.iter().flat_map(|jobs| jobs.iter()).map_while(|job| job.name.clone()).collect()
     }
 
     /// How many jobs are measured, where it is known beforehand.
@@ -161,6 +168,8 @@ pub struct Inputs {
     traces: Mutex<BTreeMap<String, Read<[Job]>>>,
     /// Texts of prices, by path.
     prices: Mutex<BTreeMap<String, Source>>,
+    /// The folder of the document that names what is read; none where the command's user names it.
+    folder: Option<PathBuf>,
 }
 
 impl Inputs {
@@ -171,7 +180,37 @@ impl Inputs {
             throughputs: Mutex::default(),
             traces: Mutex::default(),
             prices: Mutex::default(),
+            folder: None,
         }
+    }
+
+    /// The same for runs of a document in this folder, where relative paths then start. A document may be from
+    /// elsewhere: nothing of a file that it names is shown, unless the file is of the kind expected.
+    #[must_use]
+    pub fn of_document_in(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
+    }
+
+    /// A name as it is, and a path as it is from where the command runs.
+    fn place(&self, name_or_path: &str, ships: bool) -> String {
+        let Some(folder) = self.folder.as_ref().filter(|_| !ships && name_or_path != "-") else {
+            return name_or_path.to_owned();
+        };
+        let path = folder.join(name_or_path);
+        if name_or_path.contains(std::path::is_separator) || name_or_path.contains('.') || path.exists() {
+            return path.display().to_string();
+        }
+        name_or_path.to_owned()
+    }
+
+    /// An error about a file that a document names, if the file is of the kind expected; else only that it is not.
+    fn shown(&self, error: SpecError, path: &str, (what, is_one): (&str, fn(&Source) -> bool)) -> SpecError {
+        let is_placed = error.diagnostics.iter().any(|diagnostic| diagnostic.line > 0);
+        if self.folder.is_none() || !is_placed || Source::load(path).is_ok_and(|source| is_one(&source)) {
+            return error;
+        }
+        SpecError::about(path, format!("this is no {what}"), None)
     }
 
     /// Reads what a run names and checks that it fits together.
@@ -184,21 +223,24 @@ impl Inputs {
         if !complaints.is_empty() {
             return Err(RunError::Fields(complaints));
         }
-        let (throughputs, throughputs_digest) = self.throughputs(&spec.throughputs.0)?;
+        let matrix =
+            self.place(&spec.throughputs.0, Throughputs::embedded_text(&spec.throughputs.0).is_some());
+        let (throughputs, throughputs_digest) = self.throughputs(&matrix)?;
         let cluster = spec.cluster().map_err(|error| RunError::field("cluster", error.to_string()))?;
         let cluster = cluster.ordered_as(throughputs.worker_types().as_slice());
         matrix_columns(&cluster, &throughputs)
             .map_err(|error| RunError::field("cluster", error.to_string()))?;
-        let naming = |error| RunError::naming("policy", error);
-        let digest = self.catalog.digest(&spec.policy).map_err(naming)?;
-        let pairs = self.catalog.document(&spec.policy).map_err(naming)?.pairs();
+        let policy = self.place(&spec.policy, self.catalog.names().contains(&spec.policy.as_str()));
+        let naming = |error| RunError::naming("policy", self.shown(error, &policy, POLICY));
+        let digest = self.catalog.digest(&policy).map_err(naming)?;
+        let pairs = self.catalog.document(&policy).map_err(naming)?.pairs();
         let mut data =
             BTreeMap::from([("throughputs".to_owned(), throughputs_digest), ("policy".to_owned(), digest)]);
         let mut trace = None;
         let mut origin = Seconds::ZERO;
         let mut mix = Vec::new();
         if let Some(path) = &spec.workload.trace {
-            let (jobs, digest) = self.trace(path, &spec.throughputs.0, &throughputs)?;
+            let (jobs, digest) = self.trace(path, &matrix, &throughputs)?;
             data.insert("trace".to_owned(), digest);
             check_jobs(
                 &cluster,
@@ -221,7 +263,7 @@ impl Inputs {
         let mut options = options::of(spec);
         let mut cluster = cluster;
         if let PricesSpec::File(path) = &spec.prices {
-            let (series, digest) = self.prices(path, &cluster, &throughputs)?;
+            let (series, digest) = self.prices(&self.place(path, false), &cluster, &throughputs)?;
             data.insert("prices".to_owned(), digest);
             (cluster, options.prices) = priced(cluster, series, origin);
         }
@@ -241,10 +283,11 @@ impl Inputs {
             pairs,
             origin,
             catalog,
+            policy,
             trace,
             mix,
         };
-        options::make_policy(&run.catalog, &run.spec)?;
+        options::make_policy(&run.catalog, &run.policy, &run.spec)?;
         Ok(run)
     }
 
@@ -253,7 +296,8 @@ impl Inputs {
         if let Some(known) = read.get(name) {
             return Ok(known.clone());
         }
-        let throughputs = load_throughputs(name).map_err(|error| RunError::naming("throughputs", error))?;
+        let naming = |error| RunError::naming("throughputs", self.shown(error, name, THROUGHPUTS));
+        let throughputs = load_throughputs(name).map_err(naming)?;
         let text = match Throughputs::embedded_text(name) {
             Some(text) => text.into(),
             None => {
@@ -269,6 +313,7 @@ impl Inputs {
 
     fn trace(&self, path: &str, matrix: &str, throughputs: &Throughputs) -> Result<Read<[Job]>, RunError> {
         let mut read = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = &self.place(path, TRACES.iter().any(|(name, _)| *name == path));
         let key = format!("{path}\n{matrix}");
         if let Some(known) = read.get(&key) {
             return Ok(known.clone());
@@ -277,7 +322,9 @@ impl Inputs {
             Some((name, text)) => Source::embedded(name, text),
             None => Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?,
         };
-        let jobs = read_trace(&source, Some(throughputs), TraceOrder::Refuse)?.into_jobs();
+        let trace = read_trace(&source, Some(throughputs), TraceOrder::Refuse);
+        let naming = |error| RunError::naming("workload.trace", self.shown(error, path, TRACE));
+        let jobs = trace.map_err(naming)?.into_jobs();
         let known: Read<[Job]> = (jobs.into(), sha256(source.text.as_bytes()));
         read.insert(key, known.clone());
         Ok(known)
@@ -302,7 +349,8 @@ impl Inputs {
                 known.push(name);
             }
         }
-        let series = read_prices(source, &known).map_err(|error| RunError::naming("prices", error))?;
+        let naming = |error| RunError::naming("prices", self.shown(error, path, PRICES));
+        let series = read_prices(source, &known).map_err(naming)?;
         Ok((series, sha256(source.text.as_bytes())))
     }
 }
@@ -325,6 +373,14 @@ fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cluste
 /// The traces that are part of the binary.
 const TRACES: [Embedded; 1] = [("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.csv"))];
 
+/// What a document may name, and whether a file begins as such files do.
+type Kind = (&'static str, fn(&Source) -> bool);
+const POLICY: Kind = ("policy", |source| source.is_of(policy::FORMAT));
+const THROUGHPUTS: Kind = ("throughput matrix", |source| source.is_of(throughputs::FORMAT));
+const TRACE: Kind = ("trace", trace::begins);
+const PRICES: Kind =
+    ("table of prices, nor are there prices of these worker types in it", price_series::begins);
+
 /// Files only.
 const NOT_EMBEDDED: [Embedded; 0] = [];
 
@@ -334,8 +390,9 @@ fn check_owners(spec: &RunSpec, jobs: &[Job]) -> Result<(), RunError> {
     if declared().next().is_none() {
         return Ok(());
     }
-    let named = jobs.iter().filter_map(|job| job.entity.as_deref());
-    match named.into_iter().find(|name| !declared().any(|other| other == *name)) {
+    let known: BTreeSet<&str> = declared().collect();
+    let mut named = jobs.iter().filter_map(|job| job.entity.as_deref());
+    match named.find(|name| !known.contains(name)) {
         None => Ok(()),
         Some(name) => {
             let known = nearest::name_list(declared());

@@ -61,11 +61,11 @@ fn profiling(spec: &RunSpec) -> Option<Profiling> {
     Some(Profiling { smoothing: spec.profiling.smoothing.unwrap_or(smoothing), columns, ..knobs })
 }
 
-/// The policy a spec names.
+/// The policy that a spec names, which is at this path from where the command runs.
 ///
 /// # Errors
 /// If there is none of this name, its file is wrong, or the refinement or backend does not fit it.
-pub(super) fn make_policy(catalog: &Catalog, spec: &RunSpec) -> Result<Ready, RunError> {
+pub(super) fn make_policy(catalog: &Catalog, name_or_path: &str, spec: &RunSpec) -> Result<Ready, RunError> {
     differences::check(spec)?;
     let kept = Kept::of(spec);
     let fidelity = if kept.rules() { Fidelity::Published } else { Fidelity::Corrected };
@@ -79,7 +79,7 @@ pub(super) fn make_policy(catalog: &Catalog, spec: &RunSpec) -> Result<Ready, Ru
     let backend = spec.solver.backend.clone();
     let options =
         PolicyOptions { fidelity, seed: spec.seed, refine, backend, strategy: None, time_limit: None };
-    catalog.ready(&spec.policy, &options).map_err(refused)
+    catalog.ready(name_or_path, &options).map_err(refused)
 }
 
 /// The refinement of this name.

@@ -10,7 +10,6 @@ use crate::sweep::options;
 use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::saturation::Capacity;
 use apportion::catalog::Ready;
-use apportion::index::Id;
 use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
 use apportion::simulator::{Checkpoint, Limits, Outcome as Ending, Patience, Simulation, Standstill};
 use apportion::solver::timing::Stopwatch;
@@ -69,7 +68,7 @@ pub struct Bounds {
 pub fn begin(run: &Run, checkpoint: Option<&Checkpoint>) -> Result<Simulation, RunError> {
     let parts = (&run.cluster, Arc::clone(&run.throughputs));
     let arrivals = run.arrivals()?;
-    Ok(match (options::make_policy(&run.catalog, &run.spec)?, checkpoint) {
+    Ok(match (options::make_policy(&run.catalog, &run.policy, &run.spec)?, checkpoint) {
         (Ready::Allocating(policy), None) => Simulation::new(parts, arrivals, policy, run.options.clone())?,
         (Ready::Allocating(policy), Some(taken)) => Simulation::resume(parts, arrivals, policy, taken)?,
         (Ready::InRounds(policy), None) => {
@@ -204,7 +203,7 @@ fn status_of(found: &Standstill) -> Status {
 
 fn job_rows(summary: &Summary) -> Vec<JobRow> {
     let row = |job: &JobRecord| JobRow {
-        id: job.id.index() as u64,
+        id: job.order().unsigned_abs(),
         job_type: job.job_type.clone(),
         scale_factor: job.scale_factor,
         weight: job.weight,

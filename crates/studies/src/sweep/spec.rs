@@ -4,6 +4,7 @@
 //! [`RunSpec`]. It runs nothing.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,6 +50,8 @@ pub struct SweepSpec {
     pub stop: StopSpec,
     /// Keep every measured job of every run, too.
     pub keep_jobs: bool,
+    /// Where relative paths in it start: its document's folder.
+    pub folder: PathBuf,
     /// Points that are left out.
     skip: Vec<SkipRule>,
     /// The fixed part of every run: a tree of fields.

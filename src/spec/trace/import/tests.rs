@@ -1,4 +1,6 @@
+use super::logs::PAI_COLUMNS;
 use super::*;
+use crate::spec::trace::{TraceOrder, read_trace, write_trace};
 
 /// Philly: one job of two attempts on 8 and then 3 accelerators, one still running, one never started.
 const PHILLY: &str = r#"[
@@ -32,7 +34,12 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 ";
 
 fn import(text: &str, origin: LogOrigin, seed: u64) -> Result<Imported, SpecError> {
-    import_log(&Source::new("log", text), origin, &Throughputs::embedded("osdi20").unwrap(), seed)
+    import_or(NotUnderstood::Refuse, text, origin, seed)
+}
+
+fn import_or(policy: NotUnderstood, text: &str, origin: LogOrigin, seed: u64) -> Result<Imported, SpecError> {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    import_log(&Source::new("log", text), origin, &throughputs, (seed, policy))
 }
 
 /// Name, arrival, duration, scale factor and owner.
@@ -96,21 +103,6 @@ fn job_types_are_drawn_by_seed_and_steps_follow_from_durations() {
 }
 
 #[test]
-fn dates_are_counted_in_seconds() {
-    for (text, expected) in [
-        ("1970-01-01 00:00:00", Some(0.0)),
-        ("2000-03-01 00:00:00", Some(951_868_800.0)),
-        ("2017-10-07 01:12:09", Some(1_507_338_729.0)),
-        ("2020-02-29 23:59:59", Some(1_583_020_799.0)),
-        ("2020-13-01 00:00:00", None),
-        ("None", None),
-        ("2020-02-29", None),
-    ] {
-        assert_eq!(date_seconds(text), expected, "{text}");
-    }
-}
-
-#[test]
 fn what_is_no_log_is_refused_with_its_place() {
     let said = |text: &str, origin| {
         let error = import(text, origin, 0).unwrap_err();
@@ -120,4 +112,86 @@ fn what_is_no_log_is_refused_with_its_place() {
     assert!(said("[{\"jobid\": 3}]", LogOrigin::Philly).starts_with("1:12: invalid type"));
     assert_eq!(said("a,b\n1,2\n", LogOrigin::Helios), "1:1: no column `job_id`");
     assert_eq!(said("j1,worker,2.0\n", LogOrigin::Pai), "1:1: 3 columns, expected at least 9");
+}
+
+#[test]
+fn dates_are_understood_in_common_forms_and_a_time_of_0_is_one() {
+    let slashes = HELIOS
+        .replace("2020-06-09 18:41:01", "2020/6/9 18:41")
+        .replace("2020-06-09 18:41:27", "2020/6/9 18:42");
+    let imported = import(&slashes, LogOrigin::Helios, 0).unwrap();
+    assert_eq!(brief(&imported)[1], ("1425512", 60.0, 249.0, 4, Some("vchbv")));
+    let iso = PHILLY.replace("2017-10-07 ", "2017-10-07T").replace("2017-10-08 ", "2017-10-08T");
+    assert_eq!(
+        brief(&import(&iso, LogOrigin::Philly, 0).unwrap()),
+        brief(&import(PHILLY, LogOrigin::Philly, 0).unwrap())
+    );
+    let from_0 = "j1,worker,1.0,Terminated,0.0,100.0,400.0,10.0,100.0,V100\n";
+    assert_eq!(brief(&import(from_0, LogOrigin::Pai, 0).unwrap()), [("j1", 0.0, 100.0, 1, None)]);
+}
+
+#[test]
+fn what_is_there_and_not_understood_is_refused_or_left_out_and_counted() {
+    let philly = |from: &str, to: &str| PHILLY.replace(from, to);
+    let pai = |from: &str, to: &str| PAI.replace(from, to);
+    let helios = |from: &str, to: &str| HELIOS.replace(from, to);
+    let cases = [
+        (
+            LogOrigin::Philly,
+            philly("\"2017-10-07 01:11:39", "\"yesterday"),
+            "2:91: submitted_time is `yesterday`, expected a date",
+        ),
+        (
+            LogOrigin::Philly,
+            philly("2017-10-08 00:59", "2017-10-32 00:59"),
+            "5:57: end_time is `2017-10-32 00:59:00`",
+        ),
+        (
+            LogOrigin::Philly,
+            philly("\"jobid\": \"b\"", "\"jobid\": \"a\""),
+            "7:42: job `a` is that of entry 1 already",
+        ),
+        (LogOrigin::Philly, philly("\"jobid\": \"b\"", "\"jobid\": \" \""), "7:42: a job without a name"),
+        (
+            LogOrigin::Pai,
+            pai("900.0,1800.0,600.0,10.0,,", "x,1800.0,600.0,10.0,,"),
+            "2:20: start_time is `x`, expected a number",
+        ),
+        (LogOrigin::Pai, pai("10.0,800.0", "10.0,-800.0"), "4:40: plan_gpu is `-800.0`"),
+        (
+            LogOrigin::Helios,
+            helios("vchbv,4,", "vchbv,4.5,"),
+            "3:21: gpu_num is `4.5`, expected a whole number",
+        ),
+        (LogOrigin::Helios, helios(",249,0\n1425513", ",4 min,0\n1425513"), "3:100: duration is `4 min`"),
+        (LogOrigin::Helios, helios("1425512", "1425511"), "3:1: job `1425511` is that of line 2 already"),
+    ];
+    for (origin, text, expected) in cases {
+        let error = import(&text, origin, 0).expect_err(expected).to_string();
+        assert!(error.contains(" jobs of the log are not understood"), "{error}");
+        assert!(error.contains(&format!("log:{expected}")), "{error}\nlacks {expected}");
+        let left = import_or(NotUnderstood::LeaveOut, &text, origin, 0).unwrap();
+        assert!(left.n_not_understood >= 1, "{expected}");
+        assert!(left.complaints[0].to_string().contains(expected), "{:?}", left.complaints);
+    }
+}
+
+#[test]
+fn an_imported_trace_is_read_back() {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let quoted = HELIOS.replace("1425511,uXBbc,vcJkd", "\"a, \"\"b\"\"\",uXBbc,\"v,c\"");
+    for (origin, text) in [
+        (LogOrigin::Philly, PHILLY),
+        (LogOrigin::Pai, PAI),
+        (LogOrigin::Helios, HELIOS),
+        (LogOrigin::Helios, &quoted),
+    ] {
+        let imported = import(text, origin, 0).unwrap();
+        let written = write_trace(&imported.trace, TraceForm::Native, None).unwrap().text;
+        let read = read_trace(&Source::new("t", written), Some(&throughputs), TraceOrder::Refuse).unwrap();
+        let ids = |trace: &Trace| trace.jobs.iter().map(|traced| traced.id.clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&read), ids(&imported.trace));
+    }
+    let endless = HELIOS.replace(",249,", ",1e15,");
+    assert!(import(&endless, LogOrigin::Helios, 0).unwrap_err().to_string().contains("which no trace holds"));
 }

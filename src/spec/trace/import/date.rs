@@ -1,0 +1,116 @@
+//! Dates as logs write them.
+
+/// What is expected of a date.
+pub(super) const EXPECTED: &str = "a date and time such as 2017-10-07 01:12:09";
+
+/// Seconds from 1970-01-01 UTC, as if all days had 24 hours; none if it is no such text.
+///
+/// The date has hyphens or slashes, the year first; a space or `T` is before the time; seconds, their fraction and a zone
+/// (`Z`, `UTC`, `+08:00`) may be left out. Without a zone the clock is taken to be that of UTC.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    let (date, time) = text.trim().split_once([' ', 'T', 't'])?;
+    let by = if date.contains('/') { '/' } else { '-' };
+    let (time, offset) = zone(time.trim())?;
+    Some(days(&numbers(date, by, 3)?)? * 86_400.0 + clock(time)? - offset)
+}
+
+/// As many whole numbers as expected, which are written with digits alone.
+fn numbers(text: &str, by: char, count: usize) -> Option<Vec<u32>> {
+    let number = |text: &str| {
+        let is_plain = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_plain.then(|| text.parse().ok()).flatten()
+    };
+    let all: Vec<u32> = text.split(by).map(number).collect::<Option<_>>()?;
+    (all.len() == count).then_some(all)
+}
+
+/// The time without its zone, and how far the zone's clock is ahead, in s.
+fn zone(time: &str) -> Option<(&str, f64)> {
+    for utc in ["Z", "z", "UTC", "GMT"] {
+        if let Some(time) = time.strip_suffix(utc) {
+            return Some((time.trim_end(), 0.0));
+        }
+    }
+    let Some(cut) = time.rfind(['+', '-']) else { return Some((time, 0.0)) };
+    let sign = if time[cut..].starts_with('-') { -1.0 } else { 1.0 };
+    let digits = time[cut + 1..].replace(':', "");
+    let (hours, minutes) = match digits.len() {
+        2 => (digits.as_str(), "0"),
+        4 => digits.split_at(2),
+        _ => return None,
+    };
+    let (hours, minutes) = (numbers(hours, ':', 1)?[0], numbers(minutes, ':', 1)?[0]);
+    (hours <= 14 && minutes < 60)
+        .then(|| (time[..cut].trim_end(), sign * f64::from(3600 * hours + 60 * minutes)))
+}
+
+/// Seconds of the day.
+fn clock(time: &str) -> Option<f64> {
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let is_plain = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let fraction: f64 = format!("0.{fraction}").parse().ok().filter(|_| is_plain)?;
+    let n_parts = whole.split(':').count();
+    let parts = numbers(whole, ':', n_parts)?;
+    let (hour, minute, second) = match parts[..] {
+        [hour, minute] if !time.contains('.') => (hour, minute, 0),
+        [hour, minute, second] => (hour, minute, second),
+        _ => return None,
+    };
+    // The second that is put in now and then is the 61st.
+    (hour < 24 && minute < 60 && second < 61)
+        .then(|| f64::from(3600 * hour + 60 * minute + second) + fraction)
+}
+
+/// Days from 1970-01-01.
+fn days(date: &[u32]) -> Option<f64> {
+    let &[year, month, day] = date else { return None };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let n_days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u32::from(is_leap),
+        _ => 31,
+    };
+    let is_sound = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=n_days).contains(&day);
+    // Days before a year that begins in March, so that a leap day is the last of its year.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year.max(1) - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    is_sound.then(|| f64::from(days) - 719_469.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_counted_in_seconds() {
+        for (text, expected) in [
+            ("1970-01-01 00:00:00", Some(0.0)),
+            ("2000-03-01 00:00:00", Some(951_868_800.0)),
+            ("2017-10-07 01:12:09", Some(1_507_338_729.0)),
+            ("2017-10-07T01:12:09", Some(1_507_338_729.0)),
+            ("2017-10-07T01:12:09Z", Some(1_507_338_729.0)),
+            ("2017/10/7 1:12:09.25", Some(1_507_338_729.25)),
+            ("2017/10/7 1:12", Some(1_507_338_720.0)),
+            ("2017-10-07T09:12:09+08:00", Some(1_507_338_729.0)),
+            ("2017-10-06 17:12:09 -0800", Some(1_507_338_729.0)),
+            ("2020-02-29 23:59:59", Some(1_583_020_799.0)),
+            ("2021-02-29 23:59:59", None),
+            ("2020-04-31 00:00:00", None),
+            ("2020-13-01 00:00:00", None),
+            ("2020-00-01 00:00:00", None),
+            ("0000-01-01 00:00:00", None),
+            ("10/7/2017 01:12:09", None),
+            ("2017-10/07 01:12:09", None),
+            ("2017-10-07 24:00:00", None),
+            ("2017-10-07 01:12:09+99:00", None),
+            ("2017-10-07 01:12:+9", None),
+            ("2017-10-07 01:12:09.", None),
+            ("2017-10-07 01:12.5", None),
+            ("None", None),
+            ("2020-02-29", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
+}
