@@ -90,8 +90,14 @@ impl Progress {
         let target =
             if shown == Shown::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        let template =
-            format!("[{{bar:30}}] {{pos}}/{{len}} {unit}, {{per_sec}}, {{eta}} left  {{wide_msg}}");
+        let template = if total == 0 {
+            // Of how many is not known, and so not how long it takes.
+            format!("{{pos}} {unit}, {{elapsed}} gone  {{wide_msg}}")
+        } else {
+            format!(
+                "[{{bar:30}}] {{pos}}/{{len}} {unit}, {{per_sec}}, about {{eta}} left at this pace  {{wide_msg}}"
+            )
+        };
         if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style.progress_chars("=> "));
         }
@@ -140,7 +146,8 @@ impl Progress {
         }
         let (done, total, unit) = (self.bar.position(), self.bar.length().unwrap_or(0), &*self.unit);
         if self.shown == Shown::Lines {
-            diagnostics::print(&format!("{done}/{total} {unit}  {}", self.bar.message()));
+            let of = if total == 0 { String::new() } else { format!("/{total}") };
+            diagnostics::print(&format!("{done}{of} {unit}  {}", self.bar.message()));
         } else {
             event(&serde_json::json!({"event": "progress", "done": done, "total": total, "unit": unit}));
         }

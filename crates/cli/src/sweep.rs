@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     }
     let besides = besides(arguments)?;
     if arguments.dry_run {
-        return show_plan(&plan, &folder, besides, session);
+        return show_plan(&plan, arguments, &folder, besides, session);
     }
     let mut store = Store::open(&folder, &Study::of(&plan.sweep)).map_err(results::failure)?;
     if arguments.retry {
@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     let pending = course.pending().map_err(results::run_failure)?;
     let (n_kept, n_all) = (course.n_kept(), course.n_kept() + pending.len());
     if n_kept > 0 {
-        session.note(format!("{n_kept} of {n_all} runs are in {} already", folder.display()));
+        session.note(format!("{n_kept} of {n_all} runs are in {} already", places(arguments, &folder)));
     }
     if Shown::of(session) == Shown::Events {
         event(
@@ -233,7 +233,8 @@ fn run_pending(
     };
     let executor = Executor::new(bounds, sweep.stop.saturated);
     let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
-    let progress = SweepProgress::new(session, axes, pending.iter().map(|task| &task.point));
+    let is_open = sweep.auto_axis().is_some();
+    let progress = SweepProgress::new(session, axes, pending.iter().map(|task| &task.point), is_open);
     let runner = Runner { interrupt: &flag, n_threads: arguments.jobs, progress: &progress };
     let refused = RefCell::new(None);
     let summary = runner.run(
@@ -269,6 +270,7 @@ fn run_pending(
 /// `--dry-run`: every run that is known, and whether its result is there.
 fn show_plan(
     plan: &Plan,
+    arguments: &SweepArguments,
     folder: &Path,
     besides: BTreeMap<String, Outcome>,
     session: &Session,
@@ -296,7 +298,14 @@ fn show_plan(
     }
     session.output.table(&table)?;
     let (n_kept, n_all) = (course.n_kept(), course.n_kept() + pending.len());
-    let (n, folder) = (pending.len(), folder.display());
-    session.note(format!("{n} of {n_all} runs to be made, {n_kept} are in {folder} already"));
+    let (n, folder) = (pending.len(), places(arguments, folder));
+    let more = if is_ladder { "; more follow from their results" } else { "" };
+    session.note(format!("{n} of {n_all} runs to be made, {n_kept} are in {folder} already{more}"));
     Ok(())
+}
+
+/// Where runs are looked for: the results, and those of `--besides`.
+fn places(arguments: &SweepArguments, folder: &Path) -> String {
+    let folders = std::iter::once(folder).chain(arguments.besides.iter().map(PathBuf::as_path));
+    folders.map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(" or ")
 }

@@ -25,45 +25,58 @@ pub(super) struct SweepProgress {
     stopwatch: Stopwatch,
 }
 
-#[derive(Default)]
+/// A run that goes on.
+struct Running {
+    line: Option<ProgressBar>,
+    /// When it was last reported.
+    pace: Pace,
+    policy: String,
+    since: Stopwatch,
+}
+
 struct State {
     n_done: u64,
     n_total: u64,
-    /// By label: its line, when it was last reported, and how long it has been running.
-    running: BTreeMap<String, (Option<ProgressBar>, Pace, Stopwatch)>,
+    /// By label.
+    running: BTreeMap<String, Running>,
     left: Left,
     /// Reasons that were reported.
     told: Vec<String>,
+    /// More runs may follow from the results of those there are.
+    is_open: bool,
 }
 
 impl SweepProgress {
-    /// For these runs of a sweep with these axes.
+    /// For these runs of a sweep with these axes, from whose results more may follow if `is_open`.
     pub(super) fn new<'a>(
         session: &Session,
         axes: Vec<String>,
         points: impl ExactSizeIterator<Item = &'a Point>,
+        is_open: bool,
     ) -> Self {
         let shown = Shown::of(session);
         let bars = MultiProgress::new();
         let n_total = points.len() as u64;
-        let mut left = Left::default();
+        let mut left = Left::new(is_open);
         points.for_each(|point| left.add(&point.spec.policy));
         let whole = if shown == Shown::Bars { ProgressBar::new(n_total) } else { ProgressBar::hidden() };
         let whole = if shown == Shown::Bars { bars.add(whole) } else { whole };
-        if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {pos}/{len} runs, {elapsed} gone, {msg}")
-        {
+        let runs = if is_open { "{pos} of at least {len} runs" } else { "{pos}/{len} runs" };
+        let template = format!("[{{bar:30}}] {runs}, {{elapsed}} gone, {{msg}}");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             whole.set_style(style.progress_chars("=> "));
         }
         if shown == Shown::Bars {
             whole.enable_steady_tick(Duration::from_millis(500));
         }
-        let state = Mutex::new(State { n_total, left, ..State::default() });
+        let (running, told) = (BTreeMap::new(), Vec::new());
+        let state = Mutex::new(State { n_done: 0, n_total, running, left, told, is_open });
         Self { shown, axes, bars, whole, state, stopwatch: Stopwatch::start() }
     }
 
     /// Removes all lines.
     pub(super) fn finish(&self) {
-        for (_, (line, ..)) in std::mem::take(&mut self.state().running) {
+        for (_, Running { line, .. }) in std::mem::take(&mut self.state().running) {
             if let Some(line) = line {
                 line.finish_and_clear();
             }
@@ -79,9 +92,11 @@ impl SweepProgress {
         self.axes.iter().cloned().zip(point.values.iter().cloned()).collect()
     }
 
-    /// Time that the rest takes if runs go on at this pace.
+    /// Time that the rest takes if runs go on at this pace, where that is an estimate.
     fn left(&self, state: &State) -> Option<Duration> {
-        let left = self.stopwatch.elapsed().as_secs_f64() * state.left.in_parts_of_done()?;
+        let running =
+            state.running.values().map(|run| (run.policy.as_str(), run.since.elapsed().as_secs_f64()));
+        let left = self.stopwatch.elapsed().as_secs_f64() * state.left.in_parts_of_done(running)?;
         Duration::try_from_secs_f64(left).ok()
     }
 
@@ -107,7 +122,8 @@ impl runner::Progress for SweepProgress {
             line.set_message("starting");
             line
         });
-        self.state().running.insert(label(point), (line, Pace::start(), Stopwatch::start()));
+        let (pace, policy, since) = (Pace::start(), point.spec.policy.clone(), Stopwatch::start());
+        self.state().running.insert(label(point), Running { line, pace, policy, since });
         if self.shown == Shown::Events {
             event(&json!({"event": "started", "run": self.run(point)}));
         }
@@ -116,7 +132,10 @@ impl runner::Progress for SweepProgress {
     fn went_on(&self, point: &Point, standing: &Standing) {
         let label = label(point);
         let mut state = self.state();
-        let Some((line, pace, _)) = state.running.get_mut(&label) else { return };
+        if self.shown == Shown::Bars {
+            self.whole.set_message(left_text(self.left(&state)));
+        }
+        let Some(Running { line, pace, .. }) = state.running.get_mut(&label) else { return };
         match self.shown {
             Shown::Bars => line.iter().for_each(|line| line.set_message(so_far(standing))),
             Shown::Lines if pace.is_due() => diagnostics::print(&format!("  {label}: {}", so_far(standing))),
@@ -137,8 +156,9 @@ impl runner::Progress for SweepProgress {
     fn finished(&self, point: &Point, outcome: &Outcome) {
         let label = label(point);
         let mut state = self.state();
-        if let Some((line, _, stopwatch)) = state.running.remove(&label) {
-            state.left.finish(&point.spec.policy, stopwatch.elapsed().as_secs_f64());
+        if let Some(Running { line, since, .. }) = state.running.remove(&label) {
+            let seconds = (outcome.status != Status::Saturated).then(|| since.elapsed().as_secs_f64());
+            state.left.finish(&point.spec.policy, seconds);
             line.iter().for_each(ProgressBar::finish_and_clear);
         }
         state.n_done += 1;
@@ -151,10 +171,10 @@ impl runner::Progress for SweepProgress {
         if is_news {
             state.told.push(reason.to_owned());
         }
+        let is_open = state.is_open;
         drop(state);
         let average_jct = outcome.metric("average_jct");
-        let left_text =
-            left.map_or(String::new(), |left| format!("{} left at this pace", HumanDuration(left)));
+        let left_text = left_text(left);
         self.whole.set_position(n_done);
         self.whole.set_message(left_text.clone());
         let result = match (outcome.status, average_jct) {
@@ -164,12 +184,9 @@ impl runner::Progress for SweepProgress {
         };
         let is_bad = outcome.status.is_given_up();
         if self.shown == Shown::Lines {
-            let more = if left_text.is_empty() || n_done == n_total {
-                String::new()
-            } else {
-                format!("; {left_text}")
-            };
-            self.say(&format!("{n_done}/{n_total} {label}: {result}{more}"));
+            let more = if n_done == n_total && !is_open { String::new() } else { format!("; {left_text}") };
+            let of = if is_open { " of at least " } else { "/" };
+            self.say(&format!("{n_done}{of}{n_total} {label}: {result}{more}"));
         } else if is_bad {
             self.say(&format!("{label} {result}"));
         }
@@ -204,10 +221,17 @@ pub(super) fn label(point: &Point) -> String {
     values.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+fn left_text(left: Option<Duration>) -> String {
+    left.map_or_else(
+        || "time left unknown".to_owned(),
+        |left| format!("about {} left at this pace", HumanDuration(left)),
+    )
+}
+
 fn so_far(standing: &Standing) -> String {
     let Standing { n_done, n_measured, n_active, average_jct, now, .. } = standing;
     let measured = n_measured.map_or(String::new(), |n| format!(" of {n}"));
-    let jct = average_jct.map_or(String::new(), |jct| format!(", average JCT so far {:.2} h", jct.hours()));
+    let jct = average_jct.map_or(String::new(), |jct| format!(", average JCT of those {:.2} h", jct.hours()));
     format!(
         "{n_done}{measured} measured jobs done{jct}, {n_active} active, {:.0} simulated hours",
         now.hours()
