@@ -10,20 +10,29 @@ pub const POINTS_MAX: usize = 200;
 pub struct Cdf {
     /// The number of values.
     pub n: usize,
-    /// (value, fraction), ascending; the first is the smallest value, the last the largest, with fraction 1.
+    /// The number of things that could have one: those without count as larger than all values.
+    pub n_of: usize,
+    /// (value, fraction), ascending; the first is the smallest value, the last the largest, with fraction n/n_of.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Cdf {
     /// The distribution of these values, by at most [`POINTS_MAX`] points evenly spaced in fraction; none without values.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+    pub fn of(values: Vec<f64>) -> Option<Self> {
+        let n_of = values.len();
+        Self::of_part(values, n_of)
+    }
+
+    /// The same of things of which some have no value, such as jobs that were never completed.
+    pub fn of_part(mut values: Vec<f64>, n_of: usize) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let n = values.len();
         let first = *values.first()?;
+        let n_of = n_of.max(n);
         let n_points = n.min(POINTS_MAX);
         let rank = |k: usize| (k * n).div_ceil(n_points);
-        let mut points = vec![(first, 1.0 / n as f64)];
-        points.extend((1..=n_points).map(rank).map(|rank| (values[rank - 1], rank as f64 / n as f64)));
+        let mut points = vec![(first, 1.0 / n_of as f64)];
+        points.extend((1..=n_points).map(rank).map(|rank| (values[rank - 1], rank as f64 / n_of as f64)));
         // Of equal values the last, with the highest fraction, is on the curve.
         let mut kept: Vec<(f64, f64)> = Vec::with_capacity(points.len());
         for point in points {
@@ -32,7 +41,7 @@ impl Cdf {
                 _ => kept.push(point),
             }
         }
-        Some(Self { n, points: kept })
+        Some(Self { n, n_of, points: kept })
     }
 }
 
@@ -45,6 +54,12 @@ mod tests {
         let cdf = Cdf::of(vec![3.0, 1.0, 2.0, 2.0]).unwrap();
         assert_eq!(cdf.points, [(1.0, 0.25), (2.0, 0.75), (3.0, 1.0)]);
         assert_eq!(Cdf::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn what_has_no_value_counts_as_larger_than_all() {
+        let cdf = Cdf::of_part(vec![3.0, 1.0], 4).unwrap();
+        assert_eq!((cdf.points, cdf.n, cdf.n_of), (vec![(1.0, 0.25), (3.0, 0.5)], 2, 4));
     }
 
     #[test]

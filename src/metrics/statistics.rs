@@ -1,5 +1,6 @@
 //! Means over repetitions and how far they are known: intervals and comparisons by Student's t.
 //!
+//! The one measure of how values over repetitions are spread is the standard deviation (n − 1), wherever one is shown.
 //! Two results that drew the same jobs (the same seed) are compared in pairs: the effect of the jobs cancels, and the
 //! difference between the policies remains. Ratios are averaged as logarithms, so that a half and a
 //! double weigh the same; the interval of a ratio is that of the mean logarithm, taken back.
@@ -88,6 +89,36 @@ impl Spread {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let deviation = (n > 1).then(|| (squares / (n as f64 - 1.0)).sqrt());
         Some(Self { n, mean, min, max, deviation })
+    }
+}
+
+/// Values over repetitions of which some may be missing. Those that are missing are seldom missing by chance: a run that
+/// was given up is a slow one. So there is no mean unless all are there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Repeated {
+    there: Spread,
+    n_of: usize,
+}
+
+impl Repeated {
+    /// The values that are there, of so many that there should be; none without values.
+    pub fn of(values: &[f64], n_of: usize) -> Option<Self> {
+        Some(Self { there: Spread::of(values)?, n_of: n_of.max(values.len()) })
+    }
+
+    /// How the values are spread, if none is missing.
+    pub fn whole(&self) -> Option<Spread> {
+        (self.there.n == self.n_of).then_some(self.there)
+    }
+
+    /// How those there are spread; it says nothing of the others.
+    pub fn there(&self) -> Spread {
+        self.there
+    }
+
+    /// How many there should be.
+    pub fn n_of(&self) -> usize {
+        self.n_of
     }
 }
 
@@ -217,6 +248,15 @@ mod tests {
         assert!((p.unwrap() - 0.002_833).abs() < 1e-6, "{p:?}");
         assert!((interval.lower - 0.700_114).abs() < 1e-6 && (interval.upper - 2.459_886).abs() < 1e-6);
         assert_eq!(paired.ratio, None, "some are not positive");
+    }
+
+    #[test]
+    fn nothing_is_averaged_of_which_a_part_is_missing() {
+        let all = Repeated::of(&[1.0, 3.0], 2).unwrap();
+        assert_eq!(all.whole().map(|spread| spread.mean), Some(2.0));
+        let part = Repeated::of(&[1.0, 3.0], 3).unwrap();
+        assert_eq!((part.whole(), part.there().mean, part.n_of()), (None, 2.0, 3));
+        assert_eq!(Repeated::of(&[], 3), None);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Metric {
     pub better: Better,
     /// How much a study's page makes of it.
     pub prominence: Prominence,
+    /// Whether it is taken over the measured jobs that were completed, and so leaves out those given up.
+    pub of_completed: bool,
     /// Its value; none where it means nothing, as the cost without prices.
     pub of: fn(&Summary) -> Option<f64>,
 }
@@ -127,6 +129,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "jobs in the measured window that were completed",
         better: Better::Higher,
         prominence: Prominence::Column,
+        of_completed: false,
         of: |summary| Some(summary.jct.as_ref().map_or(0.0, |jct| jct.count as f64)),
     },
     Metric {
@@ -136,6 +139,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "mean time from arrival to completion, over completed measured jobs",
         better: Better::Lower,
         prominence: Prominence::Compared,
+        of_completed: true,
         of: |summary| summary.average_jct,
     },
     Metric {
@@ -145,6 +149,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "median time from arrival to completion, over completed measured jobs",
         better: Better::Lower,
         prominence: Prominence::Chart,
+        of_completed: true,
         of: |summary| summary.jct.as_ref().map(|jct| jct.median),
     },
     Metric {
@@ -154,6 +159,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "95th percentile of time from arrival to completion, over completed measured jobs",
         better: Better::Lower,
         prominence: Prominence::Chart,
+        of_completed: true,
         of: |summary| summary.jct.as_ref().map(|jct| jct.p95),
     },
     Metric {
@@ -163,6 +169,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "99th percentile of time from arrival to completion, over completed measured jobs",
         better: Better::Lower,
         prominence: Prominence::Compared,
+        of_completed: true,
         of: |summary| summary.jct.as_ref().map(|jct| jct.p99),
     },
     Metric {
@@ -172,6 +179,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "mean of completion time over time on an isolated 1/n share, over completed measured jobs",
         better: Better::Lower,
         prominence: Prominence::Compared,
+        of_completed: true,
         of: |summary| summary.rho.as_ref().map(|rho| rho.distribution.average),
     },
     Metric {
@@ -181,6 +189,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "largest completion time over time on an isolated 1/n share, over completed measured jobs",
         better: Better::Lower,
         prominence: Prominence::Compared,
+        of_completed: true,
         of: |summary| summary.rho.as_ref().map(|rho| rho.distribution.max),
     },
     Metric {
@@ -190,6 +199,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "time from the first arrival to the last completion, over all jobs",
         better: Better::Lower,
         prominence: Prominence::Compared,
+        of_completed: false,
         of: |summary| summary.makespan.map(Seconds::get),
     },
     Metric {
@@ -199,6 +209,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "busy worker time over worker time from the first arrival to the end of the last lease, over all worker types",
         better: Better::Higher,
         prominence: Prominence::Chart,
+        of_completed: false,
         of: |summary| summary.utilization.get("all").copied(),
     },
     Metric {
@@ -208,6 +219,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "rounds started",
         better: Better::Neither,
         prominence: Prominence::Column,
+        of_completed: false,
         of: |summary| Some(summary.rounds as f64),
     },
     Metric {
@@ -217,6 +229,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "decisions of the policy",
         better: Better::Neither,
         prominence: Prominence::Chart,
+        of_completed: false,
         of: |summary| Some(summary.solves as f64),
     },
     Metric {
@@ -226,6 +239,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "times that a job, or two that share workers, lost its workers with steps left",
         better: Better::Lower,
         prominence: Prominence::Chart,
+        of_completed: false,
         of: |summary| Some(summary.preemptions as f64),
     },
     Metric {
@@ -235,6 +249,7 @@ pub const METRICS: &[Metric] = &[
         meaning: "price of busy worker time; empty without prices",
         better: Better::Lower,
         prominence: Prominence::Compared,
+        of_completed: false,
         of: |summary| summary.cost.map(Dollars::get),
     },
     Metric {
@@ -244,15 +259,29 @@ pub const METRICS: &[Metric] = &[
         meaning: "measured jobs completed after their deadline, or given up; empty if no job has a deadline",
         better: Better::Lower,
         prominence: Prominence::Chart,
+        of_completed: false,
         of: |summary| summary.slo_violations.map(|n| n as f64),
+    },
+    Metric {
+        name: "n_measured",
+        unit: Unit::Jobs,
+        label: "Measured jobs that ended",
+        meaning: "jobs in the measured window that were completed or given up",
+        better: Better::Neither,
+        prominence: Prominence::Column,
+        of_completed: false,
+        of: |summary| Some(summary.jobs.len() as f64),
     },
 ];
 
 /// Numbers of one simulation that have no column in the results of sweeps, in the order in which they are listed.
 pub const DETAILS: &[Metric] = &[
-    detail("fraction_fair", Unit::Fraction, "Jobs with ρ ≤ 1", |summary| {
-        summary.rho.as_ref().map(|rho| rho.fraction_fair)
-    }),
+    Metric {
+        of_completed: true,
+        ..detail("fraction_fair", Unit::Fraction, "Jobs with ρ ≤ 1", |summary| {
+            summary.rho.as_ref().map(|rho| rho.fraction_fair)
+        })
+    },
     detail("leases", Unit::Count, "Leases", |summary| Some(summary.leases as f64)),
     detail("lease_extensions", Unit::Count, "Lease extensions", |summary| {
         Some(summary.lease_extensions as f64)
@@ -278,7 +307,7 @@ const fn detail(
     of: fn(&Summary) -> Option<f64>,
 ) -> Metric {
     let (better, prominence) = (Better::Neither, Prominence::Column);
-    Metric { name, unit, label, meaning: label, better, prominence, of }
+    Metric { name, unit, label, meaning: label, better, prominence, of_completed: false, of }
 }
 
 /// A count that is listed only where there is something to count.

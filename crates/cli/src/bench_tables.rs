@@ -31,7 +31,7 @@ fn backend(row: &Row) -> String {
     if row.partitions == 1 { row.backend.clone() } else { format!("{} /{}", row.backend, row.partitions) }
 }
 
-/// One line a problem, one column a backend: processor time, or why there is none.
+/// One line a problem, one column a solver, a backend or a policy's own way: processor time, or why there is none.
 pub(super) fn overview(rows: &[Row]) -> Table {
     let mut backends: Vec<String> = Vec::new();
     let mut problems: Vec<(String, String, usize)> = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn changes(rows: &[Row]) -> Table {
         "policy",
         "instance",
         "jobs",
-        "backend",
+        "solver",
         "changes",
         "from scratch",
         "p50",
@@ -106,7 +106,7 @@ pub(super) fn details(rows: &[Row]) -> Table {
         "policy",
         "instance",
         "jobs",
-        "backend",
+        "solver",
         "strategy",
         "classes",
         "build ms",

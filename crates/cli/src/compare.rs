@@ -13,7 +13,7 @@ use crate::results;
 use apportion::metrics::METRICS;
 use apportion::metrics::statistics::{Estimate, Interval};
 use apportion::metrics::table::{Better, with_unit};
-use apportion_studies::sweep::comparison::{Compared, Comparison, PairedPoint};
+use apportion_studies::sweep::comparison::{Compared, Comparison, Overall, PairedPoint};
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::{Status, Store};
 
@@ -25,6 +25,8 @@ The ratio is B ÷ A, the geometric mean over seeds, with the 95 % interval and p
 
 A bound is METRIC<=FACTOR or METRIC>=FACTOR, on the ratio at every point, or mean(METRIC)<=FACTOR, on the ratio over
 all points. One that is broken ends the command with exit code 5; so does a run that A finished and B did not.
+A point at which either side has not finished a seed that both have is not compared: the rest would be the quick ones.
+Seeds that only one side has are left out. What is left out is counted, and each such run is named on standard error.
 
 Examples:
   apportion compare results/before results/after
@@ -106,8 +108,7 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
         let (first, second) = (arguments.first.display(), arguments.second.display());
         return Err(Failure::usage(format!("{first} and {second} have no finished run in common"), None));
     }
-    let broken: Vec<(String, Vec<String>)> =
-        bounds.iter().map(|bound| (bound.text.clone(), broken(bound, &comparison))).collect();
+    let broken: Vec<Verdict> = bounds.iter().map(|bound| verdict(bound, &comparison)).collect();
     match session.output.format() {
         OutputFormat::Json => session.output.json(&document((&comparison, &versions), &metrics, &broken))?,
         OutputFormat::Csv => session.output.table(&table(&comparison, &metrics, false))?,
@@ -132,6 +133,9 @@ fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison
         session.note(format!("A was made by apportion {}, B by apportion {}", versions[0], versions[1]));
     }
     let rows = (one.rows().map_err(results::failure)?, two.rows().map_err(results::failure)?);
+    for (side, store, rows) in [("A", &one, &rows.0), ("B", &two, &rows.1)] {
+        results::note_left_out(session, &format!("{side}: "), store, rows)?;
+    }
     let comparison =
         Comparison::of((one.study(), rows.0), (two.study(), rows.1)).map_err(|[names, others]| {
             let (first, second) = (first.display(), second.display());
@@ -142,35 +146,46 @@ fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison
     Ok((comparison, versions))
 }
 
-/// Where a bound is broken, with the ratio there; nowhere if it holds.
-fn broken(bound: &Bound, comparison: &Comparison) -> Vec<String> {
-    let lost = comparison.unmatched.iter().filter(|other| other.first == Some(Status::Done));
-    let lost =
-        lost.map(|other| format!("{}: {} in B", other.run, other.second.map_or("not there", Status::name)));
+/// What became of a bound.
+struct Verdict {
+    bound: String,
+    /// Where it is broken, with the ratio there; nowhere if it holds.
+    broken: Vec<String>,
+    /// Points at which there is a ratio to hold against it, or whose ratios are in the mean.
+    n_points: usize,
+}
+
+fn verdict(bound: &Bound, comparison: &Comparison) -> Verdict {
     let name = METRICS[bound.metric].name;
-    let mut places = Vec::new();
+    let (mut broken, mut n_points) = (Vec::new(), 0);
     if bound.in_the_mean {
         match comparison.overall(bound.metric) {
-            Some(overall) if bound.is_broken_by(overall.mean) => places.push(format!("{:.4}", overall.mean)),
-            Some(_) => {}
-            None => places.push(format!("no ratio of {name} over all points")),
+            Some(overall) => {
+                n_points = overall.n_points;
+                if bound.is_broken_by(overall.ratio.mean) {
+                    broken.push(format!("{:.4}", overall.ratio.mean));
+                }
+            }
+            None => broken.push(format!("no ratio of {name} over all points")),
         }
     } else {
-        let mut any = false;
         for point in &comparison.points {
             let Some(compared) = point.compared(bound.metric) else { continue };
-            any = true;
+            n_points += 1;
             let ratio = compared.paired.factor();
             if bound.is_broken_by(ratio) {
-                places.push(format!("{ratio:.4} at {}", label(comparison, point)));
+                broken.push(format!("{ratio:.4} at {}", label(comparison, point)));
             }
         }
-        if !any {
-            places.push(format!("no run has {name} on both sides"));
+        if n_points == 0 {
+            broken.push(format!("at no point has {name} a ratio"));
         }
     }
-    places.extend(lost);
-    places
+    let lost = comparison.unmatched.iter().filter(|other| other.first == Some(Status::Done));
+    broken.extend(
+        lost.map(|other| format!("{}: {} in B", other.run, other.second.map_or("not there", Status::name))),
+    );
+    Verdict { bound: bound.text.clone(), broken, n_points }
 }
 
 fn label(comparison: &Comparison, point: &PairedPoint) -> String {
@@ -178,9 +193,9 @@ fn label(comparison: &Comparison, point: &PairedPoint) -> String {
     pieces.map(|(name, value)| format!("{name}={}", value_text(value))).collect::<Vec<_>>().join(" ")
 }
 
-fn ending(broken: &[(String, Vec<String>)]) -> Result<(), Failure> {
+fn ending(verdicts: &[Verdict]) -> Result<(), Failure> {
     let mut lines = Vec::new();
-    for (bound, places) in broken {
+    for Verdict { bound, broken: places, .. } in verdicts {
         let Some(first) = places.first() else { continue };
         let more = if places.len() > 1 { format!(" (and {} more)", places.len() - 1) } else { String::new() };
         lines.push(format!("bound {bound} is broken: {first}{more}"));
@@ -198,37 +213,54 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
     let mut heads: Vec<&str> =
         axes.chain(["metric", "n", "A", "B", "ratio", "ratio_lower", "ratio_upper", "p"]).collect();
     if !is_for_people {
-        heads.extend(["difference", "difference_lower", "difference_upper", "difference_p"]);
+        heads.extend(["difference", "difference_lower", "difference_upper", "difference_p", "n_of"]);
     }
     let mut table = Table::new(heads);
     for metric in metrics {
         let known = &METRICS[*metric];
         let (unit, scale) = if is_for_people { (known.unit.shown(), known.unit.scale()) } else { ("", 1.0) };
         let name = with_unit(known.name, unit);
-        for point in &comparison.points {
-            let Some(Compared { first, second, paired }) = point.compared(*metric) else { continue };
+        // A metric that means nothing at a point has no line there.
+        let meant = |point: &&PairedPoint| point.n_unfinished > 0 || !point.lacks(*metric);
+        for point in comparison.points.iter().filter(meant) {
             let mut cells: Vec<Cell> = point.values.iter().map(|value| value_text(value).into()).collect();
-            let Interval { lower, upper } = interval(paired.ratio);
-            cells.extend([
-                name.as_str().into(),
-                Cell::Count(first.n as u64),
-                Cell::Number(first.mean / scale, 3),
-                Cell::Number(second.mean / scale, 3),
-                Cell::Number(paired.factor(), 4),
-                number(finite(lower), 4),
-                number(finite(upper), 4),
-                number(paired.ratio.and_then(|ratio| ratio.p), 4),
-            ]);
+            cells.push(name.as_str().into());
+            cells.push(if is_for_people && point.n() < point.n_of {
+                format!("{} of {}", point.n(), point.n_of).into()
+            } else {
+                Cell::Count(point.n() as u64)
+            });
+            cells.extend(numbers(point.compared(*metric), scale, is_for_people));
             if !is_for_people {
-                let difference = paired.difference;
-                let Interval { lower, upper } = interval(Some(difference));
-                let bounds = [Some(difference.mean), finite(lower), finite(upper), difference.p];
-                cells.extend(bounds.map(|value| number(value, 3)));
+                cells.push(Cell::Count(point.n_of as u64));
             }
             table.push(cells);
         }
     }
     table
+}
+
+/// Means, ratio and difference; nothing where nothing is compared.
+fn numbers(compared: Option<Compared>, scale: f64, is_for_people: bool) -> Vec<Cell> {
+    let paired = compared.map(|compared| compared.paired);
+    let ratio = paired.and_then(|paired| paired.ratio);
+    let Interval { lower, upper } = interval(ratio);
+    let mut cells = vec![
+        number(compared.map(|compared| compared.first.mean / scale), 3),
+        number(compared.map(|compared| compared.second.mean / scale), 3),
+        number(paired.map(|paired| paired.factor()), 4),
+        number(finite(lower), 4),
+        number(finite(upper), 4),
+        number(ratio.and_then(|ratio| ratio.p), 4),
+    ];
+    if !is_for_people {
+        let difference = paired.map(|paired| paired.difference);
+        let Interval { lower, upper } = interval(difference);
+        let mean = difference.map(|difference| difference.mean);
+        let bounds = [mean, finite(lower), finite(upper), difference.and_then(|difference| difference.p)];
+        cells.extend(bounds.map(|value| number(value, 3)));
+    }
+    cells
 }
 
 fn interval(estimate: Option<Estimate>) -> Interval {
@@ -243,44 +275,58 @@ fn finite(value: f64) -> Option<f64> {
 fn for_people(
     arguments: &CompareArguments,
     (comparison, versions): (&Comparison, &[String; 2]),
-    (metrics, broken): (&[usize], &[(String, Vec<String>)]),
+    (metrics, verdicts): (&[usize], &[Verdict]),
     session: &Session,
 ) -> Result<(), Failure> {
     session.output.text(&format!(
-        "A: {} (apportion {})\nB: {} (apportion {})\nratio: B ÷ A, geometric mean over n seeds, 95 % interval and p from paired t on logarithms\n\n",
+        "A: {} (apportion {})\nB: {} (apportion {})\nratio: B ÷ A, geometric mean over n seeds, 95 % interval and p from \
+         paired t on logarithms; where a value is not positive, the ratio of the means\n\n",
         arguments.first.display(),
         versions[0],
         arguments.second.display(),
         versions[1]
     ))?;
     session.output.table(&table(comparison, metrics, true))?;
+    let n_of = comparison.n_points_of;
     let mut lines: Vec<String> = vec![String::new()];
     for metric in metrics {
-        let Some(overall) = comparison.overall(*metric) else { continue };
-        let about = match overall.interval {
-            Some(Interval { lower, upper }) => format!("{lower:.4} to {upper:.4}, {} seeds", overall.n),
+        let known = &METRICS[*metric];
+        let Some(Overall { ratio, n_points }) = comparison.overall(*metric) else {
+            lines.push(format!("{}: no ratio over all points", known.name));
+            continue;
+        };
+        let about = match ratio.interval {
+            Some(Interval { lower, upper }) => format!("{lower:.4} to {upper:.4}, {} seeds", ratio.n),
             None => "one seed, so no interval".to_owned(),
         };
-        let known = &METRICS[*metric];
         let better = match known.better {
             Better::Neither => String::new(),
             better => format!("; {} is better", better.name()),
         };
-        lines.push(format!("{} over all points: {:.4} ({about}){better}", known.name, overall.mean));
+        let points = if n_points == n_of { "all".to_owned() } else { format!("{n_points} of {n_of}") };
+        lines.push(format!("{} over {points} points: {:.4} ({about}){better}", known.name, ratio.mean));
+    }
+    let (n_runs, n_runs_of) = (comparison.n_paired(), comparison.n_runs_of);
+    if n_runs < n_runs_of {
+        lines.push(format!("done on both sides: {n_runs} of {n_runs_of} runs"));
     }
     let one_sided = comparison.unmatched.len();
     if one_sided > 0 {
-        lines.push(format!("{one_sided} runs have a number on one side only, or differ in how they ended"));
+        lines.push(format!("with a number on one side only, or other ends: {one_sided} of {n_runs_of} runs"));
     }
     if comparison.n_both_unfinished > 0 {
+        let n = comparison.n_both_unfinished;
+        lines.push(format!("ended the same way on both sides, without a number: {n} of {n_runs_of} runs"));
+    }
+    let n_unfinished = comparison.points.iter().filter(|point| point.n_unfinished > 0).count();
+    if n_unfinished > 0 {
         lines.push(format!(
-            "{} runs have none on either side, for the same reason",
-            comparison.n_both_unfinished
+            "not compared, because a side has not finished all seeds: {n_unfinished} of {n_of} points"
         ));
     }
-    for (bound, places) in broken {
-        let verdict = if places.is_empty() { "holds" } else { "is broken" };
-        lines.push(format!("bound {bound} {verdict}"));
+    for Verdict { bound, broken, n_points } in verdicts {
+        let verdict = if broken.is_empty() { "holds" } else { "is broken" };
+        lines.push(format!("bound {bound} {verdict}; it was held against {n_points} of {n_of} points"));
     }
     session.output.text(&lines.join("\n"))
 }
@@ -288,21 +334,25 @@ fn for_people(
 fn document(
     (comparison, [first, second]): (&Comparison, &[String; 2]),
     metrics: &[usize],
-    broken: &[(String, Vec<String>)],
+    verdicts: &[Verdict],
 ) -> Value {
-    let overall =
-        metrics.iter().filter_map(|metric| Some((METRICS[*metric].name, comparison.overall(*metric)?)));
-    let overall: serde_json::Map<String, Value> =
-        overall.map(|(name, estimate)| (name.to_owned(), json!(estimate))).collect();
+    let overall = |metric: &usize| {
+        let Overall { ratio, n_points } = comparison.overall(*metric)?;
+        let Estimate { n, mean, interval, p } = ratio;
+        let value = json!({"n": n, "mean": mean, "interval": interval, "p": p, "n_points": n_points});
+        Some((METRICS[*metric].name.to_owned(), value))
+    };
+    let overall: serde_json::Map<String, Value> = metrics.iter().filter_map(overall).collect();
     let unmatched: Vec<Value> = comparison
         .unmatched
         .iter()
         .map(|other| json!({"run": other.run, "a": other.first, "b": other.second}))
         .collect();
-    let bounds: Vec<Value> = broken
-        .iter()
-        .map(|(bound, places)| json!({"bound": bound, "holds": places.is_empty(), "broken": places}))
-        .collect();
+    let verdict = |verdict: &Verdict| {
+        let Verdict { bound, broken, n_points } = verdict;
+        json!({"bound": bound, "holds": broken.is_empty(), "broken": broken, "n_points": n_points})
+    };
+    let bounds: Vec<Value> = verdicts.iter().map(verdict).collect();
     json!({
         "test": "paired t on logarithms over seeds",
         "versions": {"a": first, "b": second},
@@ -311,6 +361,10 @@ fn document(
         "overall_ratio": overall,
         "unmatched": unmatched,
         "n_unfinished_on_both": comparison.n_both_unfinished,
+        "n_runs": comparison.n_paired(),
+        "n_runs_of": comparison.n_runs_of,
+        "n_points": comparison.points.len(),
+        "n_points_of": comparison.n_points_of,
         "bounds": bounds,
     })
 }

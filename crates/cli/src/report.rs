@@ -141,8 +141,9 @@ fn events_page(path: &Path) -> Result<Page, Failure> {
         facts.push(("jobs that are not done where the events end".to_owned(), n_open.to_string()));
     }
     let (policy, text) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
+    let n_measured = measured(&spec, Some(timeline.jobs().len()));
     let course = Some((cluster, timeline));
-    Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, course, facts }))
+    Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, n_measured, course, facts }))
 }
 
 /// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.
@@ -176,7 +177,25 @@ fn result_page(path: &Path) -> Result<Page, Failure> {
         facts.insert(0, (format!("given up as {}", value_text(&whole["status"])), reason.to_owned()));
     }
     let (policy, cluster) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
-    Ok(run_page::page(&run_page::Run { policy, cluster, summary, course: None, facts }))
+    let n_measured = measured(spec, None);
+    Ok(run_page::page(&run_page::Run { policy, cluster, summary, n_measured, course: None, facts }))
+}
+
+/// How many jobs a run was to measure, by its specification and the jobs that are known to have arrived; none where
+/// neither says it.
+fn measured(spec: &Value, n_arrived: Option<usize>) -> Option<usize> {
+    let count = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
+    let workload = &spec["workload"];
+    let declared = count(&workload["static"]).or_else(|| count(&workload["jobs"]));
+    let endless = workload["trace"].is_null() && declared.is_none();
+    match (count(&spec["measure"][0]), count(&spec["measure"][1])) {
+        (Some(start), Some(end)) => {
+            // Without a last job, arrivals go on until all these are done.
+            let all = declared.or(if endless { Some(end) } else { n_arrived })?;
+            Some(all.min(end).saturating_sub(start))
+        }
+        _ => declared.or(n_arrived),
+    }
 }
 
 fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {

@@ -62,6 +62,7 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
         ResultsCommand::Show { results, metric: name, runs } => {
             let store = Store::open_to_read(results).map_err(failure)?;
             let rows = store.rows().map_err(failure)?;
+            note_left_out(session, "", &store, &rows)?;
             if *runs {
                 return session.output.table(&all_runs(store.study(), &rows));
             }
@@ -71,10 +72,26 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
             let (store, merged) = Store::merge(out, results).map_err(failure)?;
             let csv = store.write_csv().map_err(failure)?;
             let (n_rows, n_duplicates) = (merged.n_rows, merged.n_duplicates);
-            session.note(format!("{n_rows} runs, {n_duplicates} of them given more than once"));
+            session.note(format!("runs in all: {n_rows}; results given more than once: {n_duplicates}"));
             session.output.text(&format!("{}\n{}", store.path().display(), csv.display()))
         }
     }
+}
+
+/// Says how many results are not among the rows, because newer ones of the same points are.
+pub(super) fn note_left_out(
+    session: &Session,
+    head: &str,
+    store: &Store,
+    rows: &[Row],
+) -> Result<(), Failure> {
+    let n_left_out = store.digests().map_err(failure)?.len() - rows.len();
+    if n_left_out > 0 {
+        session.note(format!(
+            "{head}older results left out: {n_left_out}, of points that were run again with other data"
+        ));
+    }
+    Ok(())
 }
 
 /// The position of the metric that a flag names.
@@ -102,27 +119,42 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
         unit if unit.shown().is_empty() => String::new(),
         unit => format!(" in {}", unit.shown()),
     };
-    session.output.text(&format!("{name}{words}, mean ± standard deviation over seeds\n\n"))?;
-    session.output.table(&by_policy(&groups, unit.scale()))
+    let over = match groups.n_seeds {
+        1 => "of one seed".to_owned(),
+        n => format!("mean ± standard deviation over {n} seeds"),
+    };
+    let is_part = |group: &Group| group.metric.is_some_and(|metric| metric.whole().is_none());
+    let part = if groups.groups.iter().any(is_part) {
+        "\n(in parentheses over the seeds that have a number, which says nothing of the others)"
+    } else {
+        ""
+    };
+    session.output.text(&format!("{name}{words}, {over}{part}\n\n"))?;
+    session.output.table(&by_policy(&groups, &METRICS[metric]))
 }
 
-/// One line a group, for programs.
+/// One line a group, for programs; the mean is that of `n_of` seeds, and there is none of fewer.
 fn listed(groups: &Groups, metric: &str) -> Table {
     let axes = groups.axes.iter().cloned();
     let numbers = [metric.to_owned(), format!("{metric}_deviation"), "capacity".to_owned()];
     let counts = Status::ALL.map(|status| format!("n_{status}"));
-    let mut table = Table::new(axes.chain(numbers).chain(counts));
+    let seeds = ["n", "n_of"].map(str::to_owned);
+    let mut table = Table::new(axes.chain(numbers).chain(counts).chain(seeds));
     for group in &groups.groups {
         let mut cells: Vec<Cell> = group.values.iter().map(cell).collect();
-        cells.extend([group.mean, group.deviation, group.capacity].map(number));
+        let whole = group.metric.and_then(|metric| metric.whole());
+        let (mean, deviation) = (whole.map(|spread| spread.mean), whole.and_then(|spread| spread.deviation));
+        cells.extend([mean, deviation, group.capacity].map(number));
         cells.extend(group.by_status.map(|n| Cell::Count(n as u64)));
+        let n = group.metric.map_or(0, |metric| metric.there().n);
+        cells.extend([n, groups.n_seeds].map(|n| Cell::Count(n as u64)));
         table.push(cells);
     }
     table
 }
 
 /// A column for each policy, a line for each of the other values.
-fn by_policy(groups: &Groups, scale: f64) -> Table {
+fn by_policy(groups: &Groups, metric: &Metric) -> Table {
     let policy = groups.axis("policy");
     let others: Vec<usize> = (0..groups.axes.len()).filter(|axis| Some(*axis) != policy).collect();
     let policies = policy.map_or_else(|| vec![String::new()], |axis| groups.texts(axis));
@@ -142,7 +174,7 @@ fn by_policy(groups: &Groups, scale: f64) -> Table {
         });
         let name = policy.map(|axis| value_text(&group.values[axis])).unwrap_or_default();
         if let Some(column) = policies.iter().position(|other| *other == name) {
-            lines[line].1[column] = Cell::Text(brief(group, scale));
+            lines[line].1[column] = Cell::Text(brief(group, groups.n_seeds, metric));
         }
     }
     for (key, cells) in lines {
@@ -151,19 +183,27 @@ fn by_policy(groups: &Groups, scale: f64) -> Table {
     table
 }
 
-/// `12.34 ± 0.56`, or why there is no number.
-fn brief(group: &Group, scale: f64) -> String {
-    let n_done = group.n(Status::Done);
-    let others = Status::ALL.into_iter().filter(|status| *status != Status::Done);
-    let rest = others.filter(|status| group.n(*status) > 0);
-    let rest: Vec<String> = rest
-        .map(|status| if n_done == 0 { status.to_string() } else { format!("{} {status}", group.n(status)) })
-        .collect();
-    let number = group.mean.map(|mean| match group.deviation {
-        Some(deviation) => format!("{:.2} ± {:.2}", mean / scale, deviation / scale),
-        None => format!("{:.2}", mean / scale),
+/// `12.34 ± 0.56`; `(12.34 over 2 of 3), 1 timeout` where seeds are missing; or why there is no number.
+fn brief(group: &Group, n_seeds: usize, metric: &Metric) -> String {
+    let scale = metric.unit.scale();
+    let number = group.metric.map(|found| match (found.whole(), found.there()) {
+        (None, there) => format!("({:.2} over {} of {n_seeds})", there.mean / scale, there.n),
+        (Some(spread), _) => match spread.deviation {
+            Some(deviation) => format!("{:.2} ± {:.2}", spread.mean / scale, deviation / scale),
+            None => format!("{:.2}", spread.mean / scale),
+        },
     });
-    number.into_iter().chain(rest).collect::<Vec<_>>().join(", ")
+    let n_rows: usize = group.by_status.iter().sum();
+    let others = Status::ALL.into_iter().filter(|status| *status != Status::Done);
+    let others = others.map(|status| (status.to_string(), group.n(status)));
+    let lacking = ("not there".to_owned(), n_seeds.saturating_sub(n_rows));
+    let rest = others.chain([lacking]).filter(|(_, n)| *n > 0);
+    let rest = rest.map(|(what, n)| if n == n_seeds { what } else { format!("{n} {what}") });
+    let given_up = match group.given_up {
+        (n, n_of) if n > 0 && metric.of_completed => Some(format!("without {n} of {n_of} jobs given up")),
+        _ => None,
+    };
+    number.into_iter().chain(rest).chain(given_up).collect::<Vec<_>>().join(", ")
 }
 
 fn all_runs(study: &Study, rows: &[Row]) -> Table {

@@ -148,7 +148,7 @@ pub(super) const DOCUMENTS: [Document; 13] = [
         name: "results",
         summary: "A row of a sweep's results",
         notes: "A folder of results has `results.sqlite`, with a row of the table `runs` for each run, and `results.csv`, \
-                without `spec`, `data` and `seconds`. Beside these columns there is one for each axis, called as the study \
+                without `spec`, `data`, `seconds` and `jobs_checksum`. Beside these columns there is one for each axis, called as the study \
                 calls it. The table `utilization` has the utilization of each worker type; the table `jobs`, where the study \
                 says `keep_jobs`, each measured job: `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, \
                 `jct` and `rho`, as in the result of a simulation.",
@@ -202,6 +202,11 @@ fn results() -> Value {
         "seconds".to_owned(),
         json!({"type": "number", "description": "Wall time of the run.", "x-unit": "s"}),
     );
+    let of_row = "SHA-256 of the row, but for wall time, and of its utilizations; a row that does not match is refused. \
+                  Null in rows of before there were checksums.";
+    columns.insert("checksum".to_owned(), json!({"type": ["string", "null"], "description": of_row}));
+    let of_jobs = "The same of the jobs of the run.";
+    columns.insert("jobs_checksum".to_owned(), json!({"type": ["string", "null"], "description": of_jobs}));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Row of results",
         "description": "What became of one run of a sweep.", "type": "object", "properties": columns,

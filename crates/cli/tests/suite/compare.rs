@@ -36,7 +36,7 @@ fn ends(folder: &Path, code: i32, arguments: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// The results of a sweep in `a`, and the same changed by a statement in `b`.
+/// The results of a sweep in `a`, and the same changed by a statement in `b`, as if of before rows had checksums.
 fn changed(statement: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
@@ -45,7 +45,9 @@ fn changed(statement: &str) -> TempDir {
     fs::create_dir(at.join("b")).unwrap();
     fs::copy(at.join("a/results.sqlite"), at.join("b/results.sqlite")).unwrap();
     let connection = rusqlite::Connection::open(at.join("b/results.sqlite")).unwrap();
-    connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}")).unwrap();
+    connection
+        .execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}; UPDATE runs SET checksum = NULL"))
+        .unwrap();
     folder
 }
 
@@ -74,7 +76,7 @@ fn a_broken_bound_ends_in_its_own_exit_code() {
     let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=1.02"]);
     assert!(err.contains("bound average_jct<=1.02 is broken: 1.1100 at policy=fifo rate=1"), "{err}");
     assert!(!err.contains("more)"), "at one point only: {err}");
-    assert!(out.contains("bound average_jct<=1.02 is broken"), "{out}");
+    assert!(out.contains("bound average_jct<=1.02 is broken; it was held against 4 of 6 points"), "{out}");
     // By hand: the logarithms of 1.1, 1.11 and 1.12, and t = 4.3027 for two degrees of freedom.
     let (out, _) = ends(at, 0, &["compare", "a", "b", "--bound", "average_jct<=1.12", "--format", "csv"]);
     let line = out.lines().find(|line| line.starts_with("fifo,1,") || line.starts_with("fifo,1.0,")).unwrap();
@@ -102,9 +104,29 @@ fn runs_on_one_side_only_are_named() {
     let (out, err) = ends(at, 0, &["compare", "a", "b"]);
     assert!(err.contains("policy=fifo rate=0.5 seed=1: A done, B not there"), "{err}");
     assert!(err.contains("policy=isolated rate=1 seed=2: A done, B timeout"), "{err}");
-    assert!(out.contains("2 runs have a number on one side only"), "{out}");
+    for words in [
+        "done on both sides: 10 of 18 runs",
+        "with a number on one side only, or other ends: 2 of 18 runs",
+        "ended the same way on both sides, without a number: 6 of 18 runs",
+        "not compared, because a side has not finished all seeds: 1 of 6 points",
+        "average_jct over 2 of 6 points: 1.0000",
+        " 2 of 3  ",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    let (out, _) = ends(at, 0, &["compare", "a", "b", "--format", "csv"]);
+    let line =
+        |start: &str| out.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{out}"));
+    assert!(line("isolated,1").ends_with(",average_jct,2,,,,,,,,,,,3"), "no ratio of the quick seeds: {out}");
+    let of_two = line("fifo,0.5,");
+    assert!(of_two.contains(",average_jct,2,") && of_two.contains(",1,1,1,1,0,0,0,1,3"), "{of_two}");
     let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=2"]);
     assert!(err.contains("not there in B (and 1 more)"), "a run that is lost breaks a bound: {err}");
+    let (out, _) = ends(at, 0, &["compare", "b", "a", "--bound", "average_jct<=2", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&found["n_runs"], &found["n_runs_of"]), (&10.into(), &18.into()));
+    assert_eq!((&found["n_points"], &found["n_points_of"]), (&4.into(), &6.into()));
+    assert_eq!((&found["bounds"][0]["holds"], &found["bounds"][0]["n_points"]), (&true.into(), &3.into()));
     ends(at, 0, &["compare", "b", "a", "--bound", "average_jct<=2"]);
 }
 
@@ -149,4 +171,36 @@ fn results_of_two_versions_are_compared_and_said_to_be_that() {
     connection.pragma_update(None, "user_version", 9).unwrap();
     let (_, err) = ends(at, 2, &["compare", "a", "b"]);
     assert!(err.contains("was written by format 9"), "{err}");
+}
+
+#[test]
+fn a_changed_digit_is_refused_wherever_results_are_read() {
+    let folder = changed("");
+    let at = folder.path();
+    let connection = rusqlite::Connection::open(at.join("a/results.sqlite")).unwrap();
+    let change =
+        "UPDATE runs SET average_jct = average_jct + 1 WHERE policy = 'fifo' AND rate = 0.5 AND seed = 1";
+    connection.execute_batch(change).unwrap();
+    drop(connection);
+    let what = "policy=fifo rate=0.5 seed=1";
+    for arguments in [
+        &["compare", "a", "b"][..],
+        &["results", "show", "a"],
+        &["report", "a"],
+        &["results", "merge", "a", "--out", "c"],
+        &["sweep", "two.yaml", "--out", "a"],
+    ] {
+        let (_, err) = ends(at, 2, arguments);
+        assert!(err.contains("a/results.sqlite is damaged") && err.contains(what), "{arguments:?}: {err}");
+    }
+    // Two parts of one sweep that disagree, of before there were checksums.
+    let connection = rusqlite::Connection::open(at.join("b/results.sqlite")).unwrap();
+    connection.execute_batch(change).unwrap();
+    drop(connection);
+    ends(at, 0, &["sweep", "two.yaml", "--out", "whole"]);
+    let (_, err) = ends(at, 2, &["results", "merge", "whole", "b", "--out", "c"]);
+    for words in ["whole/results.sqlite", "b/results.sqlite", what, "average_jct is ", "different results"] {
+        assert!(err.contains(words), "{words}: {err}");
+    }
+    assert!(!at.join("c/results.sqlite").exists());
 }

@@ -71,9 +71,13 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
     assert!(!document.contains("src=") && !document.contains("href=") && !document.contains("@import"));
     assert!(!scripts.contains("<script src"), "it asks for nothing");
     assert!(document.contains("default-src 'none'"), "and may not");
-    for words in
-        ["small: 3 policies against arrival rate", "3 seeds", "saturated", "against isolated", "n seeds"]
-    {
+    for words in [
+        "small: 3 policies against arrival rate",
+        "3 seeds",
+        "saturated",
+        "against isolated",
+        "over all 3 seeds",
+    ] {
         assert!(page.contains(words), "{words}");
     }
 
@@ -96,8 +100,9 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
         let mean = values.iter().sum::<f64>() / 3.0;
         let shown = series["marks"][0]["y"].as_f64().unwrap();
         assert!((shown / mean - 1.0).abs() < 1e-5, "{policy}: {shown} {mean}");
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!((series["marks"][0]["low"].as_f64().unwrap() / low - 1.0).abs() < 1e-5);
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let low = mean - (squares / 2.0).sqrt();
+        assert!((series["marks"][0]["low"].as_f64().unwrap() / low - 1.0).abs() < 1e-4, "a deviation below");
     }
     let absent = chart["absent"].as_array().unwrap();
     assert_eq!(absent.len(), 3, "a cross for each policy at the rate that no policy sustains");
@@ -161,7 +166,7 @@ fn results_that_are_not_there_or_not_ours_are_refused() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
     let said = refused(at, &["report", "results"]);
-    assert!(said.contains("format 99") && said.contains("format 1"), "{said}");
+    assert!(said.contains("format 99") && said.contains("format 2"), "{said}");
     assert!(!at.join("report.html").exists(), "nothing is written");
 }
 
@@ -169,7 +174,7 @@ fn results_that_are_not_there_or_not_ours_are_refused() {
 fn results_without_utilization_by_type_are_still_read() {
     let folder = swept(SMALL, &["--only", "seed=1", "--only", "rate=0.5"]);
     let connection = rusqlite::Connection::open(folder.path().join("results/results.sqlite")).unwrap();
-    connection.execute_batch("DROP TABLE utilization").unwrap();
+    connection.execute_batch("DROP TABLE utilization; UPDATE runs SET checksum = NULL").unwrap();
     drop(connection);
     succeed(folder.path(), &["report", "results"]);
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
@@ -177,6 +182,110 @@ fn results_without_utilization_by_type_are_still_read() {
     succeed(
         folder.path(),
         &["sweep", "sweep.yaml", "--out", "results", "--only", "seed=2", "--only", "rate=0.5"],
+    );
+}
+
+/// Results in which the slow seeds of some policies were given up.
+fn with_survivors(policies: &str) -> TempDir {
+    let text = SMALL.replace("[fifo, isolated, max_min_fairness_perf]", policies);
+    let folder = swept(&text, &["--keep-jobs"]);
+    let connection = rusqlite::Connection::open(folder.path().join("results/results.sqlite")).unwrap();
+    let change = "PRAGMA foreign_keys = OFF;
+        UPDATE runs SET status = 'timeout', reason = 'slow', average_jct = NULL, checksum = NULL
+            WHERE policy = 'fifo' AND rate = 1.0 AND seed = 2;
+        DELETE FROM runs WHERE policy = 'isolated' AND rate = 0.5 AND seed = 1";
+    connection.execute_batch(change).unwrap();
+    folder
+}
+
+#[test]
+fn no_mean_is_shown_without_all_its_seeds() {
+    let folder = with_survivors("[fifo, isolated, max_min_fairness_perf]");
+    let at = folder.path();
+    let shown = succeed(at, &["results", "show", "results"]);
+    assert!(
+        shown.starts_with("average jct in hours, mean ± standard deviation over 3 seeds\n(in parentheses"),
+        "{shown}"
+    );
+    let line = |start: &str| shown.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+    assert!(line("1").contains(" over 2 of 3), 1 timeout"), "{shown}");
+    assert!(line("0.5").contains(" over 2 of 3), 1 not there") && line("0.5").contains(" ± "), "{shown}");
+    let csv = succeed(at, &["results", "show", "results", "--format", "csv"]);
+    let head = csv.lines().next().unwrap();
+    assert!(head.starts_with("policy,rate,average_jct,average_jct_deviation,capacity,n_done,"), "{head}");
+    assert!(head.ends_with(",n,n_of"), "{head}");
+    let line = |start: &str| csv.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+    assert!(line("fifo,1").contains(",,,") && line("fifo,1").ends_with(",2,3"), "{csv}");
+    assert!(!line("fifo,0.5").contains(",,") && line("fifo,0.5").ends_with(",3,3"), "{csv}");
+
+    succeed(at, &["report", "results", "--assets", "files"]);
+    let data = data(&fs::read_to_string(at.join("report.html")).unwrap());
+    let chart = &data["figures"][0]["variants"][0][1];
+    let marks = |series: usize| chart["series"][series]["marks"].as_array().unwrap().clone();
+    let (fifo, isolated) = (marks(0), marks(1));
+    assert_eq!((&fifo[1]["n"], &fifo[1]["n_of"], fifo[1].get("low")), (&2.into(), &3.into(), None));
+    assert_eq!((&isolated[0]["n"], &isolated[0]["n_of"]), (&2.into(), &3.into()));
+    assert!(fifo[0].get("n_of").is_none() && fifo[0].get("low").is_some());
+    let absent = |series: u64| {
+        let crosses = chart["absent"].as_array().unwrap().iter();
+        crosses
+            .filter(|cross| cross["series"] == series)
+            .map(|cross| cross["why"].as_str().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (absent(0), absent(1)),
+        (vec!["1 of 3 timeout", "saturated"], vec!["1 of 3 not there", "saturated"])
+    );
+    let read = |name: &str| fs::read_to_string(at.join("files").join(name)).unwrap();
+    let csv = read("average-jct.csv");
+    assert!(csv.lines().any(|line| line.starts_with("fifo,1,,,,2,,3,")), "no value: {csv}");
+    let svg = read("average-jct.svg");
+    assert!(
+        svg.contains("hollow: mean over fewer than 3 seeds") && svg.contains("fill=\"#FFFFFF\""),
+        "{svg}"
+    );
+    // Neither distributions nor comparisons are over what is left.
+    let cdf = read("jct-cdf-at-1.csv");
+    assert!(!cdf.contains("fifo") && cdf.contains("isolated"), "{cdf}");
+    assert!(read("jct-cdf-at-1.svg").contains("not shown: fifo (1 of 3 timeout)"));
+    let against = read("against-baseline-average-jct.csv");
+    let line = |start: &str| against.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+    assert!(line("isolated,0.5,").ends_with(",,,,,,,,1 of 3 not there"), "{against}");
+    assert!(line("isolated,1,").ends_with(",,,,,,,fifo: 1 of 3 timeout"), "{against}");
+    assert!(line("max_min_fairness_perf,0.5,").ends_with(",3,"), "{against}");
+}
+
+#[test]
+fn a_browser_tells_hollow_marks_and_many_series_apart() {
+    let Some(browser) = Browser::start() else { return };
+    let folder = with_survivors(
+        "[fifo, isolated, max_min_fairness_perf, max_min_fairness, fifo_perf, allox, min_total_duration, srtf]",
+    );
+    succeed(folder.path(), &["report", "results"]);
+    browser.open(&folder.path().join("report.html"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    let hollow = "return [...document.querySelectorAll('#figure-0 svg .mark-symbol.role-mark path')]\
+                  .filter(path => path.getAttribute('fill') === '#fff').map(path => path.getAttribute('aria-label'))";
+    let hollow = browser.run(hollow);
+    let labels: Vec<&str> = hollow.as_array().unwrap().iter().map(|label| label.as_str().unwrap()).collect();
+    assert_eq!(labels.len(), 2, "{labels:?}");
+    assert!(labels.iter().all(|label| label.contains("2 of 3: not the mean of all")), "{labels:?}");
+    let dashed = "return [...document.querySelectorAll('#figure-0 svg .mark-line path')]\
+                  .filter(path => path.getAttribute('stroke-dasharray') === '7,4').length";
+    assert!(
+        browser.run(dashed).as_u64().unwrap() > 0,
+        "the eighth line has the colour of the first, and dashes"
+    );
+    let whiskers = "return document.querySelectorAll('#figure-0 svg .mark-rule.role-mark line').length";
+    assert!(browser.run(whiskers).as_u64().unwrap() >= 2, "a spread without neighbours is a whisker");
+    let objects = "return [...document.querySelectorAll('[aria-label]')].map(element => element.getAttribute('aria-label'))\
+                   .filter(label => label.includes('[object') || label.includes('tip:'))";
+    assert_eq!(browser.run(objects), serde_json::json!([]));
+    let label = browser.run("return document.querySelector('#figure-0 .chart').getAttribute('aria-label')");
+    assert!(
+        label.as_str().unwrap().starts_with("Average job completion time against arrival rate. "),
+        "{label}"
     );
 }
 
@@ -208,6 +317,8 @@ fn a_browser_draws_the_page_of_a_sweep() {
         browser.run("const tip = document.getElementById('tip'); return tip.hidden ? '' : tip.textContent");
     let shown = shown.as_str().unwrap();
     assert!(shown.contains("Average job completion time (h)") && shown.contains("seeds 3"), "`{shown}`");
+    let objects = "return document.documentElement.innerHTML.match(/aria-label=\"[^\"]*\\[object/g)";
+    assert_eq!(browser.run(objects), serde_json::Value::Null, "what screen readers hear is text");
 
     // Another metric is drawn when chosen, and saved when asked for.
     let choose = "const select = document.querySelector('#figure-0 select'); select.value = '3';

@@ -60,6 +60,32 @@ fn replayed(path: &Path) -> (Recorder, Timeline) {
 }
 
 #[test]
+fn times_of_a_stopped_simulation_are_said_to_be_of_the_jobs_that_were_done() {
+    let folder = simulated();
+    let at = folder.path();
+    let text = fs::read_to_string(at.join("run.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let is_end = |line: &&&str| line.contains("\"event\":\"completion\"");
+    let n_ends = lines.iter().filter(is_end).count();
+    assert_eq!(n_ends, 30);
+    let tenth = lines.iter().enumerate().filter(|(_, line)| is_end(line)).nth(9).unwrap().0;
+    fs::write(at.join("part.jsonl"), lines[..=tenth].join("\n") + "\n").unwrap();
+    succeed(at, &["report", "part.jsonl", "--assets", "files"]);
+    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    for words in [
+        "stopped with 20 of 30 measured jobs not done, so times are of the others",
+        "average job completion time (10 of 30 measured jobs)",
+        "30 measured jobs, of which 20 have no such number",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains("; makespan"), "which nobody knows");
+    let cdf = fs::read_to_string(at.join("files/jct-cdf.csv")).unwrap();
+    let last: f64 = cdf.lines().last().unwrap().split(',').nth(2).unwrap().parse().unwrap();
+    assert!((last - 1.0 / 3.0).abs() < 1e-5, "a third of the jobs: {cdf}");
+}
+
+#[test]
 fn events_told_again_amount_to_what_the_simulation_amounted_to() {
     let folder = simulated();
     let (recorder, timeline) = replayed(&folder.path().join("run.jsonl"));
@@ -249,7 +275,7 @@ fn a_benchmark_becomes_a_page() {
     succeed(at, &["report", "bench.json", "--assets", "files"]);
     let page = fs::read_to_string(at.join("report.html")).unwrap();
     assert!(
-        page.contains("What decisions cost: 1 program, 2 backends")
+        page.contains("What decisions cost: 1 problem, 4 ways to decide")
             && page.contains("8 cases, 8 done, 4 of them certified optimal"),
         "parts are no backends, and what they give is not certified: see the page"
     );

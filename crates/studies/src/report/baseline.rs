@@ -1,13 +1,13 @@
 //! Tables that compare each policy of a study, or other compared value, with one of them, the baseline.
 
-use apportion::metrics::statistics::{Estimate, LEVEL, Paired};
+use apportion::metrics::statistics::{Estimate, LEVEL, Paired, Repeated};
 use apportion::metrics::table::{Prominence, with_unit};
 use apportion::metrics::{METRICS, Metric};
 
 use super::label;
 use super::number::brief;
 use super::page::NamedTable;
-use super::study::{Panel, Point, Study, file_name, why_absent};
+use super::study::{Panel, Point, Study, file_name, same, why_absent};
 use super::table::{Cell, Table};
 
 /// How the tables against the baseline are made.
@@ -16,9 +16,11 @@ pub(super) fn method(study: &Study) -> String {
     let repeated = if study.seeds.len() > 1 {
         let percent = 100.0 * LEVEL;
         format!(
-            "the geometric mean over the n seeds that both have finished, each seed drawing the same jobs for both, \
-             with the {percent} % interval and p of Student’s t on the paired logarithms. The difference is the mean \
-             of the paired differences, the row’s less {baseline}’s"
+            "the geometric mean over all {} seeds, each seed drawing the same jobs for both, with the {percent} % \
+             interval and p of Student’s t on the paired logarithms; where a number is not positive, the ratio of the \
+             means. Where either has not finished a seed, there is none: the rest would be compared where the slower \
+             one was quick. The difference is the mean of the paired differences, the row’s less {baseline}’s",
+            study.seeds.len()
         )
     } else {
         "of one seed, so without an interval".to_owned()
@@ -54,7 +56,9 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
         for point in panel.points.iter().filter(|point| point.series != study.baseline) {
             let against = point.against_baseline.get(metric.name);
             any |= against.is_some();
-            table.push(comparison_row(study, point, metric, against));
+            let base =
+                panel.points.iter().find(|base| base.series == study.baseline && same(base.x, point.x));
+            table.push(comparison_row(study, (point, base), metric, against));
         }
         if any {
             tables.push(NamedTable {
@@ -68,7 +72,12 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
     tables
 }
 
-fn comparison_row(study: &Study, point: &Point, metric: &Metric, against: Option<&Paired>) -> Vec<Cell> {
+fn comparison_row(
+    study: &Study,
+    (point, base): (&Point, Option<&Point>),
+    metric: &Metric,
+    against: Option<&Paired>,
+) -> Vec<Cell> {
     let number =
         |value: Option<f64>, n_decimals| value.map_or(Cell::Empty, |value| Cell::Number(value, n_decimals));
     let ratio: Option<Estimate> = against.and_then(|paired| paired.ratio);
@@ -79,16 +88,28 @@ fn comparison_row(study: &Study, point: &Point, metric: &Metric, against: Option
         cells.push(point.x.map_or(Cell::Empty, |x| Cell::from(brief(x))));
     }
     cells.extend([
-        number(point.metrics.get(metric.name).map(|spread| spread.mean / scale), 2),
+        number(point.metrics.get(metric.name).and_then(Repeated::whole).map(|spread| spread.mean / scale), 2),
         number(ratio.map(|ratio| ratio.mean).or(against.map(|paired| paired.ratio_of_means)), 3),
         number(interval.map(|interval| interval.lower), 3),
         number(interval.map(|interval| interval.upper), 3),
         number(against.map(|paired| -paired.difference.mean / scale), 2),
         ratio.and_then(|ratio| ratio.p).map_or(Cell::Empty, p_cell),
         against.map_or(Cell::Empty, |paired| Cell::Count(paired.difference.n as u64)),
-        why_absent(point).map_or(Cell::Empty, Cell::from),
+        not_done(study, point, base).map_or(Cell::Empty, Cell::from),
     ]);
     cells
+}
+
+/// `1 of 3 timeout; fifo: saturated`, of a point and of the baseline at its place.
+fn not_done(study: &Study, point: &Point, base: Option<&Point>) -> Option<String> {
+    let baseline = study.series.get(study.baseline)?;
+    let of_base = match base {
+        None => Some("not there".to_owned()),
+        Some(base) => why_absent(base),
+    };
+    let of_base = of_base.map(|why| format!("{baseline}: {why}"));
+    let pieces: Vec<String> = why_absent(point).into_iter().chain(of_base).collect();
+    (!pieces.is_empty()).then(|| pieces.join("; "))
 }
 
 /// Four decimals, and more where they would all be zero.

@@ -1,9 +1,9 @@
-//! The page about a benchmark: what decisions cost, by program, size and backend.
+//! The page about a benchmark: what decisions cost, by policy and family of instances, size and solver. A solver is a
+//! backend, or a policy's own way to decide, which may be without a program and in several parts.
 
-use apportion::metrics::statistics::Spread;
+use apportion::metrics::statistics::Repeated;
 
 use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Scale, Series};
-use super::number::six_digits;
 use super::page::{Item, NamedTable, Page, Section};
 use super::study::file_name;
 use super::table::Table;
@@ -17,7 +17,7 @@ pub struct Case {
     pub instance: String,
     /// Jobs.
     pub n_jobs: usize,
-    /// The backend that solved it.
+    /// The backend that solved it, or `default`: whichever way the policy takes by itself, programs or not.
     pub backend: String,
     /// Into how many parts it was split; 1 is the whole.
     pub n_parts: usize,
@@ -30,7 +30,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The backend that solved it, and the number of parts if there were several.
+    /// What decided it, and the number of parts if there were several.
     fn solver(&self) -> String {
         match self.n_parts {
             1 => self.backend.clone(),
@@ -61,7 +61,7 @@ pub fn page(benchmark: &Benchmark) -> Page {
         }
         names
     };
-    let (backends, solvers) = (unique(|case| case.backend.clone()), unique(Case::solver));
+    let solvers = unique(Case::solver);
     let programs = unique(|case| format!("{}, {}", case.policy, case.instance));
     let chart = |program: &String| {
         let of_program = |case: &&Case| format!("{}, {}", case.policy, case.instance) == *program;
@@ -75,9 +75,12 @@ pub fn page(benchmark: &Benchmark) -> Page {
         notes.push("An axis over more than a factor of ten or so runs by factors.");
     }
     if any(|chart| !chart.absent.is_empty()) {
-        notes.push("A cross above the plot marks a case without a time: hover over it for why.");
+        notes.push("A cross above the plot marks cases without a time: hover over it for why.");
     }
-    let figure = Figure { choice: "program".to_owned(), variants, first: 0, note: notes.join(" ") };
+    if any(Chart::has_hollow) {
+        notes.push("A hollow mark shows the mean of those that have one, which is not the mean of all.");
+    }
+    let figure = Figure { choice: "problem".to_owned(), variants, first: 0, note: notes.join(" ") };
     let figures = if figure.variants.is_empty() { Vec::new() } else { vec![Item::Figure(figure)] };
     let (name, title) = ("cases".to_owned(), "Every case".to_owned());
     let table = Item::Table(NamedTable { name, title, table: benchmark.rows.clone(), folded: false });
@@ -85,9 +88,9 @@ pub fn page(benchmark: &Benchmark) -> Page {
     let n_certified = benchmark.cases.iter().filter(|case| case.seconds.is_some() && case.certified).count();
     Page {
         title: format!(
-            "What decisions cost: {}, {}",
-            counted(programs.len(), "program"),
-            counted(backends.len(), "backend")
+            "What decisions cost: {}, {} to decide",
+            counted(programs.len(), "problem"),
+            counted(solvers.len(), "way")
         ),
         subtitle: format!(
             "{}, {n_done} done, {n_certified} of them certified optimal",
@@ -121,32 +124,33 @@ fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
         for n_jobs in &sizes {
             let here = of(name, *n_jobs);
             let seconds: Vec<f64> = here.iter().filter_map(|case| case.seconds).collect();
-            let spread = Spread::of(&seconds);
-            let ends =
-                |spread: &Spread| (spread.n > 1).then_some((six_digits(spread.min), six_digits(spread.max)));
-            match (spread, here.first()) {
-                (Some(spread), _) => marks.push(Some(Mark {
-                    x: *n_jobs as f64,
-                    y: six_digits(spread.mean),
-                    low: ends(&spread).map(|ends| ends.0),
-                    high: ends(&spread).map(|ends| ends.1),
-                    n: if spread.n > 1 { spread.n } else { 0 },
-                })),
-                (None, Some(case)) => {
-                    marks.push(None);
-                    absent.push(Absent { series: style, x: *n_jobs as f64, why: case.status.clone() });
-                }
-                (None, None) => {}
-            }
+            let Some(first) = here.first() else { continue };
+            let x = *n_jobs as f64;
+            marks.push(Repeated::of(&seconds, here.len()).map(|repeated| {
+                let mark = Mark::of_repeated(&repeated, x, 1.0);
+                if here.len() > 1 { mark } else { Mark { n: 0, ..mark } }
+            }));
+            let lacking: Vec<&&Case> = here.iter().filter(|case| case.seconds.is_none()).collect();
+            let why = match (lacking.first(), here.len()) {
+                (None, _) => continue,
+                (Some(_), 1) => first.status.clone(),
+                (Some(case), n) => format!("{} of {n}: {}", lacking.len(), case.status),
+            };
+            absent.push(Absent { series: style, x, why });
         }
         series.push(Series { name: name.clone(), style, marks });
     }
-    let values = series.iter().flat_map(|series| series.marks.iter().flatten()).map(|mark| mark.y);
+    let marks = || series.iter().flat_map(|series: &Series| series.marks.iter().flatten());
+    let any_repeated = marks().any(|mark| mark.high.is_some());
+    let values = marks().map(|mark| mark.y);
     let xs: Vec<f64> = sizes.iter().map(|n_jobs| *n_jobs as f64).collect();
     Chart {
         name: format!("cost-{}", file_name(program)),
         title: "Time of one decision against jobs".to_owned(),
-        subtitle: program.to_owned(),
+        subtitle: format!(
+            "{program}{}",
+            if any_repeated { "; mean ± standard deviation over seeds" } else { "" }
+        ),
         kind: Kind::Lines,
         x: Axis::new("jobs").fitted_to_places(&xs),
         y: Axis::new("processor time (s)").fitted(values),
@@ -185,5 +189,28 @@ mod tests {
         assert!(note(&[32, 64, 2048], "done").contains("by factors"));
         assert!(!note(&[32, 64, 2048], "done").contains("cross"));
         assert!(note(&[32, 64], "timeout").starts_with("A cross above the plot"));
+    }
+
+    #[test]
+    fn no_time_is_averaged_over_the_cases_that_were_quick_enough() {
+        let case = |seconds: Option<f64>| Case {
+            policy: "p".to_owned(),
+            instance: "i".to_owned(),
+            n_jobs: 32,
+            backend: "default".to_owned(),
+            n_parts: 1,
+            seconds,
+            certified: true,
+            status: if seconds.is_some() { "done" } else { "timeout" }.to_owned(),
+        };
+        let cases = vec![case(Some(1.0)), case(Some(3.0)), case(None)];
+        let page = page(&Benchmark { cases, rows: Table::new(["case"]), facts: Vec::new() });
+        assert_eq!(page.title, "What decisions cost: 1 problem, 1 way to decide", "`default` is no backend");
+        let Item::Figure(figure) = &page.sections[0].items[0] else { unreachable!("a figure comes first") };
+        let chart = &figure.variants[0].1;
+        let mark = chart.series[0].marks[0].unwrap();
+        assert_eq!((mark.y, mark.n, mark.n_of, mark.high), (2.0, 2, Some(3), None));
+        assert_eq!(chart.absent[0].why, "1 of 3: timeout");
+        assert!(figure.note.contains("hollow"), "{}", figure.note);
     }
 }

@@ -1,12 +1,62 @@
 //! What a chart shows, apart from how it is drawn: the page draws it with Vega-Lite, [`svg`](super::svg) as a file.
 
+use apportion::metrics::statistics::{Repeated, Spread};
 use serde::Serialize;
 
+use super::number::six_digits;
 use super::table::{Cell, Table};
 
 /// Colours that people with any colour vision tell apart: Okabe and Ito, *Color Universal Design* (2008), less
 /// yellow, which is faint on white.
 pub const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333"];
+
+/// The form of a point, by its name in Vega.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// A disc.
+    Circle,
+    /// A triangle on its base.
+    TriangleUp,
+    /// A square on its side.
+    Square,
+    /// A square on its corner.
+    Diamond,
+    /// A triangle on its tip.
+    TriangleDown,
+}
+
+const SHAPES: [Shape; 5] =
+    [Shape::Circle, Shape::TriangleUp, Shape::Square, Shape::Diamond, Shape::TriangleDown];
+
+/// So many styles differ in colour or shape already.
+pub const POINTS: usize = PALETTE.len() * SHAPES.len();
+
+/// What a series looks like: no two styles have both colour and dashes in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Look {
+    /// Its colour, one of [`PALETTE`].
+    pub colour: &'static str,
+    /// Its points.
+    pub shape: Shape,
+    /// Lengths of the strokes and gaps of its line, in turn, in pixels; nothing for a solid line.
+    pub dash: Vec<u32>,
+}
+
+impl Look {
+    /// The look of a style. Lines of the first seven are solid; where colours come again, points and dashes differ.
+    pub fn of(style: usize) -> Self {
+        let cycle = style / PALETTE.len();
+        let dash = match cycle {
+            0 => Vec::new(),
+            1 => vec![7, 4],
+            2 => vec![2, 3],
+            // A long stroke, and then so many dots.
+            cycle => [vec![12, 3], [2, 3].repeat(cycle - 2)].concat(),
+        };
+        Self { colour: PALETTE[style % PALETTE.len()], shape: SHAPES[(style + cycle) % SHAPES.len()], dash }
+    }
+}
 
 /// How an axis runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -78,7 +128,7 @@ impl Axis {
     }
 }
 
-/// A value and the range about it.
+/// A value and the range about it: one standard deviation down and up, over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mark {
     /// Along the axis of positions; 0 for bars.
@@ -94,6 +144,37 @@ pub struct Mark {
     /// Repetitions behind the value; 0 where that says nothing.
     #[serde(skip_serializing_if = "is_zero")]
     pub n: usize,
+    /// Repetitions that there should be, where some are missing. Such a mark is hollow, and no line leads to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_of: Option<usize>,
+}
+
+impl Mark {
+    /// A value alone.
+    pub fn at(x: f64, y: f64) -> Self {
+        Self { x: six_digits(x), y: six_digits(y), low: None, high: None, n: 0, n_of: None }
+    }
+
+    /// The mean of values in units of `scale`, with one standard deviation down and up, but not below zero.
+    pub fn of(spread: &Spread, x: f64, scale: f64) -> Self {
+        let (mean, deviation) = (spread.mean / scale, spread.deviation.map(|deviation| deviation / scale));
+        let low = deviation.map(|deviation| mean - deviation);
+        let low = low.map(|low| if mean >= 0.0 { low.max(0.0) } else { low });
+        let high = deviation.map(|deviation| mean + deviation);
+        Self { low: low.map(six_digits), high: high.map(six_digits), n: spread.n, ..Self::at(x, mean) }
+    }
+
+    /// The same of repetitions, of which some may be missing: then that of those there, without a range.
+    pub fn of_repeated(repeated: &Repeated, x: f64, scale: f64) -> Self {
+        match repeated.whole() {
+            Some(spread) => Self::of(&spread, x, scale),
+            None => {
+                let there = repeated.there();
+                let n_of = Some(repeated.n_of());
+                Self { n: there.n, n_of, ..Self::at(x, there.mean / scale) }
+            }
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -112,7 +193,16 @@ pub struct Series {
     pub marks: Vec<Option<Mark>>,
 }
 
-/// A place where a series has no value, and why.
+impl Series {
+    /// Its marks between which lines lead: those without a gap, and no hollow one.
+    pub fn pieces(&self) -> Vec<Vec<Mark>> {
+        let is_gap = |mark: &Option<Mark>| mark.is_none_or(|mark| mark.n_of.is_some());
+        let pieces = self.marks.split(is_gap).map(|piece| piece.iter().flatten().copied().collect());
+        pieces.filter(|piece: &Vec<Mark>| !piece.is_empty()).collect()
+    }
+}
+
+/// A place where a series has no value, or none over all repetitions, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Absent {
     /// Which series, by position.
@@ -130,13 +220,17 @@ pub const POINTS_SHOWN_MAX: usize = 60;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Lines through points, ranges as bands.
+    /// Lines through points, ranges as bands, and as whiskers where a band has no width.
     Lines,
     /// Steps that go up after each point: distribution functions.
     Steps,
     /// Horizontal bars, a group of them a row, ranges as whiskers.
     Bars,
 }
+
+/// Columns of a chart's table: the value is that of all repetitions, or else in the last column that of those there.
+pub const HEADS: [&str; 9] =
+    ["series", "place", "value", "low", "high", "n", "missing", "n_of", "value of n of n_of"];
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -164,6 +258,11 @@ pub struct Chart {
 }
 
 impl Chart {
+    /// Is there a value of which repetitions are missing?
+    pub fn has_hollow(&self) -> bool {
+        self.series.iter().flat_map(|series| series.marks.iter().flatten()).any(|mark| mark.n_of.is_some())
+    }
+
     /// Has it anything to show?
     pub fn is_empty(&self) -> bool {
         self.absent.is_empty() && self.series.iter().all(|series| series.marks.iter().all(Option::is_none))
@@ -174,7 +273,11 @@ impl Chart {
         let is_bars = self.kind == Kind::Bars;
         let first = if is_bars { &self.y.title } else { &self.x.title };
         let value = if is_bars { &self.x.title } else { &self.y.title };
-        let mut table = Table::new(["series", first, value, "low", "high", "n", "missing"]);
+        let mut table = Table::new(HEADS.map(|head| match head {
+            "place" => first.as_str(),
+            "value" => value.as_str(),
+            other => other,
+        }));
         let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 6));
         for series in &self.series {
             for (position, mark) in series.marks.iter().enumerate() {
@@ -184,14 +287,19 @@ impl Chart {
                     _ => Cell::Number(mark.x, 6),
                 };
                 let n = if mark.n == 0 { Cell::Empty } else { Cell::Count(mark.n as u64) };
-                let (y, low, high) = (number(Some(mark.y)), number(mark.low), number(mark.high));
-                table.push(vec![series.name.as_str().into(), place, y, low, high, n, Cell::Empty]);
+                let (low, high) = (number(mark.low), number(mark.high));
+                let y = number(Some(mark.y).filter(|_| mark.n_of.is_none()));
+                let of_those = number(mark.n_of.map(|_| mark.y));
+                let n_of = mark.n_of.map_or_else(|| n.clone(), |n_of| Cell::Count(n_of as u64));
+                let name = series.name.as_str().into();
+                table.push(vec![name, place, y, low, high, n, Cell::Empty, n_of, of_those]);
             }
         }
         for absent in &self.absent {
             let name = self.series.get(absent.series).map_or("", |series| series.name.as_str());
             let (x, why) = (Cell::Number(absent.x, 6), absent.why.as_str().into());
-            table.push(vec![name.into(), x, Cell::Empty, Cell::Empty, Cell::Empty, Cell::Empty, why]);
+            let none = || Cell::Empty;
+            table.push(vec![name.into(), x, none(), none(), none(), none(), why, none(), none()]);
         }
         table
     }
@@ -208,4 +316,50 @@ pub struct Figure {
     pub first: usize,
     /// How to read it.
     pub note: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_of_many_series_look_the_same() {
+        let looks: Vec<Look> = (0..400).map(Look::of).collect();
+        let pairs: BTreeSet<_> = looks.iter().map(|look| (look.colour, &look.dash)).collect();
+        assert_eq!(pairs.len(), looks.len(), "lines without points are told apart");
+        let points: BTreeSet<_> = looks[..POINTS].iter().map(|look| (look.colour, look.shape)).collect();
+        assert_eq!(points.len(), POINTS);
+        assert!(looks[..7].iter().all(|look| look.dash.is_empty()));
+        assert_eq!(serde_json::to_string(&looks[8].shape).unwrap(), "\"triangle-down\"");
+    }
+
+    #[test]
+    fn a_mean_without_all_its_seeds_is_no_value() {
+        let mark = |values: &[f64], x| Mark::of_repeated(&Repeated::of(values, 3).unwrap(), x, 1.0);
+        let marks =
+            [Some(mark(&[1.0, 2.0, 3.0], 1.0)), Some(mark(&[9.0, 11.0], 2.0)), Some(mark(&[4.0; 3], 3.0))];
+        let [whole, part, _] = marks.map(Option::unwrap);
+        assert_eq!((whole.y, whole.low, whole.high, whole.n_of), (2.0, Some(1.0), Some(3.0), None));
+        assert_eq!((part.y, part.low, part.n, part.n_of), (10.0, None, 2, Some(3)));
+        let series = Series { name: "p".to_owned(), style: 0, marks: marks.to_vec() };
+        let pieces: Vec<usize> = series.pieces().iter().map(Vec::len).collect();
+        assert_eq!(pieces, [1, 1], "no line leads to it or through it");
+        let chart = Chart {
+            name: String::new(),
+            title: String::new(),
+            subtitle: String::new(),
+            kind: Kind::Lines,
+            x: Axis::new("rate"),
+            y: Axis::new("jct"),
+            rows: Vec::new(),
+            series: vec![series],
+            absent: Vec::new(),
+        };
+        let csv = chart.table().csv();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines[0], "series,rate,jct,low,high,n,missing,n_of,value of n of n_of");
+        assert_eq!(lines[1..3], ["p,1,2,1,3,3,,3,", "p,2,,,,2,,3,10"]);
+    }
 }

@@ -185,7 +185,8 @@ impl Gantt {
         let mut shapes = vec![
             format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.1}\" \
-                 font-family=\"sans-serif\" font-size=\"12\">"
+                 font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{}\">",
+                escaped(&self.title)
             ),
             "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>".to_owned(),
             format!("<text x=\"14\" y=\"28\" font-size=\"17\">{}</text>", escaped(&self.title)),

@@ -12,9 +12,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const INK = "#1c1e21", SOFT = "#5a5f66";
   const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif';
-  const SHAPES = ["circle", "triangle-up", "square"];
-  const colour = (style) => data.palette[style % data.palette.length];
-  const shape = (style) => SHAPES[(style + Math.floor(style / data.palette.length)) % SHAPES.length];
+  const colour = (style) => data.looks[style].colour;
   const format = vega.defaultLocale().format(",.4~r");
   const brief = (value) => value === undefined ? "" : format(value);
   const isNarrow = () => document.body.clientWidth < 600;
@@ -46,10 +44,12 @@
     const tip = { [isBars ? chart.y.title : "series"]: name };
     if (!isBars) tip[chart.x.title] = brief(mark.x);
     tip[isBars ? chart.x.title : chart.y.title] = brief(mark.y);
-    if (mark.low !== undefined) tip["range"] = `${brief(mark.low)} – ${brief(mark.high)}`;
-    if (mark.n) tip[chart.kind === "steps" ? "jobs" : "seeds"] = mark.n;
+    if (mark.high !== undefined) tip["standard deviation"] = brief(mark.high - mark.y);
+    if (mark.n) tip[chart.kind === "steps" ? "jobs" : "seeds"] = mark.n_of ? `${mark.n} of ${mark.n_of}: not the mean of all` : mark.n;
     return tip;
   };
+  // The same in words, for screen readers.
+  const told = (tip) => Object.entries(tip).map(([name, value]) => `${name}: ${value}`).join("; ");
 
   const scaleOf = (axis) => axis.time
     ? { nice: false, domainMin: { expr: "shown_from" }, domainMax: { expr: "shown_until" } }
@@ -60,10 +60,13 @@
     format: ",.4~r", labelOverlap: true, tickCount: isNarrow() ? 5 : 8,
   });
 
-  const legendOf = (names) => names.length > 1
-    ? { title: null, orient: "bottom", columns: isNarrow() ? 1 : 3, symbolOpacity: 1, symbolSize: 80 } : null;
-  const colours = (chart, names, styles) => ({
-    field: "name", type: "nominal", scale: { domain: names, range: styles.map(colour) }, legend: legendOf(names),
+  // Points in the legend, or pieces of the lines where those alone tell series apart.
+  const legendOf = (names, asLines = false) => names.length > 1 ? {
+    title: null, orient: "bottom", columns: isNarrow() ? 1 : 3, symbolOpacity: 1,
+    ...(asLines ? { symbolType: "stroke", symbolSize: 1200 } : { symbolSize: 80 }),
+  } : null;
+  const colours = (names, styles, legend) => ({
+    field: "name", type: "nominal", scale: { domain: names, range: styles.map(colour) }, legend,
   });
 
   // Lines and steps, over each other.
@@ -74,49 +77,77 @@
     const values = [];
     for (const series of shown) {
       let piece = 0;
+      const goesOn = (mark) => mark && mark.n_of === undefined;
       series.marks.forEach((mark, at) => {
-        if (!mark) { piece += 1; return; }
-        values.push({ ...mark, name: series.name, piece, tip: tooltips(chart, mark, series.name) });
-        if (chart.kind === "steps" && at === 0) values.unshift({ ...mark, y: 0, name: series.name, piece });
+        if (!goesOn(mark)) piece += 1;
+        if (!mark) return;
+        const alone = !goesOn(series.marks[at - 1]) && !goesOn(series.marks[at + 1]);
+        const tip = tooltips(chart, mark, series.name);
+        const hollow = mark.n_of !== undefined;
+        values.push({ ...mark, name: series.name, piece, alone, hollow, tip, told: told(tip) });
+        if (hollow) piece += 1;
+        if (chart.kind === "steps" && at === 0) values.unshift({ ...mark, y: 0, name: series.name, piece, told: series.name });
       });
     }
     const x = { field: "x", type: "quantitative", scale: scaleOf(chart.x), axis: { ...axisOf(chart.x), grid: false } };
     const y = { field: "y", type: "quantitative", scale: scaleOf(chart.y), axis: axisOf(chart.y) };
-    const color = colours(chart, names, shown.map((series) => series.style));
-    const detail = { field: "piece" };
-    const faint = (opacity) => ({ condition: { param: "picked", value: opacity, empty: true }, value: 0.06 });
-    const hasBand = values.some((value) => value.low !== undefined);
     const isDense = shown.some((series) => series.marks.length > data.points_shown_max);
+    const anyDash = shown.some((series) => data.looks[series.style].dash.length);
+    const hasPoints = chart.kind === "lines" && !isDense && names.length <= data.n_points;
+    const asLines = anyDash && !hasPoints;
+    const legend = legendOf(names, asLines);
+    const color = colours(names, shown.map((series) => series.style), legend);
+    const detail = { field: "piece" };
+    const dashes = shown.map((series) => data.looks[series.style].dash);
+    const strokeDash = { field: "name", type: "nominal", scale: { domain: names, range: dashes.map((dash) => dash.length ? dash : [1, 0]) }, legend };
+    const description = { field: "told", type: "nominal" };
+    const whole = { filter: "!datum.hollow" };
+    const faint = (opacity) => ({ condition: { param: "picked", value: opacity, empty: true }, value: 0.06 });
+    const hasBand = values.some((value) => value.low !== undefined && !value.alone);
+    const hasWhisker = values.some((value) => value.low !== undefined && value.alone);
     const layer = [];
     if (hasBand) layer.push({
-      mark: { type: "area", clip: true },
+      transform: [whole], mark: { type: "area", clip: true, aria: false },
       encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color, detail, opacity: faint(0.1) },
+    });
+    if (hasWhisker) layer.push({
+      transform: [{ filter: "datum.alone && isValid(datum.low)" }], mark: { type: "rule", clip: true, aria: false },
+      encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color, opacity: faint(1) },
     });
     layer.push({
       params: chart.x.time ? [{ name: "picked", select: { type: "point", fields: ["name"] }, bind: "legend" }] : [
         { name: "view", select: { type: "interval", zoom: "wheel![event.shiftKey]" }, bind: "scales" },
         { name: "picked", select: { type: "point", fields: ["name"] }, bind: "legend" },
       ],
+      transform: [whole],
       mark: { type: "line", interpolate: chart.kind === "steps" ? "step-after" : "linear", strokeWidth: 2, clip: true },
-      encoding: { x, y, color, detail, order: { field: "x" }, opacity: faint(1) },
+      encoding: {
+        x, y, color, detail, order: { field: "x" }, opacity: faint(1), description: { field: "name", type: "nominal" },
+        ...(anyDash ? { strokeDash } : {}),
+      },
     });
     if (chart.kind === "steps") delete layer[layer.length - 1].encoding.order;
     const points = isDense || chart.kind === "steps"
       ? { type: "point", filled: true, size: 120, opacity: 0, tooltip: { content: "data" }, clip: true }
       : { type: "point", filled: true, size: 55, tooltip: { content: "data" }, clip: true };
-    const shapes = { field: "name", type: "nominal", scale: { domain: names, range: shown.map((s) => shape(s.style)) }, legend: legendOf(names) };
+    const shape = asLines ? {} : { shape: { field: "name", type: "nominal", scale: { domain: names, range: shown.map((series) => data.looks[series.style].shape) }, legend } };
     layer.push({
-      transform: [{ filter: "isValid(datum.tip)" }], mark: points,
-      encoding: { x, y, color, shape: shapes, tooltip: { field: "tip" }, ...(points.opacity === 0 ? {} : { opacity: faint(1) }) },
+      transform: [{ filter: "isValid(datum.tip) && !datum.hollow" }], mark: points,
+      encoding: { x, y, color, ...shape, description, tooltip: { field: "tip" }, ...(points.opacity === 0 ? {} : { opacity: faint(1) }) },
+    });
+    if (values.some((value) => value.hollow)) layer.push({
+      transform: [{ filter: "datum.hollow" }],
+      mark: { type: "point", filled: false, fill: "#fff", fillOpacity: 1, strokeWidth: 2, size: 55, tooltip: { content: "data" }, clip: true },
+      encoding: { x, y, color, ...shape, description, tooltip: { field: "tip" }, opacity: faint(1) },
     });
     const lines = Math.min(12, chart.series.length);
     (chart.absent || []).forEach((absent) => {
       const series = chart.series[absent.series];
       const tip = { series: series.name, [chart.x.title]: brief(absent.x), "no number": absent.why };
       layer.push({
-        data: { values: [{ x: absent.x, name: series.name, tip }] },
+        data: { values: [{ x: absent.x, name: series.name, tip, told: told(tip) }] },
         mark: { type: "point", shape: "cross", filled: true, angle: 45, size: 55, opacity: 1, clip: false },
-        encoding: { x, y: { value: -8 - 10 * (absent.series % lines) }, color, tooltip: { field: "tip" } },
+        encoding: { x, y: { value: -8 - 10 * (absent.series % lines) }, color, description, tooltip: { field: "tip" } },
       });
     });
     const until = Math.max(0, ...values.map((value) => value.x));
@@ -134,7 +165,7 @@
       if (!mark) return;
       const tip = tooltips(chart, mark, row);
       if (many) tip["of"] = series.name;
-      values.push({ ...mark, row, style, name: series.name, tip });
+      values.push({ ...mark, row, style, name: series.name, hollow: mark.n_of !== undefined, tip, told: told(tip) });
     }));
     const rows = chart.rows.map(([row]) => row);
     const y = {
@@ -144,14 +175,23 @@
     const x = { field: "y", type: "quantitative", scale: { zero: true }, axis: axisOf(chart.x) };
     const group = many ? { yOffset: { field: "name", sort: names, scale: { domain: names } } } : {};
     const color = many
-      ? colours(chart, names, chart.series.map((series) => series.style))
+      ? colours(names, chart.series.map((series) => series.style), legendOf(names))
       : { field: "row", type: "nominal", scale: { domain: rows, range: chart.rows.map(([, s]) => colour(s)) }, legend: null };
     const layer = [{
       mark: { type: "bar", opacity: 0.88, tooltip: { content: "data" } },
-      encoding: { x, y, ...group, color, tooltip: { field: "tip" } },
+      encoding: {
+        x, y, ...group, color, stroke: color, description: { field: "told", type: "nominal" }, tooltip: { field: "tip" },
+        fillOpacity: { condition: { test: "datum.hollow", value: 0 }, value: 1 },
+        strokeWidth: { condition: { test: "datum.hollow", value: 2 }, value: 0 },
+      },
     }];
+    // Colours come again: the name stands beside the bar.
+    if (names.length > data.n_colours) layer.push({
+      mark: { type: "text", align: "left", dx: 4, fontSize: 10, aria: false },
+      encoding: { x, y, ...group, text: { field: "name" } },
+    });
     if (values.some((value) => value.low !== undefined)) layer.push({
-      transform: [{ filter: "isValid(datum.low)" }], mark: { type: "rule", color: "#222" },
+      transform: [{ filter: "isValid(datum.low)" }], mark: { type: "rule", color: "#222", aria: false },
       encoding: { x: { ...x, field: "low" }, x2: { field: "high" }, y, ...group },
     });
     return { data: { values }, height: rows.length * (many ? 12 + 13 * names.length : 26), layer };
@@ -161,6 +201,7 @@
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     width: "container", autosize: { type: "fit-x", contains: "padding" }, config: CONFIG,
     title: { text: broken(chart.title), subtitle: broken(chart.subtitle) },
+    description: `${chart.title}. ${chart.subtitle}`,
     ...(chart.kind === "bars" ? barsSpec(chart) : linesSpec(chart)),
   });
 
@@ -201,14 +242,18 @@
   };
   const csvOf = (chart) => {
     const isBars = chart.kind === "bars";
-    const rows = [["series", isBars ? chart.y.title : chart.x.title, isBars ? chart.x.title : chart.y.title, "low", "high", "n", "missing"]];
+    const [place, value] = isBars ? [chart.y.title, chart.x.title] : [chart.x.title, chart.y.title];
+    const rows = [data.heads.map((head) => ({ place, value })[head] || head)];
     for (const series of chart.series) {
       series.marks.forEach((mark, at) => {
-        if (mark) rows.push([series.name, isBars ? chart.rows[at][0] : mark.x, mark.y, mark.low, mark.high, mark.n]);
+        if (!mark) return;
+        const { x, y, low, high, n, n_of: of } = mark;
+        const hollow = of !== undefined;
+        rows.push([series.name, isBars ? chart.rows[at][0] : x, hollow ? "" : y, low, high, n, "", hollow ? of : n, hollow ? y : ""]);
       });
     }
     for (const absent of chart.absent || []) rows.push([chart.series[absent.series].name, absent.x, "", "", "", "", absent.why]);
-    return rows.map((row) => row.concat(Array(7 - row.length).fill("")).map(csvField).join(",") + "\n").join("");
+    return rows.map((row) => row.concat(Array(data.heads.length - row.length).fill("")).map(csvField).join(",") + "\n").join("");
   };
   const save = (name, text, type) => {
     const link = document.createElement("a");

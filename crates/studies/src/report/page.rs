@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::json;
 
-use super::chart::{Chart, Figure, PALETTE, POINTS_SHOWN_MAX};
+use super::chart::{Chart, Figure, HEADS, Look, PALETTE, POINTS, POINTS_SHOWN_MAX};
 use super::gantt::Gantt;
 use super::svg;
 use super::table::{Cell, Table};
@@ -147,8 +147,14 @@ impl Page {
         let tables: serde_json::Map<String, serde_json::Value> =
             self.tables().map(|table| (table.name.clone(), table.table.csv().into())).collect();
         let figures: Vec<&Figure> = self.figures().collect();
+        let charts = || figures.iter().flat_map(|figure| &figure.variants).map(|(_, chart)| chart);
+        let styles = charts().flat_map(|chart| {
+            chart.series.iter().map(|series| series.style).chain(chart.rows.iter().map(|(_, style)| *style))
+        });
+        let looks: Vec<Look> = (0..=styles.max().unwrap_or(0)).map(Look::of).collect();
         in_script(&json!({
-            "palette": PALETTE, "points_shown_max": POINTS_SHOWN_MAX, "figures": figures, "tables": tables,
+            "looks": looks, "n_colours": PALETTE.len(), "n_points": POINTS, "points_shown_max": POINTS_SHOWN_MAX, "heads": HEADS,
+            "figures": figures, "tables": tables,
             "gantt": self.gantt().map(Gantt::data),
         }))
     }

@@ -10,7 +10,6 @@ use apportion::units::Seconds;
 
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 use super::gantt::Gantt;
-use super::number::six_digits;
 use super::page::{Item, NamedTable, Page, Section};
 use super::table::{Cell, Table};
 
@@ -25,6 +24,8 @@ pub struct Run {
     pub cluster: String,
     /// What it amounted to.
     pub summary: Summary,
+    /// How many jobs were to be measured, where that is known; more than ended where the simulation was stopped.
+    pub n_measured: Option<usize>,
     /// How it went, where its events were kept.
     pub course: Option<(Cluster, Timeline)>,
     /// Where it comes from: version, seed, spec, digests.
@@ -34,7 +35,8 @@ pub struct Run {
 /// The page about a simulation.
 pub fn page(run: &Run) -> Page {
     let summary = &run.summary;
-    let mut sections = vec![result(summary)];
+    let n_of = run.n_measured.unwrap_or(0).max(summary.jobs.len());
+    let mut sections = vec![result(summary, n_of)];
     match &run.course {
         Some((cluster, timeline)) => sections.push(over_time(cluster, timeline)),
         None => sections.push(Section {
@@ -47,45 +49,62 @@ pub fn page(run: &Run) -> Page {
             items: Vec::new(),
         }),
     }
-    sections.push(jobs_and_workers(summary));
+    sections.push(jobs_and_workers(summary, n_of));
     sections.push(Section {
         title: "Jobs".to_owned(),
         text: Vec::new(),
         items: vec![Item::Table(NamedTable {
             name: "jobs".to_owned(),
-            title: "Every measured job".to_owned(),
+            title: "Every measured job that ended".to_owned(),
             table: jobs(&summary.jobs),
             folded: true,
         })],
     });
     let n_jobs = summary.jobs.len();
-    let makespan = summary.makespan.map(|makespan| format!("; makespan {:.1} h", makespan.hours()));
+    let measured = match n_of - n_jobs {
+        0 => format!("{n_jobs} measured jobs"),
+        n_left => {
+            format!("stopped with {n_left} of {n_of} measured jobs not done, so times are of the others")
+        }
+    };
+    let is_whole = n_of == n_jobs;
+    let makespan = summary.makespan.filter(|_| is_whole);
+    let makespan = makespan.map(|makespan| format!("; makespan {:.1} h", makespan.hours()));
     Page {
         title: format!("One simulation: {} on {}", run.policy, run.cluster),
-        subtitle: format!(
-            "{n_jobs} measured jobs{}; {} rounds",
-            makespan.unwrap_or_default(),
-            summary.rounds
-        ),
+        subtitle: format!("{measured}{}; {} rounds", makespan.unwrap_or_default(), summary.rounds),
         facts: run.facts.clone(),
         sections,
     }
 }
 
-fn result(summary: &Summary) -> Section {
+fn result(summary: &Summary, n_of: usize) -> Section {
     let (name, title) = ("numbers".to_owned(), "The simulation in numbers".to_owned());
-    let items = vec![Item::Table(NamedTable { name, title, table: numbers(summary), folded: false })];
+    let items =
+        vec![Item::Table(NamedTable { name, title, table: numbers_of(summary, n_of), folded: false })];
     Section { title: "Result".to_owned(), text: Vec::new(), items }
 }
 
 /// Every number of a simulation that means something, in words and in units for people.
 pub fn numbers(summary: &Summary) -> Table {
+    numbers_of(summary, summary.jobs.len())
+}
+
+/// The same of a simulation in which so many jobs were to be measured: what is taken over fewer says over how many.
+pub fn numbers_of(summary: &Summary, n_measured: usize) -> Table {
+    let n_completed = summary.jct.as_ref().map_or(0, |jct| jct.count);
+    let part = if n_completed < n_measured {
+        format!(" ({n_completed} of {n_measured} measured jobs)")
+    } else {
+        String::new()
+    };
     let mut table = Table::new(["number", "value", "unit"]);
     for metric in METRICS.iter().chain(DETAILS) {
         let Some(value) = (metric.of)(summary) else { continue };
-        let Metric { label, unit, .. } = metric;
+        let Metric { label, unit, of_completed, .. } = metric;
+        let part = if *of_completed { part.as_str() } else { "" };
         let cell = Cell::Number(value / unit.scale(), unit.n_decimals());
-        table.push(vec![inside_a_sentence(label).into(), cell, unit.shown().into()]);
+        table.push(vec![(inside_a_sentence(label) + part).into(), cell, unit.shown().into()]);
     }
     table
 }
@@ -110,8 +129,7 @@ fn over_time(cluster: &Cluster, timeline: &Timeline) -> Section {
     let marks = |values: &[f64], scale: f64| -> Vec<Option<Mark>> {
         let mark = |(at, value): (usize, &f64)| {
             let middle = (at as f64 + 0.5) * width;
-            let x = six_digits(middle.min(until) / HOUR_S);
-            Some(Mark { x, y: six_digits(value * scale), low: None, high: None, n: 0 })
+            Some(Mark::at(middle.min(until) / HOUR_S, value * scale))
         };
         values.iter().enumerate().map(mark).collect()
     };
@@ -144,7 +162,7 @@ fn over_time(cluster: &Cluster, timeline: &Timeline) -> Section {
     let jobs = jobs.map(|each| line(each, 1.0)).collect();
     let types = types.map(|each| line(each, 100.0)).collect();
     let charts = [
-        chart("jobs-over-time", "Jobs in the cluster, and jobs that wait", "jobs", jobs),
+        chart("jobs-over-time", "Jobs that are active, that run and that wait", "jobs", jobs),
         chart("utilization-over-time", "Utilization by worker type over time", "busy worker time (%)", types),
     ];
     items.extend(charts.map(alone).map(Item::Figure));
@@ -155,21 +173,22 @@ fn alone(chart: Chart) -> Figure {
     Figure { choice: String::new(), variants: vec![(String::new(), chart)], first: 0, note: String::new() }
 }
 
-fn jobs_and_workers(summary: &Summary) -> Section {
+fn jobs_and_workers(summary: &Summary, n_of: usize) -> Section {
     let values = |of: fn(&JobRecord) -> Option<f64>| summary.jobs.iter().filter_map(of).collect::<Vec<_>>();
-    let jct = Cdf::of(values(|job| job.jct.map(Seconds::hours)));
-    let rho = Cdf::of(values(|job| job.rho));
+    let jct = Cdf::of_part(values(|job| job.jct.map(Seconds::hours)), n_of);
+    let rho = Cdf::of_part(values(|job| job.rho), n_of);
     let steps = |cdf: Option<Cdf>, name: &str, title: &str, x_title: &str| {
         let cdf = cdf?;
-        let mark = |(x, y): &(f64, f64)| {
-            Some(Mark { x: six_digits(*x), y: six_digits(*y), low: None, high: None, n: cdf.n })
-        };
+        let mark = |(x, y): &(f64, f64)| Some(Mark { n: cdf.n, ..Mark::at(*x, *y) });
         let marks: Vec<Option<Mark>> = cdf.points.iter().map(mark).collect();
         let xs = cdf.points.iter().map(|(x, _)| *x);
         Some(alone(Chart {
             name: name.to_owned(),
             title: title.to_owned(),
-            subtitle: format!("{} measured jobs", cdf.n),
+            subtitle: match cdf.n_of - cdf.n {
+                0 => format!("{} measured jobs", cdf.n),
+                n => format!("{} measured jobs, of which {n} have no such number", cdf.n_of),
+            },
             kind: Kind::Steps,
             x: Axis::new(x_title).fitted(xs),
             y: Axis::new("fraction of jobs").from_zero(),
@@ -179,9 +198,7 @@ fn jobs_and_workers(summary: &Summary) -> Section {
         }))
     };
     let types: Vec<(&String, &f64)> = summary.utilization.iter().filter(|(name, _)| *name != "all").collect();
-    let busy = |(_, value): &(&String, &f64)| {
-        Some(Mark { x: 0.0, y: six_digits(**value * 100.0), low: None, high: None, n: 0 })
-    };
+    let busy = |(_, value): &(&String, &f64)| Some(Mark::at(0.0, **value * 100.0));
     let utilization = alone(Chart {
         name: "utilization".to_owned(),
         title: "Utilization by worker type".to_owned(),

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use apportion::metrics::cdf::Cdf;
-use apportion::metrics::statistics::{Paired, Spread};
+use apportion::metrics::statistics::{Paired, Repeated};
 
 use super::baseline;
-use super::chart::{Chart, Figure, Kind, Mark, Series};
+use super::chart::{Chart, Figure, Kind, Series};
 use super::label;
-use super::number::six_digits;
 use super::page::{Item, NamedTable, Page, Section};
 use super::table::Table;
 
@@ -68,29 +67,35 @@ pub struct Point {
     pub series: usize,
     /// Where on the drawn axis.
     pub x: Option<f64>,
-    /// Runs.
-    pub n_runs: usize,
-    /// Runs that are not done, by how they ended.
+    /// Runs that there should be: one a seed.
+    pub n_of: usize,
+    /// Runs that are not done, by how they ended, or `not there`.
     pub unfinished: Vec<(String, usize)>,
     /// Metrics of the runs that are done, by column.
-    pub metrics: BTreeMap<&'static str, Spread>,
+    pub metrics: BTreeMap<&'static str, Repeated>,
     /// Utilization by worker type.
-    pub utilization: Vec<(String, Spread)>,
-    /// Completion times in s of the jobs of all seeds, where they were kept.
+    pub utilization: Vec<(String, Repeated)>,
+    /// Measured jobs of the runs that are done that were given up, and all their measured jobs.
+    pub given_up: (usize, usize),
+    /// Completion times in s of the jobs of all seeds, where all are done and their jobs were kept.
     pub jct: Option<Cdf>,
     /// Their finish-time fairness.
     pub rho: Option<Cdf>,
-    /// This point (first) and the baseline (second) over the seeds that both have, by metric.
+    /// This point (first) and the baseline (second) over all seeds, by metric; none unless both have all.
     pub against_baseline: BTreeMap<&'static str, Paired>,
 }
 
 /// The page about a study.
 pub fn page(study: &Study) -> Page {
     let counts: Vec<String> = study.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
-    let n_seeds = study.seeds.len();
-    let seeds = if n_seeds > 1 { format!("{n_seeds} seeds") } else { "one seed".to_owned() };
+    let is_empty = study.panels.iter().all(|panel| panel.points.is_empty());
+    let seeds = match study.seeds.len() {
+        _ if is_empty => String::new(),
+        0 | 1 => "one seed; ".to_owned(),
+        n_seeds => format!("{n_seeds} seeds; "),
+    };
     let mut sections = Vec::new();
-    if study.panels.iter().all(|panel| panel.points.is_empty()) {
+    if is_empty {
         let text = vec!["There are no runs in these results yet.".to_owned()];
         sections.push(Section { title: "Results".to_owned(), text, items: Vec::new() });
     }
@@ -106,7 +111,7 @@ pub fn page(study: &Study) -> Page {
     sections.push(Section { title: "Runs".into(), text: Vec::new(), items: vec![Item::Table(runs)] });
     Page {
         title: heading(study),
-        subtitle: format!("{}; {seeds}; runs: {}", study.setting, counts.join(", ")),
+        subtitle: format!("{}; {seeds}runs: {}", study.setting, counts.join(", ")),
         facts: study.facts.clone(),
         sections,
     }
@@ -152,24 +157,46 @@ fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
     let mut more: Vec<Item> = figures(distributions.into());
     if panel.points.iter().all(|point| point.jct.is_none()) && !panel.points.is_empty() {
         more.push(Item::Note(
-            "Distributions over jobs are not shown: these results hold no jobs. \
+            "Distributions over jobs are not shown: nowhere is every seed done with its jobs in these results. \
              `apportion sweep … --keep-jobs` keeps them."
                 .to_owned(),
         ));
     }
     vec![
-        Section { title: of_panel("How long jobs take"), text: Vec::new(), items },
+        Section { title: of_panel("Metrics of whole runs"), text: Vec::new(), items },
         Section { title: of_panel("How jobs and workers fare"), text: Vec::new(), items: more },
     ]
 }
 
-/// What the ranges are.
-fn spread_text(study: &Study, panel: &Panel) -> String {
+/// What values and ranges are.
+fn spread_text(study: &Study, panel: &Panel, series: &[Series]) -> String {
     let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
+    let marks = || series.iter().flat_map(|series| series.marks.iter().flatten());
+    let hollow = marks().any(|mark| mark.n_of.is_some());
+    let filled = marks().any(|mark| mark.n_of.is_none());
     match study.seeds.len() {
         0 | 1 => format!("{label}one seed, so no spread"),
-        n => format!("{label}mean over {n} seeds, and the smallest to the largest"),
+        n => {
+            let whole = format!("mean ± standard deviation over {n} seeds");
+            let part = format!("hollow: mean over fewer than {n} seeds, the others have no number");
+            let texts = [Some(whole).filter(|_| filled || !hollow), Some(part).filter(|_| hollow)];
+            format!("{label}{}", texts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
     }
+}
+
+/// `; p: 3 of 900 measured jobs given up`, of all points that such a chart shows.
+fn given_up_text(study: &Study, points: &[&Point]) -> String {
+    let of_series = |(position, name): (usize, &String)| {
+        let own = points.iter().filter(|point| point.series == position);
+        let (n, n_of) = own.fold((0, 0), |sum, p| (sum.0 + p.given_up.0, sum.1 + p.given_up.1));
+        (n > 0).then(|| format!("{name} {n} of {n_of}"))
+    };
+    let texts: Vec<String> = study.series.iter().enumerate().filter_map(of_series).collect();
+    if texts.is_empty() {
+        return String::new();
+    }
+    format!("; without measured jobs that were given up: {}", texts.join(", "))
 }
 
 /// Values on the drawn axis, ascending.
@@ -180,7 +207,7 @@ fn xs(panel: &Panel) -> Vec<f64> {
     xs
 }
 
-fn same(x: Option<f64>, other: Option<f64>) -> bool {
+pub(super) fn same(x: Option<f64>, other: Option<f64>) -> bool {
     match (x, other) {
         (Some(x), Some(other)) => x.total_cmp(&other).is_eq(),
         (None, None) => true,
@@ -198,26 +225,13 @@ fn places(panel: &Panel) -> Vec<Option<f64>> {
     if xs.is_empty() { vec![None] } else { xs.into_iter().map(Some).collect() }
 }
 
-fn mark(spread: &Spread, x: f64, scale: f64) -> Mark {
-    let ends = (spread.n > 1).then_some((spread.min / scale, spread.max / scale));
-    let (low, high) = (ends.map(|ends| six_digits(ends.0)), ends.map(|ends| six_digits(ends.1)));
-    Mark { x, y: six_digits(spread.mean / scale), low, high, n: spread.n }
-}
-
 /// `saturated`, or `2 of 3 failed`.
 pub(super) fn why_absent(point: &Point) -> Option<String> {
-    if point.unfinished.is_empty() {
-        return None;
-    }
-    let pieces: Vec<String> =
-        point
-            .unfinished
-            .iter()
-            .map(|(status, n)| {
-                if *n == point.n_runs { status.clone() } else { format!("{n} of {} {status}", point.n_runs) }
-            })
-            .collect();
-    Some(pieces.join(", "))
+    let piece = |(status, n): &(String, usize)| {
+        if *n == point.n_of { status.clone() } else { format!("{n} of {} {status}", point.n_of) }
+    };
+    let pieces: Vec<String> = point.unfinished.iter().map(piece).collect();
+    (!pieces.is_empty()).then(|| pieces.join(", "))
 }
 
 /// A row for each compared value; one whose runs are not all done says so.
@@ -273,16 +287,18 @@ mod tests {
     use super::*;
 
     fn point(series: usize, x: f64, jct_s: Option<f64>, unfinished: &[(&str, usize)]) -> Point {
-        let spread = jct_s.and_then(|jct| Spread::of(&[jct, 3.0 * jct]));
+        let n_of = if unfinished.is_empty() { 2 } else { 3 };
+        let spread = jct_s.and_then(|jct| Repeated::of(&[jct, 3.0 * jct], n_of));
         Point {
             series,
             x: Some(x),
-            n_runs: 3,
+            n_of,
             unfinished: unfinished.iter().map(|(status, n)| ((*status).to_owned(), *n)).collect(),
             metrics: spread.into_iter().flat_map(|s| [("average_jct", s), ("makespan", s)]).collect(),
             utilization: spread.map(|spread| ("a".to_owned(), spread)).into_iter().collect(),
             jct: jct_s.and_then(|jct| Cdf::of(vec![jct])),
             rho: None,
+            given_up: (0, 0),
             against_baseline: BTreeMap::new(),
         }
     }
@@ -327,10 +343,15 @@ mod tests {
         assert!(jct.subtitle.ends_with("; ×: failed, saturated"), "{}", jct.subtitle);
         assert_eq!(jct.series[1].marks.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
         let mark = jct.series[0].marks[1].unwrap();
-        assert_eq!((mark.y, mark.low, mark.high, mark.n), (4.0, Some(2.0), Some(6.0), 2));
+        assert_eq!((mark.y, mark.low, mark.high, mark.n, mark.n_of), (4.0, None, None, 2, Some(3)));
+        assert!(jct.subtitle.contains("hollow: mean over fewer than 2 seeds"), "{}", jct.subtitle);
+        let whole = jct.series[0].marks[0].unwrap();
+        assert_eq!((whole.y, whole.low, whole.high), (2.0, Some(0.585_786), Some(3.414_21)));
+        let pieces: Vec<usize> = jct.series[0].pieces().iter().map(Vec::len).collect();
+        assert_eq!(pieces, [1], "no line leads to the hollow point");
         let bars: Vec<_> = chart("makespan-bars-at-2").rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(bars, ["p (1 of 3 failed)", "q (saturated)"]);
-        assert!(chart("jct-cdf-at-2").subtitle.contains("; p: 1 of 3 failed; q: saturated"));
+        assert!(chart("jct-cdf-at-2").subtitle.ends_with("; not shown: q (saturated)"));
         assert!(page.assets().unwrap().iter().any(|asset| asset.name == "average-jct.svg"));
     }
 
@@ -364,6 +385,25 @@ mod tests {
         empty.series.clear();
         assert!(page(&empty).html().contains("There are no runs in these results yet."));
         assert!(page(&empty).assets().unwrap().iter().all(|asset| asset.name == "runs.csv"));
+    }
+
+    #[test]
+    fn each_of_many_series_has_a_look_of_its_own_in_the_page() {
+        let mut many = study(["p", "q"], (0..30).map(|at| point(at, 1.0, Some(3600.0), &[])).collect());
+        many.series = (0..30).map(|at| format!("policy-{at}")).collect();
+        let html = page(&many).html();
+        let data = html.split("id=\"data\">").nth(1).and_then(|rest| rest.split("</script").next()).unwrap();
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
+        let looks: std::collections::BTreeSet<String> =
+            data["looks"].as_array().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(looks.len(), 30);
+        let pairs: std::collections::BTreeSet<String> = data["looks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|look| format!("{} {}", look["colour"], look["dash"]))
+            .collect();
+        assert_eq!(pairs.len(), 30, "distributions, which have no points, too");
     }
 
     #[test]

@@ -7,8 +7,9 @@ use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::chart::{Axis, Chart, Kind, Mark, PALETTE, POINTS_SHOWN_MAX, Scale, Series};
+use super::chart::{Axis, Chart, Kind, Look, Mark, PALETTE, POINTS_SHOWN_MAX, Scale, Series, Shape};
 use super::number::brief;
+use super::page::escaped;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -28,11 +29,14 @@ const GREY: RGBColor = RGBColor(90, 90, 90);
 pub fn render(chart: &Chart) -> Result<String, String> {
     let mut text = String::new();
     draw(chart, &mut text).map_err(|error| error.to_string())?;
-    Ok(text)
+    // For screen readers.
+    let label =
+        format!("<svg role=\"img\" aria-label=\"{}. {}\"", escaped(&chart.title), escaped(&chart.subtitle));
+    Ok(text.replacen("<svg", &label, 1))
 }
 
 fn colour(style: usize) -> RGBColor {
-    let digits = u32::from_str_radix(&PALETTE[style % PALETTE.len()][1..], 16).unwrap_or(0);
+    let digits = u32::from_str_radix(&Look::of(style).colour[1..], 16).unwrap_or(0);
     let [_, red, green, blue] = digits.to_be_bytes();
     RGBColor(red, green, blue)
 }
@@ -81,8 +85,10 @@ fn draw_legend(chart: &Chart, area: &Area<'_>) -> Drawn {
         if chart.kind == Kind::Bars {
             area.draw(&Rectangle::new([(x, y), (x + 18, y + 10)], colour(series.style).filled()))?;
         } else {
-            area.draw(&PathElement::new(vec![(x, y + 5), (x + 18, y + 5)], stroke(series.style, 2)))?;
-            shape(area, series.style, (x + 9, y + 5))?;
+            for line in dashed(&[(x, y + 5), (x + 18, y + 5)], &Look::of(series.style).dash) {
+                area.draw(&PathElement::new(line, stroke(series.style, 2)))?;
+            }
+            shape(area, series.style, (x + 9, y + 5), false)?;
         }
         area.draw(&Text::new(series.name.as_str(), (x + 24, y - 1), font(12)))?;
     }
@@ -93,15 +99,68 @@ fn stroke(style: usize, width: u32) -> ShapeStyle {
     colour(style).stroke_width(width)
 }
 
-/// The mark of a series: its colour, and a shape that changes where colours come again.
-fn shape(area: &Area<'_>, style: usize, at: (i32, i32)) -> Drawn {
-    let fill = colour(style).filled();
-    match (style + style / PALETTE.len()) % 3 {
-        0 => area.draw(&Circle::new(at, 3, fill))?,
-        1 => area.draw(&TriangleMarker::new(at, 4, fill))?,
-        _ => area.draw(&Rectangle::new([(at.0 - 3, at.1 - 3), (at.0 + 3, at.1 + 3)], fill))?,
+/// The mark of a series, filled or hollow.
+fn shape(area: &Area<'_>, style: usize, at: (i32, i32), is_hollow: bool) -> Drawn {
+    let corners: &[(i32, i32)] = match Look::of(style).shape {
+        Shape::Circle => {
+            let (inside, line) = (WHITE.filled(), stroke(style, 2));
+            let fill = if is_hollow { inside } else { colour(style).filled() };
+            area.draw(&Circle::new(at, 3, fill))?;
+            if is_hollow {
+                area.draw(&Circle::new(at, 3, line))?;
+            }
+            return Ok(());
+        }
+        Shape::TriangleUp => &[(-4, 3), (4, 3), (0, -4)],
+        Shape::Square => &[(-3, -3), (3, -3), (3, 3), (-3, 3)],
+        Shape::Diamond => &[(0, -4), (4, 0), (0, 4), (-4, 0)],
+        Shape::TriangleDown => &[(-4, -3), (4, -3), (0, 4)],
+    };
+    let mut corners: Vec<(i32, i32)> = corners.iter().map(|(x, y)| (at.0 + x, at.1 + y)).collect();
+    let fill = if is_hollow { WHITE.filled() } else { colour(style).filled() };
+    area.draw(&Polygon::new(corners.clone(), fill))?;
+    if is_hollow {
+        corners.push(corners[0]);
+        area.draw(&PathElement::new(corners, stroke(style, 2)))?;
     }
     Ok(())
+}
+
+/// The strokes of a line in pixels; the line itself without dashes.
+fn dashed(line: &[(i32, i32)], dash: &[u32]) -> Vec<Vec<(i32, i32)>> {
+    if dash.is_empty() {
+        return vec![line.to_vec()];
+    }
+    let (mut strokes, mut at, mut left) = (Vec::new(), 0, f64::from(dash[0]));
+    let mut stroke = Vec::from_iter(line.first().copied());
+    for ends in line.windows(2) {
+        let [from, to] = [ends[0], ends[1]].map(|(x, y)| (f64::from(x), f64::from(y)));
+        let length = (to.0 - from.0).hypot(to.1 - from.1);
+        let mut gone = 0.0;
+        while length - gone > left {
+            gone += left;
+            let share = gone / length;
+            #[expect(clippy::cast_possible_truncation, reason = "between two pixels of the picture")]
+            let pixel = |from: f64, to: f64| (from + (to - from) * share).round() as i32;
+            let corner = (pixel(from.0, to.0), pixel(from.1, to.1));
+            if at % 2 == 0 {
+                stroke.push(corner);
+                strokes.push(std::mem::take(&mut stroke));
+            } else {
+                stroke = vec![corner];
+            }
+            at += 1;
+            left = f64::from(dash[at % dash.len()]);
+        }
+        left -= length - gone;
+        if at % 2 == 0 {
+            stroke.push(ends[1]);
+        }
+    }
+    if at % 2 == 0 {
+        strokes.push(stroke);
+    }
+    strokes
 }
 
 /// From below the smallest value to above the largest; never empty.
@@ -172,22 +231,36 @@ where
         .y_label_formatter(&|value| brief(*value))
         .draw()?;
     for series in &chart.series {
-        let band: Vec<(f64, f64, f64)> =
-            series.marks.iter().flatten().filter_map(|m| Some((m.x, m.low?, m.high?))).collect();
-        let edge = band.iter().map(|(x, low, _)| (*x, *low));
-        let edge: Vec<(f64, f64)> = edge.chain(band.iter().rev().map(|(x, _, high)| (*x, *high))).collect();
-        if band.len() > 1 {
-            context.draw_series([Polygon::new(edge, colour(series.style).mix(0.1))])?;
+        for piece in series.pieces() {
+            let band: Vec<(f64, f64, f64)> =
+                piece.iter().filter_map(|m| Some((m.x, m.low?, m.high?))).collect();
+            let edge = band.iter().map(|(x, low, _)| (*x, *low));
+            let edge: Vec<(f64, f64)> =
+                edge.chain(band.iter().rev().map(|(x, _, high)| (*x, *high))).collect();
+            match band[..] {
+                [] => {}
+                // A band of one place has no width.
+                [(x, low, high)] => {
+                    let whisker = vec![(x, low), (x, high)];
+                    context.draw_series([PathElement::new(whisker, stroke(series.style, 1))])?;
+                }
+                _ => {
+                    context.draw_series([Polygon::new(edge, colour(series.style).mix(0.1))])?;
+                }
+            }
         }
     }
     for series in &chart.series {
         for path in paths(chart.kind, series) {
-            context.draw_series([PathElement::new(path, stroke(series.style, 2))])?;
+            let pixels: Vec<(i32, i32)> = path.iter().map(|at| context.backend_coord(at)).collect();
+            for line in dashed(&pixels, &Look::of(series.style).dash) {
+                root.draw(&PathElement::new(line, stroke(series.style, 2)))?;
+            }
         }
         if chart.kind == Kind::Lines && series.marks.len() <= POINTS_SHOWN_MAX {
             for mark in series.marks.iter().flatten() {
                 let at = context.backend_coord(&(mark.x, mark.y));
-                shape(root, series.style, at)?;
+                shape(root, series.style, at, mark.n_of.is_some())?;
             }
         }
     }
@@ -208,26 +281,19 @@ fn y_of(chart: &Chart) -> f64 {
     values(chart).next().unwrap_or(1.0)
 }
 
-/// The lines of a series, broken where a value is missing.
+/// The lines of a series, broken where a value is missing or hollow.
 fn paths(kind: Kind, series: &Series) -> Vec<Vec<(f64, f64)>> {
-    let mut paths = vec![Vec::new()];
-    for mark in &series.marks {
-        let path = paths.last_mut().expect("there is always one");
-        match mark {
-            None => paths.push(Vec::new()),
-            Some(mark) => {
-                let before: Option<f64> = path.last().map(|(_, y): &(f64, f64)| *y);
-                match (kind, before) {
-                    (Kind::Steps, Some(y)) => path.push((mark.x, y)),
-                    (Kind::Steps, None) => path.push((mark.x, 0.0)),
-                    _ => {}
-                }
-                path.push((mark.x, mark.y));
+    let path = |piece: Vec<Mark>| {
+        let mut path: Vec<(f64, f64)> = Vec::new();
+        for mark in piece {
+            if kind == Kind::Steps {
+                path.push((mark.x, path.last().map_or(0.0, |(_, y)| *y)));
             }
+            path.push((mark.x, mark.y));
         }
-    }
-    paths.retain(|path| path.len() > 1);
-    paths
+        path
+    };
+    series.pieces().into_iter().map(path).filter(|path| path.len() > 1).collect()
 }
 
 fn bars(chart: &Chart, plot: &Area<'_>) -> Drawn {
@@ -263,7 +329,14 @@ fn bars(chart: &Chart, plot: &Area<'_>) -> Drawn {
             let high = top - 0.14 - 0.72 * position as f64 / n_series;
             let low = high - 0.72 / n_series;
             let ends = [(0.0, high), (mark.y, low)];
-            context.draw_series([Rectangle::new(ends, colour(style).mix(0.85).filled())])?;
+            let is_hollow = mark.n_of.is_some();
+            let fill = if is_hollow { stroke(style, 2) } else { colour(style).mix(0.85).filled() };
+            context.draw_series([Rectangle::new(ends, fill)])?;
+            if chart.series.len() > PALETTE.len() {
+                let (x, y) = context.backend_coord(&(mark.y, 0.5 * (high + low)));
+                let style = font(10).pos(Pos::new(HPos::Left, VPos::Center));
+                plot.draw(&Text::new(series.name.as_str(), (x - base_x + 4, y - base_y), style))?;
+            }
             if let (Some(from), Some(to)) = (mark.low, mark.high)
                 && to > from
             {
@@ -274,4 +347,17 @@ fn bars(chart: &Chart, plot: &Area<'_>) -> Drawn {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_go_round_corners_and_leave_gaps() {
+        let line = [(0, 0), (10, 0), (10, 10)];
+        assert_eq!(dashed(&line, &[]), [line.to_vec()]);
+        let strokes = dashed(&line, &[6, 3]);
+        assert_eq!(strokes, [vec![(0, 0), (6, 0)], vec![(9, 0), (10, 0), (10, 5)], vec![(10, 8), (10, 10)]]);
+    }
 }

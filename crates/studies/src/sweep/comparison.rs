@@ -4,8 +4,11 @@
 //! the same jobs for the same seed, so a point is compared in pairs ([`Paired`]). The ratio over all points is taken
 //! seed by seed: the mean logarithm over the points, then Student's t over seeds, because points of one seed share
 //! their jobs and are not independent.
+//!
+//! A point at which a side has not finished a seed is not compared: over the seeds that both finished, the side that
+//! gave up would be judged where it was quick. Seeds that one side does not have are left out, and counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -19,8 +22,21 @@ use apportion::metrics::statistics::{Estimate, Paired, Spread};
 pub struct PairedPoint {
     /// Its value on each of [`Comparison::axes`].
     pub values: Vec<Value>,
-    /// Per run on both sides: its seed, and the rows.
+    /// Per run done on both sides: its seed, and the rows.
     pairs: Vec<(String, Row, Row)>,
+    /// Seeds that either side has here.
+    pub n_of: usize,
+    /// Seeds that both sides have here and that are not done on one of them, or on neither.
+    pub n_unfinished: usize,
+}
+
+/// The ratio over all points, and of how many points it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overall {
+    /// Second ÷ first.
+    pub ratio: Estimate,
+    /// Points at which all seeds are compared.
+    pub n_points: usize,
 }
 
 /// A metric at one point, on both sides.
@@ -50,8 +66,12 @@ pub struct Unmatched {
 pub struct Comparison {
     /// The axes apart from the seed.
     pub axes: Vec<String>,
-    /// In the order of the first results.
+    /// Those with a run that is done on both sides, in the order of the first results.
     pub points: Vec<PairedPoint>,
+    /// Points that either side has.
+    pub n_points_of: usize,
+    /// Runs that either side has.
+    pub n_runs_of: usize,
     /// Runs that are done on one side only, or on neither and not for the same reason.
     pub unmatched: Vec<Unmatched>,
     /// Runs that ended the same way, without a number, on both sides.
@@ -99,59 +119,108 @@ impl Comparison {
         let mut comparison = Self {
             axes: kept.iter().map(|axis| names[*axis].clone()).collect(),
             points: Vec::new(),
+            n_points_of: 0,
+            n_runs_of: 0,
             unmatched: Vec::new(),
             n_both_unfinished: 0,
         };
+        let seed_axis = names.iter().position(|name| is_seed(name));
         for row in first.1 {
             let own = key(&row);
             let other = seconds.remove(&own);
             let (one, two) = (row.outcome.status, other.as_ref().map(|other| other.outcome.status));
+            let seed = seed_axis.map(|axis| own[axis].clone()).unwrap_or_default();
+            let point = comparison.point_at(kept.iter().map(|axis| row.values[*axis].clone()).collect());
+            point.n_of += 1;
             match other {
                 Some(other) if one == Status::Done && two == Some(Status::Done) => {
-                    let seed = names.iter().position(|name| is_seed(name)).map(|axis| own[axis].clone());
-                    let values: Vec<Value> = kept.iter().map(|axis| row.values[*axis].clone()).collect();
-                    let pair = (seed.unwrap_or_default(), row, other);
-                    match comparison.points.iter_mut().find(|point| point.values == values) {
-                        Some(point) => point.pairs.push(pair),
-                        None => comparison.points.push(PairedPoint { values, pairs: vec![pair] }),
-                    }
+                    point.pairs.push((seed, row, other));
+                    continue;
                 }
-                Some(_) if two == Some(one) => comparison.n_both_unfinished += 1,
-                _ => comparison.unmatched.push(Unmatched { run: name(&own), first: Some(one), second: two }),
+                Some(_) => point.n_unfinished += 1,
+                None => {}
+            }
+            if two == Some(one) {
+                comparison.n_both_unfinished += 1;
+            } else {
+                let run = name(&own);
+                comparison.unmatched.push(Unmatched { run, first: Some(one), second: two });
             }
         }
         for (own, row) in seconds {
+            let values = kept.iter().map(|axis| row.values[order[*axis]].clone()).collect();
+            comparison.point_at(values).n_of += 1;
             let second = Some(row.outcome.status);
             comparison.unmatched.push(Unmatched { run: name(&own), first: None, second });
         }
+        comparison.n_points_of = comparison.points.len();
+        comparison.n_runs_of = comparison.points.iter().map(|point| point.n_of).sum();
+        comparison.points.retain(|point| !point.pairs.is_empty());
         Ok(comparison)
     }
 
-    /// Second ÷ first over all points, for a metric by position; none without values, or where one is not positive.
-    pub fn overall(&self, metric: usize) -> Option<Estimate> {
+    /// The point with these values, made if it is not there.
+    fn point_at(&mut self, values: Vec<Value>) -> &mut PairedPoint {
+        let texts = |values: &[Value]| values.iter().map(value_text).collect::<Vec<_>>();
+        let wanted = texts(&values);
+        let found = self.points.iter().position(|point| texts(&point.values) == wanted);
+        let at = found.unwrap_or_else(|| {
+            self.points.push(PairedPoint { values, pairs: Vec::new(), n_of: 0, n_unfinished: 0 });
+            self.points.len() - 1
+        });
+        &mut self.points[at]
+    }
+
+    /// Runs that are done on both sides.
+    pub fn n_paired(&self) -> usize {
+        self.points.iter().map(|point| point.pairs.len()).sum()
+    }
+
+    /// Second ÷ first over all points at which all seeds are compared, for a metric by position; none without such
+    /// points, or where a value is not positive.
+    pub fn overall(&self, metric: usize) -> Option<Overall> {
+        let compared: Vec<&PairedPoint> =
+            self.points.iter().filter(|point| point.compared(metric).is_some()).collect();
+        let pairs = || compared.iter().flat_map(|point| &point.pairs);
+        let seeds: BTreeSet<&str> = pairs().map(|(seed, ..)| seed.as_str()).collect();
+        // Means over other points for each seed would differ by the points, too.
+        let whole = || compared.iter().filter(|point| point.pairs.len() == seeds.len());
         let mut by_seed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for (seed, first, second) in self.points.iter().flat_map(|point| &point.pairs) {
-            let (Some(first), Some(second)) = (first.outcome.metrics[metric], second.outcome.metrics[metric])
-            else {
-                continue;
-            };
+        for (seed, first, second) in whole().flat_map(|point| &point.pairs) {
+            let (first, second) = (first.outcome.metrics[metric]?, second.outcome.metrics[metric]?);
             if !(first > 0.0 && second > 0.0) {
                 return None;
             }
             by_seed.entry(seed).or_default().push((second / first).ln());
         }
         let means: Vec<f64> = by_seed.values().filter_map(|logs| Some(Spread::of(logs)?.mean)).collect();
-        Estimate::of(&means).map(|estimate| estimate.under(f64::exp))
+        let ratio = Estimate::of(&means).map(|estimate| estimate.under(f64::exp))?;
+        Some(Overall { ratio, n_points: whole().count() })
     }
 }
 
 impl PairedPoint {
-    /// A metric, by position, at this point; none if no run has it on both sides.
+    /// Runs that are done on both sides.
+    pub fn n(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Has no run this metric on both sides, though all are done?
+    pub fn lacks(&self, metric: usize) -> bool {
+        let has = |row: &Row| row.outcome.metrics[metric].is_some();
+        !self.pairs.iter().any(|(_, first, second)| has(first) && has(second))
+    }
+
+    /// A metric, by position, at this point; none unless both sides have finished, with this metric, every seed that
+    /// both have.
     pub fn compared(&self, metric: usize) -> Option<Compared> {
+        if self.n_unfinished > 0 {
+            return None;
+        }
         let both = |(_, first, second): &(String, Row, Row)| {
             Some((first.outcome.metrics[metric]?, second.outcome.metrics[metric]?))
         };
-        let pairs: Vec<(f64, f64)> = self.pairs.iter().filter_map(both).collect();
+        let pairs: Vec<(f64, f64)> = self.pairs.iter().map(both).collect::<Option<_>>()?;
         let (first, second): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         Some(Compared {
             first: Spread::of(&first)?,
@@ -203,10 +272,10 @@ mod tests {
         let comparison = Comparison::of((&one, first), (&two, second)).unwrap();
         assert_eq!(comparison.axes, ["policy"]);
         let [point] = &comparison.points[..] else { panic!("{comparison:?}") };
-        let compared = point.compared(1).unwrap();
-        assert_eq!((compared.first.mean, compared.second.mean, compared.first.n), (1.5, 4.0, 2));
-        assert!((compared.paired.factor() - 8.0_f64.sqrt()).abs() < 1e-12, "of 4 and 2");
-        assert!((comparison.overall(1).unwrap().mean - 8.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((point.n(), point.n_of, point.n_unfinished), (2, 3, 1));
+        assert_eq!(point.compared(1), None, "the seed that B gave up would have been a slow one");
+        assert_eq!((comparison.overall(1), comparison.n_paired()), (None, 2));
+        assert_eq!((comparison.n_points_of, comparison.n_runs_of), (4, 6));
         let unmatched: Vec<_> = comparison
             .unmatched
             .iter()
@@ -222,6 +291,23 @@ mod tests {
         );
         assert_eq!(comparison.n_both_unfinished, 1);
         assert_eq!(point.compared(0), None);
+    }
+
+    #[test]
+    fn seeds_that_one_side_does_not_have_are_counted() {
+        let done = |policy: &str, seed: u64, jct| row(&[json!(policy), json!(seed)], Status::Done, jct);
+        let first = vec![done("a", 0, 1.0), done("a", 1, 2.0), done("a", 2, 2.0), done("b", 0, 1.0)];
+        let second = vec![done("a", 0, 4.0), done("a", 1, 4.0), done("b", 0, 3.0)];
+        let one = study(&["policy", "seed"]);
+        let comparison = Comparison::of((&one, first), (&one, second)).unwrap();
+        let [a, b] = &comparison.points[..] else { panic!("{comparison:?}") };
+        let compared = a.compared(1).unwrap();
+        assert_eq!((compared.first.mean, compared.second.mean), (1.5, 4.0));
+        assert!((compared.paired.factor() - 8.0_f64.sqrt()).abs() < 1e-12, "of 4 and 2");
+        assert_eq!([(a.n(), a.n_of), (b.n(), b.n_of)], [(2, 3), (1, 1)]);
+        let overall = comparison.overall(1).unwrap();
+        assert!((overall.ratio.mean - 8.0_f64.sqrt()).abs() < 1e-12, "b has not all seeds");
+        assert_eq!((overall.n_points, comparison.n_points_of, comparison.n_runs_of), (1, 2, 4));
     }
 
     #[test]

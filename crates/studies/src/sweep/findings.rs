@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::report::study::{Panel, Point, Study as Findings};
 use crate::report::{Cell, Table};
-use crate::sweep::outcome::Status;
+use crate::sweep::outcome::{JobRow, Status};
 use crate::sweep::spec::value_text;
 use crate::sweep::store::{Row, Store, StoreError, Study};
+use crate::sweep::summary::given_up;
 use apportion::metrics::cdf::Cdf;
-use apportion::metrics::statistics::{Paired, Spread};
+use apportion::metrics::statistics::{Paired, Repeated};
 use apportion::metrics::table::Prominence;
 use apportion::metrics::{METRICS, Metric};
 use apportion::spec::run::sha256;
@@ -76,21 +77,26 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
             None => panels.push((label, vec![row])),
         }
     }
+    let seeds = roles.seed.map(|axis| texts(&rows, axis)).unwrap_or_default();
+    let n_seeds = seeds.len().max(1);
     let mut finished = Vec::new();
     for (label, members) in panels {
         let mut points = Vec::new();
         for group in grouped(&members, |row| (name_of(row), place(&roles, row))) {
-            points.push(point(store, &roles, &series, &group, &name_of)?);
+            points.push(Point {
+                series: group.first().map(|row| name_of(row)).map_or(0, |name| position(&series, &name)),
+                x: group.first().and_then(|row| place(&roles, row)),
+                ..point(store, &group, n_seeds)?
+            });
         }
         hold_against(
             &mut points,
             baseline,
             |series_of| members.iter().copied().filter(|row| name_of(row) == series[series_of]).collect(),
-            &roles,
+            (&roles, n_seeds),
         );
         finished.push(Panel { label, points });
     }
-    let seeds = roles.seed.map(|axis| texts(&rows, axis)).unwrap_or_default();
     let axis_name = |axis: Option<usize>| axis.map(|axis| study.axes[axis].0.clone());
     Ok(Ok(Findings {
         name: study.name.clone(),
@@ -156,55 +162,56 @@ fn is_done(row: &Row) -> bool {
     row.outcome.status == Status::Done
 }
 
-fn point(
-    store: &Store,
-    roles: &Roles,
-    series: &[String],
-    group: &[&Row],
-    name_of: &impl Fn(&Row) -> String,
-) -> Result<Point, StoreError> {
+fn position(series: &[String], name: &str) -> usize {
+    series.iter().position(|other| other == name).unwrap_or_default()
+}
+
+/// What runs that differ in their seed alone amount to; where it stands is not said.
+fn point(store: &Store, group: &[&Row], n_of: usize) -> Result<Point, StoreError> {
     let done: Vec<&Row> = group.iter().copied().filter(|row| is_done(row)).collect();
     let mut metrics = BTreeMap::new();
     for (position, name) in Metric::names().enumerate() {
         let values: Vec<f64> = done.iter().filter_map(|row| row.outcome.metrics[position]).collect();
-        metrics.extend(Spread::of(&values).map(|spread| (name, spread)));
+        metrics.extend(Repeated::of(&values, n_of).map(|repeated| (name, repeated)));
     }
     let mut by_type: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (name, value) in done.iter().flat_map(|row| &row.outcome.utilization) {
         by_type.entry(name).or_default().push(*value);
     }
-    let spread = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), Spread::of(&values)?));
-    let (mut jcts, mut rhos) = (Vec::new(), Vec::new());
+    let repeated = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), Repeated::of(&values, n_of)?));
+    let mut jobs = Vec::new();
     for row in &done {
-        for job in store.jobs(&row.digest)? {
-            jcts.extend(job.jct);
-            rhos.extend(job.rho);
-        }
+        jobs.push(store.jobs(&row.digest)?);
     }
+    // The jobs of some seeds are not a sample of the jobs of all.
+    let is_whole = jobs.len() == n_of && jobs.iter().all(|jobs| !jobs.is_empty());
+    let jobs: Vec<_> = if is_whole { jobs.concat() } else { Vec::new() };
+    let over_jobs =
+        |of: fn(&JobRow) -> Option<f64>| Cdf::of_part(jobs.iter().filter_map(of).collect(), jobs.len());
     let ended = |status: Status| group.iter().filter(|row| row.outcome.status == status).count();
     let unfinished = Status::ALL.into_iter().filter(|status| *status != Status::Done);
-    let unfinished = unfinished.map(|status| (status.to_string(), ended(status))).filter(|(_, n)| *n > 0);
-    let first = group.first();
-    let name = first.map(|row| name_of(row)).unwrap_or_default();
+    let unfinished = unfinished.map(|status| (status.to_string(), ended(status)));
+    let lacking = std::iter::once(("not there".to_owned(), n_of.saturating_sub(group.len())));
     Ok(Point {
-        series: series.iter().position(|other| *other == name).unwrap_or_default(),
-        x: first.and_then(|row| place(roles, row)),
-        n_runs: group.len(),
-        unfinished: unfinished.collect(),
+        series: 0,
+        x: None,
+        n_of,
+        unfinished: unfinished.chain(lacking).filter(|(_, n)| *n > 0).collect(),
         metrics,
-        utilization: by_type.into_iter().filter_map(spread).collect(),
-        jct: Cdf::of(jcts),
-        rho: Cdf::of(rhos),
+        utilization: by_type.into_iter().filter_map(repeated).collect(),
+        given_up: given_up(&done),
+        jct: over_jobs(|job| job.jct),
+        rho: over_jobs(|job| job.rho),
         against_baseline: BTreeMap::new(),
     })
 }
 
-/// Pairs each point with the baseline's at the same place, run by run of the same seed.
+/// Pairs each point with the baseline's at the same place, run by run of the same seed, where no seed is missing.
 fn hold_against<'r>(
     points: &mut [Point],
     baseline: usize,
     rows_of: impl Fn(usize) -> Vec<&'r Row>,
-    roles: &Roles,
+    (roles, n_seeds): (&Roles, usize),
 ) {
     let base = rows_of(baseline);
     for point in points.iter_mut().filter(|point| point.series != baseline) {
@@ -222,7 +229,8 @@ fn hold_against<'r>(
                     Some((value(row)?, value(other)?))
                 })
                 .collect();
-            point.against_baseline.extend(Paired::of(&pairs).map(|paired| (metric.name, paired)));
+            let paired = Paired::of(&pairs).filter(|_| pairs.len() == n_seeds);
+            point.against_baseline.extend(paired.map(|paired| (metric.name, paired)));
         }
     }
 }
@@ -235,8 +243,14 @@ fn setting(study: &Study) -> String {
     };
     let semantics = fixed["semantics"].as_str().map(|name| format!("semantics {name}"));
     let measured = match &fixed["measure"] {
-        Value::Array(window) if window.len() == 2 => {
-            Some(format!("jobs {} to {} measured", value_text(&window[0]), value_text(&window[1])))
+        // The end is excluded.
+        Value::Array(window) => {
+            match (window.first().and_then(Value::as_u64), window.get(1).and_then(Value::as_u64)) {
+                (Some(start), Some(end)) if end > start => {
+                    Some(format!("jobs {start} to {} measured, counted from 0", end - 1))
+                }
+                _ => None,
+            }
         }
         _ => None,
     };
@@ -277,7 +291,7 @@ fn facts(study: &Study, rows: &[Row], seeds: &[String]) -> Vec<(String, String)>
     }
     for (name, digests) in data {
         let brief: Vec<&str> = digests.iter().map(|digest| digest.get(..16).unwrap_or(digest)).collect();
-        facts.push((format!("digests of the {name}"), brief.join(", ")));
+        facts.push((format!("digests of the {name}, first 16 digits"), brief.join(", ")));
     }
     let mut all: Vec<&str> = rows.iter().map(|row| row.digest.as_str()).collect();
     all.sort_unstable();

@@ -7,9 +7,11 @@
 //! | table  | columns                                                                                      |
 //! |--------|----------------------------------------------------------------------------------------------|
 //! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order            |
-//! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time) |
+//! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time), `checksum`, `jobs_checksum` |
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
 //! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
+//!
+//! A row whose content is not what its checksum says is refused; rows of before there were checksums have none.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -17,15 +19,17 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::{SweepSpec, value_text};
 
+mod checksum;
 mod csv;
+mod error;
 mod merge;
 mod schema;
 
+pub use error::StoreError;
 pub use merge::Merged;
 
 /// The file's name inside a results folder.
@@ -72,118 +76,6 @@ pub struct Row {
     pub seconds: f64,
 }
 
-/// Why results cannot be read or kept.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// A file or folder cannot be read or written.
-    #[error("cannot {action} {path}")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// Where.
-        path: String,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-    /// The database library failed.
-    #[error("cannot {action} {path}")]
-    Database {
-        /// What was tried.
-        action: &'static str,
-        /// Where.
-        path: String,
-        /// Why not.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// There is no results file.
-    #[error("{path} holds no results: no {FILE}")]
-    Missing {
-        /// The folder.
-        path: String,
-    },
-    /// A file that this program did not write.
-    #[error("{path} is not a results file of apportion: {what}")]
-    Foreign {
-        /// The file.
-        path: String,
-        /// What it is.
-        what: String,
-    },
-    /// A results file whose content is broken.
-    #[error("{path} is damaged: {what}")]
-    Damaged {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A results file in another format or by another version.
-    #[error("{path} was written by {found}, this is {expected}")]
-    Version {
-        /// The file.
-        path: String,
-        /// Who wrote it.
-        found: String,
-        /// Who reads it.
-        expected: String,
-    },
-    /// Results of another study.
-    #[error("{path} holds results of another study: {what}")]
-    OtherStudy {
-        /// The file.
-        path: String,
-        /// What differs.
-        what: String,
-    },
-    /// Another process is writing.
-    #[error("another sweep is writing to {path}")]
-    Locked {
-        /// The folder.
-        path: String,
-    },
-    /// No worker threads.
-    #[error("cannot start worker threads: {message}")]
-    Threads {
-        /// Why not.
-        message: String,
-    },
-}
-
-impl StoreError {
-    /// What to do about it.
-    pub fn help(&self) -> Option<&'static str> {
-        match self {
-            Self::Foreign { .. } | Self::Damaged { .. } => {
-                Some("nothing was changed; write elsewhere with `--out DIR`, or move the file away")
-            }
-            Self::Version { .. } => {
-                Some("results of two versions are not mixed; write elsewhere with `--out DIR`")
-            }
-            Self::OtherStudy { .. } => {
-                Some("write elsewhere with `--out DIR`, or give the sweep another name")
-            }
-            Self::Locked { .. } => Some("wait for it, or write elsewhere with `--out DIR`"),
-            Self::Missing { .. } => Some("`apportion sweep` writes them"),
-            Self::Io { .. } | Self::Database { .. } | Self::Threads { .. } => None,
-        }
-    }
-
-    /// Is it the input's fault, not the machine's?
-    pub fn is_bad_input(&self) -> bool {
-        match self {
-            Self::Foreign { .. }
-            | Self::Damaged { .. }
-            | Self::Version { .. }
-            | Self::OtherStudy { .. }
-            | Self::Missing { .. } => true,
-            Self::Io { .. } | Self::Database { .. } | Self::Locked { .. } | Self::Threads { .. } => false,
-        }
-    }
-}
-
 /// An open results file.
 #[derive(Debug)]
 pub struct Store {
@@ -219,8 +111,8 @@ impl Store {
         let (folder, study) = (folder.to_owned(), study.clone());
         let mut store = Self { connection, folder, study, version, _lock: lock };
         store.of_this_version()?;
-        schema::complete(&store.connection).map_err(database("write", &path))?;
         store.adopt(&kept)?;
+        schema::complete(&store.connection).map_err(database("write", &path))?;
         Ok(store)
     }
 
@@ -382,7 +274,14 @@ impl Store {
 
     /// All runs in the order in which they were written.
     fn all_rows(&self) -> Result<Vec<Row>, StoreError> {
-        schema::read_rows(&self.connection, &self.study).map_err(self.database("read"))
+        let rows = schema::read_rows(&self.connection, &self.study).map_err(self.database("read"))?;
+        let checked = |(row, checksum): (Row, Option<String>)| match checksum {
+            Some(written) if written != checksum::of_run(&self.study, &row) => {
+                Err(self.changed(&row.digest, &format!("row of the run {}", self.label(&row))))
+            }
+            _ => Ok(row),
+        };
+        rows.into_iter().map(checked).collect()
     }
 
     /// The jobs of one run, in order of arrival.
@@ -390,7 +289,30 @@ impl Store {
     /// # Errors
     /// If the file cannot be read.
     pub fn jobs(&self, digest: &str) -> Result<Vec<JobRow>, StoreError> {
-        schema::read_jobs(&self.connection, digest).map_err(self.database("read"))
+        let read = || -> rusqlite::Result<_> {
+            let written = schema::read_jobs_checksum(&self.connection, digest)?;
+            Ok((schema::read_jobs(&self.connection, digest)?, written))
+        };
+        let (jobs, written) = read().map_err(self.database("read"))?;
+        match written {
+            Some(written) if written != checksum::of_jobs(digest, &jobs) => {
+                Err(self.changed(digest, "list of the jobs of a run"))
+            }
+            _ => Ok(jobs),
+        }
+    }
+
+    fn changed(&self, digest: &str, what: &str) -> StoreError {
+        let what = format!(
+            "the {what} (digest {digest}) is not what its checksum says, so it was changed after it was written"
+        );
+        StoreError::Damaged { path: self.path().display().to_string(), what }
+    }
+
+    /// `policy=fifo rate=0.4 seed=1`.
+    fn label(&self, row: &Row) -> String {
+        let axes = self.study.axes.iter().zip(&row.values);
+        axes.map(|((name, _), value)| format!("{name}={}", value_text(value))).collect::<Vec<_>>().join(" ")
     }
 
     /// Writes `results.csv`: the same rows give the same bytes. Returns its path.

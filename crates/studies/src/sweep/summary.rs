@@ -1,5 +1,9 @@
 //! Rows that differ in their seed alone, put together: the mean of a metric and its spread.
 
+use std::collections::BTreeSet;
+
+use apportion::metrics::Metric;
+use apportion::metrics::statistics::Repeated;
 use serde_json::Value;
 
 use crate::sweep::outcome::Status;
@@ -16,10 +20,10 @@ pub struct Group {
     pub values: Vec<Value>,
     /// Runs of each status: [`Status::ALL`].
     pub by_status: [usize; Status::ALL.len()],
-    /// The mean over finished runs, if there is any.
-    pub mean: Option<f64>,
-    /// The standard deviation over finished runs (n − 1), if there are two.
-    pub deviation: Option<f64>,
+    /// The metric of the finished runs, of as many as there are seeds in all rows; none without any.
+    pub metric: Option<Repeated>,
+    /// Measured jobs of the finished runs that were given up, and all their measured jobs.
+    pub given_up: (usize, usize),
     /// The proven capacity in jobs/h, where it was computed.
     pub capacity: Option<f64>,
 }
@@ -36,6 +40,8 @@ impl Group {
 pub struct Groups {
     /// The axes apart from the seed.
     pub axes: Vec<String>,
+    /// How many seeds there are in all rows, at least one.
+    pub n_seeds: usize,
     /// In the order of the rows.
     pub groups: Vec<Group>,
 }
@@ -45,36 +51,35 @@ impl Groups {
     pub fn of(study: &Study, rows: &[Row], metric: usize) -> Self {
         let is_seed = |name: &str| name.rsplit('.').next() == Some(REPEATED);
         let kept: Vec<usize> = (0..study.axes.len()).filter(|axis| !is_seed(&study.axes[*axis].0)).collect();
-        let mut groups: Vec<(Group, Vec<f64>)> = Vec::new();
+        let seed = (0..study.axes.len()).find(|axis| is_seed(&study.axes[*axis].0));
+        let seeds: BTreeSet<String> = seed
+            .map(|axis| rows.iter().map(|row| value_text(&row.values[axis])).collect())
+            .unwrap_or_default();
+        let n_seeds = seeds.len().max(1);
+        let mut members: Vec<(Vec<Value>, Vec<&Row>)> = Vec::new();
         for row in rows {
             let values: Vec<Value> = kept.iter().map(|axis| row.values[*axis].clone()).collect();
-            let found = groups.iter().position(|(group, _)| group.values == values);
-            let position = found.unwrap_or_else(|| {
-                let group = Group {
-                    values,
-                    by_status: [0; Status::ALL.len()],
-                    mean: None,
-                    deviation: None,
-                    capacity: None,
-                };
-                groups.push((group, Vec::new()));
-                groups.len() - 1
-            });
-            let (group, done) = &mut groups[position];
-            group.by_status[row.outcome.status as usize] += 1;
-            group.capacity = group.capacity.or(row.outcome.capacity);
-            if row.outcome.status == Status::Done {
-                done.extend(row.outcome.metrics[metric]);
+            match members.iter_mut().find(|(other, _)| *other == values) {
+                Some((_, rows)) => rows.push(row),
+                None => members.push((values, vec![row])),
             }
         }
-        let groups = groups
-            .into_iter()
-            .map(|(mut group, done)| {
-                (group.mean, group.deviation) = mean_and_deviation(&done);
-                group
-            })
-            .collect();
-        Self { axes: kept.into_iter().map(|axis| study.axes[axis].0.clone()).collect(), groups }
+        let group = |(values, rows): (Vec<Value>, Vec<&Row>)| {
+            let mut by_status = [0; Status::ALL.len()];
+            rows.iter().for_each(|row| by_status[row.outcome.status as usize] += 1);
+            let done: Vec<&Row> =
+                rows.iter().copied().filter(|row| row.outcome.status == Status::Done).collect();
+            let metrics: Vec<f64> = done.iter().filter_map(|row| row.outcome.metrics[metric]).collect();
+            Group {
+                values,
+                by_status,
+                metric: Repeated::of(&metrics, n_seeds),
+                given_up: given_up(&done),
+                capacity: rows.iter().find_map(|row| row.outcome.capacity),
+            }
+        };
+        let groups = members.into_iter().map(group).collect();
+        Self { axes: kept.into_iter().map(|axis| study.axes[axis].0.clone()).collect(), n_seeds, groups }
     }
 
     /// The position of an axis by the last part of its name.
@@ -95,15 +100,19 @@ impl Groups {
     }
 }
 
-/// Mean, and the square root of the variance with n − 1.
-fn mean_and_deviation(values: &[f64]) -> (Option<f64>, Option<f64>) {
-    let n = values.len() as f64;
-    if values.is_empty() {
-        return (None, None);
-    }
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (Some(mean), (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt()))
+/// Of finished runs, measured jobs that were given up, and all measured jobs; of results of older programs none.
+pub fn given_up(done: &[&Row]) -> (usize, usize) {
+    let count = |row: &Row, name: &str| row.outcome.metrics[Metric::position(name)?];
+    let both = |row: &&Row| Some((count(row, "n_jobs")?, count(row, "n_measured")?));
+    let (completed, all) =
+        done.iter().filter_map(both).fold((0.0, 0.0), |sums, (n, n_of)| (sums.0 + n, sums.1 + n_of));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts of jobs, which saturate"
+    )]
+    let whole = |count: f64| count as usize;
+    (whole(all - completed), whole(all))
 }
 
 #[cfg(test)]
@@ -137,14 +146,22 @@ mod tests {
             row("a", 1, Status::Done, 3.0),
             row("a", 2, Status::Failed, 99.0),
             row("b", 0, Status::Saturated, 99.0),
+            row("c", 0, Status::Done, 1.0),
+            row("c", 1, Status::Done, 3.0),
+            row("c", 2, Status::Done, 5.0),
+            row("d", 0, Status::Done, 1.0),
         ];
         let groups = Groups::of(&study, &rows, 1);
         assert_eq!(groups.axes, ["policy"]);
-        assert_eq!(groups.texts(0), ["a", "b"]);
+        assert_eq!(groups.texts(0), ["a", "b", "c", "d"]);
         assert_eq!((groups.axis("policy"), groups.axis("rate")), (Some(0), None));
-        let [a, b] = &groups.groups[..] else { panic!("{groups:?}") };
-        assert_eq!((a.mean, a.n(Status::Done), a.n(Status::Failed)), (Some(2.0), 2, 1));
-        assert!((a.deviation.unwrap() - 2.0_f64.sqrt()).abs() < 1e-12);
-        assert_eq!((b.mean, b.deviation, b.n(Status::Saturated)), (None, None, 1));
+        let [a, b, c, d] = &groups.groups[..] else { panic!("{groups:?}") };
+        let part = a.metric.unwrap();
+        assert_eq!((part.whole(), part.there().mean, part.there().n, part.n_of()), (None, 2.0, 2, 3));
+        assert_eq!((a.n(Status::Done), a.n(Status::Failed)), (2, 1));
+        assert_eq!((b.metric, b.n(Status::Saturated)), (None, 1));
+        let whole = c.metric.unwrap().whole().unwrap();
+        assert_eq!((whole.mean, whole.deviation), (3.0, Some(2.0)));
+        assert_eq!(d.metric.unwrap().whole(), None, "seeds that were never run are missing, too");
     }
 }

@@ -2,9 +2,8 @@
 
 use apportion::metrics::cdf::Cdf;
 
-use super::{Panel, Point, Study, at, by_place, mark, place_text, rows, spread_text, why_absent};
+use super::{Panel, Point, Study, at, by_place, given_up_text, place_text, rows, spread_text, why_absent};
 use crate::report::chart::{Axis, Chart, Figure, Kind, Mark, Series};
-use crate::report::number::six_digits;
 
 pub(super) fn distribution<'s>(
     study: &'s Study,
@@ -26,21 +25,26 @@ pub(super) fn distribution<'s>(
         let series = |(position, name): (usize, &String)| {
             let cdf = at(panel, position, x).and_then(&of);
             let marks = cdf.into_iter().flat_map(|cdf| &cdf.points).map(|(value, fraction)| {
-                let (x, y) = (six_digits(value / scale), six_digits(*fraction));
-                Some(Mark { x, y, low: None, high: None, n: cdf.map_or(0, |cdf| cdf.n) })
+                Some(Mark { n: cdf.map_or(0, |cdf| cdf.n), ..Mark::at(value / scale, *fraction) })
             });
             Series { name: name.clone(), style: position, marks: marks.collect() }
         };
         let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
         let values = series.iter().flat_map(|series| series.marks.iter().flatten()).map(|mark| mark.x);
+        let here: Vec<&Point> = (0..study.series.len())
+            .filter_map(|series| at(panel, series, x))
+            .filter(|p| of(p).is_some())
+            .collect();
         let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
         let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
         Chart {
             name: String::new(),
             title: title.to_owned(),
             subtitle: format!(
-                "{label}{place}measured jobs of all seeds together{}",
-                not_done(study, panel, x)
+                "{label}{place}measured jobs{}{}{}",
+                if study.seeds.len() > 1 { " of all seeds together" } else { "" },
+                given_up_text(study, &here).replace("; without", "; below 1 for"),
+                not_shown(study, panel, x, &of)
             ),
             kind: Kind::Steps,
             x: Axis::new(x_title).fitted(values),
@@ -54,12 +58,20 @@ pub(super) fn distribution<'s>(
     Some(figure)
 }
 
-/// `; fifo: saturated`.
-fn not_done(study: &Study, panel: &Panel, x: Option<f64>) -> String {
+/// `; not shown: fifo (saturated)`: a distribution over the jobs of some seeds would be one of the quick ones.
+fn not_shown<'s>(
+    study: &Study,
+    panel: &'s Panel,
+    x: Option<f64>,
+    of: impl Fn(&'s Point) -> Option<&'s Cdf>,
+) -> String {
     let why = |(series, name): (usize, &String)| {
-        Some(format!("; {name}: {}", at(panel, series, x).and_then(why_absent)?))
+        let point = at(panel, series, x)?;
+        let why = why_absent(point).unwrap_or_else(|| "jobs not kept for every seed".to_owned());
+        of(point).is_none().then(|| format!("{name} ({why})"))
     };
-    study.series.iter().enumerate().filter_map(why).collect()
+    let texts: Vec<String> = study.series.iter().enumerate().filter_map(why).collect();
+    if texts.is_empty() { String::new() } else { format!("; not shown: {}", texts.join(", ")) }
 }
 
 pub(super) fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
@@ -74,20 +86,21 @@ pub(super) fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Fi
         let series = |(style, kind): (usize, &String)| {
             let value = |series: usize| {
                 let point = at(panel, series, x)?;
-                let (_, spread) = point.utilization.iter().find(|(name, _)| name == kind)?;
-                Some(mark(spread, 0.0, 0.01))
+                let (_, repeated) = point.utilization.iter().find(|(name, _)| name == kind)?;
+                Some(Mark::of_repeated(repeated, 0.0, 0.01))
             };
             Series { name: kind.clone(), style, marks: (0..rows.len()).map(value).collect() }
         };
+        let series: Vec<Series> = types.iter().enumerate().map(series).collect();
         let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
         Chart {
             name: String::new(),
             title: "Utilization by worker type".to_owned(),
-            subtitle: format!("{place}{}", spread_text(study, panel)),
+            subtitle: format!("{place}{}", spread_text(study, panel, &series)),
             kind: Kind::Bars,
             x: Axis::new("busy worker time (%)").from_zero(),
             y: Axis::new(study.series_axis.clone()),
-            series: types.iter().enumerate().map(series).collect(),
+            series,
             rows,
             absent: Vec::new(),
         }

@@ -1,14 +1,15 @@
 //! Charts of the metrics of runs: against the drawn axis, and as bars at one place of it.
 
 use super::{
-    Panel, Point, Study, at, by_place, file_name, mark, place_text, rows, spread_text, why_absent, xs,
+    Panel, Point, Study, at, by_place, file_name, given_up_text, place_text, rows, spread_text, why_absent,
+    xs,
 };
-use crate::report::chart::{Absent, Axis, Chart, Figure, Kind, Series};
+use crate::report::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Series};
 use crate::report::label;
 use apportion::metrics::table::Prominence;
 use apportion::metrics::{METRICS, Metric};
 
-fn subtitle(study: &Study, panel: &Panel) -> String {
+fn subtitle(study: &Study, panel: &Panel, metric: &Metric, series: &[Series]) -> String {
     let mut ways: Vec<&str> = Vec::new();
     for (status, _) in panel.points.iter().flat_map(|point| &point.unfinished) {
         if !ways.contains(&status.as_str()) {
@@ -16,7 +17,8 @@ fn subtitle(study: &Study, panel: &Panel) -> String {
         }
     }
     let crosses = if ways.is_empty() { String::new() } else { format!("; ×: {}", ways.join(", ")) };
-    spread_text(study, panel) + &crosses
+    let points: Vec<&Point> = panel.points.iter().filter(|_| metric.of_completed).collect();
+    spread_text(study, panel, series) + &given_up_text(study, &points) + &crosses
 }
 
 /// Each metric against the drawn axis, or as bars if there is none.
@@ -34,8 +36,9 @@ pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure
     };
     let variants: Vec<(String, Chart)> = shown.map(chart).collect();
     let note = if any_absent {
-        "A cross above the plot marks runs that have no number: hover over it for the reason. They are in the table \
-         of runs, too."
+        "A cross above the plot marks places where runs have no number: hover over it for the reason. They are in the \
+         table of runs, too. Where other seeds have one, a hollow mark shows the mean of those, which is not the mean \
+         of all: no line leads to it."
     } else {
         ""
     };
@@ -50,8 +53,9 @@ fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart 
     let series = |(position, name): (usize, &String)| {
         // A place without runs is passed over; one whose runs have no number breaks the line.
         let there = xs.iter().filter_map(|x| Some((*x, at(panel, position, Some(*x))?)));
-        let mark_at =
-            |(x, point): (f64, &Point)| Some(mark(point.metrics.get(metric.name)?, x, metric.unit.scale()));
+        let mark_at = |(x, point): (f64, &Point)| {
+            Some(Mark::of_repeated(point.metrics.get(metric.name)?, x, metric.unit.scale()))
+        };
         Series { name: name.clone(), style: position, marks: there.map(mark_at).collect() }
     };
     let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
@@ -63,7 +67,7 @@ fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart 
     Chart {
         name: String::new(),
         title: format!("{} against {}", metric.label, x_title.split(" (").next().unwrap_or(x_title)),
-        subtitle: subtitle(study, panel),
+        subtitle: subtitle(study, panel, metric, &series),
         kind: Kind::Lines,
         x: Axis::new(x_title).fitted_to_places(&xs),
         y,
@@ -77,18 +81,21 @@ fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart 
 fn bars(study: &Study, panel: &Panel, metric: &Metric, x: Option<f64>) -> Chart {
     let rows = rows(study, panel, x);
     let scale = metric.unit.scale();
-    let value = |series| Some(mark(at(panel, series, x)?.metrics.get(metric.name)?, 0.0, scale));
+    let value = |series| Some(Mark::of_repeated(at(panel, series, x)?.metrics.get(metric.name)?, 0.0, scale));
     let marks = (0..rows.len()).map(value).collect();
+    let series = vec![Series { name: metric.label.to_owned(), style: 0, marks }];
+    let here = (0..rows.len()).filter_map(|series| at(panel, series, x));
+    let here: Vec<&Point> = here.filter(|_| metric.of_completed).collect();
     let place = place_text(study, x).map(|place| format!("{place}; ")).unwrap_or_default();
     Chart {
         name: String::new(),
         title: format!("{} by {}", metric.label, label::axis(&study.series_axis)),
-        subtitle: format!("{place}{}", spread_text(study, panel)),
+        subtitle: format!("{place}{}{}", spread_text(study, panel, &series), given_up_text(study, &here)),
         kind: Kind::Bars,
         x: Axis::new(metric.title()).from_zero(),
         y: Axis::new(study.series_axis.clone()),
         rows,
-        series: vec![Series { name: metric.label.to_owned(), style: 0, marks }],
+        series,
         absent: Vec::new(),
     }
 }

@@ -1,16 +1,16 @@
 //! The same rows as text.
 
-use super::{Row, Study};
+use super::{Row, Study, checksum};
 use crate::sweep::spec::value_text;
 use apportion::metrics::Metric;
 
-/// One line a run: axes, status, capacity, metrics, reason, version, digest. No wall times, so the same results
-/// give the same bytes.
+/// One line a run: axes, status, capacity, metrics, reason, version, digest, and the checksum that its row in the database
+/// has. No wall times, so the same results give the same bytes.
 pub(super) fn render(study: &Study, rows: &[Row]) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
-    let head =
-        axes.chain(["status", "capacity"]).chain(Metric::names()).chain(["reason", "version", "digest"]);
+    let last = ["reason", "version", "digest", "checksum"];
+    let head = axes.chain(["status", "capacity"]).chain(Metric::names()).chain(last);
     let mut records: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
     for row in rows {
         let mut record: Vec<String> = row.values.iter().map(value_text).collect();
@@ -20,6 +20,7 @@ pub(super) fn render(study: &Study, rows: &[Row]) -> Vec<u8> {
         record.push(row.outcome.reason.clone().unwrap_or_default());
         record.push(row.version.clone());
         record.push(row.digest.clone());
+        record.push(checksum::of_run(study, row));
         records.push(record);
     }
     for record in records {

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use apportion::metrics::Metric;
+
 use super::{Row, Store, StoreError, joined};
+use crate::sweep::outcome::Status;
 
 /// What a merge did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,11 +19,11 @@ pub struct Merged {
 
 impl Store {
     /// Joins the results in `inputs` into those in `folder`, which may hold some already. Every run is kept once;
-    /// of two results for it the better status wins, and of equals the first. Nothing in `inputs` is changed.
+    /// of two results for it the better status wins, of equals the one with its jobs. Nothing in `inputs` is changed.
     ///
     /// # Errors
-    /// If an input cannot be read or belongs to another study or version, before anything is written; or if the result
-    /// cannot be written.
+    /// If an input cannot be read or belongs to another study or version, or two have different numbers for one run,
+    /// before anything is joined; or if the result cannot be written.
     pub fn merge(folder: &Path, inputs: &[PathBuf]) -> Result<(Self, Merged), StoreError> {
         let mut stores = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -44,36 +47,80 @@ impl Store {
             study = joined(&study, other);
         }
         let mut merged = Merged::default();
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        let mut rows: BTreeMap<String, (Row, &Self)> = BTreeMap::new();
         for store in &stores {
             for mut row in store.all_rows()? {
                 row.outcome.jobs = store.jobs(&row.digest)?;
                 match rows.get_mut(&row.digest) {
                     None => {
-                        rows.insert(row.digest.clone(), row);
+                        rows.insert(row.digest.clone(), (row, store));
                     }
-                    Some(kept) => {
+                    Some((kept, other)) => {
                         merged.n_duplicates += 1;
-                        if row.outcome.status.is_better_than(kept.outcome.status) {
-                            *kept = row;
+                        agree((kept, other), (&row, store))?;
+                        if is_better(&row, kept) {
+                            (*kept, *other) = (row, store);
                         }
                     }
                 }
             }
         }
         let mut target = Self::open(folder, &study)?;
-        let there: BTreeMap<String, Row> =
-            target.all_rows()?.into_iter().map(|row| (row.digest.clone(), row)).collect();
-        for row in rows.values() {
-            if there
-                .get(&row.digest)
-                .is_some_and(|kept| row.outcome.status.is_better_than(kept.outcome.status))
-            {
+        let mut there: BTreeMap<String, Row> = BTreeMap::new();
+        for mut row in target.all_rows()? {
+            if let Some((given, store)) = rows.get(&row.digest) {
+                row.outcome.jobs = target.jobs(&row.digest)?;
+                agree((&row, &target), (given, store))?;
+                there.insert(row.digest.clone(), row);
+            }
+        }
+        for (row, _) in rows.values() {
+            if there.get(&row.digest).is_some_and(|kept| is_better(row, kept)) {
                 target.forget(&row.digest)?;
             }
             target.keep(row)?;
         }
         merged.n_rows = target.digests()?.len();
         Ok((target, merged))
+    }
+}
+
+fn is_better(row: &Row, kept: &Row) -> bool {
+    let (status, other) = (row.outcome.status, kept.outcome.status);
+    status.is_better_than(other)
+        || (status == other && kept.outcome.jobs.is_empty() && !row.outcome.jobs.is_empty())
+}
+
+/// Refuses two finished results of one run that do not have the same numbers. What one of them lacks, as a column that
+/// is newer than its file, or jobs that were not kept, is no difference.
+fn agree((one, first): (&Row, &Store), (other, second): (&Row, &Store)) -> Result<(), StoreError> {
+    if one.outcome.status != Status::Done || other.outcome.status != Status::Done {
+        return Ok(());
+    }
+    let differ = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(a, b)| a.to_bits() != b.to_bits());
+    let pairs = one.outcome.metrics.iter().zip(&other.outcome.metrics);
+    let numbers = Metric::names().zip(pairs).find_map(|(name, (a, b))| {
+        let (a, b) = differ(*a, *b)?;
+        Some(format!("{name} is {a} in one and {b} in the other"))
+    });
+    let lists = [
+        (one.outcome.utilization != other.outcome.utilization
+            && !one.outcome.utilization.is_empty()
+            && !other.outcome.utilization.is_empty())
+        .then(|| "utilization by worker type".to_owned()),
+        (one.outcome.jobs != other.outcome.jobs
+            && !one.outcome.jobs.is_empty()
+            && !other.outcome.jobs.is_empty())
+        .then(|| "their jobs".to_owned()),
+    ];
+    match numbers.into_iter().chain(lists.into_iter().flatten()).next() {
+        None => Ok(()),
+        Some(what) => Err(StoreError::Conflict {
+            digest: one.digest.clone(),
+            run: first.label(one),
+            first: first.path().display().to_string(),
+            second: second.path().display().to_string(),
+            what,
+        }),
     }
 }

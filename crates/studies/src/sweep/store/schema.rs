@@ -8,15 +8,19 @@ use rusqlite::types::{Value as Cell, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transaction, params};
 use serde_json::Value;
 
-use super::{Row, StoreError, Study, database};
+use super::{Row, StoreError, Study, checksum, database};
 use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::value_text;
 use apportion::metrics::{METRICS, Metric};
 
 /// "APPT": tells our files from other databases.
 const APPLICATION_ID: i32 = 0x4150_5054;
-/// Grows when tables change.
-const SCHEMA_VERSION: i32 = 1;
+/// Grows when tables change. The first lacks the checksums of rows.
+const SCHEMA_VERSION: i32 = 2;
+/// Formats that are read.
+const READABLE: std::ops::RangeInclusive<i32> = 1..=SCHEMA_VERSION;
+/// Of a row of `runs`, and of its rows in `jobs`; none in rows of format 1.
+const CHECKSUMS: [&str; 2] = ["checksum", "jobs_checksum"];
 
 /// A name as SQL takes it.
 fn quoted(name: &str) -> String {
@@ -28,7 +32,7 @@ fn run_columns(study: &Study) -> Vec<String> {
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
     let before = std::iter::once("digest");
     let after = ["status", "reason", "capacity"].into_iter().chain(Metric::names());
-    let last = ["version", "spec", "data", "seconds"];
+    let last = ["version", "spec", "data", "seconds"].into_iter().chain(CHECKSUMS);
     before.chain(axes).chain(after).chain(last).map(quoted).collect()
 }
 
@@ -63,12 +67,20 @@ pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Re
     transaction.commit()
 }
 
-/// Makes the table that results of older programs lack.
+/// Makes what results of older programs lack.
 pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "CREATE TABLE IF NOT EXISTS utilization (digest TEXT NOT NULL REFERENCES runs (digest),
              worker_type TEXT NOT NULL, utilization REAL NOT NULL, PRIMARY KEY (digest, worker_type)) WITHOUT ROWID",
-    )
+    )?;
+    if !connection.table_exists(None, "runs")? {
+        return Ok(());
+    }
+    let there = columns_there(connection)?;
+    for column in Metric::names().chain(CHECKSUMS).filter(|column| !there.contains(*column)) {
+        connection.execute_batch(&format!("ALTER TABLE runs ADD COLUMN {}", quoted(column)))?;
+    }
+    connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }
 
 /// Writes the axes and their values.
@@ -90,7 +102,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(Study, Stri
         return Err(StoreError::Foreign { path: name, what });
     }
     let found = pragma("user_version")?;
-    if found != SCHEMA_VERSION {
+    if !READABLE.contains(&found) {
         let (found, expected) = (format!("format {found}"), format!("format {SCHEMA_VERSION}"));
         return Err(StoreError::Version { path: name, found, expected });
     }
@@ -151,6 +163,8 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     values.extend([&status as &dyn ToSql, &row.outcome.reason, &row.outcome.capacity]);
     values.extend(row.outcome.metrics.iter().map(|value| value as &dyn ToSql));
     values.extend([&row.version as &dyn ToSql, &row.spec, &row.data, &row.seconds]);
+    let checksums = [checksum::of_run(study, row), checksum::of_jobs(&row.digest, &row.outcome.jobs)];
+    values.extend(checksums.iter().map(|checksum| checksum as &dyn ToSql));
     if transaction.prepare_cached(&sql)?.execute(values.as_slice())? == 0 {
         return Ok(());
     }
@@ -187,25 +201,43 @@ pub(super) fn delete(connection: &mut Connection, digest: &str) -> rusqlite::Res
     transaction.commit()
 }
 
-/// Runs in the order in which they were written, without their jobs.
-pub(super) fn read_rows(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<Row>> {
+/// Runs in the order in which they were written, without their jobs, each with the checksum that it was written with.
+pub(super) fn read_rows(
+    connection: &Connection,
+    study: &Study,
+) -> rusqlite::Result<Vec<(Row, Option<String>)>> {
     let columns = readable_columns(connection, study)?;
     let sql = format!("SELECT {} FROM runs ORDER BY rowid", columns.join(", "));
     let mut query = connection.prepare(&sql)?;
-    let rows = query.query_map([], |record| read_row(record, study))?;
-    let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
+    let at = columns.len() - CHECKSUMS.len();
+    let rows = query.query_map([], |record| Ok((read_row(record, study)?, record.get(at)?)))?;
+    let mut rows: Vec<(Row, Option<String>)> = rows.collect::<rusqlite::Result<_>>()?;
     let mut by_type = read_utilization(connection)?;
-    for row in &mut rows {
+    for (row, _) in &mut rows {
         row.outcome.utilization = by_type.remove(&row.digest).unwrap_or_default();
     }
     Ok(rows)
 }
 
-/// [`run_columns`], with `NULL` for metrics that the version which wrote the file did not have.
-fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
+/// The checksum that the jobs of a run were written with.
+pub(super) fn read_jobs_checksum(connection: &Connection, digest: &str) -> rusqlite::Result<Option<String>> {
+    if !columns_there(connection)?.contains(CHECKSUMS[1]) {
+        return Ok(None);
+    }
+    let sql = format!("SELECT {} FROM runs WHERE digest = ?1", CHECKSUMS[1]);
+    connection.query_row(&sql, [digest], |row| row.get(0)).optional().map(Option::flatten)
+}
+
+fn columns_there(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     let mut query = connection.prepare("SELECT name FROM pragma_table_info('runs')")?;
-    let there: BTreeSet<String> = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    let lacking: Vec<String> = Metric::names().filter(|name| !there.contains(*name)).map(quoted).collect();
+    query.query_map([], |row| row.get(0))?.collect()
+}
+
+/// [`run_columns`], with `NULL` for those that the version which wrote the file did not have.
+fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
+    let there = columns_there(connection)?;
+    let newer = Metric::names().chain(CHECKSUMS);
+    let lacking: Vec<String> = newer.filter(|name| !there.contains(*name)).map(quoted).collect();
     let readable = |column: String| if lacking.contains(&column) { "NULL".to_owned() } else { column };
     Ok(run_columns(study).into_iter().map(readable).collect())
 }

@@ -78,12 +78,16 @@ fn the_csv_does_not_depend_on_the_order_of_writing() {
     let before = "policy,rate,multi_worker,status,capacity,n_jobs,average_jct,median_jct,p95_jct,p99_jct,\
         average_rho,worst_rho,makespan,utilization,rounds,solves,preemptions,cost,slo_violations";
     let (head, lines) = text.split_once('\n').unwrap();
-    let new = head.strip_prefix(before).and_then(|rest| rest.strip_suffix(",reason,version,digest"));
+    let new = head.strip_prefix(before).and_then(|rest| rest.strip_suffix(",reason,version,digest,checksum"));
     assert_eq!(new.map(|new| new.matches(',').count()), Some(METRICS.len() - 14), "{head}");
     let others = ",".repeat(METRICS.len());
-    let expected =
-        format!("b,0.4,false,done,,,0.1{others}0,01\n\"a, \"\"quoted\"\"\",1,false,done,,,1.1{others}0,10\n");
-    assert_eq!(lines, expected);
+    let expected = [
+        format!("b,0.4,false,done,,,0.1{others}0,01,"),
+        format!("\"a, \"\"quoted\"\"\",1,false,done,,,1.1{others}0,10,"),
+    ];
+    for (line, (expected, row)) in lines.lines().zip(expected.iter().zip([row(0, 1), row(1, 0)])) {
+        assert_eq!(line.strip_prefix(expected), Some(checksum::of_run(&study(), &row).as_str()));
+    }
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn a_file_with_flipped_bytes_is_refused_or_read_but_never_changed() {
 fn another_format_is_refused() {
     let folder = folder_with(&[row(0, 0)]);
     let path = folder.path().join(FILE);
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
     let error = refusal(&fs::read(&path).unwrap());
     assert!(matches!(error, StoreError::Version { .. }), "{error}");
 }
@@ -209,7 +213,8 @@ fn another_version_can_be_read_but_not_gone_on_from() {
     let folder = folder_with(&[row(0, 0)]);
     let path = folder.path().join(FILE);
     let change =
-        "UPDATE meta SET value = '0.0.1' WHERE key = 'version'; ALTER TABLE runs DROP COLUMN worst_rho";
+        "UPDATE meta SET value = '0.0.1' WHERE key = 'version'; ALTER TABLE runs DROP COLUMN worst_rho;
+         ALTER TABLE runs DROP COLUMN checksum; ALTER TABLE runs DROP COLUMN jobs_checksum; PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(change).unwrap();
     let before = fs::read(&path).unwrap();
     let store = Store::open_to_read(folder.path()).unwrap();
@@ -282,4 +287,109 @@ fn a_merge_loses_nothing_and_keeps_each_run_once() {
     let error = Store::merge(target.path(), &[paths[0].clone(), other.path().to_owned()]).unwrap_err();
     assert!(matches!(error, StoreError::OtherStudy { .. }), "{error}");
     assert!(matches!(Store::merge(target.path(), &[]), Err(StoreError::Missing { .. })));
+}
+
+/// The complaint about results in which one statement changed something.
+fn complaint_after(statement: &str) -> Option<String> {
+    let folder = folder_with(&[row(0, 0), row(1, 0)]);
+    let path = folder.path().join(FILE);
+    let connection = Connection::open(&path).unwrap();
+    assert_eq!(connection.execute(statement, []).unwrap(), 1);
+    drop(connection);
+    let store = Store::open_to_read(folder.path()).unwrap();
+    let read = store
+        .rows()
+        .and_then(|rows| rows.iter().map(|row| store.jobs(&row.digest)).collect::<Result<Vec<_>, _>>());
+    read.err().map(|error| {
+        assert!(matches!(error, StoreError::Damaged { .. }) && error.is_bad_input());
+        error.to_string()
+    })
+}
+
+#[test]
+fn a_changed_digit_is_found_when_it_is_read() {
+    for change in [
+        "UPDATE runs SET average_jct = 0.2 WHERE digest = '00'",
+        "UPDATE runs SET rate = 0.4 WHERE digest = '00'",
+        "UPDATE runs SET status = 'failed' WHERE digest = '00'",
+        "UPDATE runs SET data = '{\"a\":1}' WHERE digest = '00'",
+        "UPDATE runs SET makespan = 5 WHERE digest = '00'",
+        "INSERT INTO utilization VALUES ('00', 'v100', 0.5)",
+    ] {
+        let said = complaint_after(change).unwrap_or_else(|| panic!("{change} is believed"));
+        assert!(said.contains("is not what its checksum says") && said.contains("digest 00"), "{said}");
+    }
+    for change in [
+        "UPDATE jobs SET jct = 1.25 WHERE digest = '00'",
+        "UPDATE jobs SET rho = 1 WHERE digest = '00'",
+        "DELETE FROM jobs WHERE digest = '00'",
+    ] {
+        let said = complaint_after(change).unwrap_or_else(|| panic!("{change} is believed"));
+        assert!(said.contains("jobs of a run (digest 00)"), "{said}");
+    }
+    assert_eq!(
+        complaint_after("UPDATE runs SET seconds = 9 WHERE digest = '00'"),
+        None,
+        "not part of the result"
+    );
+    let old = "UPDATE runs SET checksum = NULL, average_jct = 9 WHERE digest = '00'";
+    assert_eq!(complaint_after(old), None, "rows of before there were checksums are read as they are");
+}
+
+#[test]
+fn results_of_the_first_format_are_gone_on_from() {
+    let folder = folder_with(&[row(0, 0)]);
+    let path = folder.path().join(FILE);
+    let change = "ALTER TABLE runs DROP COLUMN checksum; ALTER TABLE runs DROP COLUMN jobs_checksum;
+         ALTER TABLE runs DROP COLUMN n_measured; PRAGMA user_version = 1";
+    Connection::open(&path).unwrap().execute_batch(change).unwrap();
+    assert_eq!(Store::open_to_read(folder.path()).unwrap().rows().unwrap(), [bare(row(0, 0))]);
+    let mut store = Store::open(folder.path(), &study()).unwrap();
+    store.keep(&row(1, 0)).unwrap();
+    assert_eq!(store.rows().unwrap(), [row(0, 0), row(1, 0)].map(bare));
+    assert_eq!(store.jobs("00").unwrap(), row(0, 0).outcome.jobs);
+}
+
+#[test]
+fn numbers_of_any_kind_come_back_as_they_were_summed() {
+    let mut odd = row(0, 0);
+    let numbers = [-0.0, 1e300, 5e-324, 1.0 / 3.0, f64::INFINITY, 12_345_678_901_234_567.0, -7.0];
+    for (metric, number) in odd.outcome.metrics.iter_mut().zip(numbers) {
+        *metric = Some(number);
+    }
+    odd.outcome.reason = Some("ρ \u{0} \"".to_owned());
+    odd.outcome.utilization = vec![("a".to_owned(), 0.1 + 0.2)];
+    odd.values = vec![json!({"b": [1, 2]}), json!(1e21), json!(null)];
+    let store = folder_with(&[odd]);
+    assert_eq!(Store::open_to_read(store.path()).unwrap().rows().unwrap().len(), 1);
+}
+
+#[test]
+fn a_merge_of_different_numbers_for_one_run_is_refused() {
+    let mut other = row(0, 0);
+    other.outcome.metrics[1] = Some(0.2);
+    let mut jobs = row(0, 0);
+    jobs.outcome.jobs[0].jct = Some(1.25);
+    for (other, what) in [(other, "average_jct is 0.1 in one and 0.2 in the other"), (jobs, "their jobs")] {
+        let inputs = [folder_with(&[row(0, 0)]), folder_with(&[other.clone()])];
+        let paths: Vec<PathBuf> = inputs.iter().map(|folder| folder.path().to_owned()).collect();
+        let target = TempDir::new().unwrap();
+        let refused = Store::merge(target.path(), &paths).unwrap_err();
+        assert!(refused.is_bad_input() && refused.help().is_some());
+        let said = refused.to_string();
+        for piece in
+            [what, "00", "policy=b rate=1", &paths[0].display().to_string(), &paths[1].display().to_string()]
+        {
+            assert!(said.contains(piece), "{said}: no {piece}");
+        }
+        assert!(!target.path().join(FILE).exists(), "nothing is joined");
+        // So is what the target holds already.
+        let refused = Store::merge(inputs[0].path(), &paths[1..]).unwrap_err();
+        assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
+    }
+    let inputs = [folder_with(&[bare(row(0, 0))]), folder_with(&[row(0, 0)])];
+    let paths: Vec<PathBuf> = inputs.iter().map(|folder| folder.path().to_owned()).collect();
+    let target = TempDir::new().unwrap();
+    let (store, _) = Store::merge(target.path(), &paths).unwrap();
+    assert_eq!(store.jobs("00").unwrap().len(), 1, "jobs that one part kept are kept");
 }

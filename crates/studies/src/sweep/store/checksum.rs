@@ -1,0 +1,56 @@
+//! Checksums of rows: a digit that changed after a run was written is found when it is read.
+//!
+//! A checksum is the SHA-256 of a JSON text, in which a number stands as the shortest decimal that reads back as the same
+//! double. What a run did not have is left out, so that a column which a later version adds changes nothing. Wall time is
+//! not part of it: the same result has the same checksum on every machine.
+
+use apportion::metrics::Metric;
+use apportion::spec::run::sha256;
+use serde_json::{Map, Value, json};
+
+use super::{Row, Study};
+use crate::sweep::outcome::JobRow;
+use crate::sweep::spec::value_text;
+
+/// Of everything about a run but its jobs.
+pub(super) fn of_run(study: &Study, row: &Row) -> String {
+    let axes = study.axes.iter().zip(&row.values);
+    let axes: Map<String, Value> =
+        axes.map(|((name, _), value)| (name.clone(), value_text(value).into())).collect();
+    let metrics = Metric::names().zip(row.outcome.metrics);
+    let metrics: Map<String, Value> =
+        metrics.filter_map(|(name, value)| Some((name.to_owned(), number(value?)))).collect();
+    let utilization: Vec<Value> =
+        row.outcome.utilization.iter().map(|(name, value)| json!([name, number(*value)])).collect();
+    let whole = json!({
+        "digest": row.digest,
+        "axes": axes,
+        "status": row.outcome.status.name(),
+        "reason": row.outcome.reason,
+        "capacity": row.outcome.capacity.map(number),
+        "metrics": metrics,
+        "utilization": utilization,
+        "version": row.version,
+        "spec": row.spec,
+        "data": row.data,
+    });
+    sha256(whole.to_string().as_bytes())
+}
+
+/// Of the jobs of a run, in the order of their ids.
+pub(super) fn of_jobs(digest: &str, jobs: &[JobRow]) -> String {
+    let mut jobs: Vec<&JobRow> = jobs.iter().collect();
+    jobs.sort_by_key(|job| job.id);
+    let job = |job: &&JobRow| {
+        let JobRow { id, job_type, scale_factor, weight, arrival, completion, jct, rho } = job;
+        let ended = [completion, jct, rho].map(|value| value.map(number));
+        json!([id, job_type, scale_factor, number(*weight), number(*arrival), ended])
+    };
+    let jobs: Vec<Value> = jobs.iter().map(job).collect();
+    sha256(json!([digest, jobs]).to_string().as_bytes())
+}
+
+/// As text, which infinity has, too. The database keeps no sign of zero apart, and so neither does this.
+fn number(value: f64) -> Value {
+    (if value == 0.0 { 0.0 } else { value }).to_string().into()
+}
