@@ -88,7 +88,9 @@ mod tests {
     #[test]
     fn a_run_that_goes_on_and_on_leaves_no_estimate() {
         let mut left = Left::new(false);
-        ["p", "p", "p"].into_iter().for_each(|policy| left.add(policy));
+        for _ in 0..3 {
+            left.add("p");
+        }
         left.finish("p", Some(2.0));
         assert_eq!(left.in_parts_of_done([("p", 1.5), ("p", 0.1)].into_iter()), Some(2.0));
         assert_eq!(left.in_parts_of_done([("p", 2.5)].into_iter()), None);

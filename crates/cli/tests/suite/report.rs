@@ -125,11 +125,9 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
         assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
     }
     let svg = fs::read_to_string(at.join("files/average-jct.svg")).unwrap();
-    assert!(
-        svg.starts_with("<svg")
-            && svg.contains("Average job completion time (h)")
-            && svg.contains("saturated")
-    );
+    for words in ["<svg", "Average job completion time (h)", "saturated"] {
+        assert!(svg.contains(words), "{words}");
+    }
     let runs = fs::read_to_string(at.join("files/runs.csv")).unwrap();
     assert_eq!(runs.lines().count(), 1 + 27, "no run is left out");
     assert_eq!(runs.lines().filter(|line| line.contains(",saturated,")).count(), 9);

@@ -166,14 +166,11 @@ impl Mark {
 
     /// The same of repetitions, of which some may be missing: then that of those there, without a range.
     pub fn of_repeated(repeated: &Repeated, x: f64, scale: f64) -> Self {
-        match repeated.whole() {
-            Some(spread) => Self::of(&spread, x, scale),
-            None => {
-                let there = repeated.there();
-                let n_of = Some(repeated.n_of());
-                Self { n: there.n, n_of, ..Self::at(x, there.mean / scale) }
-            }
+        if let Some(spread) = repeated.whole() {
+            return Self::of(&spread, x, scale);
         }
+        let there = repeated.there();
+        Self { n: there.n, n_of: Some(repeated.n_of()), ..Self::at(x, there.mean / scale) }
     }
 }
 

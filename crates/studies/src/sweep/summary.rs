@@ -66,7 +66,9 @@ impl Groups {
         }
         let group = |(values, rows): (Vec<Value>, Vec<&Row>)| {
             let mut by_status = [0; Status::ALL.len()];
-            rows.iter().for_each(|row| by_status[row.outcome.status as usize] += 1);
+            for row in &rows {
+                by_status[row.outcome.status as usize] += 1;
+            }
             let done: Vec<&Row> =
                 rows.iter().copied().filter(|row| row.outcome.status == Status::Done).collect();
             let metrics: Vec<f64> = done.iter().filter_map(|row| row.outcome.metrics[metric]).collect();

@@ -371,7 +371,7 @@ fn a_merge_of_different_numbers_for_one_run_is_refused() {
     let mut jobs = row(0, 0);
     jobs.outcome.jobs[0].jct = Some(1.25);
     for (other, what) in [(other, "average_jct is 0.1 in one and 0.2 in the other"), (jobs, "their jobs")] {
-        let inputs = [folder_with(&[row(0, 0)]), folder_with(&[other.clone()])];
+        let inputs = [folder_with(&[row(0, 0)]), folder_with(std::slice::from_ref(&other))];
         let paths: Vec<PathBuf> = inputs.iter().map(|folder| folder.path().to_owned()).collect();
         let target = TempDir::new().unwrap();
         let refused = Store::merge(target.path(), &paths).unwrap_err();
