@@ -5,6 +5,8 @@ use std::fmt;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::cluster::WORKERS_PER_TYPE_MAX;
+
 /// Workers by type, in the order given; written `{v100: 36, k80: 4}` or `v100=36,k80=4`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerCounts(pub Vec<(String, u32)>);
@@ -56,14 +58,18 @@ impl std::str::FromStr for WorkerCounts {
     /// Reads `v100=36,k80=4`.
     fn from_str(text: &str) -> Result<Self, String> {
         let entry = |piece: &str| {
-            let (name, count) = piece.split_once('=')?;
+            let piece = piece.trim();
+            let (name, count) = piece.split_once('=').unwrap_or_default();
             let name = name.trim();
-            (!name.is_empty()).then_some((name.to_owned(), count.trim().parse().ok()?))
+            if name.is_empty() {
+                return Err(format!("`{piece}` is not `worker_type=count`"));
+            }
+            let n_workers = count.trim().parse().ok().filter(|n_workers| *n_workers <= WORKERS_PER_TYPE_MAX);
+            let out_of_range =
+                || format!("`{piece}`: expected a whole number of workers from 0 to {WORKERS_PER_TYPE_MAX}");
+            Ok((name.to_owned(), n_workers.ok_or_else(out_of_range)?))
         };
-        let pieces = text.split(',').map(|piece| {
-            entry(piece).ok_or_else(|| format!("`{}` is not `worker_type=count`", piece.trim()))
-        });
-        Ok(Self(pieces.collect::<Result<_, _>>()?))
+        Ok(Self(text.split(',').map(entry).collect::<Result<_, _>>()?))
     }
 }
 
