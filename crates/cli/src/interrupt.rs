@@ -1,9 +1,19 @@
 //! The user's wish to stop: a flag that long commands look at between units of work.
 
+#[cfg(unix)]
+use std::fs;
+use std::io;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(unix)]
+use std::thread;
 use std::time::Duration;
+
+#[cfg(unix)]
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+#[cfg(unix)]
+use signal_hook::iterator::Signals;
 
 use crate::diagnostics;
 use crate::exit::{ExitStatus, Failure};
@@ -28,7 +38,7 @@ impl Interrupt {
         let interrupt = Self::new();
         let raised = Arc::clone(&interrupt.0);
         let mut first: Option<Stopwatch> = None;
-        let installed = ctrlc::set_handler(move || match first {
+        let arrived = move || match first {
             None => {
                 first = Some(Stopwatch::start());
                 raised.store(true, Ordering::SeqCst);
@@ -36,8 +46,8 @@ impl Interrupt {
             }
             Some(first) if first.elapsed() < REPEATED => {}
             Some(_) => process::exit(ExitStatus::Interrupted as i32),
-        });
-        if let Err(error) = installed {
+        };
+        if let Err(error) = on_signals(arrived) {
             diagnostics::print(&format!("note: an interrupt will stop at once: {error}"));
         }
         interrupt
@@ -65,5 +75,46 @@ impl Interrupt {
 impl Default for Interrupt {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Calls this on every signal that asks to end, but those that were ignored when the program began: `nohup` and the
+/// shell's `trap '' INT` go on to hold.
+#[cfg(unix)]
+fn on_signals(mut arrived: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let ignored = fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+    let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(wanted)?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            arrived();
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn on_signals(_: impl FnMut() + Send + 'static) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The set of ignored signals, bit n - 1 for signal n, as Linux tells it of a process.
+#[cfg(unix)]
+fn ignored(status: &str) -> u64 {
+    let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_a_process_status() {
+        assert_eq!(
+            ignored("Name:\tapportion\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n"),
+            0x1001
+        );
+        assert_eq!(ignored("Name:\tapportion\n"), 0);
     }
 }
