@@ -7,6 +7,7 @@
 
 // Modules are declared in import order: each may mention only those above it.
 
+pub mod file;
 pub mod report;
 pub mod benchmark;
 pub mod check;

@@ -7,6 +7,7 @@ pub mod gantt;
 pub mod label;
 pub mod number;
 pub mod page;
+pub mod plain;
 pub mod run;
 pub mod study;
 pub mod svg;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::chart::{Chart, Figure, HEADS, Look, PALETTE, POINTS, POINTS_SHOWN_MAX};
 use super::gantt::Gantt;
+use super::plain::plain;
 use super::svg;
 use super::table::{Cell, Table};
 
@@ -269,7 +270,7 @@ fn write_table(html: &mut String, NamedTable { name, title, table, folded }: &Na
 /// Text as HTML takes it, in an element or a quoted attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in plain(text).chars() {
         match letter {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
@@ -318,7 +319,7 @@ mod tests {
         let html = page.html();
         assert!(!html.contains("<img src=x"), "an element was injected");
         assert!(
-            html.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"),
+            html.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;\\u{2028}"),
             "and is shown"
         );
         let ends = html.matches("</script").count();

@@ -10,6 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::chart::{Axis, Chart, Kind, Look, Mark, PALETTE, POINTS_SHOWN_MAX, Scale, Series, Shape};
 use super::number::brief;
 use super::page::escaped;
+use super::plain::plain_lines;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -32,7 +33,8 @@ pub fn render(chart: &Chart) -> Result<String, String> {
     // For screen readers.
     let label =
         format!("<svg role=\"img\" aria-label=\"{}. {}\"", escaped(&chart.title), escaped(&chart.subtitle));
-    Ok(text.replacen("<svg", &label, 1))
+    // (XML takes no controls, and only text from results can have brought them)
+    Ok(plain_lines(&text.replacen("<svg", &label, 1)).into_owned())
 }
 
 fn colour(style: usize) -> RGBColor {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::plain::plain;
+
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
@@ -20,7 +22,7 @@ pub enum Cell {
 impl Cell {
     pub(super) fn for_people(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => plain(text).into_owned(),
             Self::Number(value, n_decimals) => {
                 let text = format!("{value:.n_decimals$}");
                 // What rounds to nothing has no sign.
@@ -39,6 +41,7 @@ impl Cell {
 
     fn for_programs(&self) -> String {
         match self {
+            Self::Text(text) => text.clone(),
             Self::Number(value, _) | Self::Scientific(value) => value.to_string(),
             Self::Empty => String::new(),
             _ => self.for_people(),
@@ -103,16 +106,17 @@ impl Table {
     pub fn aligned(&self) -> String {
         let cells: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(Cell::for_people).collect()).collect();
+        let heads: Vec<String> = self.columns.iter().map(|name| plain(name).into_owned()).collect();
         let width = |column: usize| {
             let widths = cells.iter().map(|row| row[column].chars().count());
-            widths.chain([self.columns[column].chars().count()]).max().unwrap_or(0)
+            widths.chain([heads[column].chars().count()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let right: Vec<bool> = (0..self.columns.len())
             .map(|column| !self.rows.iter().any(|row| matches!(row[column], Cell::Text(_))))
             .collect();
         let mut text = String::new();
-        for line in std::iter::once(&self.columns).chain(&cells) {
+        for line in std::iter::once(&heads).chain(&cells) {
             let mut aligned = String::new();
             for (column, cell) in line.iter().enumerate() {
                 let padding = " ".repeat(widths[column] - cell.chars().count());
@@ -165,6 +169,15 @@ isolated     10.0      -
 las           0.0  -0.01
 ";
         assert_eq!(table().aligned(), expected);
+    }
+
+    #[test]
+    fn an_id_makes_no_row_of_its_own_for_people_and_is_whole_for_programs() {
+        let mut table = Table::new(["id\u{1b}[31m"]);
+        table.push(vec!["a\nfake".into()]);
+        assert_eq!(table.aligned(), "id\\u{1b}[31m\na\\nfake\n");
+        assert_eq!(table.csv(), "id\u{1b}[31m\n\"a\nfake\"\n");
+        assert_eq!(serde_json::json!(table.objects())[0]["id\u{1b}[31m"], "a\nfake");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread::available_parallelism;
 
 use crate::sweep::grid::Point;
 use crate::sweep::outcome::{Outcome, Status};
@@ -104,7 +105,9 @@ impl Runner<'_> {
         execute: impl Fn(&T) -> Option<Outcome> + Sync,
         mut keep: impl FnMut(&T, &Outcome, f64) -> Result<Option<T>, StoreError>,
     ) -> Result<Summary, StoreError> {
-        let n_threads = self.n_threads.map_or(0, NonZeroUsize::get);
+        // (more than runs or cores would only wait)
+        let n_useful = available_parallelism().map_or(1, NonZeroUsize::get).max(tasks.len());
+        let n_threads = self.n_threads.map_or(0, |n| n.get().min(n_useful));
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(n_threads)
             .build()

@@ -14,12 +14,13 @@
 //! A row whose content is not what its checksum says is refused; rows of before there were checksums have none.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
+use crate::file;
 use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::{SweepSpec, value_text};
 
@@ -27,16 +28,17 @@ mod checksum;
 mod csv;
 mod error;
 mod merge;
+mod opening;
 mod schema;
 
 pub use error::StoreError;
+use opening::{check_header, database, take_lock};
 pub use merge::Merged;
 
 /// The file's name inside a results folder.
 pub const FILE: &str = "results.sqlite";
 /// The table of the same rows as text, rewritten at the end of every sweep.
 pub const CSV_FILE: &str = "results.csv";
-const LOCK_FILE: &str = "results.lock";
 
 /// Which study a results file belongs to.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,12 +135,11 @@ impl Store {
     pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let given_file = folder.is_file();
         let path = if given_file { folder.to_owned() } else { folder.join(FILE) };
-        if !path.exists() {
-            return Err(StoreError::Missing { path: folder.display().to_string() });
-        }
         let missing = || StoreError::Missing { path: folder.display().to_string() };
         if check_header(&path)? {
-            return Err(missing());
+            let what = "it is empty".to_owned();
+            let path = path.display().to_string();
+            return Err(if given_file { StoreError::Damaged { path, what } } else { missing() });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(database("open", &path))?;
@@ -326,9 +327,7 @@ impl Store {
             let path = path.display().to_string();
             move |source| StoreError::Io { action, path, source }
         };
-        let fresh = self.folder.join(format!("{CSV_FILE}.new"));
-        fs::write(&fresh, text).map_err(io("write"))?;
-        fs::rename(&fresh, &path).map_err(io("write"))?;
+        file::write(&path, &text).map_err(io("write"))?;
         Ok(path)
     }
 }
@@ -361,61 +360,6 @@ fn joined(first: &Study, second: &Study) -> Study {
         }
     }
     study
-}
-
-fn database(action: &'static str, path: &Path) -> impl FnOnce(rusqlite::Error) -> StoreError + use<> {
-    let path = path.display().to_string();
-    move |source| match source.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-            StoreError::Damaged { path, what: source.to_string() }
-        }
-        _ => StoreError::Database { action, path, source },
-    }
-}
-
-/// Keeps other writers out; on file systems without locks, nobody.
-fn take_lock(folder: &Path) -> Result<Option<File>, StoreError> {
-    let path = folder.join(LOCK_FILE);
-    let file = File::options().create(true).append(true).open(&path).map_err(|source| StoreError::Io {
-        action: "write",
-        path: path.display().to_string(),
-        source,
-    })?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(fs::TryLockError::WouldBlock) => Err(StoreError::Locked { path: folder.display().to_string() }),
-        Err(fs::TryLockError::Error(_)) => Ok(None),
-    }
-}
-
-/// Looks at a file's first bytes without opening it as a database; true if there is nothing yet.
-fn check_header(path: &Path) -> Result<bool, StoreError> {
-    const MAGIC: &[u8] = b"SQLite format 3\0";
-    let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        opened => opened.map_err(|source| StoreError::Io {
-            action: "read",
-            path: path.display().to_string(),
-            source,
-        })?,
-    };
-    let mut head = Vec::new();
-    (&mut file).take(100).read_to_end(&mut head).map_err(|source| StoreError::Io {
-        action: "read",
-        path: path.display().to_string(),
-        source,
-    })?;
-    let name = path.display().to_string();
-    if head.is_empty() {
-        return Ok(true);
-    }
-    if !head.starts_with(&MAGIC[..head.len().min(MAGIC.len())]) {
-        return Err(StoreError::Foreign { path: name, what: "it is not a database".to_owned() });
-    }
-    if head.len() < 100 {
-        return Err(StoreError::Damaged { path: name, what: "it ends inside its header".to_owned() });
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -1,0 +1,259 @@
+//! Files that a user names for results: a regular file is written whole or not at all, anything else into.
+//!
+//! A file that is there, or is not yet, is replaced by a temporary one beside it once that is whole. A link stays, and
+//! what it points at is replaced; permissions are kept. A device, a pipe or a descriptor (`/dev/stdout`, `/dev/fd/63`) is
+//! opened and written to: there is nothing to replace.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+/// The end of the name of a file that is not whole yet. Such a name begins with a dot and that of the whole file.
+pub const PARTIAL: &str = ".partial";
+
+/// The most links that are followed from one path.
+const LINKS_MAX: usize = 40;
+/// The most letters of a file's name that are part of its temporary one.
+const NAME_MAX: usize = 60;
+
+/// Writes a file.
+///
+/// # Errors
+/// If it cannot be written; a regular one then stays as it was.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = NewFile::create(path)?;
+    file.write_all(bytes)?;
+    file.keep().map(|_| ())
+}
+
+/// A file that is being written. Dropped before it is kept, it leaves a regular file as it was.
+#[derive(Debug)]
+pub enum NewFile {
+    /// Takes the place of a regular file.
+    Whole {
+        /// What is written so far.
+        temporary: NamedTempFile,
+        /// The regular file, free of links.
+        target: PathBuf,
+    },
+    /// Written into as it comes.
+    Stream(File),
+}
+
+impl NewFile {
+    /// Begins a file at a path.
+    ///
+    /// # Errors
+    /// If it cannot be written there.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        if let Some(stream) = descriptor(path)? {
+            return Ok(Self::Stream(stream));
+        }
+        match fs::metadata(path) {
+            Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(there) if !there.is_file() => Ok(Self::Stream(OpenOptions::new().append(true).open(path)?)),
+            Ok(there) => {
+                // (a rename would not ask whether the file may be written)
+                OpenOptions::new().append(true).open(path)?;
+                Self::beside(fs::canonicalize(path)?, Some(&there))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::beside(end_of_links(path)?, None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn beside(target: PathBuf, replaced: Option<&fs::Metadata>) -> io::Result<Self> {
+        let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        let prefix: String = [".", &name, "."].concat().chars().take(NAME_MAX).collect();
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut builder = Builder::new();
+        builder.prefix(&prefix).suffix(PARTIAL);
+        #[cfg(unix)]
+        if replaced.is_none() {
+            use std::os::unix::fs::PermissionsExt as _;
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let temporary = builder.tempfile_in(folder).map_err(|error| {
+            // (the name that it would have had says nothing to anybody)
+            let cause = error.to_string();
+            let cause = cause.split(" at path ").next().unwrap_or_default();
+            io::Error::new(error.kind(), format!("no file can be made in {}: {cause}", folder.display()))
+        })?;
+        if let Some(replaced) = replaced {
+            take_over(temporary.as_file(), replaced)?;
+        }
+        Ok(Self::Whole { temporary, target })
+    }
+
+    /// Puts the file in its place: the open file.
+    ///
+    /// # Errors
+    /// If that fails; a regular file then stays as it was.
+    pub fn keep(mut self) -> io::Result<File> {
+        self.flush()?;
+        match self {
+            Self::Whole { temporary, target } => temporary.persist(target).map_err(|error| error.error),
+            Self::Stream(file) => Ok(file),
+        }
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Whole { temporary, .. } => temporary.as_file_mut().write(bytes),
+            Self::Stream(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Whole { temporary, .. } => temporary.as_file_mut().flush(),
+            Self::Stream(file) => file.flush(),
+        }
+    }
+}
+
+/// Gives a file the permissions of the one that it replaces and, where that is allowed, its owner.
+fn take_over(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (replaced.uid(), replaced.gid()) {
+            let _ = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
+        }
+    }
+    file.set_permissions(replaced.permissions())
+}
+
+/// The open file behind a path that names a descriptor of this process; none for other paths.
+#[cfg(unix)]
+fn descriptor(path: &Path) -> io::Result<Option<File>> {
+    use std::os::fd::AsFd as _;
+    // (opened anew, standard output as a file would be written over from its start)
+    let folders = [Path::new("/dev/fd"), Path::new("/proc/self/fd")];
+    let is = |name: &str, number: &str| {
+        path == Path::new(name) || folders.iter().any(|folder| path == folder.join(number))
+    };
+    let owned = if is("/dev/stdout", "1") {
+        io::stdout().as_fd().try_clone_to_owned()?
+    } else if is("/dev/stderr", "2") {
+        io::stderr().as_fd().try_clone_to_owned()?
+    } else if folders.iter().any(|folder| path.parent() == Some(folder)) {
+        return OpenOptions::new().append(true).open(path).map(Some);
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(owned.into()))
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "as where there are descriptors")]
+fn descriptor(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
+}
+
+/// Where a path's links end, at a file that is not there.
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&path) {
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("its links go round in a circle"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::process::Command;
+    use std::thread;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn names(folder: &TempDir) -> Vec<String> {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_link_stays_and_what_it_points_at_is_written() {
+        let folder = TempDir::new().unwrap();
+        for (link, target) in [("old", "there"), ("new", "not-there-yet")] {
+            symlink(target, folder.path().join(link)).unwrap();
+        }
+        fs::write(folder.path().join("there"), "before").unwrap();
+        write(&folder.path().join("old"), b"1").unwrap();
+        write(&folder.path().join("new"), b"2").unwrap();
+        assert_eq!(names(&folder), ["new", "not-there-yet", "old", "there"]);
+        assert!(["new", "old"].iter().all(|name| folder.path().join(name).is_symlink()));
+        assert_eq!(fs::read_to_string(folder.path().join("there")).unwrap(), "1");
+        assert_eq!(fs::read_to_string(folder.path().join("not-there-yet")).unwrap(), "2");
+        symlink("loop", folder.path().join("loop")).unwrap();
+        assert!(write(&folder.path().join("loop"), b"3").is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_written_into_and_stays() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let reader = thread::spawn({
+            let path = path.clone();
+            move || fs::read_to_string(path).unwrap()
+        });
+        write(&path, b"through").unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert_eq!(names(&folder), ["pipe"]);
+        assert!(!fs::metadata(&path).unwrap().is_file());
+    }
+
+    #[test]
+    fn permissions_are_kept_and_a_new_file_has_those_of_any_other() {
+        let folder = TempDir::new().unwrap();
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o7777;
+        fs::write(folder.path().join("plain"), "").unwrap();
+        fs::write(folder.path().join("secret"), "").unwrap();
+        fs::set_permissions(folder.path().join("secret"), fs::Permissions::from_mode(0o640)).unwrap();
+        write(&folder.path().join("secret"), b"x").unwrap();
+        write(&folder.path().join("new"), b"x").unwrap();
+        assert_eq!((mode("secret"), mode("new")), (0o640, mode("plain")));
+    }
+
+    #[test]
+    fn what_is_not_kept_leaves_nothing_and_files_of_others_are_not_touched() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, "before").unwrap();
+        fs::write(folder.path().join("x.partial"), "mine").unwrap();
+        let mut file = NewFile::create(&path).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+        write(&path, b"after").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "after");
+        assert_eq!(fs::read_to_string(folder.path().join("x.partial")).unwrap(), "mine");
+        assert_eq!(names(&folder), ["x", "x.partial"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let folder = TempDir::new().unwrap();
+        let error = write(&folder.path().join("absent/x"), b"").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains("absent: No such file"), "{error}");
+        assert_eq!(write(folder.path(), b"").unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert!(names(&folder).is_empty());
+    }
+}

@@ -1,0 +1,51 @@
+//! Text of a user's as people are shown it: on one line, with nothing in it that moves a cursor or turns the text around.
+
+use std::borrow::Cow;
+
+/// The text with what is no letter spelt out: `\n`, `\u{1b}`, `\u{202e}`.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    plain_but(text, &[])
+}
+
+/// The same over several lines, where line ends are the writer's own.
+pub fn plain_lines(text: &str) -> Cow<'_, str> {
+    plain_but(text, &['\n'])
+}
+
+fn plain_but<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
+    let is_spelt = |letter: char| is_hidden(letter) && !kept.contains(&letter);
+    if !text.contains(is_spelt) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if is_spelt(letter) { shown.extend(letter.escape_default()) } else { shown.push(letter) }
+    }
+    shown.into()
+}
+
+/// Controls, line and paragraph separators, and what sets the direction of text.
+pub fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_a_cursor_or_turns_text_around_is_spelt_out() {
+        for (text, shown) in [
+            ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
+            ("a\nb\r\tc", "a\\nb\\r\\tc"),
+            ("a\u{9b}\u{7f}\0", "a\\u{9b}\\u{7f}\\u{0}"),
+            ("\u{202e}gpj\u{2066}\u{2028}\u{2029}", "\\u{202e}gpj\\u{2066}\\u{2028}\\u{2029}"),
+            ("größe ± 作業 \\n", "größe ± 作業 \\n"),
+        ] {
+            assert_eq!(plain(text), shown);
+        }
+        assert_eq!(plain_lines("a\nb\u{1b}"), "a\nb\\u{1b}");
+    }
+}
