@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
         OutputFormat::Csv => session.output.table(&shares(&question, &decision)),
         OutputFormat::Table => {
             let summary = summary(&question, &decision, measured);
-            session.output.text(&format!("{}\n{summary}", shares(&question, &decision).aligned()))
+            session.output.words(&format!("{}\n{summary}", shares(&question, &decision).aligned()))
         }
     }?;
     proven(&decision)

@@ -179,7 +179,7 @@ fn show(results: &Results, session: &Session) -> Result<(), Failure> {
             }
             session.output.text(&format!("\n{}", details(&results.rows).aligned()))?;
             match reasons(&results.rows) {
-                Some(reasons) => session.output.text(&format!("\n{reasons}")),
+                Some(reasons) => session.output.words(&format!("\n{reasons}")),
                 None => Ok(()),
             }
         }

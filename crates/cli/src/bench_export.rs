@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Session;
 use crate::bench_process::{END, End, Limits, MeasuredCase, READY, Said, Subject, say, say_json};
 use crate::exit::Failure;
+use crate::file::write;
 use apportion::catalog::PolicyOptions;
 use apportion::problem::Problem;
 use apportion::program::Program;
@@ -15,11 +16,10 @@ use apportion::program::text::{to_lp, to_mps};
 use apportion::spec::snapshot::Label;
 use apportion_published::plugin;
 use apportion_studies::benchmark::programs::{PROGRAMS_FORMAT, PolicyPrograms, Programs};
+use apportion_studies::file::PARTIAL;
 
 /// What the files of programs are for, beside them.
 const PROGRAMS: &str = "programs.json";
-/// What the name of a file ends with until it is whole.
-const PARTIAL: &str = ".partial";
 
 /// Writes `FOLDER/INSTANCE-JOBS-SEED/snapshot.json` of every instance, and beside it each program that a policy
 /// solves on it, in order, as `POLICY-NUMBER.lp` and `.mps`, and what they are for as `programs.json`. Programs with
@@ -93,7 +93,9 @@ fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize
 
 /// Is a file one that an export of a policy writes, `POLICY-NUMBER.lp` or `.mps`, or began to?
 fn is_program_of(name: &str, policy: &str) -> bool {
-    let whole = name.strip_suffix(PARTIAL).unwrap_or(name);
+    // (`.max_min-00.lp.Ab12Cd.partial` until it is whole)
+    let begun = name.strip_prefix('.').and_then(|name| name.strip_suffix(PARTIAL)?.rsplit_once('.'));
+    let whole = begun.map_or(name, |(whole, _)| whole);
     let number = whole.strip_suffix(".lp").or_else(|| whole.strip_suffix(".mps"));
     let number = number.and_then(|name| name.strip_prefix(&file_name(policy))?.strip_prefix('-'));
     number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|letter| letter.is_ascii_digit()))
@@ -117,14 +119,14 @@ fn describe(path: &Path, case: &MeasuredCase, described: PolicyPrograms) -> Resu
     programs.policies.push(described);
     let text = serde_json::to_string_pretty(&programs)
         .map_err(|error| Failure::Bug { message: format!("programs are not JSON: {error}") })?;
-    write(path, &text)
+    write(path, text.as_bytes())
 }
 
 /// The child's side: the files of one policy on one instance, and what is said of them to standard output.
 pub(super) fn run_one(case: &MeasuredCase, place: &Path) -> Result<(), Failure> {
     let problem = case.subject.problem()?;
     say(READY)?;
-    write(&place.join("snapshot.json"), &problem.to_snapshot(Label::from).to_json())?;
+    write(&place.join("snapshot.json"), problem.to_snapshot(Label::from).to_json().as_bytes())?;
     say_json(&programs(case, &problem, place)?)?;
     say(END)
 }
@@ -155,19 +157,9 @@ fn write_texts(place: &Path, name: &str, program: &Program) -> Result<Result<Vec
     };
     let files = vec![format!("{name}.lp"), format!("{name}.mps")];
     for (file, text) in files.iter().zip([lp, mps]) {
-        write(&place.join(file), &text)?;
+        write(&place.join(file), text.as_bytes())?;
     }
     Ok(Ok(files))
-}
-
-/// Whole or not at all: a process may be ended while it writes.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(PARTIAL);
-    let partial = PathBuf::from(partial);
-    let action = || format!("write {}", path.display());
-    fs::write(&partial, text).map_err(Failure::io(action()))?;
-    fs::rename(&partial, path).map_err(Failure::io(action()))
 }
 
 fn folder_name(subject: &Subject) -> String {
@@ -191,11 +183,16 @@ mod tests {
 
     #[test]
     fn only_what_an_export_of_the_policy_writes_is_its_own() {
-        for name in ["max_min-00.lp", "max_min-07.mps", "max_min-123.lp", "max_min-00.lp.partial"] {
+        for name in ["max_min-00.lp", "max_min-07.mps", "max_min-123.lp", ".max_min-00.lp.Ab12Cd.partial"] {
             assert!(is_program_of(name, "max_min"), "{name}");
         }
-        for name in ["max_min_perf-00.lp", "max_min-00-00.lp", "max_min-0.lp", "max_min-00.txt", "max_min.lp"]
-        {
+        for name in [
+            "max_min_perf-00.lp",
+            "max_min-00-00.lp",
+            "max_min-0.lp",
+            "max_min-00.txt",
+            "max_min-00.lp.partial",
+        ] {
             assert!(!is_program_of(name, "max_min"), "{name}");
         }
         assert!(is_program_of("a_mine.yaml-00.lp", "a/mine.yaml"));

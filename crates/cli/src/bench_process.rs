@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Session;
-use crate::exit::{ExitStatus, Failure};
+use crate::exit::{ExitStatus, Failure, TO_STANDARD_OUTPUT};
 use apportion::problem::Problem;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::{Snapshot, Source, load_throughputs};
@@ -147,7 +147,7 @@ pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
 /// A line to the parent.
 pub(super) fn say(line: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
 }
 
 /// A value on a line.

@@ -278,7 +278,7 @@ fn for_people(
     (metrics, verdicts): (&[usize], &[Verdict]),
     session: &Session,
 ) -> Result<(), Failure> {
-    session.output.text(&format!(
+    session.output.words(&format!(
         "A: {} (apportion {})\nB: {} (apportion {})\nratio: B ÷ A, geometric mean over n seeds, 95 % interval and p from \
          paired t on logarithms; where a value is not positive, the ratio of the means\n\n",
         arguments.first.display(),
@@ -328,7 +328,7 @@ fn for_people(
         let verdict = if broken.is_empty() { "holds" } else { "is broken" };
         lines.push(format!("bound {bound} {verdict}; it was held against {n_points} of {n_of} points"));
     }
-    session.output.text(&lines.join("\n"))
+    session.output.words(&lines.join("\n"))
 }
 
 fn document(

@@ -231,19 +231,24 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Says that gangs have no time on worker types with fewer workers than they need, if there are such.
 fn too_small(problem: &Problem) -> Option<String> {
     let too_small = |job: JobIndex, worker_type: WorkerTypeId| {
-        problem.jobs()[job].scale_factor > problem.cluster().types()[worker_type].n_workers
+        let n_workers = problem.cluster().types()[worker_type].n_workers;
+        // (of no workers, nobody gets any, as published or not)
+        n_workers > 0
+            && problem.jobs()[job].scale_factor > n_workers
             && problem.throughput()[(job, worker_type)] > 0.0
     };
     let types = problem.cluster().types();
-    let of = |worker_type: WorkerTypeId| problem.jobs().ids().any(|job| too_small(job, worker_type));
-    let names: Vec<String> =
-        types.ids().filter(|id| of(*id)).map(|id| format!("`{}`", types[id].name)).collect();
-    let n_jobs = problem.jobs().ids().filter(|job| types.ids().any(|id| too_small(*job, id))).count();
-    (n_jobs > 0).then(|| {
+    let of = |id: WorkerTypeId| problem.jobs().ids().filter(|job| too_small(*job, id)).count();
+    let pieces: Vec<String> = types
+        .ids()
+        .filter(|id| of(*id) > 0)
+        .map(|id| format!("on `{}` for {}", types[id].name, of(id)))
+        .collect();
+    (!pieces.is_empty()).then(|| {
         format!(
-            "no time on {} for {n_jobs} of {} jobs, which need more workers than there are; `--semantics gavel` gives \
-             them some there, as published",
-            names.join(", "),
+            "no time {} of {} jobs, which need more workers than there are; `--semantics gavel` gives them some there, \
+             as published",
+            pieces.join(", "),
             problem.n_jobs()
         )
     })

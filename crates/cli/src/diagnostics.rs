@@ -10,6 +10,7 @@ use apportion::policy::PolicyError;
 use apportion::solver::SolveError;
 use apportion::spec::nearest::suggestion;
 use apportion::spec::{Diagnostic, SpecError};
+use apportion_studies::report::plain::{is_hidden, plain, plain_lines};
 
 /// The most complaints that are shown at once.
 const SHOWN_MAX: usize = 20;
@@ -17,9 +18,14 @@ const SHOWN_MAX: usize = 20;
 /// The most characters of an input line that are shown.
 const EXCERPT_MAX: usize = 100;
 
-/// Writes a line to standard error; there is nobody left to tell if that fails.
+/// Writes lines for people to standard error; there is nobody left to tell if that fails.
 pub fn print(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n'));
+    print_exactly(&plain_lines(text.trim_end_matches('\n')));
+}
+
+/// Writes a line for programs to standard error.
+pub fn print_exactly(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// The complaint about a failure; none where silence is right.
@@ -35,13 +41,13 @@ pub fn of_failure(failure: &Failure) -> Option<String> {
         | Failure::BoundBroken { .. }
         | Failure::Interrupted { .. } => None,
     };
-    let mut text = format!("error: {failure}\n");
+    let mut text = format!("error: {}\n", indented(&failure.to_string()));
     let mut source = Error::source(failure).and_then(Error::source);
     if let Failure::Policy(error) | Failure::Decision { error, .. } = failure {
         source = error.source();
     }
     while let Some(cause) = source {
-        let _ = writeln!(text, "  because {cause}");
+        let _ = writeln!(text, "  because {}", indented(&cause.to_string()));
         source = cause.source();
     }
     push_help(&mut text, help.as_deref());
@@ -94,7 +100,8 @@ pub fn of_spec(error: &SpecError) -> String {
 
 fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
     let Diagnostic { message, source, line, column, excerpt, n_before, width, help } = diagnostic;
-    let _ = writeln!(text, "error: {message}");
+    let _ = writeln!(text, "error: {}", indented(message));
+    let source = plain(source);
     if *line == 0 {
         if !source.is_empty() {
             let _ = writeln!(text, "  --> {source}");
@@ -126,6 +133,11 @@ fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
     push_help(text, rest.filter(|rest| !rest.is_empty()));
 }
 
+/// A message whose lines after the first are no lines of their own, whatever ids there are in it.
+fn indented(message: &str) -> String {
+    message.replace('\n', "\n  ")
+}
+
 fn push_help(text: &mut String, help: Option<&str>) {
     for line in help.into_iter().flat_map(str::lines) {
         let _ = writeln!(text, "  help: {line}");
@@ -135,8 +147,9 @@ fn push_help(text: &mut String, help: Option<&str>) {
 /// The part of a line around a column (from 1), free of tabs and control characters; the indent and width of what
 /// is to be underlined in it.
 fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) {
+    // (a letter for a letter, or the underline would stand elsewhere)
     let letters: Vec<char> =
-        excerpt.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        excerpt.chars().map(|letter| if is_hidden(letter) { ' ' } else { letter }).collect();
     let start = column.saturating_sub(1).min(letters.len());
     let first = if letters.len() <= EXCERPT_MAX { 0 } else { start.saturating_sub(EXCERPT_MAX / 2) };
     let last = letters.len().min(first + EXCERPT_MAX);
@@ -151,6 +164,7 @@ fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::TO_STANDARD_OUTPUT;
     use apportion::spec::Source;
 
     #[test]
@@ -187,9 +201,20 @@ error: unknown key `max_mn`
 
     #[test]
     fn a_closed_pipe_is_no_complaint() {
-        let broken = Failure::io("write")(io::ErrorKind::BrokenPipe.into());
+        let broken = Failure::io(TO_STANDARD_OUTPUT)(io::ErrorKind::BrokenPipe.into());
         assert_eq!(of_failure(&broken), None);
+        let of_a_file = Failure::io("write run.jsonl")(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(of_failure(&of_a_file).unwrap(), "error: cannot write run.jsonl: broken pipe\n");
         let full = Failure::io("write runs.csv")(io::ErrorKind::StorageFull.into());
         assert_eq!(of_failure(&full).unwrap(), "error: cannot write runs.csv: no storage space\n");
+    }
+
+    #[test]
+    fn an_id_in_a_message_makes_no_line_of_its_own() {
+        let failure = Failure::usage("no job `a\nerror: b`", None);
+        assert_eq!(of_failure(&failure).unwrap(), "error: no job `a\n  error: b`\n");
+        let source = Source::new("p.yaml", "a: \u{202e}b\u{9b}\n");
+        let said = of_spec(&source.at(1, 4, "no\nerror: b".into(), None));
+        assert!(said.starts_with("error: no\n  error: b\n  --> p.yaml:1:4\n   1 | a:  b\n"), "{said}");
     }
 }

@@ -11,6 +11,9 @@ use apportion::policy::program::ProgramPolicyError;
 use apportion::solver::{SolveError, Termination};
 use apportion::spec::SpecError;
 
+/// What is done where results are printed.
+pub(super) const TO_STANDARD_OUTPUT: &str = "write to standard output";
+
 /// The command's exit codes. Stable: codes are added, never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -128,7 +131,11 @@ impl Failure {
             Self::Spec(_) | Self::Usage { .. } => ExitStatus::BadInput,
             Self::Policy(error) | Self::Decision { error, .. } => of_policy(error),
             // A reader that has read enough closes the pipe: `apportion … | head` is done, not broken.
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Done,
+            Self::Io { action, source }
+                if source.kind() == io::ErrorKind::BrokenPipe && action == TO_STANDARD_OUTPUT =>
+            {
+                ExitStatus::Done
+            }
             Self::Io { .. } | Self::Bug { .. } => ExitStatus::Bug,
             Self::Limit { .. } => ExitStatus::Limit,
             Self::BoundBroken { .. } => ExitStatus::BoundBroken,

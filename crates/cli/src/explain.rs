@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
         OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
         OutputFormat::Table => {
             let asked = !arguments.job.is_empty();
-            session.output.text(&in_words(&question, &explanation, &jobs, asked))
+            session.output.words(&in_words(&question, &explanation, &jobs, asked))
         }
     }
 }

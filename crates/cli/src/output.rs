@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Write};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, TO_STANDARD_OUTPUT};
+use apportion_studies::report::plain::plain_lines;
 pub use apportion_studies::report::{Cell, Table};
 
 /// How results are written.
@@ -46,6 +47,14 @@ impl Output {
         write_all(format!("{text}{newline}").as_bytes())
     }
 
+    /// Writes sentences for people, ended by a newline.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn words(self, text: &str) -> Result<(), Failure> {
+        self.text(&plain_lines(text))
+    }
+
     /// Writes a value as JSON, whatever the format.
     ///
     /// # Errors
@@ -55,11 +64,11 @@ impl Output {
         let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         serde_json::to_writer_pretty(&mut stdout, value).map_err(|error| {
             if error.is_io() {
-                return Failure::io("write to standard output")(error.into());
+                return Failure::io(TO_STANDARD_OUTPUT)(error.into());
             }
             Failure::Bug { message: format!("a result is not JSON: {error}") }
         })?;
-        stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+        stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
     }
 
     /// Writes a table as CSV or, for people, aligned; as JSON, a list of objects keyed by column.
@@ -77,5 +86,5 @@ impl Output {
 
 fn write_all(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::io("write to standard output"))
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
 }

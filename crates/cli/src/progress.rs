@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::Session;
 use crate::diagnostics;
 use apportion::solver::timing::Stopwatch;
+use apportion_studies::report::plain::{plain, plain_lines};
 
 /// Time between two lines about one thing that goes on.
 const LINE_EVERY: Duration = Duration::from_secs(15);
@@ -121,13 +122,13 @@ impl Progress {
 
     /// What is being done right now.
     pub fn message(&self, message: impl Into<String>) {
-        self.bar.set_message(message.into());
+        self.bar.set_message(plain(&message.into()).into_owned());
     }
 
     /// Prints a line above the progress line, without disturbing it; nothing when progress is off.
     pub fn note(&self, line: impl AsRef<str>) {
         match self.shown {
-            Shown::Bars => self.bar.println(line),
+            Shown::Bars => self.bar.println(plain_lines(line.as_ref())),
             Shown::Lines => diagnostics::print(line.as_ref()),
             Shown::Events => event(&serde_json::json!({"event": "note", "message": line.as_ref()})),
             Shown::Nothing => {}
@@ -156,5 +157,5 @@ impl Progress {
 
 /// Writes an event on a line of its own.
 pub fn event(event: &serde_json::Value) {
-    diagnostics::print(&event.to_string());
+    diagnostics::print_exactly(&event.to_string());
 }

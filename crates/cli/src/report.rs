@@ -1,7 +1,7 @@
 //! `apportion report`: a page with charts about results.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
+use crate::file::write;
 use crate::results;
 use apportion::metrics::log::{self, Header, Replay};
 use apportion::metrics::timeline::Timeline;
@@ -55,19 +56,19 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
         Kind::Events => events_page(&arguments.results)?,
         Kind::Result => result_page(&arguments.results)?,
     };
-    write(&arguments.out, &page.html())?;
+    write(&arguments.out, page.html().as_bytes())?;
     let mut written = vec![arguments.out.display().to_string()];
     if let Some(folder) = &arguments.assets {
         fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
         let assets =
             page.assets().map_err(|message| Failure::Bug { message: format!("cannot draw {message}") })?;
         for asset in &assets {
-            write(&folder.join(&asset.name), &asset.text)?;
+            write(&folder.join(&asset.name), asset.text.as_bytes())?;
         }
         session.note(format!("{} files in {}", assets.len(), folder.display()));
         written.push(folder.display().to_string());
     }
-    session.output.text(&written.join("\n"))
+    session.output.words(&written.join("\n"))
 }
 
 /// The kind of results, told by how the file begins.
@@ -86,6 +87,11 @@ fn kind(path: &Path) -> Result<Kind, Failure> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(reading(path))?;
     file.take(4096).read_to_end(&mut start).map_err(reading(path))?;
+    if start.is_empty() {
+        let help =
+            "a simulation or a sweep that has ended leaves a file with content; run it again".to_owned();
+        return Err(Failure::usage(format!("{} is empty", path.display()), Some(help)));
+    }
     let start = String::from_utf8_lossy(&start);
     Ok(match start.trim_start().split('\n').next().unwrap_or_default().trim() {
         "{" => Kind::Result,
@@ -97,8 +103,18 @@ fn kind(path: &Path) -> Result<Kind, Failure> {
     })
 }
 
-fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + use<> {
+fn reading(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
     Failure::io(format!("read {}", path.display()))
+}
+
+/// What was read is no text, or the machine did not read it.
+fn unread(path: &Path, line: Option<usize>, error: io::Error) -> Failure {
+    if error.kind() != io::ErrorKind::InvalidData {
+        return reading(path)(error);
+    }
+    let place = line.map_or(String::new(), |line| format!(": line {line}"));
+    let help = "it is damaged, or no file that apportion wrote".to_owned();
+    Failure::usage(format!("{}{place} is not UTF-8", path.display()), Some(help))
 }
 
 fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
@@ -121,13 +137,16 @@ fn events_page(path: &Path) -> Result<Page, Failure> {
     };
     let mut lines = BufReader::new(File::open(path).map_err(reading(path))?);
     let mut line = String::new();
-    lines.read_line(&mut line).map_err(reading(path))?;
+    let mut next = |line: &mut String, number: usize| {
+        line.clear();
+        lines.read_line(line).map_err(|error| unread(path, Some(number), error))
+    };
+    next(&mut line, 1)?;
     let header = log::header(&line).map_err(refused)?;
     let mut observer = (Recorder::new(&header.cluster), Timeline::new(&header.cluster));
     let mut replay = Replay::new(&header);
-    loop {
-        line.clear();
-        if lines.read_line(&mut line).map_err(reading(path))? == 0 {
+    for number in 2.. {
+        if next(&mut line, number)? == 0 {
             break;
         }
         replay.tell(&line, &mut observer).map_err(refused)?;
@@ -148,7 +167,7 @@ fn events_page(path: &Path) -> Result<Page, Failure> {
 
 /// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.
 fn result_page(path: &Path) -> Result<Page, Failure> {
-    let text = fs::read_to_string(path).map_err(reading(path))?;
+    let text = fs::read_to_string(path).map_err(|error| unread(path, None, error))?;
     let refused = |error: serde_json::Error| {
         let help = "expected results of `apportion sweep`, `simulate` or `bench`".to_owned();
         Failure::usage(
@@ -235,13 +254,4 @@ fn facts(
     ];
     facts.extend(data.map(|(name, digest)| (format!("digest of the {name}"), digest)));
     facts
-}
-
-/// Writes a file whole or not at all.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    let failed = || Failure::io(format!("write {}", path.display()));
-    fs::write(&fresh, text).map_err(failed())?;
-    fs::rename(&fresh, path).map_err(failed())
 }

@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
             let csv = store.write_csv().map_err(failure)?;
             let (n_rows, n_duplicates) = (merged.n_rows, merged.n_duplicates);
             session.note(format!("runs in all: {n_rows}; results given more than once: {n_duplicates}"));
-            session.output.text(&format!("{}\n{}", store.path().display(), csv.display()))
+            session.output.words(&format!("{}\n{}", store.path().display(), csv.display()))
         }
     }
 }
@@ -129,7 +129,7 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
     } else {
         ""
     };
-    session.output.text(&format!("{name}{words}, {over}{part}\n\n"))?;
+    session.output.words(&format!("{name}{words}, {over}{part}\n\n"))?;
     session.output.table(&by_policy(&groups, &METRICS[metric]))
 }
 

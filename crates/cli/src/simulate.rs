@@ -14,6 +14,7 @@ use crate::Session;
 use crate::conditions::{ConditionArguments, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
+use crate::file;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::progress::Progress;
 use crate::results::run_failure;
@@ -278,7 +279,7 @@ fn advance(
         }
     };
     bar.finish();
-    observer.events_written()?;
+    observer.finish(outcome == Outcome::Interrupted)?;
     Ok(outcome)
 }
 

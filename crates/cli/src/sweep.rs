@@ -60,8 +60,8 @@ pub struct SweepArguments {
     /// Where results go [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs at once [default: as many as there are cores]
-    #[arg(long, value_name = "N")]
+    /// Runs at once, at most 1024 [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = at_once)]
     jobs: Option<NonZeroUsize>,
     /// Only part I of N of the sweep, the same points every time
     #[arg(long, value_name = "I/N", default_value = "1/1", hide_default_value = true)]
@@ -86,6 +86,14 @@ pub struct SweepArguments {
     besides: Vec<PathBuf>,
     #[command(flatten)]
     slurm: SlurmArguments,
+}
+
+/// Runs at once: each has a thread.
+const AT_ONCE_MAX: usize = 1024;
+
+fn at_once(text: &str) -> Result<NonZeroUsize, String> {
+    let n = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= AT_ONCE_MAX);
+    n.ok_or_else(|| format!("expected a whole number from 1 to {AT_ONCE_MAX}"))
 }
 
 pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), Failure> {
@@ -121,8 +129,12 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     rows.retain(|row| course.is_wanted(&row.digest));
     results::show(session, store.study(), &rows)?;
     if session.output.format() == OutputFormat::Table {
-        session.output.text(&knees(&plan, &course.climbed()))?;
-        session.output.text(&format!("\nresults: {}\n         {}", store.path().display(), csv.display()))?;
+        session.output.words(&knees(&plan, &course.climbed()))?;
+        session.output.words(&format!(
+            "\nresults: {}\n         {}",
+            store.path().display(),
+            csv.display()
+        ))?;
     }
     ending(&summary, &rows)
 }

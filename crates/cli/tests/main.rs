@@ -10,6 +10,8 @@ mod monkey;
 mod snapshot;
 #[path = "suite/data_commands.rs"]
 mod data_commands;
+#[path = "suite/writing.rs"]
+mod writing;
 #[path = "suite/sweep.rs"]
 mod sweep;
 #[path = "suite/standstill.rs"]

@@ -1,13 +1,12 @@
 //! A simulation that was interrupted, as it is kept in a file: a line with the format and a digest, then the state.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::watch::{EventsWritten, Watch};
 use crate::exit::Failure;
+use crate::file;
 use apportion::metrics::Recorder;
 use apportion::simulator::{Checkpoint, Simulation};
 use apportion::spec::Source;
@@ -91,35 +90,14 @@ impl Saved {
         let body = serde_json::to_string(&saved).map_err(failed)?;
         let head = Head { format: FORMAT.to_owned(), sha256: sha256(body.as_bytes()) };
         let head = serde_json::to_string(&head).map_err(failed)?;
-        replace(path, &format!("{head}\n{body}\n")).map_err(Failure::io(format!("write {}", path.display())))
-    }
-}
-
-/// Puts a text in the place of a file, by way of a new file beside it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let (fresh, mut file) = new_file_beside(path)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&fresh, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&fresh);
-    }
-    written
-}
-
-/// Makes a file of a name that nobody has.
-fn new_file_beside(path: &Path) -> io::Result<(PathBuf, File)> {
-    let mut number = 0_u32;
-    loop {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}-{number}.partial", std::process::id()));
-        match File::create_new(&name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            made => return made.map(|file| (name.into(), file)),
-        }
+        file::write(path, format!("{head}\n{body}\n").as_bytes())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use apportion::Catalog;
     use apportion::simulator::{Limits, Outcome};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::SimulateArguments;
 use super::saved::Saved;
 use crate::exit::Failure;
+use crate::file;
 use apportion::index::{Id, JobId};
 use apportion::metrics::Recorder;
 use apportion::metrics::log::Header;
@@ -18,6 +19,7 @@ use apportion::simulator::{Event, Observer, Simulation};
 use apportion::spec::run::Sha256;
 use apportion::spec::snapshot::Label;
 use apportion::units::Seconds;
+use apportion_studies::file::NewFile;
 use apportion_studies::sweep::Run;
 
 /// What has been written to a file of events.
@@ -34,15 +36,19 @@ pub(super) struct EventsWritten {
 #[derive(Debug)]
 struct EventsFile {
     path: PathBuf,
-    writer: BufWriter<File>,
+    writer: BufWriter<NewFile>,
     digest: Sha256,
     length: u64,
 }
 
 impl EventsFile {
-    /// Begins a file.
-    fn create(path: &Path, header: &Header) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(Failure::io(format!("write {}", path.display())))?;
+    /// A new file. Where the simulation can go on after a kill, it is there from now on; else once it is whole.
+    fn create(path: &Path, header: &Header, is_resumable: bool) -> Result<Self, Failure> {
+        let open = || {
+            let file = NewFile::create(path)?;
+            Ok(if is_resumable { NewFile::Stream(file.keep()?) } else { file })
+        };
+        let file = open().map_err(writing(path))?;
         let (path, digest) = (path.to_owned(), Sha256::default());
         let mut events = Self { path, writer: BufWriter::new(file), digest, length: 0 };
         events.write(header.line().as_bytes())?;
@@ -60,6 +66,9 @@ impl EventsFile {
             );
             Failure::usage(message, Some(help))
         };
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(refused("is no regular file"));
+        }
         let mut file = match File::options().read(true).write(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(refused("is not there")),
             opened => opened.map_err(Failure::io(format!("open {name}")))?,
@@ -84,20 +93,30 @@ impl EventsFile {
         }
         let failed = Failure::io(format!("write {name}"));
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), writer: BufWriter::new(file), digest, length })
+        Ok(Self { path: path.to_owned(), writer: BufWriter::new(NewFile::Stream(file)), digest, length })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.digest.push(bytes);
         self.length += bytes.len() as u64;
-        self.writer.write_all(bytes).map_err(Failure::io(format!("write {}", self.path.display())))
+        self.writer.write_all(bytes).map_err(writing(&self.path))
     }
 
     /// All that has been written, of which nothing is held back.
     fn written(&mut self) -> Result<EventsWritten, Failure> {
-        self.writer.flush().map_err(Failure::io(format!("write {}", self.path.display())))?;
+        self.writer.flush().map_err(writing(&self.path))?;
         Ok(EventsWritten { length: self.length, sha256: self.digest.hexadecimal() })
     }
+
+    /// Puts the file in its place.
+    fn keep(self) -> Result<(), Failure> {
+        let file = self.writer.into_inner().map_err(io::IntoInnerError::into_error);
+        file.and_then(NewFile::keep).map(|_| ()).map_err(writing(&self.path))
+    }
+}
+
+fn writing(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
+    Failure::io(format!("write {}", path.display()))
 }
 
 /// The observer.
@@ -126,7 +145,7 @@ impl Watch {
             (None, _) => None,
             (Some(path), None) => {
                 let header = Header::new(&run.digest, simulation.cluster(), &run.spec, &run.data);
-                Some(EventsFile::create(path, &Header { origin: run.origin, ..header })?)
+                Some(EventsFile::create(path, &Header { origin: run.origin, ..header }, arguments.checkpoint.is_some())?)
             }
             (Some(path), Some(Saved { events: Some(written), .. })) => {
                 Some(EventsFile::go_on(path, written)?)
@@ -179,6 +198,14 @@ impl Watch {
         self.events.as_mut().map(EventsFile::written).transpose()
     }
 
+    /// Puts events in their place; where the simulation is interrupted, a file that is not there yet stays away.
+    pub(super) fn finish(&mut self, interrupted: bool) -> Result<(), Failure> {
+        if interrupted {
+            return self.events_written().map(|_| ());
+        }
+        self.events.take().map_or(Ok(()), EventsFile::keep)
+    }
+
     /// The first failure to write.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         self.broken.take().map_or(Ok(()), Err)
@@ -217,8 +244,7 @@ impl Observer for Watch {
         let document =
             if self.estimates { problem.to_snapshot_with_pairs(label) } else { problem.to_snapshot(label) };
         let text = serde_json::to_string(&document).unwrap_or_default();
-        let written = fs::write(&path, text).map_err(Failure::io(format!("write {}", path.display())));
-        self.note_broken(written);
+        self.note_broken(file::write(&path, text.as_bytes()));
     }
 }
 
@@ -234,7 +260,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
         let header = Header::new("digest", &"v100=1".parse().unwrap(), &RunSpec::default(), &BTreeMap::new());
-        let mut events = EventsFile::create(&path, &header).unwrap();
+        let mut events = EventsFile::create(&path, &header, true).unwrap();
         events.write(b"{\"event\":\"one\"}\n").unwrap();
         let written = events.written().unwrap();
         events.write(b"{\"event\":\"after the checkpoint\"}\n").unwrap();

@@ -12,6 +12,7 @@ use crate::diagnostics;
 use crate::progress::{Pace, Shown, event};
 use crate::sweep::left::Left;
 use apportion::solver::timing::Stopwatch;
+use apportion_studies::report::plain::{plain, plain_lines};
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::{Outcome, Point, Standing, Status, runner};
 
@@ -103,7 +104,7 @@ impl SweepProgress {
     fn say(&self, line: &str) {
         match self.shown {
             Shown::Bars => {
-                let _ = self.bars.println(line);
+                let _ = self.bars.println(plain_lines(line));
             }
             Shown::Lines => diagnostics::print(line),
             Shown::Events | Shown::Nothing => {}
@@ -118,7 +119,7 @@ impl runner::Progress for SweepProgress {
             if let Ok(style) = ProgressStyle::with_template("  {prefix}: {msg}") {
                 line.set_style(style);
             }
-            line.set_prefix(label(point));
+            line.set_prefix(plain(&label(point)).into_owned());
             line.set_message("starting");
             line
         });

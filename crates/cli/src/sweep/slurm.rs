@@ -18,6 +18,7 @@ use serde_json::json;
 use super::SweepArguments;
 use crate::Session;
 use crate::exit::Failure;
+use crate::file::write;
 use crate::output::OutputFormat;
 use crate::results;
 use apportion_studies::sweep::{Course, Plan, Shard, Store, StoreError, Task};
@@ -70,11 +71,11 @@ pub(super) fn submit(
     let place = folder.join("slurm");
     fs::create_dir_all(&place).map_err(Failure::io(format!("make {}", place.display())))?;
     let path = place.join("array.sbatch");
-    fs::write(&path, script).map_err(Failure::io(format!("write {}", path.display())))?;
+    write(&path, script.as_bytes())?;
     let job = sbatch(&path)?;
     let (n_kept, n_pending, n_array) = (course.n_kept(), pending.len(), array.len());
     if session.output.format() == OutputFormat::Table {
-        session.output.text(&format!(
+        session.output.words(&format!(
             "job {job}: {n_array} tasks, {n_pending} runs to be made, {n_kept} are there\nscript: {}\n\
              When it has ended, the same command joins the results and submits what is missing.",
             path.display()
@@ -155,25 +156,38 @@ fn script(
     let mut line = |directive: &str| {
         let _ = writeln!(text, "#SBATCH {directive}");
     };
-    line(&format!("--job-name=apportion-{}", plan.sweep.name));
+    let job = |letter: char| if letter.is_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
+    line(&format!("--job-name=apportion-{}", plan.sweep.name.chars().map(job).collect::<String>()));
     line(&format!("--array={}", ranges(array)));
     line(&format!("--cpus-per-task={cpus}"));
     line(&format!("--chdir={}", unbroken(&here)?));
-    line(&format!("--output={}/slurm/%A-%a.log", unbroken(folder)?));
+    // (in the name of a log, `%` begins what Slurm fills in)
+    line(&format!("--output={}/slurm/%A-%a.log", unbroken(folder)?.replace('%', "%%")));
     for (name, value) in [("time", time), ("partition", partition)] {
         if let Some(value) = value {
+            if value.is_empty()
+                || value.contains(|letter: char| letter.is_whitespace() || letter.is_control())
+            {
+                let message =
+                    format!("--{name}: `{value}` is not one word, which is all that Slurm takes there");
+                return Err(Failure::usage(message, None));
+            }
             line(&format!("--{name}={value}"));
         }
     }
     for directive in sbatch {
+        if directive.contains(char::is_control) {
+            let help = "give `--sbatch` once for each line".to_owned();
+            return Err(Failure::usage(format!("--sbatch: `{directive}` is more than a line"), Some(help)));
+        }
         line(directive);
     }
     let sweep = if Path::new(&arguments.sweep).is_file() {
-        absolute(Path::new(&arguments.sweep))?.display().to_string()
+        written(&absolute(Path::new(&arguments.sweep))?)?
     } else {
         arguments.sweep.clone()
     };
-    let mut words = vec![program.display().to_string(), "sweep".to_owned(), sweep];
+    let mut words = vec![written(&program)?, "sweep".to_owned(), sweep];
     for selected in &arguments.only {
         words.extend(["--only".to_owned(), selected.clone()]);
     }
@@ -183,7 +197,7 @@ fn script(
         words.extend(is_given.then(|| flag.to_owned()));
     }
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    let folder = quoted(&folder.display().to_string());
+    let folder = quoted(&written(folder)?);
     let _ = write!(
         text,
         "\nout={folder}\nexec {} \\\n    --shard \"$SLURM_ARRAY_TASK_ID/{n_tasks}\" --besides \"$out\" \\\n    \
@@ -193,12 +207,22 @@ fn script(
     Ok(text)
 }
 
+/// A path as text.
+fn written(path: &Path) -> Result<String, Failure> {
+    let help = || Some("start it in another folder, or give another `--out`".to_owned());
+    let refused =
+        || Failure::usage(format!("a script holds no path that is not UTF-8: {}", path.display()), help());
+    path.to_str().map(str::to_owned).ok_or_else(refused)
+}
+
 /// A path that a directive can hold.
 fn unbroken(path: &Path) -> Result<String, Failure> {
-    let text = path.display().to_string();
-    if text.contains(char::is_whitespace) {
+    let text = written(path)?;
+    let is_apart = |letter: char| letter.is_whitespace() || letter.is_control() || "'\"\\".contains(letter);
+    if text.contains(is_apart) {
         let help = "start it in another folder, or give another `--out`".to_owned();
-        return Err(Failure::usage(format!("Slurm takes no path with spaces: {text}"), Some(help)));
+        let message = format!("Slurm takes no path with spaces, quotes or backslashes: {text}");
+        return Err(Failure::usage(message, Some(help)));
     }
     Ok(text)
 }

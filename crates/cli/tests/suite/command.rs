@@ -156,6 +156,39 @@ fn gangs_that_a_type_is_too_small_for_are_told() {
     assert!(ran.code == Some(2) && !ran.stderr.contains("no time"), "one complaint: {}", ran.stderr);
     let ran = apportion(&[&asked[..], &["--semantics", "gavel"]].concat(), snapshot);
     assert!(ran.stderr.is_empty() && time_on_k80(&ran) > 0.0, "{}{}", ran.stdout, ran.stderr);
+    let snapshot = "{format: apportion/snapshot-v1, cluster: {v100: 4, k80: 2, p100: 1, t4: 0}, jobs: [
+        {id: 1, scale_factor: 2, throughput: {v100: 4, p100: 1, t4: 1}},
+        {id: 2, scale_factor: 4, throughput: {v100: 16, k80: 4, p100: 1, t4: 1}}]}";
+    let said = apportion(&asked, snapshot).stderr;
+    assert!(said.contains("no time on `k80` for 1, on `p100` for 2 of 2 jobs"), "{said}");
+}
+
+#[test]
+fn ids_are_spelt_out_for_people_and_whole_for_programs() {
+    let snapshot = "{format: apportion/snapshot-v1, cluster: {v100: 1}, jobs: [
+        {id: \"a\\n9  1.0\\e[2J\\u202e\", throughput: {v100: 4}}]}";
+    for command in ["allocate", "explain"] {
+        let asked = [command, "--policy", "max_min_fairness_perf", "-"];
+        let ran = apportion(&asked, snapshot);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stdout.contains("a\\n9  1.0\\u{1b}[2J\\u{202e}"), "{command}: {}", ran.stdout);
+        let ran = apportion(&[&asked[..], &["--format", "json"]].concat(), snapshot);
+        assert!(ran.stdout.contains("a\\n9  1.0\\u001b[2J\u{202e}"), "{command}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn counts_of_workers_have_a_range() {
+    for (counts, expected) in [
+        ("v100=10000001", "`v100=10000001`: expected a whole number of workers from 0 to 10000000"),
+        ("v100=4,k80=-1", "`k80=-1`: expected a whole number of workers"),
+        ("v100=5000000000", "from 0 to 10000000"),
+        ("v100", "`v100` is not `worker_type=count`"),
+        ("=3", "`=3` is not `worker_type=count`"),
+    ] {
+        let ran = apportion(&["simulate", "--policy", "fifo", "--cluster", counts, "--static", "1"], "");
+        assert!(ran.code == Some(2) && ran.stderr.contains(expected), "{counts}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -183,6 +183,13 @@ fn events_that_are_damaged_or_not_ours_are_refused() {
     fs::write(at.join("other.jsonl"), text.replacen("events-v1", "events-v9", 1)).unwrap();
     let said = refused(at, &["report", "other.jsonl"]);
     assert!(said.contains("format apportion/events-v9, this is apportion/events-v1"), "{said}");
+    fs::write(at.join("empty.jsonl"), "").unwrap();
+    assert!(refused(at, &["report", "empty.jsonl"]).contains("empty.jsonl is empty"));
+    fs::write(at.join("latin.jsonl"), [text.as_bytes(), b"{\"event\": \"caf\xe9\"}\n"].concat()).unwrap();
+    let said = refused(at, &["report", "latin.jsonl"]);
+    assert!(said.contains(&format!("latin.jsonl: line {} is not UTF-8", n_lines + 1)), "{said}");
+    fs::write(at.join("latin.json"), b"{\"average\": \"\xe9\"}").unwrap();
+    assert!(refused(at, &["report", "latin.json"]).contains("latin.json is not UTF-8"));
     fs::write(at.join("other.json"), "{\"average\": 1}").unwrap();
     assert!(
         refused(at, &["report", "other.json"]).contains("is not the JSON of a simulation or a benchmark")

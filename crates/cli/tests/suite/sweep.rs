@@ -252,6 +252,45 @@ fn a_script_for_a_job_array_can_be_read_beforehand() {
 }
 
 #[test]
+fn a_script_for_slurm_holds_what_slurm_takes() {
+    let folder = folder_with("tiny.yaml", TINY);
+    let dry = ["sweep", "tiny.yaml", "--slurm", "--dry-run"];
+    let script = succeed(folder.path(), &[&dry[..], &["--out", "50%A"]].concat()).stdout;
+    let script = String::from_utf8(script).unwrap();
+    assert!(script.contains("/50%%A/slurm/%A-%a.log\n") && script.contains("/50%A\nexec"), "{script}");
+    for (more, expected) in [
+        (["--time", "2 00"], "--time: `2 00` is not one word"),
+        (["--partition", "a\n#SBATCH --wrap=x"], "is not one word"),
+        (["--sbatch", "--qos=a\nrm x"], "is more than a line"),
+        (["--out", "it's"], "quotes"),
+    ] {
+        let said = complaint(folder.path(), &[&dry[..], &more].concat());
+        assert!(said.contains(expected), "{said}");
+    }
+    let said = complaint(folder.path(), &["sweep", "tiny.yaml", "--jobs", "5000"]);
+    assert!(said.contains("from 1 to 1024"), "{said}");
+}
+
+#[test]
+fn results_that_are_damaged_are_refused_as_such() {
+    let folder = folder_with("tiny.yaml", TINY);
+    succeed(
+        folder.path(),
+        &["sweep", "tiny.yaml", "--only", "policy=fifo", "--only", "seed=0", "--out", "r"],
+    );
+    let database = rusqlite::Connection::open(folder.path().join("r/results.sqlite")).unwrap();
+    let change = |sql: &str, expected: &str| {
+        database.execute_batch(sql).unwrap();
+        for command in [&["results", "show", "r"][..], &["report", "r"], &["compare", "r", "r"]] {
+            let said = complaint(folder.path(), command);
+            assert!(said.contains("is damaged") && said.contains(expected), "{said}");
+        }
+    };
+    change("UPDATE runs SET status = 'flying'", "flying");
+    change("ALTER TABLE runs DROP COLUMN status", "status");
+}
+
+#[test]
 fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
     let folder = TempDir::new().unwrap();
     let flags = ["simulate", "--policy", "fifo", "--cluster", "v100=2,p100=2,k80=2", "--rate", "0.4"];
