@@ -14,7 +14,6 @@ use crate::Session;
 use crate::conditions::{ConditionArguments, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
-use crate::file;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::progress::Progress;
 use crate::results::run_failure;

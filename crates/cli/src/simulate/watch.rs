@@ -145,7 +145,11 @@ impl Watch {
             (None, _) => None,
             (Some(path), None) => {
                 let header = Header::new(&run.digest, simulation.cluster(), &run.spec, &run.data);
-                Some(EventsFile::create(path, &Header { origin: run.origin, ..header }, arguments.checkpoint.is_some())?)
+                Some(EventsFile::create(
+                    path,
+                    &Header { origin: run.origin, ..header },
+                    arguments.checkpoint.is_some(),
+                )?)
             }
             (Some(path), Some(Saved { events: Some(written), .. })) => {
                 Some(EventsFile::go_on(path, written)?)

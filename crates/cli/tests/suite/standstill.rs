@@ -81,7 +81,7 @@ fn a_sweep_records_what_got_nowhere() {
         text.lines()
             .next()
             .unwrap()
-            .ends_with("n_done,n_saturated,n_failed,n_timeout,n_growing,n_starved,n_livelock"),
+            .ends_with("n_done,n_saturated,n_failed,n_timeout,n_growing,n_starved,n_livelock,n,n_of"),
         "{text}"
     );
 

@@ -207,7 +207,7 @@ fn what_is_no_rule_and_no_weights_is_refused() {
         (["--weights", &file], "not a whole safetensors file"),
         (["--scale", "0"], "`--scale` is 0"),
         (["--straggle", "0"], "`--straggle` is 0"),
-        (["--jobs", "0"], "`jobs` is 0"),
+        (["--jobs", "0"], "0 is not in 1..=10000000"),
         (["--weights", "dual_agent_jiont"], "did you mean `dual_agent_joint`?"),
         (["--weights", "nowhere.safetensors"], "there is no such file"),
         (["--weights", "dl2_world"], "it is of `system: dl2`, expected `system: dual_agent`"),

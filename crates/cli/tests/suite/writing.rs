@@ -163,9 +163,9 @@ fn a_simulation_goes_on_only_with_the_events_of_its_start() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         said
     };
-    assert!(again("other.jsonl").contains("other.jsonl has 0 bytes"));
+    assert!(again("other.jsonl").contains("other.jsonl is not there"));
     assert!(again("/dev/null").contains("no regular file"));
     fs::write(at.join("run.jsonl"), "x").unwrap();
-    assert!(again("run.jsonl").contains("run.jsonl has 1 bytes"));
+    assert!(again("run.jsonl").contains("run.jsonl is too short"));
     assert_eq!(names(at), ["run.jsonl", "saved"]);
 }

@@ -14,7 +14,6 @@
 //! A row whose content is not what its checksum says is refused; rows of before there were checksums have none.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
@@ -32,8 +31,8 @@ mod opening;
 mod schema;
 
 pub use error::StoreError;
-use opening::{check_header, database, take_lock};
 pub use merge::Merged;
+use opening::{check_header, database, take_lock};
 
 /// The file's name inside a results folder.
 pub const FILE: &str = "results.sqlite";

@@ -139,12 +139,12 @@ fn what_is_there_and_not_understood_is_refused_or_left_out_and_counted() {
         (
             LogOrigin::Philly,
             philly("\"2017-10-07 01:11:39", "\"yesterday"),
-            "2:91: submitted_time is `yesterday`, expected a date",
+            "2:83: submitted_time is `yesterday`, expected a date",
         ),
         (
             LogOrigin::Philly,
             philly("2017-10-08 00:59", "2017-10-32 00:59"),
-            "5:57: end_time is `2017-10-32 00:59:00`",
+            "5:55: end_time is `2017-10-32 00:59:00`",
         ),
         (
             LogOrigin::Philly,
@@ -155,15 +155,15 @@ fn what_is_there_and_not_understood_is_refused_or_left_out_and_counted() {
         (
             LogOrigin::Pai,
             pai("900.0,1800.0,600.0,10.0,,", "x,1800.0,600.0,10.0,,"),
-            "2:20: start_time is `x`, expected a number",
+            "2:22: start_time is `x`, expected a number",
         ),
-        (LogOrigin::Pai, pai("10.0,800.0", "10.0,-800.0"), "4:40: plan_gpu is `-800.0`"),
+        (LogOrigin::Pai, pai("10.0,800.0", "10.0,-800.0"), "4:45: plan_gpu is `-800.0`"),
         (
             LogOrigin::Helios,
             helios("vchbv,4,", "vchbv,4.5,"),
             "3:21: gpu_num is `4.5`, expected a whole number",
         ),
-        (LogOrigin::Helios, helios(",249,0\n1425513", ",4 min,0\n1425513"), "3:100: duration is `4 min`"),
+        (LogOrigin::Helios, helios(",249,0\n1425513", ",4 min,0\n1425513"), "3:95: duration is `4 min`"),
         (LogOrigin::Helios, helios("1425512", "1425511"), "3:1: job `1425511` is that of line 2 already"),
     ];
     for (origin, text, expected) in cases {
