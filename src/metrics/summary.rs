@@ -206,7 +206,7 @@ impl Summary {
     #[must_use]
     pub fn counted_from(mut self, origin: Seconds) -> Self {
         for job in &mut self.jobs {
-            job.arrival = job.arrival + origin;
+            job.arrival += origin;
             job.completion = job.completion.map(|completion| completion + origin);
         }
         self

@@ -25,9 +25,10 @@ impl BoundObjective<'_> {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
     }
 
-    /// The members whose promises no allocation keeps, not even up to a violation of this part: `[members]`.
+    /// The members of whose jobs no allocation keeps the promise of any, not even up to a violation of this part:
+    /// `[members]`.
     pub fn beyond_reach(&self, part: f64) -> Vec<bool> {
-        let reach = Reach::of(self);
+        let reach = Reach::of_one_job(self);
         let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
         let beyond = |at: At| {
             let excess = promises.iter().map(|promise| self.range(&promise.excess, at, &reach));

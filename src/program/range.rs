@@ -15,6 +15,15 @@ pub(crate) struct Reach {
 impl Reach {
     /// The ranges that the time row and the capacity rows allow each member by itself.
     pub(crate) fn of(bound: &BoundObjective<'_>) -> Self {
+        Self::of_jobs(bound, false)
+    }
+
+    /// The ranges that they allow one job of each member by itself.
+    pub(crate) fn of_one_job(bound: &BoundObjective<'_>) -> Self {
+        Self::of_jobs(bound, true)
+    }
+
+    fn of_jobs(bound: &BoundObjective<'_>, one_job: bool) -> Self {
         let instance = bound.instance;
         let (n, k) = (instance.n_members(), instance.n_types());
         let read: Vec<Variable> =
@@ -30,6 +39,8 @@ impl Reach {
         for member in 0..n {
             best.fill(0.0);
             times.fill(0.0);
+            let jobs = instance.multiplicity[member];
+            let alike = if one_job { jobs } else { 1.0 };
             let mut add = |j: usize, scale_factor: f64, time: f64, speed: f64| {
                 times[j] = times[j].max((time * instance.capacity[j] / scale_factor).min(1.0));
                 best[j] = best[j].max(speed);
@@ -37,13 +48,13 @@ impl Reach {
             // Without pairs, the columns of a member are adjacent.
             while let Some(column) = alone.next_if(|column| column.combination == member) {
                 let (j, scale_factor) = (column.worker_type, instance.scale_factor[member]);
-                add(j, scale_factor, 1.0 / instance.multiplicity[member], instance.alone(member)[j]);
+                add(j, scale_factor, alike / jobs, instance.alone(member)[j]);
             }
             if paired {
                 for term in bound.terms(member) {
                     let combination = bound.layout.columns[term.column].combination;
                     let scale_factor = instance.scale_factor_of(combination);
-                    add(term.worker_type, scale_factor, term.time, term.throughput / term.time);
+                    add(term.worker_type, scale_factor, alike * term.time, term.throughput / term.time);
                 }
             }
             // All of its time, on the fastest types first.

@@ -137,12 +137,11 @@ impl Attempts {
         ) {
             return;
         }
+        let unclear = Termination::InfeasibleOrUnbounded;
         self.claim = Some(match self.claim {
-            None => termination,
-            Some(earlier) if earlier == termination => earlier,
-            Some(Termination::InfeasibleOrUnbounded) => termination,
-            Some(earlier) if termination == Termination::InfeasibleOrUnbounded => earlier,
-            Some(_) => Termination::InfeasibleOrUnbounded,
+            Some(earlier) if earlier == termination || termination == unclear => earlier,
+            Some(earlier) if earlier != unclear => unclear,
+            _ => termination,
         });
     }
 

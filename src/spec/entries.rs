@@ -158,14 +158,15 @@ mod tests {
 
     #[test]
     fn many_entries_are_found_by_name_and_none_comes_twice() {
-        let text: String = (0..40).map(|n| format!("k{}: {n}\n", n * 7 % 40)).collect();
+        let line = |n: usize| format!("k{}: {n}\n", n * 7 % 40);
+        let text: String = (0..40).map(line).collect();
         let entries: Entries<u32> = Source::new("d", text.as_str()).parse().unwrap();
         for n in 0..40 {
             assert_eq!(entries.get(&format!("k{}", n * 7 % 40)), Some(&n));
         }
         assert_eq!(entries.get("k40"), None);
-        let json =
-            format!("{{{}\"k3\": 1}}", (0..40).map(|n| format!("\"k{n}\": {n}, ")).collect::<String>());
+        let entry = |n: usize| format!("\"k{n}\": {n}, ");
+        let json = format!("{{{}\"k3\": 1}}", (0..40).map(entry).collect::<String>());
         let error = Source::new("d", json).parse::<Entries<u32>>().unwrap_err();
         assert!(error.to_string().ends_with(": key `k3` is given twice"), "{error}");
     }

@@ -182,3 +182,31 @@ fn a_saved_snapshot_is_decided_as_in_the_simulation() {
         }
     }
 }
+
+/// Four jobs that are alike, each of which needs 45 % of all workers to meet its deadline: two can. As a class they need more
+/// workers than there are, and that says nothing of one of them.
+#[test]
+fn as_few_deadlines_are_dropped_of_jobs_that_are_alike_as_of_others() {
+    let job = |id: usize| {
+        format!(
+            "  - {{id: {id}, scale_factor: 4, steps_remaining: 17900, slo_remaining: 2440, throughput: {{a: 16.3}}}}\n"
+        )
+    };
+    for (n_jobs, n_dropped) in [(1, 0), (2, 0), (3, 1), (4, 2), (6, 4)] {
+        let jobs: String = (0..n_jobs).map(job).collect();
+        let text =
+            format!("format: apportion/snapshot-v1\ncluster: {{a: 4}}\nprices: {{a: 1}}\njobs:\n{jobs}");
+        let snapshot = Snapshot::read(&Source::new("s.yaml", text)).expect("a snapshot");
+        let problem = Problem::from_snapshot(&snapshot, &throughputs()).expect("a problem");
+        for policy in ["perf_SLOs", "packed_SLOs"] {
+            let name = format!("max_sum_throughput_normalized_by_cost_{policy}");
+            let mut policy = Catalog::embedded().policy(&name).expect("a policy");
+            let decision = policy.allocate(&problem).expect("a decision");
+            assert_eq!(decision.dropped.len(), n_dropped, "{name}, {n_jobs} jobs");
+            for (job, speed) in decision.allocation.effective_throughput().iter().enumerate() {
+                let kept = speed * 2440.0 >= 17_900.0 * (1.0 - 1e-6);
+                assert!(kept || decision.dropped.contains(&Id::from_index(job)), "job {job}: {speed}");
+            }
+        }
+    }
+}

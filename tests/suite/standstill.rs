@@ -45,7 +45,7 @@ impl Arrivals for Endless {
 struct LastFirst;
 
 impl Policy for LastFirst {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "last_first"
     }
 
@@ -63,7 +63,7 @@ impl Policy for LastFirst {
 struct Miser;
 
 impl Policy for Miser {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "miser"
     }
 
@@ -283,7 +283,7 @@ fn an_interrupt_is_heard_between_two_rounds_and_nothing_is_lost() {
 struct Alone;
 
 impl Policy for Alone {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "alone"
     }
 

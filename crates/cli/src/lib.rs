@@ -10,8 +10,8 @@
 // Modules are declared in import order: each may mention only those above it.
 
 mod conditions;
-mod count;
 pub mod exit;
+mod count;
 mod bench_check;
 mod bench_process;
 pub mod decide;

@@ -37,7 +37,7 @@ use watch::Watch;
 /// Wall time between two looks at the progress line.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Wall time between two checkpoints.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
+const CHECKPOINT_EVERY: Duration = Duration::from_mins(1);
 
 /// Simulate a cluster over time
 #[derive(Args, Debug)]

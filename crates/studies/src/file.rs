@@ -180,9 +180,9 @@ mod tests {
     use super::*;
 
     fn names(folder: &TempDir) -> Vec<String> {
-        let entries = fs::read_dir(folder.path()).unwrap();
+        let entries = fs::read_dir(folder.path()).expect("a folder");
         let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
         names.sort();
         names
     }

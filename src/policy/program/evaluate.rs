@@ -1,13 +1,59 @@
-//! The variables of an objective at any allocation, with throughputs as a policy's view has them.
+//! A policy's objective at any allocation, with throughputs as its view, or another one, has them.
 
 use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex, WorkerTypeId};
+use crate::policy::decision::PolicyError;
+use crate::policy::program::policy::ProgramPolicy;
+use crate::policy::program::reduce::{Selection, reduce};
 use crate::policy::view::ThroughputView;
 use crate::problem::Problem;
 use crate::program::Point;
 
+impl ProgramPolicy {
+    /// The policy's objective at an allocation at measured throughputs; `None` if the policy sees these.
+    ///
+    /// # Errors
+    /// As [`value_of`](Self::value_of).
+    pub fn measured_value_of(
+        &self,
+        problem: &Problem,
+        allocation: &Allocation,
+    ) -> Result<Option<f64>, PolicyError> {
+        if self.options.view == ThroughputView::Measured {
+            return Ok(None);
+        }
+        self.value_seen(problem, allocation, &ThroughputView::Measured).map(Some)
+    }
+
+    /// The policy's objective at any allocation, as if this policy had given it; jobs have accumulated the isolated time that
+    /// the problem states.
+    ///
+    /// # Errors
+    /// If the problem lacks what the policy reads.
+    pub fn value_of(&self, problem: &Problem, allocation: &Allocation) -> Result<f64, PolicyError> {
+        self.value_seen(problem, allocation, &self.options.view)
+    }
+
+    fn value_seen(
+        &self,
+        problem: &Problem,
+        allocation: &Allocation,
+        view: &ThroughputView,
+    ) -> Result<f64, PolicyError> {
+        self.check_data(problem)?;
+        let selection = Selection { pairs: false, view, ..self.selection(&[], &[], false) };
+        let reduced = reduce(problem, &selection);
+        let bound = self
+            .options
+            .objective
+            .bind(&reduced.instance)
+            .map_err(|error| self.bind_error(&error, &reduced))?;
+        Ok(bound.value(&point(problem, view, allocation)))
+    }
+}
+
 /// The variables of an objective over single jobs, pairs included in what they get.
-pub(super) fn point(problem: &Problem, view: &ThroughputView, allocation: &Allocation) -> Point {
+fn point(problem: &Problem, view: &ThroughputView, allocation: &Allocation) -> Point {
     let (n, k) = (problem.n_jobs(), problem.n_types());
     let mut point = Point::zero(n, k, |_| true);
     let mut seen = vec![0.0; k];

@@ -30,7 +30,7 @@ struct Shared {
 
 /// The allocation: every job alone, in order, then pairs of jobs that have time, by first job, then by second.
 ///
-/// `columns` and `time` are the program's columns and their class time; shares up to `least` become 0. With `keep_all`, no
+/// `columns` and `time` are the program's columns and their class time; shares up to `rounding` become 0. If there is none, no
 /// share is rounded, pairs without time are kept, and a class pair's time is divided evenly among all pairs of its jobs.
 /// O(n·K) else: pairs come in order, and no vector has what the allocation does not keep.
 pub(super) fn expand(
@@ -38,9 +38,9 @@ pub(super) fn expand(
     reduced: &Reduced,
     columns: &[Column],
     time: &[f64],
-    keep_all: bool,
-    least: f64,
+    rounding: Option<f64>,
 ) -> Result<Allocation, AllocationError> {
+    let (keep_all, least) = (rounding.is_none(), rounding.unwrap_or_default());
     let (n_types, n_members) = (reduced.instance.n_types(), reduced.instance.n_members());
     let mut class_time = vec![0.0; reduced.instance.n_combinations() * n_types];
     for (column, time) in columns.iter().zip(time) {

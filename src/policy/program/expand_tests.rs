@@ -150,7 +150,7 @@ proptest! {
                 columns.push(Column { combination, worker_type });
             }
         }
-        let expanded = expand(&problem, &reduced, &columns, &time, keep_all, SHARE_MIN).unwrap();
+        let expanded = expand(&problem, &reduced, &columns, &time, (!keep_all).then_some(SHARE_MIN)).unwrap();
         let slowly = slowly(&problem, &reduced, &columns, &time, keep_all);
         prop_assert_eq!(expanded.combinations(), slowly.combinations());
         prop_assert_eq!(expanded.shares(), slowly.shares());

@@ -10,7 +10,6 @@ use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrd
 use crate::policy::explain::Explanation;
 use crate::policy::program::conflict::conflicts;
 use crate::policy::program::discount;
-use crate::policy::program::evaluate;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
@@ -375,16 +374,14 @@ impl ProgramPolicy {
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Solved, PolicyError> {
         let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
-        let solved = task.solve(&mut self.solver);
-        solved.map_err(|error| {
+        task.solve(&mut self.solver).map_err(|error| {
             let constrained = error.is_infeasible() && !self.options.objective.constraints().is_empty();
             let limits = self.solver.limits();
-            let found = || conflicts(master.reduced(), &master.bound(), &limits);
-            let conflicts = if constrained { found() } else { Vec::new() };
-            if conflicts.is_empty() {
-                return self.error(error);
+            let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), &limits));
+            match found.filter(|conflicts| !conflicts.is_empty()) {
+                Some(conflicts) => PolicyError::Conflict { policy: self.options.name.clone(), conflicts },
+                None => self.error(error),
             }
-            PolicyError::Conflict { policy: self.options.name.clone(), conflicts }
         })
     }
 
@@ -396,15 +393,14 @@ impl ProgramPolicy {
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (master.reduced(), master.bound());
         let interior = self.options.refine == Refine::Interior;
-        let (class_time, least) = if interior {
-            (solved.class_time.clone(), 0.0)
+        let (class_time, rounding) = if interior {
+            (solved.class_time.clone(), None)
         } else {
             without_rounding(reduced, &bound, &solved.class_time)
         };
-        let (allocation, class_time) = within(class_time, |class_time| {
-            expand(problem, reduced, bound.columns(), class_time, interior, least)
-        })
-        .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
+        let (allocation, class_time) =
+            within(class_time, |class_time| expand(problem, reduced, bound.columns(), class_time, rounding))
+                .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let objective = self.objective_report(value, solved.bound, allocation.violation_max());
@@ -438,47 +434,6 @@ impl ProgramPolicy {
     /// programs without cones, those of `conic` on the rest. A backend of the caller's own is as good as any.
     pub fn solve_by(&mut self, linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>, limits: Limits) {
         self.solver.replace(linear, conic, limits);
-    }
-
-    /// The policy's objective at an allocation at measured throughputs; `None` if the policy sees these.
-    ///
-    /// # Errors
-    /// As [`value_of`](Self::value_of).
-    pub fn measured_value_of(
-        &self,
-        problem: &Problem,
-        allocation: &Allocation,
-    ) -> Result<Option<f64>, PolicyError> {
-        if self.options.view == ThroughputView::Measured {
-            return Ok(None);
-        }
-        self.value_seen(problem, allocation, &ThroughputView::Measured).map(Some)
-    }
-
-    /// The policy's objective at any allocation, as if this policy had given it; jobs have accumulated the isolated time that
-    /// the problem states.
-    ///
-    /// # Errors
-    /// If the problem lacks what the policy reads.
-    pub fn value_of(&self, problem: &Problem, allocation: &Allocation) -> Result<f64, PolicyError> {
-        self.value_seen(problem, allocation, &self.options.view)
-    }
-
-    fn value_seen(
-        &self,
-        problem: &Problem,
-        allocation: &Allocation,
-        view: &ThroughputView,
-    ) -> Result<f64, PolicyError> {
-        self.check_data(problem)?;
-        let selection = Selection { pairs: false, view, ..self.selection(&[], &[], false) };
-        let reduced = reduce(problem, &selection);
-        let bound = self
-            .options
-            .objective
-            .bind(&reduced.instance)
-            .map_err(|error| self.bind_error(&error, &reduced))?;
-        Ok(bound.value(&evaluate::point(problem, view, allocation)))
     }
 
     /// The options that the policy was made with.

@@ -17,7 +17,7 @@ pub(super) fn without_rounding(
     reduced: &Reduced,
     bound: &BoundObjective<'_>,
     class_time: &[f64],
-) -> (Vec<f64>, f64) {
+) -> (Vec<f64>, Option<f64>) {
     let rounded = rounded(reduced, bound.columns(), class_time);
     let is_whole = rounded.iter().zip(class_time).all(|(rounded, time)| *rounded >= *time);
     let value = |time: &[f64]| bound.value(&bound.point(time));
@@ -27,16 +27,15 @@ pub(super) fn without_rounding(
         let is_small = change.is_finite() && change <= CHANGE_MAX * all.abs().max(kept.abs());
         all.to_bits() != kept.to_bits() && !is_small
     };
-    if is_whole || !changes() { (rounded, SHARE_MIN) } else { (class_time.to_vec(), 0.0) }
+    if is_whole || !changes() { (rounded, Some(SHARE_MIN)) } else { (class_time.to_vec(), Some(0.0)) }
 }
 
 /// The class times of which shares above [`SHARE_MIN`] remain: [columns]. The share of a pair of classes is that of all its
 /// pairs of jobs.
 fn rounded(reduced: &Reduced, columns: &[Column], class_time: &[f64]) -> Vec<f64> {
     let n_members = reduced.instance.n_members();
-    let n_sharing = |combination: usize| match combination < n_members {
-        true => reduced.classes.members(combination).len() as f64,
-        false => 1.0,
+    let n_sharing = |combination: usize| {
+        if combination < n_members { reduced.classes.members(combination).len() as f64 } else { 1.0 }
     };
     let is_kept = |column: &Column, time: f64| time / n_sharing(column.combination) > SHARE_MIN;
     let kept = |(column, time): (&Column, &f64)| if is_kept(column, *time) { *time } else { 0.0 };

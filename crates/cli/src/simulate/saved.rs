@@ -50,10 +50,12 @@ impl Saved {
         let (head, body) = source.text.split_once('\n').unwrap_or((&source.text, ""));
         let Ok(head) = serde_json::from_str::<Head>(head) else {
             let older = source.text.starts_with("{\"digest\":");
-            return Err(refused(match older {
-                true => "is of an older version of this program, which kept no digest of it".to_owned(),
-                false => "is not a simulation that was saved".to_owned(),
-            }));
+            let what = if older {
+                "is of an older version of this program, which kept no digest of it"
+            } else {
+                "is not a simulation that was saved"
+            };
+            return Err(refused(what.to_owned()));
         };
         if head.format != FORMAT {
             return Err(refused(format!("is of format {}, this is {FORMAT}", head.format)));

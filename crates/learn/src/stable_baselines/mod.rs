@@ -146,9 +146,9 @@ fn array(
     let n = contiguous.filter(|_| shape.len() == strides.len());
     let n = n.ok_or_else(|| ImportError::new("its numbers do not lie in order"))?;
     let memory = entry(archive, &format!("{folder}data/{key}"))?;
-    *n_left = n_left.checked_sub(memory.len() as u64).ok_or_else(|| {
-        ImportError::new(format!("it and those before it lie in more bytes than a policy needs"))
-    })?;
+    *n_left = n_left
+        .checked_sub(memory.len() as u64)
+        .ok_or_else(|| ImportError::new("it and those before it lie in more bytes than a policy needs"))?;
     let (words, _) = memory.as_chunks::<4>();
     let words = offset.checked_add(n).and_then(|end| words.get(offset..end));
     let words = words.ok_or_else(|| ImportError::new("its memory is too short"))?;

@@ -44,7 +44,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Number(value, _) | Self::Scientific(value) => value.to_string(),
             Self::Empty => String::new(),
-            _ => self.for_people(),
+            Self::Count(_) => self.for_people(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The solver of one decision: chains of backends, warm starts, and the report of what was solved and what it took.
 
+mod claims;
+
 use std::time::Duration;
 
 use thiserror::Error;
@@ -14,7 +16,7 @@ use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
     Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
-    solve_certified, without_optimum,
+    solve_certified,
 };
 
 /// Why a decision was not found.
@@ -424,23 +426,6 @@ impl SolverContext {
         }
         let [backend] = chain;
         (backend, outcome)
-    }
-
-    /// The same error with what is proven in the place of a claim that the program has no optimum.
-    fn proven(&mut self, program: &Program, error: SolvingError) -> SolvingError {
-        let SolvingError::Solve(SolveError::NotOptimal { attempts, termination }) = error else {
-            return error;
-        };
-        let claims = [Termination::Infeasible, Termination::Unbounded, Termination::InfeasibleOrUnbounded];
-        let termination = if claims.contains(&termination) {
-            let clock = Stopwatch::start();
-            let proven = without_optimum(program, termination, &self.limits());
-            self.report.seconds.certify += clock.elapsed().as_secs_f64();
-            proven.unwrap_or(Termination::Failed)
-        } else {
-            termination
-        };
-        SolveError::NotOptimal { attempts, termination }.into()
     }
 
     fn solve_by(

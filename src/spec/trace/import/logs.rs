@@ -298,25 +298,24 @@ fn for_each_record(
         let line = index + 1;
         let cells = split_commas(text, line)
             .map_err(|(place, message)| source.at_place(Some(place), message.to_owned(), None))?;
-        let places = match &places {
-            Some(places) => places,
-            None => {
-                let names: Vec<&str> = cells.iter().map(|cell| cell.text.trim()).collect();
-                let is_header = names.contains(&wanted[0]);
-                let names = if is_header { &names[..] } else { columns.unwrap_or(&names) };
-                let find = |name: &&str| {
-                    names.iter().position(|other| other == name).ok_or_else(|| {
-                        let help = format!("expected {}", wanted.join(", "));
-                        source.at(line, 1, format!("no column `{name}`"), Some(help))
-                    })
-                };
-                let found = wanted.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-                let places = &*places.insert(found);
-                if is_header {
-                    continue;
-                }
-                places
+        let places = if let Some(places) = &places {
+            places
+        } else {
+            let names: Vec<&str> = cells.iter().map(|cell| cell.text.trim()).collect();
+            let is_header = names.contains(&wanted[0]);
+            let names = if is_header { &names[..] } else { columns.unwrap_or(&names) };
+            let find = |name: &&str| {
+                names.iter().position(|other| other == name).ok_or_else(|| {
+                    let help = format!("expected {}", wanted.join(", "));
+                    source.at(line, 1, format!("no column `{name}`"), Some(help))
+                })
+            };
+            let found = wanted.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+            let places = &*places.insert(found);
+            if is_header {
+                continue;
             }
+            places
         };
         let picked: Option<Vec<Field<'_>>> = places.iter().map(|place| cells.get(*place).cloned()).collect();
         let Some(picked) = picked else {

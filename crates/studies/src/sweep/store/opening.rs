@@ -31,10 +31,10 @@ fn is_of_content(error: &rusqlite::Error) -> bool {
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::QueryReturnedNoRows => true,
+        | rusqlite::Error::QueryReturnedNoRows
+        | rusqlite::Error::SqlInputError { .. } => true,
         // (what SQLite calls an error without a kind is one in the statement)
         rusqlite::Error::SqliteFailure(failure, _) => failure.code == rusqlite::ErrorCode::Unknown,
-        rusqlite::Error::SqlInputError { .. } => true,
         _ => false,
     }
 }
