@@ -218,8 +218,9 @@ pub fn in_words(
             (None, Some(kind)) => worker_type(kind),
             (None, None) => "all".to_owned(),
         };
-        let alone = possible
-            .map(|part| format!(" (by itself it reaches {:.1} % of its right side at most)", part * 100.0));
+        let alone = possible.map(|part| {
+            format!(" (with no other constraint it reaches {:.1} % of its right side at most)", part * 100.0)
+        });
         format!("`{constraint}` for {place}{}", alone.unwrap_or_default())
     };
     let parts: Vec<String> = conflicts.iter().map(of).collect();

@@ -5,6 +5,7 @@ use crate::policy::decision::Conflict;
 use crate::policy::program::reduce::Reduced;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Formulation, Range, RowRole, Sense};
+use crate::solver::certificate::TOLERANCE;
 use crate::solver::{Limits, conflict, registry, solve_certified};
 
 /// A smallest set of the policy's constraints that no allocation keeps, job by job; empty if none is proven to be one.
@@ -58,10 +59,7 @@ fn possible(formulation: &Formulation, row: usize, own: &[usize], limits: &Limit
         program.cost[column] = value;
     }
     let best = solve_certified(&program, &mut registry::default_chain(&program), limits, None).ok()?;
-    let part = best.certificate.primal / bound;
-    let is_kept = match sense {
-        Sense::Maximize => best.certificate.primal >= bound,
-        Sense::Minimize => best.certificate.primal <= bound,
-    };
-    (part.is_finite() && !is_kept).then_some(part)
+    let primal = best.certificate.primal;
+    let missing = if sense == Sense::Maximize { bound - primal } else { primal - bound };
+    (bound != 0.0 && missing > TOLERANCE * bound.abs()).then_some(primal / bound)
 }

@@ -4,6 +4,7 @@
 mod central;
 mod conflict;
 mod discount;
+mod errors;
 mod evaluate;
 mod expand;
 mod explain;

@@ -21,14 +21,14 @@ use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::rounding::{within, without_rounding};
 use crate::policy::program::soft_constraints;
 use crate::policy::program::solve::{Solved, Task};
-use crate::policy::program::solver_context::{SolverContext, SolvingError};
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::Strategy;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
-use crate::program::{BindError, Layout, LevelForm, Objective, Program, Route, Sense};
+use crate::program::{Layout, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
-use crate::solver::{Backend, Limits, SolveError, Termination, registry};
+use crate::solver::{Backend, Limits, SolveError, registry};
 use crate::spec::Fidelity;
 
 /// Which of several optima to return.
@@ -143,42 +143,6 @@ impl ProgramPolicy {
         let pricing = PricingLimits::default();
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solver, isolated_time })
-    }
-
-    fn error(&self, error: SolvingError) -> PolicyError {
-        let policy = self.options.name.clone();
-        match error {
-            SolvingError::Solve(SolveError::NotOptimal { attempts, termination }) => match termination {
-                Termination::Infeasible => PolicyError::Infeasible { policy, reason: attempts },
-                Termination::Unbounded => PolicyError::Unbounded { policy, reason: attempts },
-                termination => PolicyError::Solve(SolveError::NotOptimal { attempts, termination }),
-            },
-            SolvingError::Solve(error) => PolicyError::Solve(error),
-            SolvingError::Strategy { strategy, why } => PolicyError::Strategy { policy, strategy, why },
-            SolvingError::Empty => PolicyError::Infeasible { policy, reason: error.to_string() },
-        }
-    }
-
-    pub(super) fn bind_error(&self, error: &BindError, reduced: &Reduced) -> PolicyError {
-        let policy = self.options.name.clone();
-        match error {
-            BindError::Value { name, position, value, expected } if self.data.contains(name) => {
-                let job = reduced.classes.members(*position)[0] as usize;
-                let expected = format!("a number {expected}, not {value}");
-                PolicyError::Missing { policy, field: name.clone(), job, expected }
-            }
-            BindError::Value { name, value, expected, .. } => PolicyError::Data {
-                policy,
-                field: name.clone(),
-                problem: format!("a number {expected}, not {value}"),
-            },
-            BindError::Missing { name } => {
-                let problem =
-                    "which the problem does not have: give it in the snapshot or the run".to_owned();
-                PolicyError::Data { policy, field: name.clone(), problem }
-            }
-            other => PolicyError::Infeasible { policy, reason: other.to_string() },
-        }
     }
 
     /// Checks that the problem has the data without which the policy cannot decide.

@@ -310,7 +310,7 @@ fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
         if !ended {
             // twice at once, as `timeout` does: one request
             for _ in 0..2 {
-                Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+                Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
             }
         }
         let output = child.wait_with_output().unwrap();

@@ -142,7 +142,7 @@ fn events_of_a_simulation_that_is_not_kept_are_not_kept() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("run.jsonl"), "before").unwrap();
     let child = begun(folder.path(), "", "--events run.jsonl");
-    send("-INT", &child);
+    send("-TERM", &child);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     assert_eq!(fs::read_to_string(folder.path().join("run.jsonl")).unwrap(), "before");
     assert_eq!(names(folder.path()), ["run.jsonl"]);
@@ -154,7 +154,7 @@ fn a_simulation_goes_on_only_with_the_events_of_its_start() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let child = begun(at, "", "--events run.jsonl --checkpoint saved");
-    send("-INT", &child);
+    send("-TERM", &child);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     let again = |events: &str| {
         let long = "simulate --policy fifo --cluster v100=2,p100=2,k80=2 --rate 0.4 --measure 100:200000";
