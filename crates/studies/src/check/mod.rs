@@ -1,7 +1,7 @@
 //! Decisions on random instances, judged by arithmetic that knows nothing of how they were found.
 //!
 //! [`draw`] makes an instance from a seed, its numbers spread over so many decades; [`decide`] lets a policy decide it by
-//! a backend; [`judge`] looks for claims that are untrue. The judge sees the snapshot's numbers and the shares printed,
+//! a backend; `judge` looks for claims that are untrue. The judge sees the snapshot's numbers and the shares printed,
 //! nothing else: it shares no code with programs, solvers or certificates. What it holds decisions to:
 //!
 //! | claim | untrue if |
