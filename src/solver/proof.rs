@@ -79,8 +79,12 @@ fn contradictory(program: &Program) -> bool {
     program.columns.iter().chain(&program.rows).any(|range| range.lower > range.upper)
 }
 
+/// A certified optimum. Our simplex comes last: its multipliers are exact at a vertex, which an interior point's are not
+/// where columns have no bound.
 fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
-    solve_certified(program, &mut registry::default_chain(program), limits, None).ok()
+    let mut chain = registry::default_chain(program);
+    chain.extend(registry::backend("simplex"));
+    solve_certified(program, &mut chain, limits, None).ok()
 }
 
 /// minimize t, with each row relaxed by t times its scale; without cones.

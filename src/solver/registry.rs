@@ -107,13 +107,12 @@ pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
 }
 
 /// The chain for a program where no backend is named. Linear: HiGHS's simplex, its interior point with crossover, then
-/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify), and last our simplex, whose
-/// multipliers are exact at a vertex where an interior point's are not. Conic: [`conic_chain`].
+/// Clarabel (without HiGHS: Clarabel, then microlp, which Clarabel's bound may certify). Conic: [`conic_chain`].
 pub fn default_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if !program.is_linear() {
         return conic_chain();
     }
-    made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp", "simplex"])
+    made(&["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"])
 }
 
 /// The chain for conic programs: separable, which declines cones that are no function of one number, then Clarabel.

@@ -1,11 +1,32 @@
 //! What backends claim of a program that none of them found an optimum of.
 
-use super::{SolverContext, SolvingError};
+use super::{Answer, SolverContext, SolvingError};
 use crate::program::Program;
 use crate::solver::timing::Stopwatch;
-use crate::solver::{SolveError, Termination, without_optimum};
+use crate::solver::{SolveError, Termination, registry, without_optimum};
+
+/// Rows up to which a program that the chain has failed on is solved by our simplex, which is slow on larger ones.
+const ROWS_LAST: usize = 128;
 
 impl SolverContext {
+    /// A small linear program that the chain has found no certified optimum of, by our simplex; else the error, proven.
+    pub(super) fn last_resort(
+        &mut self,
+        program: &Program,
+        error: SolvingError,
+    ) -> Result<Answer, SolvingError> {
+        // (a backend that was asked for stands or falls alone)
+        let small = self.quick.is_some() && program.is_linear() && program.n_rows() <= ROWS_LAST;
+        if small
+            && error.is_unsolved()
+            && let Ok(simplex) = registry::backend("simplex")
+            && let (_, Ok(answer)) = self.try_alone(program, simplex)
+        {
+            return Ok(answer);
+        }
+        Err(self.proven(program, error))
+    }
+
     /// The same error with what is proven in the place of a claim that the program has no optimum.
     pub(super) fn proven(&mut self, program: &Program, error: SolvingError) -> SolvingError {
         let SolvingError::Solve(SolveError::NotOptimal { attempts, termination }) = error else {

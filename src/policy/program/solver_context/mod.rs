@@ -344,7 +344,7 @@ impl SolverContext {
         };
         match first {
             Some(answer) => Ok(answer),
-            None => self.solve_by(program, None).map_err(|error| self.proven(program, error)),
+            None => self.solve_by(program, None).or_else(|error| self.last_resort(program, error)),
         }
     }
 
