@@ -269,7 +269,7 @@ pub enum PolicyError {
     Conflict {
         /// The policy.
         policy: String,
-        /// A smallest set of them: without any one of these, the others can be kept.
+        /// A set of them that no allocation keeps, from which all that were found not to be needed for that are left out.
         conflicts: Vec<Conflict>,
     },
     /// The program's objective is unbounded.

@@ -93,7 +93,7 @@ fn shares(question: &Question, decision: &Decision) -> Table {
     table
 }
 
-/// A number with four decimals or, of a row whose numbers would all be shown as 0, with an exponent.
+/// A cell of a number. In a `tiny` row, all of whose shares four decimals would show as 0, numbers have an exponent.
 fn number(value: f64, tiny: bool) -> Cell {
     if tiny && value != 0.0 { format!("{value:.1e}").into() } else { Cell::Number(value, 4) }
 }

@@ -20,12 +20,12 @@ use apportion_studies::check::{Decided, Verdict, decide, draw};
 
 /// Instances that a process decides, one after the other.
 pub(super) const CHUNK: usize = 12;
-/// After so many decisions without an end, others of the policy at as many decades are not tried.
+/// Decisions without an end after which a policy is not tried on further instances of the same spread of numbers.
 const NO_END_MAX: usize = 3;
-/// The throughput matrix whose worker types lend instances their names.
+/// The throughput matrix that the names of instances' worker types are taken from.
 const NAMES_FROM: &str = "osdi20";
 
-/// Who decides what.
+/// The instances of one check, and the policies and backends that decide them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plan {
     pub(super) seed: u64,

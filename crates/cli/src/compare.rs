@@ -151,7 +151,7 @@ struct Verdict {
     bound: String,
     /// Where it is broken, with the ratio there; nowhere if it holds.
     broken: Vec<String>,
-    /// Points at which there is a ratio to hold against it, or whose ratios are in the mean.
+    /// Points whose ratio the bound was compared with; for a bound on the mean, points whose ratios are in the mean.
     n_points: usize,
 }
 

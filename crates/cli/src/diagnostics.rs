@@ -18,7 +18,7 @@ const SHOWN_MAX: usize = 20;
 /// The most characters of an input line that are shown.
 const EXCERPT_MAX: usize = 100;
 
-/// Writes lines for people to standard error; there is nobody left to tell if that fails.
+/// Writes lines for people to standard error. A failure to do so is ignored: no other stream is left to report it on.
 pub fn print(text: &str) {
     print_exactly(&plain_lines(text.trim_end_matches('\n')));
 }
@@ -133,7 +133,7 @@ fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
     push_help(text, rest.filter(|rest| !rest.is_empty()));
 }
 
-/// A message whose lines after the first are no lines of their own, whatever ids there are in it.
+/// A message with its lines after the first indented, so that a line break in an id cannot start a line like those of ours.
 fn indented(message: &str) -> String {
     message.replace('\n', "\n  ")
 }

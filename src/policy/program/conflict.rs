@@ -8,7 +8,8 @@ use crate::program::{BoundObjective, Formulation, Range, RowRole, Sense};
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::{Limits, conflict, registry, solve_certified};
 
-/// A smallest set of the policy's constraints that no allocation keeps, job by job; empty if none is proven to be one.
+/// Constraints of the policy that no allocation keeps, as few as [`conflict`] finds, in order of jobs; empty if no
+/// contradiction is proven.
 pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &Limits) -> Vec<Conflict> {
     let formulation = bound.constraints_alone();
     let own: Vec<usize> =

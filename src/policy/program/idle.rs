@@ -43,6 +43,15 @@ pub(super) fn use_idle(
     };
     let mut alone: Vec<usize> =
         (0..class_time.len()).filter(|at| bound.columns()[*at].combination < n && speed(*at) > 0.0).collect();
+    // (nearly always all of them gain too little, and nothing is sorted)
+    let gains_much = |at: &usize| {
+        let (member, kind) = (bound.columns()[*at].combination, bound.columns()[*at].worker_type);
+        let workers = if idle[kind] > IDLE_MIN * instance.capacity[kind] { idle[kind] } else { 0.0 };
+        workers / instance.scale_factor[member] * speed(*at) > GAIN_MIN * throughput[member]
+    };
+    if !alone.iter().any(gains_much) {
+        return None;
+    }
     let worth = |at: usize| speed(at) / equal_share[bound.columns()[at].combination];
     alone.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
     let mut filled = class_time.to_vec();

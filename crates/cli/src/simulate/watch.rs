@@ -55,7 +55,8 @@ impl EventsFile {
         Ok(events)
     }
 
-    /// Goes on with a file whose beginning is that which was written; what came after that is written again.
+    /// Goes on with a file after checking, by length and digest, that it begins with the events `written` before the
+    /// checkpoint; later events in it are cut off, as the simulation makes them again.
     fn go_on(path: &Path, written: &EventsWritten) -> Result<Self, Failure> {
         let name = path.display();
         let refused = |what: &str| {

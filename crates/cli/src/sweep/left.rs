@@ -16,7 +16,7 @@ struct Runs {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Left {
     by_policy: BTreeMap<String, Runs>,
-    /// More runs follow from the results of those there are, nobody knows how many.
+    /// Will the results of these runs add further ones, whose number is unknown until then?
     is_open: bool,
 }
 
@@ -31,7 +31,8 @@ impl Left {
         self.by_policy.entry(policy.to_owned()).or_default().n_left += 1;
     }
 
-    /// A run of a policy is over. It took so many seconds, unless nothing was simulated, which tells nothing of others.
+    /// Notes that a run of a policy has ended, and its wall time in s; none if nothing was simulated, as at rates that are
+    /// known to be saturated: such a run does not count in estimates.
     pub(super) fn finish(&mut self, policy: &str, seconds: Option<f64>) {
         let runs = self.by_policy.entry(policy.to_owned()).or_default();
         runs.n_left = runs.n_left.saturating_sub(1);
