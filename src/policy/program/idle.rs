@@ -6,8 +6,8 @@
 
 use crate::program::{BoundObjective, Sense};
 
-/// Workers of a type below this part of its capacity that are unused are rounding.
-const IDLE_MIN: f64 = 1e-9;
+/// Unused workers of a type below this part of its capacity are left: the certificate tolerates as much.
+const IDLE_MIN: f64 = 1e-6;
 
 /// Gains below this part of a member's throughput are left: the certificate tolerates as much.
 const GAIN_MIN: f64 = 1e-6;
@@ -28,10 +28,15 @@ pub(super) fn use_idle(
     let instance = bound.instance();
     let n = instance.n_members();
     let mut idle = instance.capacity.clone();
+    for (column, time) in bound.columns().iter().zip(class_time) {
+        idle[column.worker_type] -= instance.scale_factor_of(column.combination) * time;
+    }
+    if idle.iter().zip(&instance.capacity).all(|(idle, all)| *idle <= IDLE_MIN * all) {
+        return None;
+    }
     let mut free = instance.multiplicity.clone();
     let mut throughput = vec![0.0; n];
     for (column, time) in bound.columns().iter().zip(class_time) {
-        idle[column.worker_type] -= instance.scale_factor_of(column.combination) * time;
         for (member, uses, speeds) in instance.parts(column.combination) {
             free[member] -= uses * time;
             throughput[member] += uses * speeds[column.worker_type] * time;
@@ -43,15 +48,6 @@ pub(super) fn use_idle(
     };
     let mut alone: Vec<usize> =
         (0..class_time.len()).filter(|at| bound.columns()[*at].combination < n && speed(*at) > 0.0).collect();
-    // (nearly always all of them gain too little, and nothing is sorted)
-    let gains_much = |at: &usize| {
-        let (member, kind) = (bound.columns()[*at].combination, bound.columns()[*at].worker_type);
-        let workers = if idle[kind] > IDLE_MIN * instance.capacity[kind] { idle[kind] } else { 0.0 };
-        workers / instance.scale_factor[member] * speed(*at) > GAIN_MIN * throughput[member]
-    };
-    if !alone.iter().any(gains_much) {
-        return None;
-    }
     let worth = |at: usize| speed(at) / equal_share[bound.columns()[at].combination];
     alone.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
     let mut filled = class_time.to_vec();
