@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::Session;
 use crate::check_process::{CHUNK, Case, Plan, WithoutEnd, run_child};
 use crate::exit::Failure;
-use crate::file::write_bytes;
+use crate::file::{write as write_file, write_bytes};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::progress::Progress;
 use apportion::solver::registry::{BACKENDS, entry};
@@ -223,8 +223,7 @@ fn file_name(instance: u64) -> String {
 fn write(folder: &Path, all: &Part, session: &Session) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
     for (instance, text) in &all.kept {
-        let path = folder.join(file_name(*instance));
-        fs::write(&path, text).map_err(Failure::io(format!("write {}", path.display())))?;
+        write_file(&folder.join(file_name(*instance)), text.as_bytes())?;
     }
     let findings = serde_json::to_string_pretty(&all.findings)
         .map_err(|error| Failure::Bug { message: format!("findings are not JSON: {error}") })?;
@@ -241,7 +240,7 @@ fn show(arguments: &CheckArguments, all: &Part, session: &Session) -> Result<(),
         })),
         OutputFormat::Csv => session.output.table(&table(&all.tallies)),
         OutputFormat::Table => {
-            session.output.text(&table(&all.tallies).aligned())?;
+            session.output.words(&table(&all.tallies).aligned())?;
             if all.findings.is_empty() {
                 return Ok(());
             }
@@ -257,8 +256,8 @@ fn show(arguments: &CheckArguments, all: &Part, session: &Session) -> Result<(),
                     what.into(),
                 ]);
             }
-            session.output.text(&format!("\n{}", found.aligned()))?;
-            session.output.text(&repeat(arguments, all))
+            session.output.words(&format!("\n{}", found.aligned()))?;
+            session.output.words(&repeat(arguments, all))
         }
     }
 }

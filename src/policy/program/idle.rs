@@ -12,6 +12,39 @@ const IDLE_MIN: f64 = 1e-6;
 /// Gains below this part of a member's throughput are left: the certificate tolerates as much.
 const GAIN_MIN: f64 = 1e-6;
 
+/// What class times leave.
+struct Left {
+    /// Workers of each type that are unused: [K].
+    idle: Vec<f64>,
+    /// Class time that members do not use: [members].
+    free: Vec<f64>,
+    /// Throughput of all jobs of a member, in steps/s: [members].
+    throughput: Vec<f64>,
+}
+
+impl Left {
+    /// What is left; `None` if no workers are.
+    fn of(bound: &BoundObjective<'_>, class_time: &[f64]) -> Option<Self> {
+        let instance = bound.instance();
+        let mut idle = instance.capacity.clone();
+        for (column, time) in bound.columns().iter().zip(class_time) {
+            idle[column.worker_type] -= instance.scale_factor_of(column.combination) * time;
+        }
+        if idle.iter().zip(&instance.capacity).all(|(idle, all)| *idle <= IDLE_MIN * all) {
+            return None;
+        }
+        let mut free = instance.multiplicity.clone();
+        let mut throughput = vec![0.0; instance.n_members()];
+        for (column, time) in bound.columns().iter().zip(class_time) {
+            for (member, uses, speeds) in instance.parts(column.combination) {
+                free[member] -= uses * time;
+                throughput[member] += uses * speeds[column.worker_type] * time;
+            }
+        }
+        Some(Self { idle, free, throughput })
+    }
+}
+
 /// Class times with idle workers in use, [columns]; `None` if no member gains, the objective would be worse, or the policy has
 /// constraints of its own, which may be why they idle.
 ///
@@ -27,21 +60,7 @@ pub(super) fn use_idle(
     }
     let instance = bound.instance();
     let n = instance.n_members();
-    let mut idle = instance.capacity.clone();
-    for (column, time) in bound.columns().iter().zip(class_time) {
-        idle[column.worker_type] -= instance.scale_factor_of(column.combination) * time;
-    }
-    if idle.iter().zip(&instance.capacity).all(|(idle, all)| *idle <= IDLE_MIN * all) {
-        return None;
-    }
-    let mut free = instance.multiplicity.clone();
-    let mut throughput = vec![0.0; n];
-    for (column, time) in bound.columns().iter().zip(class_time) {
-        for (member, uses, speeds) in instance.parts(column.combination) {
-            free[member] -= uses * time;
-            throughput[member] += uses * speeds[column.worker_type] * time;
-        }
-    }
+    let Left { mut idle, mut free, mut throughput } = Left::of(bound, class_time)?;
     let speed = |at: usize| {
         let column = &bound.columns()[at];
         instance.alone(column.combination)[column.worker_type]
