@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::Session;
-use crate::bench_process::{END, End, Limits, MeasuredCase, READY, Said, Subject, say, say_json};
+use crate::bench_process::{End, Limits, MeasuredCase, READY, Said, Subject, say, say_end, say_json};
 use crate::exit::Failure;
 use crate::file::write;
 use apportion::catalog::PolicyOptions;
@@ -128,7 +128,7 @@ pub(super) fn run_one(case: &MeasuredCase, place: &Path) -> Result<(), Failure> 
     say(READY)?;
     write(&place.join("snapshot.json"), problem.to_snapshot(Label::from).to_json().as_bytes())?;
     say_json(&programs(case, &problem, place)?)?;
-    say(END)
+    say_end()
 }
 
 fn programs(case: &MeasuredCase, problem: &Problem, place: &Path) -> Result<PolicyPrograms, Failure> {

@@ -21,7 +21,7 @@ use apportion_studies::benchmark::{Case, Instance, Row, Status, measure, measure
 
 /// What the child says when its instance is there and its time begins.
 pub(super) const READY: &str = "ready";
-/// What it says when it has said all.
+/// What it says when it has said all, and behind it the most memory that it had, in bytes, where the system tells.
 pub(super) const END: &str = "end";
 /// How often the parent looks at the child.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -141,7 +141,13 @@ pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
         row.memory_peak_bytes = status_bytes("self", "VmHWM:");
         say_json(&row)?;
     }
-    say(END)
+    say_end()
+}
+
+/// The last line to the parent. It carries the peak of memory since a process that is done is not there to be looked at.
+pub(super) fn say_end() -> Result<(), Failure> {
+    let peak = status_bytes("self", "VmHWM:");
+    say(&peak.map_or_else(|| END.to_owned(), |bytes| format!("{END} {bytes}")))
 }
 
 /// A line to the parent.
@@ -175,8 +181,10 @@ pub(super) fn run_child(
     if said.end == End::Stopped {
         return Ok(None);
     }
-    let row = said.lines.last().and_then(|line| serde_json::from_str::<Row>(line).ok());
-    let row = match (row, said.why(limits)) {
+    // A row that came just before its process was seen to have too much is not one of a case within its limits.
+    let within = |row: &Row| row.memory_peak_bytes.is_none_or(|bytes| bytes <= limits.bytes);
+    let rows = said.lines.iter().filter_map(|line| serde_json::from_str::<Row>(line).ok());
+    let row = match (rows.filter(within).last(), said.why(limits)) {
         (Some(row), why) => {
             // The decision is measured, if it is; what was not is what came behind it.
             let message = why.filter(|_| case.changes > 0).map(|(_, why)| changes_unmeasured(&why));
@@ -288,7 +296,11 @@ fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: 
             Ok(line) if line == READY => {
                 since_ready = Some((Stopwatch::start(), child_seconds(&id)));
             }
-            Ok(line) if line == END => return Said { end: End::Done, ..said },
+            Ok(line) if line.split(' ').next() == Some(END) => {
+                said.peak = line.split(' ').nth(1).and_then(|bytes| bytes.parse().ok()).or(said.peak);
+                let within = said.peak.is_none_or(|bytes| bytes <= limits.bytes);
+                return Said { end: if within { End::Done } else { End::Memory }, ..said };
+            }
             Ok(line) => said.lines.push(line),
             Err(RecvTimeoutError::Disconnected) => return said,
             Err(RecvTimeoutError::Timeout) => {}
