@@ -1,7 +1,7 @@
 //! A text document, its deserialization, and complaints that point into it.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -9,13 +9,14 @@ use thiserror::Error;
 
 use crate::spec::complaint::{About, in_plain_words, without_place};
 use crate::spec::nearest::{name_list, suggestion};
+use crate::spec::path_text;
 use crate::spec::places::{self, Part, Place};
 use crate::spec::structure;
 
 /// A document's text and the name people know it by.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// A path, or `<embedded NAME>`.
+    /// A path as [`path_text`] writes it, or `<embedded NAME>`.
     pub name: String,
     /// The text.
     pub text: Arc<str>,
@@ -155,8 +156,8 @@ impl Source {
     }
 
     /// Where the document's own relative paths start: its folder, or where the command runs if it has none.
-    pub fn folder(&self) -> &Path {
-        Path::new(&self.name).parent().unwrap_or(Path::new(""))
+    pub fn folder(&self) -> PathBuf {
+        path_text::to_path(&self.name).parent().unwrap_or(Path::new("")).to_owned()
     }
 
     /// Reads YAML or JSON into `T`. A text that starts with `{` is read as JSON, in one pass and without an

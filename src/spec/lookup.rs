@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::spec::document::{Source, SpecError};
 use crate::spec::nearest::{did_you_mean, name_list, suggestion};
+use crate::spec::path_text;
 
 /// The largest file that is read, in bytes.
 pub const FILE_SIZE_MAX: u64 = 2 << 30;
@@ -14,14 +15,14 @@ pub const FILE_SIZE_MAX: u64 = 2 << 30;
 pub type Embedded = (&'static str, &'static str);
 
 impl Source {
-    /// Reads a file; `-` is standard input.
+    /// Reads a file, whose path may be one that [`path_text`] has written; `-` is standard input.
     ///
     /// # Errors
     /// If it cannot be read, is a folder, is larger than [`FILE_SIZE_MAX`], or is not UTF-8.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SpecError> {
         let path = path.as_ref();
-        let name = path.display().to_string();
-        let bytes = read(path).map_err(|error| load_error(path, &error))?;
+        let bytes = read_bytes(path)?;
+        let name = path_text::of(path);
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self::new(name, text)),
             Err(error) => Err(not_text(name, error.as_bytes(), error.utf8_error().valid_up_to())),
@@ -40,7 +41,7 @@ impl Source {
     /// # Errors
     /// If there is neither; says which names there are and which is nearest. Else as [`load`](Self::load).
     pub fn find(what: &str, name_or_path: &str, embedded: &[Embedded]) -> Result<Self, SpecError> {
-        let path = Path::new(name_or_path);
+        let path = path_text::to_path(name_or_path);
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         let is_path = name_or_path == "-"
             || name_or_path.contains(std::path::is_separator)
@@ -67,7 +68,8 @@ impl Source {
 /// If it cannot be read, is a folder, or is larger than [`FILE_SIZE_MAX`].
 pub fn read_bytes(path: impl AsRef<Path>) -> Result<Vec<u8>, SpecError> {
     let path = path.as_ref();
-    read(path).map_err(|error| load_error(path, &error))
+    let path = path.to_str().map_or(path.into(), path_text::to_path);
+    read(&path).map_err(|error| load_error(&path, &error))
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -90,7 +92,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn load_error(path: &Path, error: &io::Error) -> SpecError {
-    let name = path.display().to_string();
+    let name = path_text::of(path);
     match error.kind() {
         io::ErrorKind::NotFound => {
             let help = nearest_file(path).map(|near| format!("did you mean `{near}`?"));
@@ -115,7 +117,7 @@ fn nearest_file(path: &Path) -> Option<String> {
         .collect();
     names.sort();
     let near = did_you_mean(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
-    Some(parent.join(near).display().to_string())
+    Some(path_text::of(parent.join(near)))
 }
 
 fn not_text(name: String, bytes: &[u8], valid: usize) -> SpecError {

@@ -12,6 +12,7 @@ pub mod label;
 pub mod lookup;
 pub mod name;
 pub mod nearest;
+pub mod path_text;
 mod places;
 pub mod policy;
 pub mod price_series;

@@ -11,10 +11,11 @@ use crate::bench_process::{Limits, MeasuredCase, Ran, Subject, run_child, run_on
 use crate::bench_tables::{changes, details, flat, overview, reasons};
 use crate::exit::Failure;
 use crate::output::OutputFormat;
+use crate::paths::name_or_path;
 use crate::progress::Progress;
 use apportion::catalog::CatalogError;
 use apportion::solver::registry::{BACKENDS, entry};
-use apportion::spec::{PolicyKind, load_throughputs};
+use apportion::spec::{PolicyKind, load_throughputs, path_text};
 use apportion_published::plugin;
 use apportion_studies::benchmark::measure::{DEFAULT, RULE};
 use apportion_studies::benchmark::{Instance, Results, Row, Status};
@@ -56,16 +57,16 @@ Examples:
   apportion bench --policy max_min_fairness_perf --snapshot snapshots/000100.json --export programs")]
 pub struct BenchArguments {
     /// Policies: names, or policy files
-    #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',', value_parser = name_or_path())]
     policy: Vec<String>,
     /// Kinds of instance [default: osdi20, unless there are snapshots]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     instance: Vec<String>,
     /// Snapshots to measure on, YAML or JSON
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE", num_args = 1.., value_parser = name_or_path())]
     snapshot: Vec<String>,
     /// The throughputs in which a snapshot's jobs without their own are looked up by job type
-    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20")]
+    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
     throughputs: String,
     /// Numbers of jobs [default: 2048,131072,1048576]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
@@ -125,7 +126,7 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
         let case = MeasuredCase::read(case)?;
         return match &case.export {
             None => run_one(&case),
-            Some(place) => export_one(&case, place),
+            Some(place) => export_one(&case, &path_text::to_path(place)),
         };
     }
     let cases = cases(arguments)?;

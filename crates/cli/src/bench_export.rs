@@ -13,6 +13,7 @@ use apportion::catalog::PolicyOptions;
 use apportion::problem::Problem;
 use apportion::program::Program;
 use apportion::program::text::{to_lp, to_mps};
+use apportion::spec::path_text;
 use apportion::spec::snapshot::Label;
 use apportion_published::plugin;
 use apportion_studies::benchmark::programs::{PROGRAMS_FORMAT, PolicyPrograms, Programs};
@@ -47,7 +48,7 @@ pub(super) fn export(
         }
         let undone = PolicyPrograms::none(&case.policy, "the export did not come to its end".to_owned());
         describe(&place.join(PROGRAMS), case, undone)?;
-        let case = MeasuredCase { export: Some(place.clone()), changes: 0, ..case.clone() };
+        let case = MeasuredCase { export: Some(path_text::of(&place)), changes: 0, ..case.clone() };
         let said = Said::by_child(&case, limits, session)?;
         let described = said.lines.last().and_then(|line| serde_json::from_str(line).ok());
         let described: PolicyPrograms = match (described, said.why(limits)) {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -49,8 +48,8 @@ pub(super) struct MeasuredCase {
     pub(super) partitions: usize,
     pub(super) seed: u64,
     pub(super) changes: u32,
-    /// Where to write the instance and its programs, in place of measuring.
-    pub(super) export: Option<PathBuf>,
+    /// Where to write the instance and its programs, in place of measuring; as [`path_text`](apportion::spec::path_text) has it.
+    pub(super) export: Option<String>,
 }
 
 /// What a case may take: of processor time where the system tells, and of the clock as many times that.

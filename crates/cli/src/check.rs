@@ -13,6 +13,7 @@ use crate::check_process::{CHUNK, Case, Plan, WithoutEnd, run_child};
 use crate::exit::Failure;
 use crate::file::{write as write_file, write_bytes};
 use crate::output::{Cell, OutputFormat, Table};
+use crate::paths::name_or_path;
 use crate::progress::Progress;
 use apportion::solver::registry::{BACKENDS, entry};
 use apportion::spec::PolicyKind;
@@ -54,7 +55,7 @@ pub struct CheckArguments {
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// Policies that are programs: names, or policy files [default: all that ship]
-    #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',', value_parser = name_or_path())]
     policies: Vec<String>,
     /// Backends that are tried first; `default` is what users get [default: that, highs-simplex, highs-ipm, clarabel and
     /// good_lp-microlp, where there are]

@@ -6,27 +6,30 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use crate::exit::Failure;
+use crate::paths::name_or_path;
 use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::{Decision, Policy, PolicyError, ProgramPolicy, Refine, Strategy, in_words};
 use apportion::problem::Problem;
 use apportion::spec::Fidelity;
+use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::snapshot::Label;
 use apportion::spec::{PolicyKind, Snapshot, Source, load_throughputs};
 use apportion::workload::Combination;
 use apportion_published::plugin;
+use apportion_studies::report::plain::plain;
 
 /// One decision's input.
 #[derive(Args, Clone, Debug)]
 pub struct DecisionArguments {
     /// The policy: a name (`apportion policies list`), or the path of a policy file
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     pub policy: String,
     /// The snapshot, YAML or JSON; `-` reads standard input
-    #[arg(value_name = "SNAPSHOT")]
+    #[arg(value_name = "SNAPSHOT", value_parser = name_or_path())]
     pub snapshot: String,
     /// The throughputs in which jobs without their own are looked up by job type
-    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20")]
+    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
     pub throughputs: String,
     /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
@@ -209,12 +212,13 @@ impl Question {
         let position = |id: &String| {
             let label = Label::Text(id.clone());
             self.snapshot.position(&label).map(JobIndex::from_index).ok_or_else(|| {
+                let jobs = &self.snapshot.document().jobs;
                 let known: Vec<String> =
-                    self.snapshot.document().jobs.iter().map(|job| job.id.to_string()).collect();
+                    jobs.iter().map(|job| plain(&job.id.to_string()).into_owned()).collect();
                 let known = || known.iter().map(String::as_str);
-                let expected = apportion::spec::nearest::name_list(known());
+                let (id, expected) = (plain(id), name_list(known()));
                 let message = format!("the snapshot has no job `{id}`, expected one of {expected}");
-                Failure::usage(message, apportion::spec::nearest::suggestion(id, known()))
+                Failure::usage(message, suggestion(&id, known()))
             })
         };
         ids.iter().map(position).collect()

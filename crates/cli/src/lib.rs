@@ -10,6 +10,7 @@
 // Modules are declared in import order: each may mention only those above it.
 
 mod conditions;
+mod paths;
 pub mod exit;
 mod count;
 mod bench_check;
@@ -41,6 +42,8 @@ pub mod train;
 pub mod world;
 pub mod arguments;
 
+use std::borrow::Cow;
+use std::env;
 use std::panic;
 use std::process::ExitCode;
 
@@ -51,7 +54,9 @@ use crate::exit::{ExitStatus, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::ProgressMode;
+use apportion::spec::path_text;
 use apportion_learn::onnx;
+use apportion_studies::report::plain::plain;
 
 /// What every subcommand is given beside its own arguments.
 #[derive(Debug)]
@@ -84,11 +89,7 @@ pub fn main() -> ExitCode {
     }));
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(refusal) => {
-            let shown = refusal.print();
-            let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
-            return if shown.is_ok() { status.into() } else { ExitStatus::Bug.into() };
-        }
+        Err(refusal) => return refused(refusal),
     };
     // (what decides once has nothing to finish first, and nothing to keep)
     let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
@@ -110,6 +111,22 @@ pub fn main() -> ExitCode {
         }
         Err(_) => ExitStatus::Bug.into(),
     }
+}
+
+/// Shows why the command line is refused, or the help that it asks for.
+fn refused(refusal: clap::Error) -> ExitCode {
+    let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
+    // (what the message repeats of an argument is spelt out, as by asking again with such arguments)
+    let given: Vec<String> = env::args_os().map(path_text::of).collect();
+    let spelt: Vec<Cow<'_, str>> = given.iter().map(|argument| plain(argument)).collect();
+    let is_odd = spelt.iter().any(|argument| matches!(argument, Cow::Owned(_)));
+    if status == ExitStatus::BadInput && is_odd {
+        let again = Arguments::try_parse_from(spelt.iter().map(|argument| &**argument));
+        let refusal = again.err().filter(clap::Error::use_stderr).unwrap_or(refusal);
+        diagnostics::print(&refusal.render().to_string());
+        return status.into();
+    }
+    if refusal.print().is_ok() { status.into() } else { ExitStatus::Bug.into() }
 }
 
 fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {

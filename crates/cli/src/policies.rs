@@ -11,6 +11,7 @@ use crate::Session;
 use crate::exit::Failure;
 use crate::file::write_bytes;
 use crate::output::{Cell, OutputFormat, Table};
+use crate::paths::name_or_path;
 use apportion::catalog::{CatalogError, PolicyOptions};
 use apportion::policy::heuristic::{
     AlloXParameters, FifoPackedParameters, GandivaParameters, LasParameters, ShortestParameters,
@@ -47,13 +48,13 @@ enum Action {
     /// The text of a policy file
     Show {
         /// A name, or the path of a policy file
-        #[arg(value_name = "NAME|FILE")]
+        #[arg(value_name = "NAME|FILE", value_parser = name_or_path())]
         policy: String,
     },
     /// Read policy files and say what is wrong with them
     Check {
         /// Names, or paths of policy files
-        #[arg(value_name = "NAME|FILE", required = true)]
+        #[arg(value_name = "NAME|FILE", required = true, value_parser = name_or_path())]
         policies: Vec<String>,
     },
     /// The JSON Schema of policy files, for editors; the same as `apportion schema policy`
@@ -70,7 +71,7 @@ enum Action {
     ExportOnnx {
         /// A learned policy's name or file, or weights: a name that ships with the program, or a file that ends in
         /// `.safetensors`
-        #[arg(value_name = "NAME|FILE")]
+        #[arg(value_name = "NAME|FILE", value_parser = name_or_path())]
         policy: String,
         /// Where to write
         #[arg(long, value_name = "FILE")]

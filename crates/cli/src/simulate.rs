@@ -15,6 +15,7 @@ use crate::conditions::{ConditionArguments, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
+use crate::paths::name_or_path;
 use crate::progress::Progress;
 use crate::results::run_failure;
 use apportion::metrics::Summary;
@@ -53,13 +54,13 @@ Examples:
 )]
 pub struct SimulateArguments {
     /// A policy's name, or a policy file
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     policy: String,
     /// Workers of each type, such as v100=36,p100=36,k80=36
     #[arg(long, value_name = "TYPE=N,…")]
     cluster: WorkerCounts,
     /// Jobs from a file: our CSV, or Gavel's form
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = name_or_path())]
     trace: Option<String>,
     /// Owners of the trace's jobs, as in a snapshot: [{id: a, weight: 2}, {id: b, inner: fifo, parent: a}]
     #[arg(long, value_name = "FILE", requires = "trace")]
@@ -101,7 +102,7 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "SECONDS", value_parser = time)]
     duration: Option<Seconds>,
     /// A throughput matrix's name, or a file
-    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20")]
+    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
     throughputs: String,
     /// Measure these jobs only, by order of arrival from 0, END excluded
     #[arg(long, value_name = "START:END", value_parser = window)]
@@ -119,7 +120,7 @@ pub struct SimulateArguments {
     #[arg(long)]
     ideal: bool,
     /// Prices in $/h: {v100: 2.48, p100: 1.46}, or over time as CSV under `time,worker_type,price`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = name_or_path())]
     prices: Option<String>,
     /// Time that a job loses when it changes workers
     #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]

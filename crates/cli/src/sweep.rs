@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::Session;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
+use crate::paths::name_or_path;
 use crate::progress::{Shown, event};
 use crate::results;
 use apportion::spec::{Source, SpecError};
@@ -55,7 +56,7 @@ Examples:
   apportion sweep osdi20-figure-9 --slurm --tasks 20 --cpus 4 --time 2:00:00 --out /shared/figure-9")]
 pub struct SweepArguments {
     /// The sweep: a file, or the name of a study that is part of the program (see sweeps/README.md)
-    #[arg(value_name = "FILE|NAME")]
+    #[arg(value_name = "FILE|NAME", value_parser = name_or_path())]
     sweep: String,
     /// Where results go [default: results/NAME]
     #[arg(long, value_name = "DIR")]
@@ -120,7 +121,7 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     }
     if Shown::of(session) == Shown::Events {
         event(
-            &json!({"event": "sweep", "name": plan.sweep.name, "folder": folder, "runs": n_all, "kept": n_kept}),
+            &json!({"event": "sweep", "name": plan.sweep.name, "folder": folder.display().to_string(), "runs": n_all, "kept": n_kept}),
         );
     }
     let summary = run_pending(arguments, session, &mut store, &mut course, pending)?;

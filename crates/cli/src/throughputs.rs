@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use crate::Session;
 use crate::exit::Failure;
 use crate::file::write_or_print;
+use crate::paths::name_or_path;
 use crate::throughputs_fit::{self, FitArguments};
 use apportion::index::RowId;
 use apportion::spec::nearest::suggestion;
@@ -43,6 +44,7 @@ enum Action {
     /// Check a file, and say what is missing or odd in it.
     Check {
         /// The file
+        #[arg(value_parser = name_or_path())]
         file: String,
     },
 }
@@ -50,6 +52,7 @@ enum Action {
 #[derive(Args, Debug)]
 struct ImportArguments {
     /// The measurements
+    #[arg(value_parser = name_or_path())]
     file: String,
     /// The name others will know the matrix by; the file's by default
     #[arg(long)]
@@ -83,7 +86,7 @@ struct ImportArguments {
 #[derive(Args, Debug)]
 struct ShowArguments {
     /// An embedded matrix's name, or a file
-    #[arg(default_value = "osdi20")]
+    #[arg(default_value = "osdi20", value_parser = name_or_path())]
     matrix: String,
     /// Only this job type
     #[arg(long, value_name = "NAME")]
@@ -106,8 +109,8 @@ pub(super) fn run(arguments: &ThroughputsArguments, session: &Session) -> Result
 }
 
 fn import(arguments: &ImportArguments, session: &Session) -> Result<(), Failure> {
-    let name = arguments.name.as_deref().unwrap_or_else(|| file_stem(&arguments.file));
-    let mut file = read(&Source::load(&arguments.file)?, name)?;
+    let name = arguments.name.clone().unwrap_or_else(|| file_stem(&arguments.file));
+    let mut file = read(&Source::load(&arguments.file)?, &name)?;
     let origin = &mut file.header.source;
     overwrite(origin, arguments);
     if arguments.name.is_some() {
@@ -186,7 +189,7 @@ fn check(path: &str, session: &Session) -> Result<(), Failure> {
         session.note(format!("{}: {words}; for `apportion world`, no matrix for policies", file_stem(path)));
         return session.output.table(&Table::new(["count", "finding", "examples"]));
     }
-    let file = read(&source, file_stem(path))?;
+    let file = read(&source, &file_stem(path))?;
     session.note(summary(&file));
     let mut table = Table::new(["count", "finding", "examples"]);
     for Finding { kind, count, examples } in &file.findings {

@@ -10,6 +10,7 @@ use crate::count::from_one_to;
 use crate::exit::Failure;
 use crate::file::write_or_print;
 use crate::output::OutputFormat;
+use crate::paths::name_or_path;
 use apportion::spec::contention_table::read_contention_table;
 use apportion::spec::lookup::Embedded;
 use apportion::spec::throughputs::{EMBEDDED, file_stem, write_contention, write_modelled};
@@ -34,6 +35,7 @@ Example:
 pub(super) struct FitArguments {
     /// An embedded matrix's name, a throughput file, or (for `network`) a CSV table of pairs of
     /// `JOB TYPE,WORKERS,SERVERS`
+    #[arg(value_parser = name_or_path())]
     matrix: String,
     /// What to fit
     #[arg(long, value_enum)]
@@ -128,7 +130,7 @@ fn fit(arguments: &FitArguments, settings: &FitSettings) -> Result<Outcome, Fail
     }
     let embedded: &[Embedded] = &EMBEDDED;
     let source = Source::find("throughputs", &arguments.matrix, embedded)?;
-    let file = read_throughputs(&source, file_stem(&arguments.matrix))?;
+    let file = read_throughputs(&source, &file_stem(&arguments.matrix))?;
     if let FittedModel::Network = arguments.model {
         let ContentionModel::Network(known) = &file.model else {
             let message = format!("`{}` has no pairs of configurations on several servers", arguments.matrix);

@@ -10,6 +10,7 @@ use crate::Session;
 use crate::count::{JOBS_MAX, from_one_to};
 use crate::exit::Failure;
 use crate::file::write_or_print;
+use crate::paths::name_or_path;
 use apportion::spec::{
     LogOrigin, NotUnderstood, Source, Trace, TraceForm, TraceOrder, TracedJob, import_log, load_throughputs,
     read_trace, write_trace,
@@ -118,7 +119,7 @@ struct GenerateArguments {
     #[command(flatten)]
     kinds: Kinds,
     /// An embedded throughput matrix's name, or a file
-    #[arg(long, default_value = "osdi20", value_name = "NAME|FILE")]
+    #[arg(long, default_value = "osdi20", value_name = "NAME|FILE", value_parser = name_or_path())]
     throughputs: String,
     #[command(flatten)]
     target: Target,
@@ -155,6 +156,7 @@ struct Target {
 #[derive(Args, Debug)]
 struct ConvertArguments {
     /// The trace, in any form, or the log of a cluster; `-` is standard input
+    #[arg(value_parser = name_or_path())]
     file: String,
     /// Take the jobs from a cluster's log: Philly's cluster_job_log, PAI's pai_task_table.csv, Helios' cluster_log.csv.
     /// Job types are drawn from the throughputs, steps follow from running times
@@ -170,7 +172,7 @@ struct ConvertArguments {
     #[arg(long)]
     sort: bool,
     /// Check job types against this matrix (an embedded name, or a file), and take Gavel's durations from it
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     throughputs: Option<String>,
     /// Leave out jobs that the matrix has no throughputs for
     #[arg(long, requires = "throughputs")]
@@ -182,9 +184,10 @@ struct ConvertArguments {
 #[derive(Args, Debug)]
 struct ShowArguments {
     /// The trace, in any form; `-` is standard input
+    #[arg(value_parser = name_or_path())]
     file: String,
     /// Check job types against this matrix: an embedded name, or a file
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     throughputs: Option<String>,
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::Session;
 use crate::exit::Failure;
+use crate::paths::name_or_path;
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -22,7 +23,7 @@ and best.safetensors (the weights that did best in validation, for use). Those p
 end, and the last line before the table says how well.")]
 pub struct TrainArguments {
     /// A training document, `format: apportion/training-v1`
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_parser = name_or_path())]
     training: String,
     /// Where to keep curve, checkpoint and weights
     #[arg(long, value_name = "FOLDER")]

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::Session;
 use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
+use crate::paths::name_or_path;
 use crate::world::learned::Learned;
 use crate::world::table::{Column, table_of};
 use apportion::policy::PolicyError;
@@ -84,16 +85,16 @@ impl From<FidelityName> for Fidelity {
 #[derive(Args, Debug)]
 struct DeepShareArguments {
     /// Published traces, JSON; without any, workloads are drawn
-    #[arg(value_name = "TRACE")]
+    #[arg(value_name = "TRACE", value_parser = name_or_path())]
     traces: Vec<String>,
     /// Which policies; all by default
     #[arg(long, value_name = "NAME", value_parser = deepshare::parse_named)]
     policy: Vec<(&'static str, PolicyName)>,
     /// Policies of time shares to add, by name or file as `apportion allocate --policy` has them
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     allocated: Vec<String>,
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one; a row alone, a row as a hybrid
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     weights: Vec<String>,
     /// Which of the published simulator's ways to keep
     #[arg(long, value_enum, default_value = "released", value_name = "NAME")]
@@ -142,7 +143,7 @@ struct Dl2Arguments {
     #[arg(long, value_name = "NAME", value_parser = dl2::parse_named)]
     policy: Vec<(&'static str, Dl2Rule)>,
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     weights: Vec<String>,
     /// How many workloads to draw
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(JOBS_MAX))]

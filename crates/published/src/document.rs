@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use apportion::spec::policy::Colocation;
-use apportion::spec::{PolicyDocument, SpecError};
+use apportion::spec::{PolicyDocument, SpecError, path_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +143,7 @@ impl Learned {
             _ => Ok(Learned {
                 actor,
                 colocation,
-                weights: fields.weights.as_deref().map(|weights| from_folder(source.folder(), weights)),
+                weights: fields.weights.as_deref().map(|weights| from_folder(&source.folder(), weights)),
                 asked: fields.asked.unwrap_or_default(),
                 choice: fields.choice.unwrap_or_default(),
             }),
@@ -153,9 +153,9 @@ impl Learned {
 
 /// A name as it is; a path from the folder of the document that states it.
 fn from_folder(folder: &Path, name_or_path: &str) -> String {
-    let path = folder.join(name_or_path);
+    let path = folder.join(path_text::to_path(name_or_path));
     if !ships(name_or_path) && (is_path(name_or_path) || path.exists()) {
-        return path.display().to_string();
+        return path_text::of(path);
     }
     name_or_path.to_owned()
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use apportion::spec::SpecError;
 use apportion::spec::lookup::read_bytes;
 use apportion::spec::nearest::{name_list, suggestion};
+use apportion::spec::path_text;
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
 pub const WEIGHTS: [(&str, &[u8]); 15] = [
@@ -42,7 +43,7 @@ pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, S
     if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
         return Ok(bytes.to_vec());
     }
-    let path = folder.join(name_or_path);
+    let path = folder.join(path_text::to_path(name_or_path));
     // (what is there but holds no weights is said to hold none, not to be unknown)
     if is_path(name_or_path) || path.exists() {
         return read_bytes(path);

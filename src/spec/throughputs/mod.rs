@@ -15,11 +15,10 @@ pub use write::{measured_of, write_throughputs};
 pub use write_contention::{write_contention, write_modelled};
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::spec::lookup::Embedded;
-use crate::spec::{Source, SpecError};
+use crate::spec::{Source, SpecError, path_text};
 use crate::throughput::{ContentionModel, Measured, Throughputs, ThroughputsError};
 
 /// The matrices in the binary: name and text.
@@ -156,14 +155,15 @@ pub fn load_throughputs(name_or_path: &str) -> Result<Arc<Throughputs>, SpecErro
     {
         return Ok(embedded);
     }
-    let file = read_throughputs(&source, file_stem(name_or_path))?;
+    let file = read_throughputs(&source, &file_stem(name_or_path))?;
     let checked = Throughputs::try_new(file.measured);
     checked.map(Arc::new).map_err(|error| SpecError::about(source.name.clone(), error.to_string(), None))
 }
 
 /// The name of a matrix that a file does not name itself.
-pub fn file_stem(path: &str) -> &str {
-    Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(path)
+pub fn file_stem(path: &str) -> String {
+    let path = path_text::to_path(path);
+    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 impl Throughputs {

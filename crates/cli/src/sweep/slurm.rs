@@ -21,6 +21,7 @@ use crate::exit::Failure;
 use crate::file::write;
 use crate::output::OutputFormat;
 use crate::results;
+use apportion::spec::path_text;
 use apportion_studies::sweep::{Course, Plan, Shard, Store, StoreError, Task};
 
 /// How a job array is submitted.
@@ -182,11 +183,8 @@ fn script(
         }
         line(directive);
     }
-    let sweep = if Path::new(&arguments.sweep).is_file() {
-        written(&absolute(Path::new(&arguments.sweep))?)?
-    } else {
-        arguments.sweep.clone()
-    };
+    let path = path_text::to_path(&arguments.sweep);
+    let sweep = if path.is_file() { written(&absolute(&path)?)? } else { arguments.sweep.clone() };
     let mut words = vec![written(&program)?, "sweep".to_owned(), sweep];
     for selected in &arguments.only {
         words.extend(["--only".to_owned(), selected.clone()]);

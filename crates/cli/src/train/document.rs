@@ -1,6 +1,6 @@
 //! The training document as it is written, and as `--set` changes it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl<'a> Document<'a> {
     pub(super) fn read(path: &str, changes: &'a [String]) -> Result<Self, Failure> {
         let source = Source::load(path)?;
         let written = source.parse_format(FORMAT)?;
-        let folder = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
+        let folder = source.folder();
         Ok(Self { source, written, changes, folder })
     }
 

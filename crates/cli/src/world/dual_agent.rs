@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use crate::Session;
 use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
+use crate::paths::name_or_path;
 use crate::world::{learned, not_played};
 use apportion::metrics::statistics::Paired;
 use apportion_learn::actor::Actor;
@@ -29,7 +30,7 @@ pub(super) struct DualAgentArguments {
     #[arg(long, value_name = "NAME", default_value = "srtf/posterior")]
     against: Rule,
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one of both agents
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     weights: Vec<String>,
     /// How many workloads to draw
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(JOBS_MAX))]

@@ -5,6 +5,7 @@ use clap::Args;
 use crate::Session;
 use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
+use crate::paths::name_or_path;
 use crate::world::learned::Learned;
 use crate::world::scaling::Scaling;
 use crate::world::table::{Column, table_of};
@@ -24,7 +25,7 @@ pub(super) struct ElasticArguments {
     #[arg(long, value_name = "NAME", value_parser = elastic::parse_named)]
     policy: Vec<(&'static str, ElasticRule)>,
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     weights: Vec<String>,
     /// How many workloads to draw
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(JOBS_MAX))]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exit::Failure;
-use apportion::spec::SpecError;
+use apportion::spec::{SpecError, path_text};
 use apportion_learn::actor::{Actor, Choice};
 use apportion_learn::environment::Space;
 use apportion_learn::trained::Trained;
@@ -97,7 +97,7 @@ pub(super) fn complaint(source: &str, message: String, system: &str) -> Failure 
 
 /// A row's name: the file's, and its folder's if a training has named the file.
 pub(super) fn name_of(name_or_path: &str) -> String {
-    let path = Path::new(name_or_path);
+    let path = path_text::to_path(name_or_path);
     let text = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     let stem = text(path.file_stem()).unwrap_or_else(|| name_or_path.to_owned());
     let folder = text(path.parent().and_then(Path::file_name));

@@ -1,8 +1,11 @@
 //! Text of a user's as people are shown it: on one line, with nothing in it that moves a cursor or turns the text around.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
-/// The text with what is no letter spelt out: `\n`, `\u{1b}`, `\u{202e}`.
+use apportion::spec::path_text;
+
+/// The text with what is no letter spelt out: `\n`, `\u{1b}`, `\u{202e}`; and `\xff` for what [`path_text`] writes of a byte.
 pub fn plain(text: &str) -> Cow<'_, str> {
     plain_but(text, &[])
 }
@@ -18,8 +21,16 @@ fn plain_but<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
         return text.into();
     }
     let mut shown = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
-        if is_spelt(letter) { shown.extend(letter.escape_default()) } else { shown.push(letter) }
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        if let Some(byte) = path_text::first_byte(&text[at..]) {
+            let _ = write!(shown, "\\x{byte:02x}");
+            letters.nth(1);
+        } else if is_spelt(letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
     }
     shown.into()
 }
@@ -42,6 +53,7 @@ mod tests {
             ("a\nb\r\tc", "a\\nb\\r\\tc"),
             ("a\u{9b}\u{7f}\0", "a\\u{9b}\\u{7f}\\u{0}"),
             ("\u{202e}gpj\u{2066}\u{2028}\u{2029}", "\\u{202e}gpj\\u{2066}\\u{2028}\\u{2029}"),
+            ("a\0ff\0c3.yaml\0", "a\\xff\\xc3.yaml\\u{0}"),
             ("größe ± 作業 \\n", "größe ± 作業 \\n"),
         ] {
             assert_eq!(plain(text), shown);

@@ -18,7 +18,7 @@ use apportion::spec::price_series::{PriceSeries, read_prices};
 use apportion::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
 use apportion::spec::throughputs::load_throughputs;
 use apportion::spec::trace::{TraceOrder, read_trace};
-use apportion::spec::{Source, SpecError, nearest, policy, price_series, throughputs, trace};
+use apportion::spec::{Source, SpecError, nearest, path_text, policy, price_series, throughputs, trace};
 use apportion::throughput::{Estimator, Throughputs};
 use apportion::units::Seconds;
 use apportion::workload::{
@@ -197,9 +197,9 @@ impl Inputs {
         let Some(folder) = self.folder.as_ref().filter(|_| !ships && name_or_path != "-") else {
             return name_or_path.to_owned();
         };
-        let path = folder.join(name_or_path);
+        let path = folder.join(path_text::to_path(name_or_path));
         if name_or_path.contains(std::path::is_separator) || name_or_path.contains('.') || path.exists() {
-            return path.display().to_string();
+            return path_text::of(path);
         }
         name_or_path.to_owned()
     }

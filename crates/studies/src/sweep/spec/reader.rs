@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
             axes,
             stop: document.stop,
             keep_jobs: document.keep_jobs,
-            folder: self.source.folder().to_owned(),
+            folder: self.source.folder(),
             skip,
             fixed: self.fixed.clone(),
             fixed_at: self.fixed_at.clone(),
