@@ -3,6 +3,8 @@
 # make setup  only bring what the build needs: cmake, a C++ compiler, make, libclang
 # make bench  the benchmarks
 # make formats  docs/formats.md, written from the types that read and write documents
+# make python  the Python package in an environment of its own, target/python, and its tests
+# make wheel  the package as wheels, target/wheels: with HiGHS in it, and without C++
 # make install  the command, optimized, into cargo's folder of programs
 # make ci     everything that a change must pass
 
@@ -13,7 +15,7 @@ SHELL := /bin/bash
 TOOLS := .tools/env
 WITH_TOOLS := if [ -f $(TOOLS) ]; then . ./$(TOOLS); fi;
 
-.PHONY: setup demo test bench formats install ci
+.PHONY: setup demo test bench formats python wheel install ci
 
 setup:
 	@.ci/setup
@@ -31,6 +33,12 @@ bench: setup
 formats:
 	@cargo run --quiet --no-default-features --features train -p apportion-cli -- schema --markdown >docs/formats.new
 	@mv docs/formats.new docs/formats.md
+
+python: setup
+	@$(WITH_TOOLS) crates/python/build test
+
+wheel: setup
+	@$(WITH_TOOLS) crates/python/build wheel
 
 install: setup
 	@$(WITH_TOOLS) cargo install --locked --path crates/cli

@@ -182,8 +182,8 @@ pub(super) fn run_child(
     }
     // A row that came just before its process was seen to have too much is not one of a case within its limits.
     let within = |row: &Row| row.memory_peak_bytes.is_none_or(|bytes| bytes <= limits.bytes);
-    let rows = said.lines.iter().filter_map(|line| serde_json::from_str::<Row>(line).ok());
-    let row = match (rows.filter(within).last(), said.why(limits)) {
+    let mut rows = said.lines.iter().filter_map(|line| serde_json::from_str::<Row>(line).ok());
+    let row = match (rows.rfind(within), said.why(limits)) {
         (Some(row), why) => {
             // The decision is measured, if it is; what was not is what came behind it.
             let message = why.filter(|_| case.changes > 0).map(|(_, why)| changes_unmeasured(&why));

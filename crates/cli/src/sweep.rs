@@ -1,6 +1,5 @@
 //! `apportion sweep`: many simulations, kept as they finish.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -21,8 +20,8 @@ use apportion_published::plugin;
 use apportion_studies::sweep::runner::Runner;
 use apportion_studies::sweep::spec::{SweepSpec, value_text};
 use apportion_studies::sweep::{
-    Bounds, Climbed, Course, EMBEDDED, Executor, Outcome, Plan, Point, Row, RunError, Selection, Shard,
-    Store, StoreError, Study, Summary, Task,
+    Bounds, Climbed, Course, EMBEDDED, Executor, Made, Outcome, Plan, Point, Row, RunError, Selection, Shard,
+    Store, StoreError, Study, Summary, Task, make,
 };
 use progress::{SweepProgress, label};
 use slurm::SlurmArguments;
@@ -249,35 +248,13 @@ fn run_pending(
     let is_open = sweep.auto_axis().is_some();
     let progress = SweepProgress::new(session, axes, pending.iter().map(|task| &task.point), is_open);
     let runner = Runner { interrupt: &flag, n_threads: arguments.jobs, progress: &progress };
-    let refused = RefCell::new(None);
-    let summary = runner.run(
-        pending,
-        |task| {
-            let mut report = |standing: &_| runner.progress.went_on(&task.point, standing);
-            executor.execute(&task.run, &mut report)
-        },
-        |Task { point, run }, outcome, seconds| {
-            store.keep(&Row {
-                digest: run.digest.clone(),
-                values: point.values.clone(),
-                outcome: outcome.clone(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                spec: run.spec.canonical(),
-                data: json!(run.data).to_string(),
-                seconds,
-            })?;
-            let task = Task { point: point.clone(), run: run.clone() };
-            Ok(course.after(&task, outcome).unwrap_or_else(|error| {
-                refused.replace(Some((label(point), error)));
-                None
-            }))
-        },
-    );
+    let made = make((course, pending), store, &executor, &runner);
     progress.finish();
-    if let Some((label, error)) = refused.into_inner() {
-        session.note(format!("after {label}: {}", results::run_failure(error)));
+    let Made { summary, refused } = made.map_err(results::failure)?;
+    if let Some((point, error)) = refused {
+        session.note(format!("after {}: {}", label(&point), results::run_failure(error)));
     }
-    summary.map_err(results::failure)
+    Ok(summary)
 }
 
 /// `--dry-run`: every run that is known, and whether its result is there.

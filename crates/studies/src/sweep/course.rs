@@ -10,8 +10,9 @@ use apportion::catalog::Catalog;
 use serde_json::Value;
 
 use crate::sweep::grid::{self, Point, Selection, Shard};
-use crate::sweep::inputs::{Inputs, Run, RunError};
+use crate::sweep::inputs::{Inputs, Run};
 use crate::sweep::outcome::{Outcome, Status};
+use crate::sweep::run_error::RunError;
 use crate::sweep::spec::{Knee, Rung, RungEnding, Step, SweepSpec};
 
 /// A run to be made.
@@ -50,7 +51,19 @@ impl Plan {
         selection: &Selection,
         shard: Shard,
     ) -> Result<Self, Box<(Point, RunError)>> {
-        let inputs = Inputs::new(catalog).of_document_in(&sweep.folder);
+        Self::of(Inputs::new(catalog).of_document_in(&sweep.folder), sweep, selection, shard)
+    }
+
+    /// The same, with inputs at hand.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(
+        inputs: Inputs,
+        sweep: &SweepSpec,
+        selection: &Selection,
+        shard: Shard,
+    ) -> Result<Self, Box<(Point, RunError)>> {
         let mut tasks = Vec::new();
         let selected = grid::points(sweep).into_iter().filter(|point| selection.contains(point)).collect();
         for point in shard.of(selected) {

@@ -1,6 +1,6 @@
 //! The differences between the published system and the corrected one, by name: each can be corrected alone.
 
-use crate::sweep::inputs::RunError;
+use crate::sweep::run_error::RunError;
 use apportion::simulator::Semantics;
 use apportion::spec::run::RunSpec;
 use apportion::spec::{Fidelity, nearest};

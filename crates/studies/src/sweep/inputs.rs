@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thiserror::Error;
-
 use crate::sweep::options;
+use crate::sweep::run_error::RunError;
 use crate::sweep::saturation::{self, Capacity};
 use apportion::catalog::Catalog;
 use apportion::cluster::Cluster;
-use apportion::policy::PolicyError;
 use apportion::problem::{Entity, matrix_columns};
-use apportion::simulator::{Options, Patience, PriceChange, SimulationError};
+use apportion::simulator::{Options, Patience, PriceChange};
 use apportion::spec::lookup::Embedded;
 use apportion::spec::price_series::{PriceSeries, read_prices};
 use apportion::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
@@ -24,48 +22,6 @@ use apportion::units::Seconds;
 use apportion::workload::{
     Arrivals, Gavel, GeneratorError, Job, JobTable, Listed, MixShare, Native, WorkloadOptions,
 };
-
-/// Why a run cannot start, or go on.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// Values of fields that cannot be, alone or with others; at least one.
-    #[error("{}", .0.first().map_or(String::new(), |c| format!("{}: {}", c.field, c.message)))]
-    Fields(Vec<FieldComplaint>),
-    /// A document that the run names is at fault.
-    #[error(transparent)]
-    Document(#[from] SpecError),
-    /// The policy cannot be made.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// The simulation stopped.
-    #[error(transparent)]
-    Simulation(#[from] SimulationError),
-}
-
-impl RunError {
-    pub(super) fn field(field: &str, message: impl Into<String>) -> Self {
-        Self::Fields(vec![FieldComplaint { field: field.to_owned(), message: message.into(), help: None }])
-    }
-
-    /// A document's error as one of the field that names it, if it has no place in a document of its own.
-    pub(super) fn naming(field: &str, error: SpecError) -> Self {
-        match error.diagnostics.as_slice() {
-            [only] if only.line == 0 => {
-                let message = match only.source.as_str() {
-                    "" => only.message.clone(),
-                    source => format!("{source}: {}", only.message),
-                };
-                Self::Fields(vec![FieldComplaint {
-                    field: field.to_owned(),
-                    message,
-                    help: only.help.clone(),
-                }])
-            }
-            _ => Self::Document(error),
-        }
-    }
-}
 
 /// A run with everything it reads.
 #[derive(Debug, Clone)]
@@ -170,6 +126,8 @@ pub struct Inputs {
     prices: Mutex<BTreeMap<String, Source>>,
     /// The folder of the document that names what is read; none where the command's user names it.
     folder: Option<PathBuf>,
+    /// Traces that are no files, by the name that runs have for them.
+    given: BTreeMap<String, Source>,
 }
 
 impl Inputs {
@@ -181,7 +139,15 @@ impl Inputs {
             traces: Mutex::default(),
             prices: Mutex::default(),
             folder: None,
+            given: BTreeMap::new(),
         }
+    }
+
+    /// The same, with the text of a trace for the runs whose `trace` is its name.
+    #[must_use]
+    pub fn with_trace(mut self, trace: Source) -> Self {
+        self.given.insert(trace.name.clone(), trace);
+        self
     }
 
     /// The same for runs of a document in this folder, where relative paths then start. A document may be from
@@ -313,14 +279,16 @@ impl Inputs {
 
     fn trace(&self, path: &str, matrix: &str, throughputs: &Throughputs) -> Result<Read<[Job]>, RunError> {
         let mut read = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = &self.place(path, TRACES.iter().any(|(name, _)| *name == path));
+        let is_given = self.given.contains_key(path);
+        let path = &self.place(path, is_given || TRACES.iter().any(|(name, _)| *name == path));
         let key = format!("{path}\n{matrix}");
         if let Some(known) = read.get(&key) {
             return Ok(known.clone());
         }
-        let source = match TRACES.iter().find(|(name, _)| *name == path) {
-            Some((name, text)) => Source::embedded(name, text),
-            None => Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?,
+        let source = match (self.given.get(path), TRACES.iter().find(|(name, _)| *name == path)) {
+            (Some(given), _) => given.clone(),
+            (None, Some((name, text))) => Source::embedded(name, text),
+            (None, None) => Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?,
         };
         let trace = read_trace(&source, Some(throughputs), TraceOrder::Refuse);
         let naming = |error| RunError::naming("workload.trace", self.shown(error, path, TRACE));

@@ -1,7 +1,7 @@
 //! What simulator and policy are told by a spec.
 
 use crate::sweep::differences::{self, Kept};
-use crate::sweep::inputs::RunError;
+use crate::sweep::run_error::RunError;
 use apportion::catalog::{self, Catalog, CatalogError, PolicyOptions, Ready};
 use apportion::policy::Refine;
 use apportion::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};

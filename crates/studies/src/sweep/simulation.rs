@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::sweep::inputs::{Run, RunError};
+use crate::sweep::inputs::Run;
 use crate::sweep::options;
 use crate::sweep::outcome::{JobRow, Outcome, Status};
+use crate::sweep::run_error::RunError;
 use crate::sweep::saturation::Capacity;
 use apportion::catalog::Ready;
 use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};

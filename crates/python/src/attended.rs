@@ -1,0 +1,54 @@
+//! Work that may take long, while Python goes on hearing Ctrl-C.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// How often signals are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Does `work` on a thread of its own, without Python's lock. At a signal that raises an exception, `interrupt` is set, which
+/// the work is to look at, and the exception is raised once the work has ended.
+///
+/// # Errors
+/// With the signal's exception, or if the work panics.
+pub(crate) fn attended<T: Send>(
+    py: Python<'_>,
+    interrupt: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    let (send, mut receive) = channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // (the other side waits for this, and is gone only if it panicked)
+            let _ = send.send(catch_unwind(AssertUnwindSafe(work)));
+        });
+        let mut raised = None;
+        loop {
+            let (back, got) = py.detach(move || {
+                let got = receive.recv_timeout(LOOK_EVERY);
+                (receive, got)
+            });
+            receive = back;
+            match (got, raised.take()) {
+                (Err(RecvTimeoutError::Timeout), None) => raised = py.check_signals().err(),
+                (Err(RecvTimeoutError::Timeout), Some(error)) => raised = Some(error),
+                (Ok(_), Some(error)) => return Err(error),
+                (Ok(done), None) => {
+                    return done.map_err(|_| PyRuntimeError::new_err("the engine panicked: this is a bug"));
+                }
+                (Err(RecvTimeoutError::Disconnected), _) => {
+                    return Err(PyRuntimeError::new_err("the engine ended without an answer: this is a bug"));
+                }
+            }
+            if raised.is_some() {
+                interrupt.store(true, Ordering::SeqCst);
+            }
+        }
+    })
+}

@@ -1,0 +1,240 @@
+//! Policies that are Python functions: a problem in, shares out, checked like those of any other policy.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apportion::allocation::Allocation;
+use apportion::catalog::{Catalog, CatalogError, Plugin, PolicyOptions, Ready};
+use apportion::index::{Id, JobIndex};
+use apportion::policy::{Decision, Policy, PolicyError};
+use apportion::problem::Problem as EngineProblem;
+use apportion::spec::policy::Plugged;
+use apportion::spec::{PolicyDocument, Source, SpecError};
+use apportion::workload::Combination;
+use apportion_published::plugin;
+use apportion_studies::sweep::Inputs;
+use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+use serde_json::Value;
+
+use crate::problem::Problem;
+
+/// The kind of a document of such a policy.
+const KIND: &str = "python";
+
+/// A Python function and what a run must know of it.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Function {
+    callable: Py<PyAny>,
+    /// Whether it may let jobs share workers.
+    pairs: bool,
+    /// What results are kept under: the function's text, or what its user says.
+    version: String,
+}
+
+/// The exception that the last function raised, for whoever asked for its decisions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    fn put(&self, error: PyErr) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// Takes it out.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Functions by name, as a kind of policies.
+#[derive(Debug)]
+struct Functions {
+    by_name: BTreeMap<String, (Arc<Py<PyAny>>, bool, String)>,
+    raised: Raised,
+}
+
+/// What a run is given in place of files.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Given {
+    /// Policies that are functions, by name.
+    functions: BTreeMap<String, Function>,
+    /// Documents of policies.
+    policies: Vec<String>,
+    /// Texts of traces, by the name that runs have for them.
+    traces: BTreeMap<String, String>,
+}
+
+impl Given {
+    /// The policies there are with those that are given, and the traces; an exception that a function raises is put where it
+    /// says.
+    ///
+    /// # Errors
+    /// If a document is no policy.
+    pub(crate) fn inputs(self, raised: &Raised) -> Result<Inputs, SpecError> {
+        let Self { functions, policies, traces } = self;
+        let of_function = |name: &String| {
+            let quoted = Value::from(name.as_str());
+            let text =
+                format!("{{format: apportion/policy-v1, name: {quoted}, summary: a function, kind: {KIND}}}");
+            Source::new(format!("<policy {name}>"), text)
+        };
+        let mut documents: Vec<Source> = functions.keys().map(of_function).collect();
+        documents.extend(policies.into_iter().map(|text| Source::new("<policy>", text)));
+        let by_name = functions
+            .into_iter()
+            .map(|(name, of)| (name, (Arc::new(of.callable), of.pairs, of.version)))
+            .collect();
+        let mut catalog = plugin::catalog().with(Functions { by_name, raised: raised.clone() });
+        for document in documents {
+            catalog.add(document)?;
+        }
+        let traces = traces.into_iter().map(|(name, text)| Source::new(name, text));
+        Ok(traces.fold(Inputs::new(catalog), Inputs::with_trace))
+    }
+}
+
+impl Plugin for Functions {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn read(&self, document: &PolicyDocument) -> Result<Plugged, SpecError> {
+        let pairs = self.by_name.get(&document.name).is_some_and(|(_, pairs, _)| *pairs);
+        Ok(Plugged { kind: KIND.to_owned(), inside_rounds: false, pairs })
+    }
+
+    fn data(&self, document: &PolicyDocument) -> Result<Option<Vec<u8>>, SpecError> {
+        Ok(self.by_name.get(&document.name).map(|(_, _, version)| version.as_bytes().to_vec()))
+    }
+
+    fn build(
+        &self,
+        _: &Catalog,
+        document: &PolicyDocument,
+        _: &PolicyOptions,
+    ) -> Result<Ready, CatalogError> {
+        let Some((function, ..)) = self.by_name.get(&document.name) else {
+            let reason =
+                "a document of `kind: python` has a function only where it is given one in Python".to_owned();
+            return Err(CatalogError::Plugin { policy: document.name.clone(), reason });
+        };
+        Ok(Ready::Allocating(Box::new(FunctionPolicy {
+            name: document.name.clone(),
+            function: Arc::clone(function),
+            raised: self.raised.clone(),
+        })))
+    }
+}
+
+/// A policy that asks a Python function.
+pub(crate) struct FunctionPolicy {
+    name: String,
+    function: Arc<Py<PyAny>>,
+    raised: Raised,
+}
+
+impl fmt::Debug for FunctionPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionPolicy").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Shares by combination, as an engine checks them.
+type Rows = Vec<(Combination<JobIndex>, Vec<f64>)>;
+
+impl FunctionPolicy {
+    /// Of one function alone.
+    pub(crate) fn new(name: &str, function: Py<PyAny>, raised: &Raised) -> Self {
+        Self { name: name.to_owned(), function: Arc::new(function), raised: raised.clone() }
+    }
+
+    fn ask(&self, problem: &EngineProblem) -> PyResult<Rows> {
+        Python::attach(|py| {
+            let seen = Bound::new(py, Problem::of(problem.clone()))?;
+            let answer = self.function.bind(py).call1((seen,))?;
+            rows(&answer, problem.n_jobs(), problem.n_types())
+        })
+    }
+}
+
+impl Policy for FunctionPolicy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn allocate(&mut self, problem: &EngineProblem) -> Result<Decision, PolicyError> {
+        let policy = || self.name.clone();
+        let answer = if problem.n_jobs() == 0 { Ok(Rows::new()) } else { self.ask(problem) };
+        let rows = answer.map_err(|error| {
+            let reason = format!("it raised {error}");
+            self.raised.put(error);
+            PolicyError::Undecided { policy: policy(), reason }
+        })?;
+        let checked = Allocation::check(problem, rows);
+        checked.map(Decision::of).map_err(|source| PolicyError::Allocation { policy: policy(), source })
+    }
+}
+
+/// The shares that a function gave: an array [n × K] of jobs alone, or a mapping of positions, or pairs of them, to `[K]`.
+fn rows(answer: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Rows> {
+    if let Ok(mapping) = answer.cast::<PyDict>() {
+        return mapping.iter().map(|(key, shares)| Ok((combination(&key, n)?, row(&shares, k)?))).collect();
+    }
+    if answer.is_none() {
+        return Err(PyValueError::new_err("a policy returned None, expected shares (jobs × worker types)"));
+    }
+    let numpy = answer.py().import("numpy")?;
+    let keywords = [("dtype", "float64")].into_py_dict(answer.py())?;
+    let array = numpy.getattr("asarray")?.call((answer,), Some(&keywords))?;
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    if shape != [n, k] {
+        let message = format!(
+            "a policy returned an array of shape {shape:?}, expected [{n}, {k}]: jobs × worker types"
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    let array: PyReadonlyArray2<'_, f64> = array.extract()?;
+    debug_assert_eq!(array.shape(), [n, k]);
+    let rows = array.as_array();
+    Ok(rows
+        .outer_iter()
+        .enumerate()
+        .map(|(job, row)| (Combination::single(JobIndex::from_index(job)), row.to_vec()))
+        .collect())
+}
+
+fn combination(key: &Bound<'_, PyAny>, n: usize) -> PyResult<Combination<JobIndex>> {
+    let jobs = match key.extract::<usize>() {
+        Ok(job) => (job, None),
+        Err(_) => key.extract::<(usize, usize)>().map(|(one, other)| (one, Some(other)))?,
+    };
+    let known = |job: usize| job < n;
+    match jobs {
+        (job, None) if known(job) => Ok(Combination::single(JobIndex::from_index(job))),
+        (one, Some(other)) if known(one) && known(other) && one != other => {
+            Ok(Combination::pair(JobIndex::from_index(one), JobIndex::from_index(other)))
+        }
+        _ => Err(PyValueError::new_err(format!(
+            "a policy gave shares to {}, expected a position below {n}, or two of them",
+            key.repr()?
+        ))),
+    }
+}
+
+fn row(shares: &Bound<'_, PyAny>, k: usize) -> PyResult<Vec<f64>> {
+    let row: Vec<f64> = shares.extract()?;
+    if row.len() == k {
+        return Ok(row);
+    }
+    let message = format!(
+        "a policy gave {} shares to one combination, expected one for each of {k} worker types",
+        row.len()
+    );
+    Err(PyValueError::new_err(message))
+}

@@ -1,0 +1,47 @@
+//! The engine of apportion as a Python package: the part in Rust, `apportion._native`.
+//!
+//! It takes and gives numpy arrays, numbers and text, and knows nothing of files of its own; what Python's users call is
+//! written in Python on top of it, in `python/apportion`. Whatever takes long runs without Python's lock, on a thread of
+//! its own if it may take very long, so that Ctrl-C is heard.
+
+#![expect(clippy::needless_pass_by_value, reason = "what Python hands over is this side's")]
+
+mod errors;
+mod attended;
+mod options;
+mod problem;
+mod decision;
+mod explanation;
+mod function;
+mod policy;
+mod session;
+mod simulation;
+mod sweep;
+mod traces;
+mod environment;
+
+use pyo3::prelude::*;
+
+/// The module `apportion._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::decision::{Certificate, Decision};
+    #[pymodule_export]
+    use crate::environment::{Environment, VectorEnvironment, systems};
+    #[pymodule_export]
+    use crate::policy::{Policy, document, policies};
+    #[pymodule_export]
+    use crate::problem::Problem;
+    #[pymodule_export]
+    use crate::session::Session;
+    #[pymodule_export]
+    use crate::simulation::{metrics, simulate};
+    #[pymodule_export]
+    use crate::sweep::{Results, sweep};
+    #[pymodule_export]
+    use crate::traces::read_trace;
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,74 @@
+//! Options of policies by their names.
+
+use std::time::Duration;
+
+use apportion::PolicyOptions;
+use apportion::policy::{Refine, Strategy};
+use apportion::spec::Fidelity;
+use apportion::spec::nearest::{name_list, suggestion};
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// What a policy may be asked beyond its document.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Asked {
+    backend: Option<String>,
+    refine: Option<String>,
+    strategy: Option<String>,
+    semantics: String,
+    seed: u64,
+    /// In s.
+    time_limit: Option<f64>,
+}
+
+/// Refinements by the names of policy files.
+const REFINEMENTS: [(&str, Refine); 4] = [
+    ("utilization", Refine::Utilization),
+    ("water_filling", Refine::WaterFilling),
+    ("interior", Refine::Interior),
+    ("none", Refine::None),
+];
+
+impl Asked {
+    /// The same for the catalog.
+    ///
+    /// # Errors
+    /// If there is no such refinement, strategy or semantics, or the limit is no time.
+    pub(crate) fn options(&self) -> PyResult<PolicyOptions> {
+        let fidelity = match self.semantics.as_str() {
+            "corrected" => Fidelity::Corrected,
+            "gavel" => Fidelity::Published,
+            other => return Err(unknown("semantics", other, ["corrected", "gavel"])),
+        };
+        let refine = match &self.refine {
+            None => (fidelity == Fidelity::Published).then_some(Refine::Interior),
+            Some(name) => match REFINEMENTS.iter().find(|(known, _)| known == name) {
+                Some((_, refine)) => Some(*refine),
+                None => return Err(unknown("refine", name, REFINEMENTS.map(|(name, _)| name))),
+            },
+        };
+        let strategy = match &self.strategy {
+            None => None,
+            Some(name) => match Strategy::named(name) {
+                Some(strategy) => Some(strategy),
+                None => return Err(unknown("strategy", name, Strategy::ALL.map(Strategy::name))),
+            },
+        };
+        let time_limit = match self.time_limit {
+            None => None,
+            Some(seconds) => match Duration::try_from_secs_f64(seconds) {
+                Ok(limit) if !limit.is_zero() => Some(limit),
+                _ => return Err(errors::input(format!("time_limit is {seconds}, expected seconds above 0"))),
+            },
+        };
+        let (backend, seed) = (self.backend.clone(), self.seed);
+        Ok(PolicyOptions { fidelity, seed, refine, backend, strategy, time_limit })
+    }
+}
+
+fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> PyErr {
+    let message = format!("unknown {what} `{name}`, expected one of {}", name_list(known.iter().copied()));
+    errors::input_with_help(&message, suggestion(name, known).as_deref())
+}

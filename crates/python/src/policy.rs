@@ -1,0 +1,173 @@
+//! Policies that are asked for one decision after another.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use apportion::policy::{Explanation, PolicyError, ProgramPolicy};
+use apportion::problem::Problem as EngineProblem;
+use apportion::spec::{PolicyKind, Source};
+use apportion::{Catalog, policy as engine};
+use apportion_published::plugin;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::attended::attended;
+use crate::decision::Decision;
+use crate::errors;
+use crate::explanation;
+use crate::function::{FunctionPolicy, Raised};
+use crate::options::Asked;
+use crate::problem::Problem;
+
+/// Jobs × worker types up to which a decision is made at once, without a look at signals: it takes some milliseconds.
+const SMALL: usize = 1 << 12;
+
+/// A policy, ready to decide. See `apportion.Policy`.
+#[pyclass(frozen, module = "apportion")]
+#[derive(Debug)]
+pub(crate) struct Policy {
+    name: String,
+    is_function: bool,
+    asked: Mutex<Asking>,
+    /// Its state before it decided anything.
+    fresh: serde_json::Value,
+    raised: Raised,
+}
+
+/// What decides.
+#[derive(Debug)]
+struct Asking {
+    policy: Box<dyn engine::Policy>,
+    /// The same where it is a program, for the objective at measured throughputs.
+    program: Option<ProgramPolicy>,
+}
+
+/// A catalog that knows the document of this text, or the shipped ones.
+pub(crate) fn catalog_with(text: Option<&str>) -> PyResult<(Catalog, Option<String>)> {
+    let mut catalog = plugin::catalog();
+    let Some(text) = text else { return Ok((catalog, None)) };
+    let source = Source::new("<policy>", text);
+    let document = catalog.read(source.clone()).map_err(|error| errors::spec(&error))?;
+    catalog.add(source).map_err(|error| errors::spec(&error))?;
+    Ok((catalog, Some(document.name)))
+}
+
+#[pymethods]
+impl Policy {
+    /// A policy by its name or path, or that of a document's text.
+    #[new]
+    #[pyo3(signature = (name_or_text, is_text, asked))]
+    fn new(name_or_text: &str, is_text: bool, asked: Asked) -> PyResult<Self> {
+        let options = asked.options()?;
+        let (catalog, named) = catalog_with(is_text.then_some(name_or_text))?;
+        let name = named.unwrap_or_else(|| name_or_text.to_owned());
+        let document = catalog.document(&name).map_err(|error| errors::spec(&error))?;
+        let given = [
+            ("backend", options.backend.is_some()),
+            ("strategy", options.strategy.is_some()),
+            ("time_limit", options.time_limit.is_some()),
+        ];
+        if let Some((field, _)) = given.iter().find(|(_, given)| *given)
+            && !matches!(document.kind, PolicyKind::Program(_))
+        {
+            return Err(errors::input(format!(
+                "policy `{}` is not a program: it has no `{field}`",
+                document.name
+            )));
+        }
+        let policy = catalog.build(&name, &options).map_err(|error| errors::catalog(&error))?;
+        let program = catalog.program(&name, &options).map_err(|error| errors::catalog(&error))?;
+        let fresh = policy.state();
+        let asked = Mutex::new(Asking { policy, program });
+        Ok(Self { name: document.name, is_function: false, asked, fresh, raised: Raised::default() })
+    }
+
+    /// A policy that is a Python function.
+    #[staticmethod]
+    fn of_function(name: &str, function: Py<PyAny>) -> Self {
+        let raised = Raised::default();
+        let policy: Box<dyn engine::Policy> = Box::new(FunctionPolicy::new(name, function, &raised));
+        let fresh = policy.state();
+        let asked = Mutex::new(Asking { policy, program: None });
+        Self { name: name.to_owned(), is_function: true, asked, fresh, raised }
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Decides on a problem; from the beginning again, if `fresh`, else with what it knows from decisions before.
+    fn allocate(&self, py: Python<'_>, problem: &Problem, fresh: bool) -> PyResult<Decision> {
+        let problem = &problem.problem;
+        let decide = |asking: &mut Asking| -> Result<_, PolicyError> {
+            if fresh {
+                asking.policy.restore(&self.fresh)?;
+            }
+            let decision = asking.policy.allocate(problem)?;
+            let measured = match &asking.program {
+                Some(program) if decision.objective.is_some() => {
+                    program.measured_value_of(problem, &decision.allocation)?
+                }
+                _ => None,
+            };
+            Ok((decision, measured))
+        };
+        let (decision, measured) = self.ask(py, problem, decide)?;
+        Ok(Decision::of(decision, &self.name, problem.n_types(), measured))
+    }
+
+    /// Explains the decision on a problem: the decision, and a tree of what binds.
+    fn explain<'py>(&self, py: Python<'py>, problem: &Problem) -> PyResult<(Decision, Bound<'py, PyDict>)> {
+        let problem = &problem.problem;
+        let explain = |asking: &mut Asking| -> Result<Explanation, PolicyError> {
+            asking.policy.restore(&self.fresh)?;
+            asking.policy.explain(problem)
+        };
+        let explanation = self.ask(py, problem, explain)?;
+        let tree = explanation::tree(py, &explanation)?;
+        Ok((Decision::of(explanation.decision, &self.name, problem.n_types(), None), tree))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Policy `{}`>", self.name)
+    }
+}
+
+impl Policy {
+    /// Asks without Python's lock; where that may take long, so that signals are heard.
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        problem: &EngineProblem,
+        question: impl FnOnce(&mut Asking) -> Result<T, PolicyError> + Send,
+    ) -> PyResult<T> {
+        let ask = || question(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        let is_small = problem.n_jobs().saturating_mul(problem.n_types()) <= SMALL;
+        // A function runs in the thread that called, as its user expects.
+        let answer = if is_small || self.is_function {
+            py.detach(ask)
+        } else {
+            attended(py, &AtomicBool::new(false), ask)?
+        };
+        answer.map_err(|error| self.raised.take().unwrap_or_else(|| errors::policy(&error)))
+    }
+}
+
+/// Names of the policies there are, each with what its document says of it in a line.
+#[pyfunction]
+pub(crate) fn policies() -> PyResult<Vec<(String, String)>> {
+    let catalog = plugin::catalog();
+    let said = |name: &str| -> PyResult<(String, String)> {
+        let document = catalog.document(name).map_err(|error| errors::spec(&error))?;
+        Ok((name.to_owned(), document.summary))
+    };
+    catalog.names().into_iter().map(said).collect()
+}
+
+/// The text of a policy's document.
+#[pyfunction]
+pub(crate) fn document(name_or_path: &str) -> PyResult<String> {
+    let document = plugin::catalog().document(name_or_path).map_err(|error| errors::spec(&error))?;
+    Ok(document.source.text.to_string())
+}

@@ -1,0 +1,117 @@
+//! Decisions on a problem whose jobs come and go.
+
+use std::sync::{Mutex, PoisonError};
+
+use apportion::index::{Id, JobId};
+use apportion::policy::Session as EngineSession;
+use apportion::problem::ActiveJob;
+use apportion::units::{Seconds, Steps};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use crate::decision::Decision;
+use crate::errors;
+use crate::options::Asked;
+use crate::policy::catalog_with;
+use crate::problem::{Problem, number};
+
+/// A policy and a problem that jobs come to and go from. See `apportion.Session`.
+#[pyclass(frozen, module = "apportion")]
+#[derive(Debug)]
+pub(crate) struct Session {
+    inner: Mutex<EngineSession>,
+    policy: String,
+    n_types: usize,
+}
+
+/// What is known of one job beside its throughputs.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+struct Known {
+    scale_factor: u32,
+    weight: f64,
+    /// In steps.
+    steps_remaining: f64,
+    /// In s.
+    elapsed: f64,
+    /// In s.
+    slo_remaining: Option<f64>,
+}
+
+impl Known {
+    fn job(&self, id: JobId) -> ActiveJob {
+        ActiveJob {
+            scale_factor: self.scale_factor,
+            weight: self.weight,
+            steps_remaining: Steps::new(self.steps_remaining),
+            elapsed: Seconds::new(self.elapsed),
+            slo_remaining: self.slo_remaining.map(Seconds::new),
+            ..ActiveJob::new(id)
+        }
+    }
+}
+
+impl Session {
+    fn with<T>(&self, change: impl FnOnce(&mut EngineSession) -> T) -> T {
+        change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[pymethods]
+impl Session {
+    #[new]
+    fn new(problem: &Problem, name_or_text: &str, is_text: bool, asked: Asked) -> PyResult<Self> {
+        let options = asked.options()?;
+        let (catalog, named) = catalog_with(is_text.then_some(name_or_text))?;
+        let name = named.unwrap_or_else(|| name_or_text.to_owned());
+        let program = catalog.program(&name, &options).map_err(|error| errors::catalog(&error))?;
+        let Some(program) = program else {
+            return Err(errors::input(format!(
+                "policy `{name}` is no program: a session has nothing to go on from"
+            )));
+        };
+        let n_types = problem.problem.n_types();
+        let session = EngineSession::new(program, (*problem.problem).clone());
+        let inner = Mutex::new(session.map_err(|error| errors::session(&error))?);
+        Ok(Self { inner, policy: name, n_types })
+    }
+
+    fn add(&self, id: u32, throughput: PyReadonlyArray1<'_, f64>, known: Known) -> PyResult<()> {
+        if throughput.len() != self.n_types {
+            let message = format!(
+                "{} throughputs, expected one for each of {} worker types",
+                throughput.len(),
+                self.n_types
+            );
+            return Err(errors::input(message));
+        }
+        let row = throughput.as_array().to_vec();
+        let job = known.job(JobId::from_index(id as usize));
+        self.with(|session| session.insert(job, &row)).map_err(|error| errors::session(&error))
+    }
+
+    fn update(&self, id: u32, known: Known) -> PyResult<()> {
+        let job = known.job(JobId::from_index(id as usize));
+        self.with(|session| session.update(job)).map_err(|error| errors::session(&error))
+    }
+
+    fn remove(&self, id: u32) -> PyResult<()> {
+        let gone = self.with(|session| session.remove(JobId::from_index(id as usize)));
+        gone.map(drop).map_err(|error| errors::session(&error))
+    }
+
+    /// The decision, and the engine's number of the job in each row.
+    fn decide<'py>(&self, py: Python<'py>) -> PyResult<(Decision, Bound<'py, PyArray1<i64>>)> {
+        let decided = py.detach(|| {
+            self.with(|session| {
+                session.decide()?;
+                let ids: Vec<i64> =
+                    session.problem().jobs().iter().map(|job| number(job.id.index())).collect();
+                Ok((session.written_out()?, ids))
+            })
+        });
+        let (decision, ids) = decided.map_err(|error| errors::policy(&error))?;
+        let decision = decision.ok_or_else(|| errors::input("nothing was decided"))?;
+        Ok((Decision::of(decision, &self.policy, self.n_types, None), ids.into_pyarray(py)))
+    }
+}

@@ -1,0 +1,309 @@
+//! One simulation, its events kept as columns.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use apportion::index::{Id, JobId, JobIndex};
+use apportion::metrics::table::{DETAILS, dictionary};
+use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
+use apportion::policy::Decision;
+use apportion::problem::Problem;
+use apportion::simulator::{Event, Limits, Observer, Outcome};
+use apportion::solver::timing::Stopwatch;
+use apportion::spec::Source;
+use apportion::units::Seconds;
+use apportion::workload::Combination;
+use apportion_studies::sweep::Run;
+use apportion_studies::sweep::simulation::begin;
+use apportion_studies::sweep::spec::SweepSpec;
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::attended::attended;
+use crate::errors;
+use crate::function::{Given, Raised};
+use crate::problem::JobName;
+
+/// What a table is made of.
+#[derive(Debug)]
+enum Column {
+    Float(Vec<f64>),
+    Whole(Vec<i64>),
+    Flag(Vec<bool>),
+    Text(Vec<Option<String>>),
+}
+
+/// Columns of one length, by name, in their order.
+#[derive(Debug, Default)]
+struct Columns(Vec<(&'static str, Column)>);
+
+impl Columns {
+    fn column(&mut self, name: &'static str, empty: fn() -> Column) -> &mut Column {
+        let known = self.0.iter().position(|(other, _)| *other == name);
+        let position = known.unwrap_or_else(|| {
+            self.0.push((name, empty()));
+            self.0.len() - 1
+        });
+        &mut self.0[position].1
+    }
+
+    fn float(&mut self, name: &'static str, value: f64) -> &mut Self {
+        if let Column::Float(column) = self.column(name, || Column::Float(Vec::new())) {
+            column.push(value);
+        }
+        self
+    }
+
+    fn whole(&mut self, name: &'static str, value: impl TryInto<i64>) -> &mut Self {
+        if let Column::Whole(column) = self.column(name, || Column::Whole(Vec::new())) {
+            column.push(value.try_into().unwrap_or(i64::MAX));
+        }
+        self
+    }
+
+    fn flag(&mut self, name: &'static str, value: bool) -> &mut Self {
+        if let Column::Flag(column) = self.column(name, || Column::Flag(Vec::new())) {
+            column.push(value);
+        }
+        self
+    }
+
+    fn text(&mut self, name: &'static str, value: Option<&str>) -> &mut Self {
+        if let Column::Text(column) = self.column(name, || Column::Text(Vec::new())) {
+            column.push(value.map(str::to_owned));
+        }
+        self
+    }
+
+    fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let table = PyDict::new(py);
+        for (name, column) in self.0 {
+            match column {
+                Column::Float(values) => table.set_item(name, values.into_pyarray(py))?,
+                Column::Whole(values) => table.set_item(name, values.into_pyarray(py))?,
+                Column::Flag(values) => table.set_item(name, values.into_pyarray(py))?,
+                Column::Text(values) => table.set_item(name, values)?,
+            }
+        }
+        Ok(table)
+    }
+}
+
+/// Which tables are kept.
+#[derive(Clone, Copy, Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a table")]
+pub(crate) struct Keep {
+    rounds: bool,
+    leases: bool,
+    slices: bool,
+    decisions: bool,
+    allocations: bool,
+}
+
+/// Keeps events as columns. Instants count from the start of the trace's own time.
+#[derive(Debug)]
+struct Tables {
+    keep: Keep,
+    origin: f64,
+    round: u64,
+    /// The active jobs of the last decision, by position in its problem.
+    ids: Vec<JobId>,
+    rounds: Columns,
+    leases: Columns,
+    slices: Columns,
+    decisions: Columns,
+    allocations: Columns,
+}
+
+impl Tables {
+    fn new(keep: Keep, origin: Seconds) -> Self {
+        let none = Columns::default;
+        let (rounds, leases, slices, decisions, allocations) = (none(), none(), none(), none(), none());
+        let origin = origin.get();
+        Self { keep, origin, round: 0, ids: Vec::new(), rounds, leases, slices, decisions, allocations }
+    }
+
+    fn clock(&self, instant: Seconds) -> f64 {
+        self.origin + instant.get()
+    }
+}
+
+/// The jobs of a combination: the second is −1 where there is none.
+fn members<J: Copy + Ord + Id>(of: Combination<J>) -> [i64; 2] {
+    let number = |job: J| i64::try_from(job.index()).unwrap_or(i64::MAX);
+    [number(of.first()), of.second().map_or(-1, number)]
+}
+
+impl Observer for Tables {
+    fn observe(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::RoundStarted { now, round, n_active, n_leases } => {
+                self.round = round;
+                if self.keep.rounds {
+                    let now = self.clock(now);
+                    let row = self.rounds.float("time", now).whole("round", round);
+                    row.whole("active_jobs", n_active).whole("leases", n_leases);
+                }
+            }
+            Event::Lease { now, jobs, worker_type, workers, n_servers, extended } if self.keep.leases => {
+                let (now, [job, partner], round) = (self.clock(now), members(jobs), self.round);
+                let row = self.leases.float("time", now).whole("round", round);
+                row.whole("job", job).whole("partner", partner).whole("worker_type", worker_type.index());
+                row.whole("workers", workers.len()).whole("servers", n_servers).flag("extended", extended);
+            }
+            Event::Slice(slice) if self.keep.slices => {
+                let (start, end) = (self.clock(slice.start), self.clock(slice.end));
+                let [job, partner] = members(slice.jobs);
+                let row = self.slices.float("start", start).float("end", end);
+                row.whole("job", job).whole("partner", partner);
+                row.whole("worker_type", slice.worker_type.index()).whole("workers", slice.n_workers);
+                row.float("busy", slice.time.get()).float("overhead", slice.overhead.get());
+                row.float("steps", slice.steps[0].get()).float("partner_steps", slice.steps[1].get());
+                row.flag("succeeded", slice.succeeded);
+            }
+            Event::Allocated {
+                now, n_jobs, backend, route, iterations, uncertified, solve_seconds, ..
+            } if self.keep.decisions => {
+                let now = self.clock(now);
+                let row = self.decisions.float("time", now).whole("jobs", n_jobs).text("backend", backend);
+                row.text("route", route).whole("iterations", iterations).flag("certified", !uncertified);
+                row.float("seconds", solve_seconds);
+            }
+            _ => {}
+        }
+    }
+
+    fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
+        if !self.keep.allocations {
+            return;
+        }
+        let now = self.clock(now);
+        self.ids.clear();
+        self.ids.extend(problem.jobs().iter().map(|job| job.id));
+        let id_of = |job: JobIndex| self.ids[job.index()];
+        let allocation = &decision.allocation;
+        for (row, combination) in allocation.combinations().enumerate() {
+            let [job, partner] = members(combination.map(id_of));
+            let shares = allocation.shares().row(row);
+            for (kind, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+                let row = self.allocations.float("time", now).whole("job", job).whole("partner", partner);
+                row.whole("worker_type", kind).float("share", *share);
+            }
+        }
+    }
+}
+
+/// A sweep of one run.
+fn spec_of(document: &str) -> PyResult<SweepSpec> {
+    let source = Source::new(errors::ARGUMENTS, document);
+    SweepSpec::parse(&source, false).map_err(|error| errors::arguments(&error, document))
+}
+
+/// Simulates the one run of a document of a sweep: how it ended, its numbers, and the tables that are to be kept.
+#[pyfunction]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    document: &str,
+    given: Given,
+    keep: Keep,
+) -> PyResult<Bound<'py, PyDict>> {
+    let sweep = spec_of(document)?;
+    let raised = Raised::default();
+    let inputs = given.inputs(&raised).map_err(|error| errors::spec(&error))?;
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    let done = attended(py, &interrupt, move || {
+        let stopwatch = Stopwatch::start();
+        let run = inputs.load(&sweep.run(&[0]))?;
+        let mut simulation = begin(&run, None)?;
+        let mut observer = (Recorder::new(simulation.cluster()), Tables::new(keep, run.origin));
+        let patience = run.patience(sweep.stop.patience());
+        let wall = sweep.stop.wall.and_then(|wall| std::time::Duration::try_from_secs_f64(wall.get()).ok());
+        let wall = wall.map(|wall| (stopwatch, wall));
+        let limits = Limits { patience, wall, interrupt: Some(flag), ..Limits::default() };
+        let outcome = simulation.run(&mut observer, &limits)?;
+        let standstill = simulation.standstill().map(|found| (found.name(), found.to_string()));
+        let (status, reason) = match (outcome, standstill) {
+            (Outcome::Finished, _) => ("done", None),
+            (Outcome::WallLimit, _) => {
+                ("timeout", Some(format!("given up after {:.2} simulated hours", simulation.now().hours())))
+            }
+            (_, Some((name, reason))) => (name, Some(reason)),
+            (_, None) => ("failed", Some("it ended without a reason".to_owned())),
+        };
+        let (recorder, tables) = observer;
+        let summary = recorder.summary().counted_from(run.origin);
+        let seconds = stopwatch.elapsed().as_secs_f64();
+        Ok(Simulated { run, status, reason, summary, tables, seconds })
+    })?;
+    match done {
+        Ok(simulated) => simulated.into_dict(py),
+        Err(error) => Err(raised.take().unwrap_or_else(|| errors::run(&error))),
+    }
+}
+
+/// A simulation that has ended.
+struct Simulated {
+    run: Run,
+    status: &'static str,
+    reason: Option<String>,
+    summary: Summary,
+    tables: Tables,
+    seconds: f64,
+}
+
+impl Simulated {
+    fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let Self { run, status, reason, summary, tables, seconds } = self;
+        let all = PyDict::new(py);
+        all.set_item("status", status)?;
+        all.set_item("reason", reason)?;
+        all.set_item("seconds", seconds)?;
+        all.set_item("digest", &run.digest)?;
+        let kinds = run.cluster.types().iter().map(|kind| kind.name.clone());
+        all.set_item("worker_types", kinds.collect::<Vec<_>>())?;
+        let numbers = PyDict::new(py);
+        for metric in METRICS.iter().chain(DETAILS) {
+            numbers.set_item(metric.name, (metric.of)(&summary))?;
+        }
+        all.set_item("summary", numbers)?;
+        all.set_item("utilization", summary.utilization.clone())?;
+        all.set_item("jobs", jobs(py, &summary.jobs)?)?;
+        let kept = [
+            ("rounds", tables.keep.rounds, tables.rounds),
+            ("leases", tables.keep.leases, tables.leases),
+            ("slices", tables.keep.slices, tables.slices),
+            ("decisions", tables.keep.decisions, tables.decisions),
+            ("allocations", tables.keep.allocations, tables.allocations),
+        ];
+        for (name, keep, columns) in kept {
+            all.set_item(name, if keep { Some(columns.into_dict(py)?) } else { None })?;
+        }
+        Ok(all)
+    }
+}
+
+/// The measured jobs as columns.
+fn jobs<'py>(py: Python<'py>, jobs: &[JobRecord]) -> PyResult<Bound<'py, PyDict>> {
+    let mut table = Columns::default();
+    let number = |value: Option<Seconds>| value.map_or(f64::NAN, Seconds::get);
+    for job in jobs {
+        let row = table.whole("job", job.order()).text("job_type", Some(&job.job_type));
+        row.whole("scale_factor", job.scale_factor).float("weight", job.weight);
+        row.float("arrival", job.arrival.get()).float("completion", number(job.completion));
+        row.float("jct", number(job.jct)).float("rho", job.rho.unwrap_or(f64::NAN));
+        row.float("slo", number(job.slo)).text("owner", job.entity.as_deref());
+    }
+    let names: Vec<JobName> = jobs.iter().map(|job| JobName::from(&job.id)).collect();
+    let table = table.into_dict(py)?;
+    table.set_item("name", names)?;
+    Ok(table)
+}
+
+/// The metrics that there are: name, unit, label, meaning, and which value is better.
+#[pyfunction]
+pub(crate) fn metrics() -> Vec<[&'static str; 5]> {
+    dictionary().collect()
+}

@@ -1,0 +1,252 @@
+"""One decision: arrays in, shares and their proof out."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import apportion as ap
+
+ROOT = Path(__file__).resolve().parents[3]
+SNAPSHOT = ROOT / "examples" / "snapshot.yaml"
+T = [[4.0, 1.0], [4.0, 2.0]]
+WORKERS = {"v100": 1, "k80": 1}
+
+
+def command() -> str:
+    """The `apportion` command built beside this package, or a skip."""
+    built = os.environ.get("APPORTION_COMMAND") or shutil.which("apportion", path=str(ROOT / "target" / "debug"))
+    if not built:
+        pytest.skip("the command is not built: cargo build")
+    return built
+
+
+def test_the_shares_are_certified() -> None:
+    d = ap.allocate(T, WORKERS)
+    assert d.shares.shape == (2, 2) and d.shares.sum(axis=0) == pytest.approx([1, 1])
+    assert d.throughput == pytest.approx((d.shares * T).sum(axis=1))
+    assert d.certificate is not None and d.certificate.optimal and d.certificate.sense == "maximize"
+    assert d.certificate.value == pytest.approx(d.certificate.bound)
+    assert d.solve is not None and d.solve["strategy"] == "singles"
+    assert d.dropped == [] and d.pairs.shape == (0, 2) and d.pair_shares.shape == (0, 2)
+
+
+def test_numbers_are_those_of_the_command() -> None:
+    for policy in ["max_min_fairness_perf", "max_min_fairness_water_filling_perf", "finish_time_fairness_perf", "fifo", "max_min_fairness_packed"]:
+        said = subprocess.run(
+            [command(), "allocate", "--format", "json", "--policy", policy, str(SNAPSHOT)], capture_output=True, text=True, check=True
+        )
+        answer = json.loads(said.stdout)
+        problem = ap.read_problem(SNAPSHOT)
+        d = ap.allocate(problem, policy=policy)
+        rows = {tuple(row["jobs"]): list(row["shares"].values()) for row in answer["allocation"]}
+        ours = {(name,): row.tolist() for name, row in zip(problem.names, d.shares) if row.any()}
+        for (one, other), row in zip(d.pairs.tolist(), d.pair_shares.tolist()):
+            if any(row):
+                ours[(problem.names[one], problem.names[other])] = row
+        assert ours == rows, policy
+        if d.certificate is not None:
+            assert d.certificate.value == answer["objective"]["value"] and d.certificate.bound == answer["objective"]["bound"], policy
+
+
+def test_a_problem_says_what_it_was_made_of() -> None:
+    p = ap.problem(
+        {"a": {"v100": 4.0}, "b": {"v100": 4.0, "k80": 2.0}},
+        {"v100": 4, "k80": 1},
+        scale_factor={"a": 2, "b": 1},
+        weight=2.0,
+        steps_remaining=[1, 2],
+        slo_remaining=[np.nan, 60],
+        owner=["x", None],
+        owners={"x": {"weight": 3}},
+        prices={"v100": 2.0, "k80": 0.5},
+        extra={"mine": [1, 2]},
+        pairs={("a", "b"): [[1.0, 1.5], [0.0, 0.0]]},
+    )
+    assert p.names == ["a", "b"] and p.worker_types == ["v100", "k80"] and p.workers.tolist() == [4, 1]
+    assert p.throughputs.tolist() == [[4, 0], [4, 2]] and p.scale_factor.tolist() == [2, 1] and p.weight.tolist() == [2, 2]
+    assert p.steps_remaining.tolist() == [1, 2] and p.owner == ["x", None] and p.extra["mine"].tolist() == [1, 2]
+    assert np.isnan(p.slo_remaining[0]) and p.slo_remaining[1] == 60
+    assert p.prices is not None and p.prices.tolist() == [2, 0.5]
+    assert p.pairs()[0].shape == (0, 2), "jobs of other scale factors do not share workers"
+    alike = ap.problem(T, WORKERS, pairs={(1, 0): [[1.0, 1.5], [0.0, 0.0]]})
+    positions, speeds = alike.pairs()
+    assert positions.tolist() == [[0, 1]] and speeds[0, 0].tolist() == [1.5, 1.0]
+
+
+def test_pairs_share_workers() -> None:
+    pairs = {(0, 1): [[3.0, 3.0], [0.9, 1.8]]}
+    d = ap.allocate(T, WORKERS, "max_min_fairness_packed", pairs=pairs)
+    assert d.pairs.tolist() == [[0, 1]]
+    assert d.pair_shares[0].max() > 0.5
+    assert d.throughput.min() > ap.allocate(T, WORKERS).throughput.min()
+
+
+def test_explain_says_what_binds() -> None:
+    e = ap.explain(T, WORKERS)
+    assert e[0].binds in ("bottleneck", "time", "capacity") and e.jobs[1].time == pytest.approx(1)
+    assert [kind.name for kind in e.worker_types] == ["v100", "k80"] and all(kind.binds for kind in e.worker_types)
+    more = ap.allocate(T, {"v100": 2, "k80": 1})
+    assert e.worker_types[0].one_more is not None and e.worker_types[0].one_more > 0
+    assert more.certificate is not None and e.decision.certificate is not None
+    assert more.certificate.value > e.decision.certificate.value
+    assert e.lp is not None and e.lp.lstrip("\\ ").lower().count("subject to") == 1
+    capped = "format: apportion/policy-v1\nname: capped\nsummary: half of the time\nkind: program\nmaximize: sum_over_jobs(throughput)\nfor_each_job: [time_on(v100) <= 0.5]\n"
+    e = ap.explain([[4.0]], {"v100": 1}, capped)
+    assert e[0].held_by == ("time_on(v100) <= 0.5",) and e.constraints[0]["binds"] == [True]
+    with pytest.raises(KeyError):
+        e["nobody"]
+
+
+def test_a_session_gives_what_a_decision_from_scratch_gives() -> None:
+    random = np.random.default_rng(1)
+    session = ap.Session({"v100": 4, "k80": 4}, "max_min_fairness_perf")
+    rows: dict[str, list[float]] = {}
+    for step in range(60):
+        if rows and random.random() < 0.4:
+            gone = sorted(rows)[int(random.integers(len(rows)))]
+            session.remove(gone)
+            del rows[gone]
+        else:
+            rows[f"job {step}"] = (random.random(2) + 0.1).tolist()
+            session.add(f"job {step}", rows[f"job {step}"])
+        if not rows:
+            continue
+        decided = session.decide()
+        whole = ap.allocate(np.array([rows[str(name)] for name in decided.names]), {"v100": 4, "k80": 4})
+        assert decided.certificate is not None and whole.certificate is not None
+        assert decided.certificate.optimal and decided.certificate.value == pytest.approx(whole.certificate.value, rel=1e-6)
+    session.add("x", {"v100": 1.0})
+    with pytest.raises(ap.InputError, match="is there already"):
+        session.add("x", [1.0, 1.0])
+    with pytest.raises(ap.InputError, match="no job"):
+        session.remove("y")
+    with pytest.raises(ap.InputError, match="weight"):
+        session.update("x", weight=-1)
+    session.update("x", weight=2)
+    assert len(session.decide().share("x")) == 2
+    with pytest.raises(ap.InputError, match="no program"):
+        ap.Session(WORKERS, "fifo")
+
+
+def test_a_function_is_a_policy() -> None:
+    def equal(p: ap.Problem) -> np.ndarray:
+        return np.minimum(1 / len(p.workers), p.workers / (p.scale_factor[:, None] * p.n_jobs))
+
+    d = ap.allocate(T, WORKERS, equal)
+    assert d.policy == "equal" and d.shares.tolist() == [[0.5, 0.5], [0.5, 0.5]] and d.certificate is None and d.solve is None
+    d = ap.allocate(T, WORKERS, lambda p: {0: [1, 0], 1: [0, 1]})
+    assert d.shares.tolist() == [[1, 0], [0, 1]]
+    d = ap.allocate(T, WORKERS, lambda p: {(0, 1): [1, 0]}, pairs={(0, 1): [[3.0, 2.0], [0.0, 0.0]]})
+    assert d.throughput.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said", "known"),
+    [
+        (lambda p: np.ones((2, 2)), ap.AllocationError, "job 0 is given 2 of its time", {"row": 0, "excess": 1.0}),
+        (lambda p: [[1.0, 0], [1.0, 0]], ap.AllocationError, "workers of type 0", {"worker_type": 0, "excess": 1.0}),
+        (lambda p: [[-0.5, 0], [0, 0]], ap.AllocationError, "share -0.5", {"row": 0, "worker_type": 0, "excess": 0.5}),
+        (lambda p: {(0, 1): [1, 0]}, ap.AllocationError, "cannot run", {"row": 0, "worker_type": 0}),
+        (lambda p: [[float("nan"), 0], [0, 0]], ap.AllocationError, "NaN", {"row": 0}),
+        (lambda p: None, ValueError, "returned None", {}),
+        (lambda p: np.ones(3), ValueError, r"shape \[3\], expected \[2, 2\]", {}),
+        (lambda p: {5: [0, 0]}, ValueError, "gave shares to 5", {}),
+        (lambda p: {0: [0, 0, 0]}, ValueError, "3 shares to one combination", {}),
+        (lambda p: "shares", ValueError, "could not convert", {}),
+        (lambda p: 1 / 0, ZeroDivisionError, "division", {}),
+    ],
+)
+def test_a_function_that_answers_wrongly_is_told_so(answer, error, said, known) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(error, match=said) as raised:
+        ap.allocate(T, WORKERS, answer)
+    for name, value in known.items():
+        assert getattr(raised.value, name) == pytest.approx(value)
+
+
+def test_errors_know_their_place(tmp_path: Path) -> None:
+    with pytest.raises(ap.InputError, match="did you mean `max_min_fairness`") as raised:
+        ap.allocate(T, WORKERS, "max_min_fairnes")
+    assert raised.value.help and isinstance(raised.value, ValueError)
+    path = tmp_path / "mine.yaml"
+    path.write_text("format: apportion/policy-v1\nname: mine\nsummary: x\nkind: program\nmaximize: min_over_jobs(thruput)\n")
+    with pytest.raises(ap.InputError) as raised:
+        ap.allocate(T, WORKERS, path)
+    assert raised.value.line == 5 and raised.value.source == str(path) and raised.value.column == 25
+    with pytest.raises(ap.InputError, match="weight is -1") as raised:
+        ap.allocate(T, WORKERS, weight=[1, -1])
+    assert raised.value.job == 1
+    with pytest.raises(ap.InputError, match="steps_remaining"):
+        ap.allocate(T, WORKERS, "makespan_perf" if "makespan_perf" in dict(ap.policies()) else "min_total_duration_perf")
+    slo = "format: apportion/policy-v1\nname: slow\nsummary: x\nkind: program\nmaximize: sum_over_jobs(throughput)\nfor_each_job: [throughput >= 100 * equal_share_throughput]\n"
+    with pytest.raises(ap.InfeasibleError, match="no allocation keeps"):
+        ap.allocate(T, WORKERS, slo)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"throughputs": [1.0, 2.0]}, r"shape \(2,\), expected \(jobs, 2\)"),
+        ({"throughputs": [[1.0]]}, r"shape \(1, 1\)"),
+        ({"throughputs": [[np.nan, 1.0]]}, "throughput is NaN"),
+        ({"throughputs": [[0.0, 0.0]]}, "can run on no worker type"),
+        ({"scale_factor": [1.5, 1]}, "not whole numbers"),
+        ({"scale_factor": [0, 1]}, "scale_factor is 0"),
+        ({"scale_factor": [1, 2, 3]}, r"shape \(3,\), expected \(2,\)"),
+        ({"workers": {"v100": -1, "k80": 1}}, "-1 workers"),
+        ({"workers": {"v100": 0, "k80": 0}}, "no workers"),
+        ({"prices": {"a100": 1.0}}, "unknown worker type 'a100'"),
+        ({"prices": {"v100": 0.0}}, "a price is 0"),
+        ({"pairs": {(0, 2): [[1, 1], [1, 1]]}}, r"pair \(0, 2\)"),
+        ({"weight": {"a": 1}}, "the jobs have no names"),
+        ({"backend": "cplex"}, "cplex"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, said) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ap.InputError, match=said):
+        ap.allocate(**{"throughputs": T, "workers": WORKERS, **arguments})
+
+
+def test_no_jobs_are_an_answer() -> None:
+    d = ap.allocate(np.empty((0, 2)), WORKERS)
+    assert d.shares.shape == (0, 2) and d.throughput.shape == (0,)
+
+
+def test_fit_brings_shares_into_the_polytope() -> None:
+    p = ap.problem([[4.0, 0.0], [4.0, 2.0]], WORKERS)
+    near = ap.fit(p, [[0.50001, 1e-9], [0.50001, 0.5]])
+    assert ap.allocate(p, policy=lambda _: near).shares.sum(axis=0)[0] == pytest.approx(1)
+    assert near[0, 1] == 0
+    for far in ([[1.1, 0], [0, 0]], [[0.6, 0], [0.6, 0]], [[-0.1, 0], [0, 0]], [[0, 0.1], [0, 0]], [[np.nan, 0], [0, 0]]):
+        with pytest.raises(ap.AllocationError):
+            ap.fit(p, far)
+
+
+def test_memory_is_flat_over_many_calls() -> None:
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("the system does not say how much memory is resident")
+
+    def resident() -> int:
+        gc.collect()
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1])
+
+    rows = np.random.default_rng(0).random((20, 2)) + 0.1
+
+    def many(n: int) -> None:
+        for _ in range(n):
+            ap.allocate(rows, {"v100": 4, "k80": 4}, lambda p: np.zeros(p.throughputs.shape))
+            ap.allocate(rows, {"v100": 4, "k80": 4}, "proportional").shares
+
+    many(1000)
+    before = resident()
+    many(10_000)
+    assert resident() - before < 4096, "KiB"

@@ -1,0 +1,295 @@
+"""Simulations and sweeps: runs in, columns out."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import apportion as ap
+from test_decide import command
+
+CLUSTER = "v100=2,p100=2,k80=2"
+SMALL: dict[str, Any] = {"cluster": {"v100": 2, "p100": 2, "k80": 2}, "rate": 0.4, "jobs": 25}
+
+
+def water(p: ap.Problem) -> np.ndarray:
+    """An equal share of every worker type."""
+    return np.where(p.throughputs > 0, np.minimum(1 / len(p.workers), p.workers / (p.scale_factor[:, None] * p.n_jobs)), 0)
+
+
+def test_a_simulation_is_that_of_the_command() -> None:
+    for policy in ["fifo", "max_min_fairness_perf", "max_min_fairness_packed", "deepshare"]:
+        said = subprocess.run(
+            [command(), "simulate", "--policy", policy, "--cluster", CLUSTER, "--rate", "0.4", "--jobs", "25", "--seed", "3", "--format", "json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        theirs = json.loads(said.stdout)
+        run = ap.simulate(policy, CLUSTER, rate=0.4, jobs=25, seed=3)
+        assert run.status == "done" and run.reason is None
+        assert run.summary["average_jct"] == theirs["average_jct"], policy
+        assert run.summary["makespan"] == theirs["makespan"]
+        assert run.jobs["jct"].tolist() == [job["jct"] for job in theirs["jobs"]]
+        assert run.digest == theirs["digest"]
+
+
+def test_tables_agree_with_one_another() -> None:
+    run = ap.simulate("max_min_fairness_packed", **SMALL)
+    assert run.jobs.n_rows == 25 and run.summary["n_jobs"] == 25
+    assert run.jobs["jct"].mean() == pytest.approx(run.summary["average_jct"])
+    assert run.rounds["leases"].sum() == run.leases.n_rows == run.summary["leases"]
+    assert run.decisions.n_rows == run.summary["solves"] and run.decisions["certified"].all()
+    assert set(run.leases["worker_type"]) <= set(run.worker_types) == {"v100", "p100", "k80"}
+    assert (run.leases["partner"] >= 0).any()
+    for instant in np.unique(run.allocations["time"]):
+        here = run.allocations["time"] == instant
+        alone = here & (run.allocations["partner"] < 0)
+        for job in np.unique(run.allocations["job"][alone]):
+            assert run.allocations["share"][alone & (run.allocations["job"] == job)].sum() <= 1 + 1e-6
+    busy = (run.slices["busy"] * run.slices["workers"]).sum()
+    assert 0 < busy < run.summary["makespan"] * 6
+    few = ap.simulate("fifo", keep=["rounds"], **SMALL)
+    assert few.rounds.n_rows > 0
+    with pytest.raises(ap.InputError, match="leases were not kept"):
+        few.leases
+    with pytest.raises(ap.InputError, match="unknown table"):
+        ap.simulate("fifo", keep=["lease"], **SMALL)
+
+
+def test_tables_go_to_pandas_and_polars() -> None:
+    run = ap.simulate("fifo", **SMALL)
+    pandas = pytest.importorskip("pandas")
+    frame = run.jobs.to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == 25 and list(frame.columns)[0] == "name"
+    polars = pytest.importorskip("polars")
+    assert isinstance(run.leases.to_polars(), polars.DataFrame)
+    assert run.leases.to_polars().height == run.leases.n_rows
+
+
+def test_a_function_decides_in_a_simulation() -> None:
+    asked: list[int] = []
+
+    def counted(p: ap.Problem) -> np.ndarray:
+        asked.append(p.n_jobs)
+        assert len(set(p.names)) == p.n_jobs
+        return water(p)
+
+    run = ap.simulate(counted, **SMALL)
+    assert run.status == "done" and len(asked) > 10
+    # Nothing is asked of a function about no jobs.
+    assert min(asked) >= 1 and len(asked) <= run.summary["solves"]
+
+
+def test_what_a_function_raises_comes_out(tmp_path: Path) -> None:
+    class Mine(Exception):
+        pass
+
+    def failing(p: ap.Problem) -> np.ndarray:
+        if p.n_jobs > 2:
+            raise Mine("three")
+        return water(p)
+
+    with pytest.raises(Mine, match="three"):
+        ap.simulate(failing, **SMALL)
+    study = ap.sweep(policies=[failing, "fifo"], seeds=[0], out=tmp_path / "failing", **SMALL)
+    frame = dict(zip(study.runs["policy"], zip(study.runs["status"], study.runs["reason"])))
+    assert frame["fifo"] == ("done", None)
+    assert frame["failing"][0] == "failed" and "Mine: three" in frame["failing"][1]
+    with pytest.raises(ap.AllocationError) as raised:
+        ap.simulate(lambda p: np.ones(p.throughputs.shape), **SMALL)
+    if sys.version_info >= (3, 11):
+        assert any("simulated hours" in note for note in raised.value.__notes__)
+
+
+def test_a_simulation_that_gets_nowhere_says_so() -> None:
+    run = ap.simulate("max_min_fairness_perf", {"v100": 1}, static=2, preemption_cost=360)
+    assert run.status == "livelock" and run.reason
+    nothing = ap.simulate(lambda p: np.zeros(p.throughputs.shape), "v100=1", static=1)
+    assert nothing.status in ("starved", "done")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"rat": 1.0}, "rat"),
+        ({"rate": -1.0, "jobs": 5}, "rate"),
+        ({"rate": 1.0, "static": 5}, "static|rate"),
+        ({"rate": 1.0, "jobs": 5, "throughputs": "osdi21"}, "osdi21"),
+        ({"trace": "nowhere.csv"}, "nowhere.csv"),
+        ({"rate": 1.0, "jobs": 5, "semantics": "gavell"}, "gavell"),
+        ({"rate": 1.0, "jobs": 5, "cluster": "v101=1"}, "v101"),
+        ({"rate": 1.0, "jobs": 5, "seed": -1}, "seed|-1"),
+        ({"rate": object(), "jobs": 5}, "no value"),
+    ],
+)
+def test_wrong_fields_are_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ap.InputError, match=said):
+        ap.simulate("fifo", **{"cluster": CLUSTER, **fields})
+
+
+def test_a_trace_from_columns(tmp_path: Path) -> None:
+    trace = ap.traces.table(
+        id=["a", "b,c", 'd "e"'],
+        job_type=["ResNet-50 (batch size 64)"] * 3,
+        total_steps=[10_000, 20_000, 30_000],
+        arrival=np.array([1000.0, 1060.5, 1120.25]),
+        scale_factor=[1, 2, 1],
+    )
+    run = ap.simulate("max_min_fairness_perf", CLUSTER, trace=trace)
+    assert run.jobs["name"].tolist() == ["a", "b,c", 'd "e"'] and run.jobs["arrival"].tolist() == [1000.0, 1060.5, 1120.25]
+    assert run.leases["time"].min() >= 1000
+    trace.write(tmp_path / "jobs.csv")
+    again = ap.traces.read(tmp_path / "jobs.csv", throughputs="osdi20")
+    assert again["arrival"].tolist() == trace["arrival"].tolist() and again["id"].tolist() == trace["id"].tolist()
+    assert again.report() == {}
+    assert ap.simulate("max_min_fairness_perf", CLUSTER, trace=trace).digest == run.digest
+    of_file = ap.simulate("max_min_fairness_perf", CLUSTER, trace=tmp_path / "jobs.csv")
+    assert of_file.jobs["jct"].tolist() == run.jobs["jct"].tolist()
+    with pytest.raises(ap.InputError) as raised:
+        ap.traces.read(__file__)
+    assert raised.value.line == 1
+    with pytest.raises(ap.InputError, match="arrival"):
+        ap.traces.table(job_type=["x"], total_steps=[1])
+
+
+def test_a_sweep_is_kept_and_goes_on(tmp_path: Path) -> None:
+    made: list[tuple[int, int]] = []
+
+    def one(seeds: list[int]) -> ap.Study:
+        made.clear()
+        return ap.sweep(
+            policies=["fifo", water],
+            rates=[0.2, 0.4],
+            seeds=seeds,
+            out=tmp_path / "study",
+            cluster=SMALL["cluster"],
+            jobs=10,
+            progress=lambda done, of, values, status: made.append((done, of)),
+        )
+
+    assert one([0]).runs.n_rows == 4 and made[-1] == (4, 4)
+    study = one([0])
+    assert made == [] and study.runs.n_rows == 4 and study.axes == ["policy", "rate", "seed"]
+    study = one([0, 1])
+    assert len(made) == 4 and study.runs.n_rows == 8 and set(study.runs["status"]) == {"done"}
+    table = study.means("average_jct")
+    assert table.n_rows == 4 and table["n"].tolist() == [2] * 4
+    rows = (study.runs["policy"] == "water") & (study.runs["rate"].astype(float) == 0.2)
+    at = (table["policy"] == "water") & (table["rate"].astype(float) == 0.2)
+    assert table["mean"][at][0] == pytest.approx(study.runs["average_jct"][rows].mean())
+    alone = ap.simulate(water, rate=0.2, seed=1, cluster=SMALL["cluster"], jobs=10)
+    of_sweep = study.runs["average_jct"][rows & (study.runs["seed"].astype(int) == 1)]
+    assert of_sweep.tolist() == [alone.summary["average_jct"]]
+    page = study.report(tmp_path / "page.html")
+    assert page.read_text(encoding="utf-8").startswith("<!")
+    assert ap.Study(tmp_path / "study").runs.n_rows == 8
+
+
+def test_a_mean_is_of_all_its_seeds(tmp_path: Path) -> None:
+    study = ap.sweep(
+        policies=["fifo"], seeds=range(2), axes={"rate": [0.2, 50.0]}, out=tmp_path / "s", stop={"saturated": True}, cluster=SMALL["cluster"], jobs=5
+    )
+    assert sorted(study.runs["status"]) == ["done", "done", "saturated", "saturated"]
+    table = study.means()
+    assert np.isnan(table["mean"]).sum() == 1 and sorted(table["n"].tolist()) == [0, 2]
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ax = study.plot()
+    assert ax.get_ylabel().endswith("(h)")
+    with pytest.raises(ap.InputError, match="unknown metric"):
+        study.plot("jct")
+
+
+def test_other_results_are_not_mixed_in(tmp_path: Path) -> None:
+    ap.sweep(policies=["fifo"], seeds=[0], out=tmp_path / "s", **SMALL)
+    with pytest.raises(ap.ResultsError, match="other fixed fields"):
+        ap.sweep(policies=["fifo"], seeds=[0], out=tmp_path / "s", **{**SMALL, "jobs": 3})
+    with pytest.raises(ap.ResultsError):
+        ap.Study(tmp_path / "nothing")
+
+
+def test_results_of_a_function_are_kept_under_its_text(tmp_path: Path) -> None:
+    def build(share: float) -> Any:
+        def mine(p: ap.Problem) -> np.ndarray:
+            return water(p) * share
+
+        return mine
+
+    def run(policy: Any) -> int:
+        made: list[int] = []
+        ap.sweep(policies=[policy], seeds=[0], out=tmp_path / "s", progress=lambda done, *_: made.append(done), **SMALL)
+        return len(made)
+
+    assert [run(build(1.0)), run(build(1.0)), run(build(0.5)), run(build(1.0))] == [1, 0, 1, 0]
+    versioned = build(1.0)
+    versioned.policy_version = "2"
+    assert [run(versioned), run(versioned)] == [1, 0]
+    unreadable = build(1.0)
+    unreadable.__defaults__ = (threading.Lock(),)
+    with pytest.raises(ap.InputError, match="policy_version"):
+        run(unreadable)
+    with pytest.raises(ap.InputError, match="two policies are called"):
+        ap.sweep(policies=[build(1.0), build(0.5)], seeds=[0], out=tmp_path / "t", **SMALL)
+
+
+def test_shipped_sweeps_and_documents_run(tmp_path: Path) -> None:
+    study = ap.sweep("quick", out=tmp_path / "quick", only=["seed=0", "policy=fifo", "rate=0.1"])
+    assert study.runs.n_rows == 1
+    text = f"format: apportion/sweep-v1\nname: mine\nrun: {{cluster: {{v100: 2}}, rate: 0.1, jobs: 3}}\naxes: {{policy: [fifo, isolated]}}\n"
+    assert ap.sweep(text, out=tmp_path / "mine").runs.n_rows == 2
+    with pytest.raises(ap.InputError) as raised:
+        ap.sweep("format: apportion/sweep-v1\nname: mine\nrun: {}\naxes: {policy: [fifoo]}\n", out=tmp_path / "x")
+    assert "fifoo" in str(raised.value) or "cluster" in str(raised.value)
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals are heard in the main thread")
+def test_an_interrupt_is_heard(tmp_path: Path) -> None:
+    def later() -> None:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for begin in (
+        lambda: ap.simulate("max_min_fairness_perf", "v100=36,p100=36,k80=36", rate=6, jobs=200_000, keep=[]),
+        lambda: ap.sweep(policies=["isolated"], seeds=range(4), out=tmp_path / "s", cluster="v100=36,p100=36,k80=36", rate=6, jobs=200_000),
+    ):
+        threading.Thread(target=later).start()
+        since = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+        assert time.monotonic() - since < 30
+    assert ap.Study(tmp_path / "s").runs.n_rows == 0
+
+
+def test_an_error_in_progress_ends_the_sweep(tmp_path: Path) -> None:
+    def told(*_: Any) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        ap.sweep(policies=["fifo", "isolated"], seeds=range(3), out=tmp_path / "s", progress=told, threads=1, **SMALL)
+    assert 1 <= ap.Study(tmp_path / "s").runs.n_rows < 6
+
+
+def test_threads_may_run_at_once() -> None:
+    answers: list[Any] = []
+    threads = [threading.Thread(target=lambda: answers.append(ap.simulate(water, **SMALL).summary["average_jct"])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 4 and len(set(answers)) == 1
+
+
+def test_metrics_have_units() -> None:
+    table = ap.metrics()
+    assert "average_jct" in table["name"] and dict(zip(table["name"], table["unit"]))["average_jct"] == "s"
