@@ -7,6 +7,7 @@ use crate::bench::BenchArguments;
 use crate::check::CheckArguments;
 use crate::compare::CompareArguments;
 use crate::explain::ExplainArguments;
+use crate::gavel::GavelArguments;
 use crate::output::OutputFormat;
 use crate::policies::PoliciesArguments;
 use crate::progress::ProgressMode;
@@ -74,7 +75,9 @@ pub enum Command {
     /// Play learned schedulers' worlds: DeepShare's, DL2's, the elastic, the dual agents'.
     World(WorldArguments),
     /// Run many simulations and keep every result.
-    Sweep(SweepArguments),
+    Sweep(Box<SweepArguments>),
+    /// Run a command line of Gavel's scripts as it is typed
+    Gavel(GavelArguments),
     /// Train a learned scheduler.
     Train(TrainArguments),
     /// Look at the results of sweeps, and join them.

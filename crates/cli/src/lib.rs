@@ -38,6 +38,7 @@ pub mod report;
 pub mod simulate;
 pub mod schema;
 pub mod sweep;
+pub mod gavel;
 pub mod train;
 pub mod world;
 pub mod arguments;
@@ -139,6 +140,7 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Simulate(arguments) => simulate::run(arguments, session),
         Command::World(arguments) => world::run(arguments, session),
         Command::Sweep(arguments) => sweep::run(arguments, session),
+        Command::Gavel(arguments) => gavel::run(arguments, session),
         Command::Train(arguments) => train::run(arguments, session),
         Command::Results(arguments) => results::run(arguments, session),
         Command::Bench(arguments) => bench::run(arguments, session),

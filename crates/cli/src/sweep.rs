@@ -23,15 +23,17 @@ use apportion_studies::sweep::{
     Bounds, Climbed, Course, EMBEDDED, Executor, Made, Outcome, Plan, Point, Row, RunError, Selection, Shard,
     Store, StoreError, Study, Summary, Task, make,
 };
+use flags::Flags;
 use progress::{SweepProgress, label};
 use slurm::SlurmArguments;
 
+mod flags;
 mod left;
 mod progress;
 mod slurm;
 
 /// Run many simulations and keep every result
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(after_help = "\
 A sweep that was stopped, or killed, goes on where it was: runs that are in the results are not run again.
@@ -50,13 +52,23 @@ how many rounds without a step, and how many doublings of the jobs that have arr
 
 Examples:
   apportion sweep quick
+  apportion sweep --policy fifo,isolated --rate 0.2:1.0:5 --seed 0:3 --cluster v100=8,k80=8 --set jobs=200
   apportion sweep mine.yaml --only policy=fifo --only seed=0 --jobs 2
   apportion sweep osdi20-figure-8 --shard 1/4 --out results/part-1
   apportion sweep osdi20-figure-9 --slurm --tasks 20 --cpus 4 --time 2:00:00 --out /shared/figure-9")]
 pub struct SweepArguments {
-    /// The sweep: a file, or the name of a study that is part of the program (see sweeps/README.md)
-    #[arg(value_name = "FILE|NAME", value_parser = name_or_path())]
-    sweep: String,
+    /// The sweep: a file, or the name of a study that is part of the program (see sweeps/README.md); none with flags in its
+    /// place. `show NAME` prints one
+    #[arg(value_name = "FILE|NAME", value_parser = name_or_path(), required_unless_present_any = ["policy", "vary", "rate"])]
+    sweep: Option<String>,
+    /// What to show
+    #[arg(hide = true, value_parser = name_or_path())]
+    of: Option<String>,
+    #[command(flatten)]
+    flags: Flags,
+    /// Print the sweep as a document, and run nothing
+    #[arg(long)]
+    show: bool,
     /// Where results go [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -88,6 +100,13 @@ pub struct SweepArguments {
     slurm: SlurmArguments,
 }
 
+impl SweepArguments {
+    /// A sweep into a folder, so many runs at once, that keeps the jobs of each.
+    pub(super) fn into(out: PathBuf, jobs: Option<NonZeroUsize>) -> Self {
+        Self { out: Some(out), jobs, keep_jobs: true, ..Self::default() }
+    }
+}
+
 /// Runs at once: each has a thread.
 const AT_ONCE_MAX: usize = 1024;
 
@@ -97,7 +116,42 @@ fn at_once(text: &str) -> Result<NonZeroUsize, String> {
 }
 
 pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), Failure> {
-    let plan = plan(arguments)?;
+    let shows = arguments.sweep.as_deref() == Some("show") && arguments.of.is_some();
+    let source = source(arguments, shows)?;
+    if shows || arguments.show {
+        return session.output.text(&source.text);
+    }
+    run_source(&source, arguments, session)
+}
+
+/// The sweep's document.
+fn source(arguments: &SweepArguments, shows: bool) -> Result<Source, Failure> {
+    let flags = &arguments.flags;
+    match (&arguments.sweep, &arguments.of) {
+        (_, Some(name)) if shows => Ok(Source::find("sweep", name, &EMBEDDED)?),
+        (_, Some(more)) => Err(Failure::usage(format!("unexpected argument `{more}`"), None)),
+        (Some(sweep), None) if flags.are_given() => {
+            let help = "change the file, or leave it out and say all by flags".to_owned();
+            Err(Failure::usage(
+                format!("`{sweep}` says what is run: it goes with no flag that does"),
+                Some(help),
+            ))
+        }
+        (Some(sweep), None) => Ok(Source::find("sweep", sweep, &EMBEDDED)?),
+        (None, None) => flags.document(),
+    }
+}
+
+/// Runs the sweep of a document.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_source(
+    source: &Source,
+    arguments: &SweepArguments,
+    session: &Session,
+) -> Result<(), Failure> {
+    let plan = plan(source, arguments)?;
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&plan.sweep.name));
     if arguments.slurm.slurm {
         return slurm::submit(arguments, session, &plan, &folder);
@@ -197,9 +251,8 @@ fn ending(summary: &Summary, rows: &[Row]) -> Result<(), Failure> {
     }
 }
 
-fn plan(arguments: &SweepArguments) -> Result<Plan, Failure> {
-    let source = Source::find("sweep", &arguments.sweep, &EMBEDDED)?;
-    let mut sweep = SweepSpec::parse(&source, arguments.quick)?;
+fn plan(source: &Source, arguments: &SweepArguments) -> Result<Plan, Failure> {
+    let mut sweep = SweepSpec::parse(source, arguments.quick)?;
     if arguments.quick {
         sweep.name.push_str("-quick");
     }
@@ -207,7 +260,7 @@ fn plan(arguments: &SweepArguments) -> Result<Plan, Failure> {
         .map_err(|error| Failure::usage(format!("--only: {error}"), None))?;
     Plan::new(plugin::catalog(), &sweep, &selection, arguments.shard).map_err(|refused| {
         let (point, error) = *refused;
-        complaint(&source, &sweep, &point, error)
+        complaint(source, &sweep, &point, error)
     })
 }
 

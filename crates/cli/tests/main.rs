@@ -14,6 +14,8 @@ mod data_commands;
 mod writing;
 #[path = "suite/sweep.rs"]
 mod sweep;
+#[path = "suite/gavel.rs"]
+mod gavel;
 #[path = "suite/standstill.rs"]
 mod standstill;
 #[path = "suite/slurm.rs"]

@@ -48,6 +48,13 @@ pub(super) struct SlurmArguments {
     sbatch: Vec<String>,
 }
 
+impl Default for SlurmArguments {
+    fn default() -> Self {
+        let (tasks, cpus) = (NonZeroUsize::MIN, NonZeroUsize::MIN);
+        Self { slurm: false, tasks, cpus, time: None, partition: None, sbatch: Vec::new() }
+    }
+}
+
 /// Joins what is there, writes the script of the rest, and submits it.
 pub(super) fn submit(
     arguments: &SweepArguments,
@@ -183,8 +190,12 @@ fn script(
         }
         line(directive);
     }
-    let path = path_text::to_path(&arguments.sweep);
-    let sweep = if path.is_file() { written(&absolute(&path)?)? } else { arguments.sweep.clone() };
+    let Some(sweep) = &arguments.sweep else {
+        let help = "`apportion sweep … --show >sweep.yaml` writes it, to be submitted".to_owned();
+        return Err(Failure::usage("--slurm: the tasks need the sweep as a file", Some(help)));
+    };
+    let path = path_text::to_path(sweep);
+    let sweep = if path.is_file() { written(&absolute(&path)?)? } else { sweep.clone() };
     let mut words = vec![written(&program)?, "sweep".to_owned(), sweep];
     for selected in &arguments.only {
         words.extend(["--only".to_owned(), selected.clone()]);

@@ -152,6 +152,12 @@ pub struct Shard {
     count: usize,
 }
 
+impl Default for Shard {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
 impl Shard {
     /// The whole.
     pub const ALL: Self = Self { index: 1, count: 1 };

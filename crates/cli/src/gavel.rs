@@ -1,0 +1,156 @@
+//! `apportion gavel`: the command lines of the published system's scripts, run as they are typed.
+
+mod logs;
+mod meaning;
+mod scripts;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser};
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::file::write;
+use crate::output::OutputFormat;
+use crate::sweep::{SweepArguments, run_source};
+use apportion::spec::Source;
+use scripts::{Continuous, Generated, Static, Traced};
+
+/// Run a command line of Gavel's scripts as it is typed
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The scripts are `run_sweep_continuous.py`, `run_sweep_static.py`, `simulate_scheduler_with_generated_jobs.py` and
+`simulate_scheduler_with_trace.py`, with their own flags and defaults (`apportion gavel SCRIPT --help`). Jobs are drawn, and
+rounds run, as the published code has them. Printed first is the sweep file that the command line amounts to; it is kept
+beside the results, with logs in the form that the published notebooks read, in the folder of `--log-dir`. Flags of
+`apportion` itself, such as `--format`, stand before the script.
+
+Example:
+  apportion gavel run_sweep_continuous.py -s 4000 -e 5000 -l logs -j 6 -p max_min_fairness max_min_fairness_perf \\
+      --seeds 0 1 2 -c 36:36:36 -a 0.0 -b 1.0 -n 5")]
+pub struct GavelArguments {
+    /// Only print the sweep file
+    #[arg(long)]
+    show: bool,
+    /// Where results go, for scripts that have no `--log-dir` [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The script, with or without its folder, and its arguments
+    #[arg(
+        value_name = "SCRIPT ARGUMENTS",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    script: Vec<OsString>,
+}
+
+/// What a script's command line amounts to.
+#[derive(Debug, PartialEq)]
+pub(super) struct Meaning {
+    /// The name of the sweep.
+    name: String,
+    /// Fields of every run, as a document has them.
+    run: Vec<(&'static str, String)>,
+    /// Fields that are varied.
+    axes: Vec<(&'static str, String)>,
+    /// Points left out.
+    skip: Vec<String>,
+    /// Wall time of a run, in s.
+    timeout: Option<u64>,
+    /// Runs at once.
+    processes: Option<NonZeroUsize>,
+    /// Where results go.
+    log_dir: Option<PathBuf>,
+    /// What was asked for and is not done, because nothing is lost by it.
+    notes: Vec<String>,
+}
+
+impl Meaning {
+    /// The sweep as a document.
+    fn document(&self) -> String {
+        let mut text = format!("format: apportion/sweep-v1\nname: {}\n", self.name);
+        for (section, fields) in [("run", &self.run), ("axes", &self.axes)] {
+            text.push_str(section);
+            text.push_str(":\n");
+            for (name, value) in fields {
+                let _ = writeln!(text, "  {name}: {value}");
+            }
+        }
+        if !self.skip.is_empty() {
+            text.push_str("skip:\n");
+            for rule in &self.skip {
+                let _ = writeln!(text, "  - {rule}");
+            }
+        }
+        if let Some(seconds) = self.timeout {
+            let _ = writeln!(text, "stop: {{wall: {seconds}s}}");
+        }
+        text
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If the script or a flag is none of Gavel's, or asks for what is not done; else as a sweep.
+pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), Failure> {
+    let Some(meaning) = meaning(arguments, session)? else { return Ok(()) };
+    let text = meaning.document();
+    if arguments.show {
+        return session.output.text(&text);
+    }
+    for note in &meaning.notes {
+        session.note(note);
+    }
+    if session.output.format() == OutputFormat::Table {
+        session.output.text(&format!("{text}\n"))?;
+    }
+    let default = || Path::new("results").join(&meaning.name);
+    let folder = meaning.log_dir.clone().or_else(|| arguments.out.clone()).unwrap_or_else(default);
+    fs::create_dir_all(&folder).map_err(Failure::io(format!("make {}", folder.display())))?;
+    write(&folder.join("sweep.yaml"), text.as_bytes())?;
+    let sweep = SweepArguments::into(folder.clone(), meaning.processes);
+    let outcome = run_source(&Source::new("<command line>", text), &sweep, session);
+    // A sweep that was stopped, or of which a run was given up, has results all the same.
+    match &outcome {
+        Ok(()) | Err(Failure::Limit { .. } | Failure::Interrupted { .. }) => logs::write_all(&folder)?,
+        Err(_) => {}
+    }
+    outcome
+}
+
+/// What the command line means; nothing if it asked for help, which is printed.
+fn meaning(arguments: &GavelArguments, session: &Session) -> Result<Option<Meaning>, Failure> {
+    let Some((script, given)) = arguments.script.split_first() else {
+        return Err(Failure::usage("no script is named", None));
+    };
+    let script = Path::new(script);
+    let name = script.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let parsed = match name.trim_end_matches(".py") {
+        "run_sweep_continuous" => Continuous::try_parse_from(given).map(Continuous::meaning),
+        "run_sweep_static" => Static::try_parse_from(given).map(Static::meaning),
+        "simulate_scheduler_with_generated_jobs" => Generated::try_parse_from(given).map(Generated::meaning),
+        "simulate_scheduler_with_trace" => Traced::try_parse_from(given).map(Traced::meaning),
+        _ => {
+            let help = "run_sweep_continuous.py, run_sweep_static.py, simulate_scheduler_with_generated_jobs.py, or \
+                        simulate_scheduler_with_trace.py";
+            let message = format!("`{}` is no script of Gavel's that is known here", script.display());
+            return Err(Failure::usage(message, Some(help.to_owned())));
+        }
+    };
+    match parsed {
+        Ok(meaning) => meaning.map(Some),
+        Err(refused) if !refused.use_stderr() => session.output.text(&refused.to_string()).map(|()| None),
+        Err(refused) => {
+            let text = refused.to_string();
+            let said: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+            let message = said.join(" ").trim_start_matches("error: ").to_owned();
+            Err(Failure::usage(format!("{name}: {message}"), Some(format!("apportion gavel {name} --help"))))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Results as logs in the form that the published notebooks read:
+//! `raw_logs/v100=36.p100=36.k80=36/POLICY/seed=0/lambda=3600.000000.log`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::meaning::worker_types;
+use crate::exit::Failure;
+use crate::file::write;
+use crate::results;
+use apportion_studies::sweep::{JobRow, Row, Status, Store};
+use serde_json::Value;
+
+/// Writes a log of every run in the folder that is done.
+///
+/// # Errors
+/// If the results cannot be read, or a log not written.
+pub(super) fn write_all(folder: &Path) -> Result<(), Failure> {
+    let store = Store::open_to_read(folder).map_err(results::failure)?;
+    let worker_types = worker_types()?;
+    for row in store.rows().map_err(results::failure)? {
+        if row.outcome.status != Status::Done {
+            continue;
+        }
+        let Some(path) = place(&row, &worker_types) else { continue };
+        let path = folder.join("raw_logs").join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Failure::io(format!("make {}", parent.display())))?;
+        }
+        let jobs = store.jobs(&row.digest).map_err(results::failure)?;
+        write(&path, text(&row, &jobs).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Where a run's log is: from its whole spec, so that it does not depend on what is varied.
+fn place(row: &Row, worker_types: &[String]) -> Option<PathBuf> {
+    let spec: Value = serde_json::from_str(&row.spec).ok()?;
+    let workers = |name: &String| format!("{name}={}", spec["cluster"][name].as_u64().unwrap_or(0));
+    let cluster = worker_types.iter().map(workers).collect::<Vec<_>>().join(".");
+    let workload = &spec["workload"];
+    let file = match (workload["rate"].as_f64(), workload["static"].as_u64()) {
+        (Some(rate), _) => format!("lambda={:.6}.log", 3600.0 / rate),
+        (None, Some(jobs)) => format!("num_total_jobs={jobs}.log"),
+        (None, None) => "trace.log".to_owned(),
+    };
+    let (policy, seed) = (spec["policy"].as_str()?, spec["seed"].as_u64()?);
+    let profiling = &spec["profiling"];
+    let mut place = PathBuf::from(cluster).join(policy);
+    if let (Some(part), Some(models)) =
+        (profiling["fraction"].as_f64(), profiling["reference_models"].as_u64())
+    {
+        place = place
+            .join(format!("profiling_percentage={part:.6}"))
+            .join(format!("num_reference_models={models}"));
+    }
+    Some(place.join(format!("seed={seed}")).join(file))
+}
+
+/// The lines that the notebooks look for.
+fn text(row: &Row, jobs: &[JobRow]) -> String {
+    let mut text = String::new();
+    if let Some(makespan) = row.outcome.metric("makespan") {
+        let _ = writeln!(text, "Total duration: {makespan:.3} seconds ({:.2} hours)", makespan / 3600.0);
+    }
+    text.push_str("Job completion times:\n");
+    let mut means: [(&str, Vec<f64>); 2] =
+        [(" (low priority)", Vec::new()), (" (high priority)", Vec::new())];
+    for job in jobs {
+        let Some(jct) = job.jct else { continue };
+        let is_high = job.weight > 1.0;
+        let _ = writeln!(text, "Job {}{}: {jct:.3}", job.id, if is_high { " (high priority)" } else { "" });
+        means[usize::from(is_high)].1.push(jct);
+    }
+    let mean = |text: &mut String, of: &str, mean: f64| {
+        let _ =
+            writeln!(text, "Average job completion time{of}: {mean:.3} seconds ({:.2} hours)", mean / 3600.0);
+    };
+    if let Some(average) = row.outcome.metric("average_jct") {
+        mean(&mut text, "", average);
+    }
+    for (of, jcts) in &means {
+        if !jcts.is_empty() {
+            mean(&mut text, of, jcts.iter().sum::<f64>() / jcts.len() as f64);
+        }
+    }
+    if let Some(utilization) = row.outcome.metric("utilization") {
+        let _ = writeln!(text, "Cluster utilization: {utilization:.3}");
+    }
+    text
+}

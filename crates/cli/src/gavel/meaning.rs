@@ -1,0 +1,347 @@
+//! What the flags of Gavel's scripts mean here: fields and axes of a sweep.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Meaning;
+use super::scripts::{Continuous, Generated, Many, N_JOB_TYPES, One, Paid, Static, THROUGHPUTS_FILE, Traced};
+use crate::exit::Failure;
+use apportion::spec::run::sha256;
+use apportion::spec::{Source, load_throughputs, path_text};
+
+/// The name under which the published throughputs ship.
+const PUBLISHED: &str = "osdi20";
+
+impl Continuous {
+    pub(super) fn meaning(self) -> Result<Meaning, Failure> {
+        let Self { many, window_start, window_end, .. } = &self;
+        if window_start >= window_end {
+            return Err(Failure::usage("--window-start must be below --window-end", None));
+        }
+        let bounds = (self.throughput_lower_bound, self.throughput_upper_bound);
+        let (Some(from), Some(to)) = bounds else {
+            return Err(Failure::usage("both bounds of the throughput are needed", None));
+        };
+        let mut rates = evenly(from, to, self.num_data_points)?;
+        if rates.first() == Some(&0.0) {
+            rates.remove(0);
+        }
+        let mut meaning = many.meaning("run_sweep_continuous")?;
+        meaning.run.push(("measure", json!([window_start, window_end]).to_string()));
+        flag(&mut meaning, "multi_priority", self.generate_multi_priority_jobs);
+        flag(&mut meaning, "steady_state", self.simulate_steady_state);
+        let estimates = self.profiling_percentages.iter().any(|part| *part < 1.0)
+            || self.num_reference_models.iter().any(|n| *n < N_JOB_TYPES);
+        if estimates {
+            let parts: Vec<Value> = self.profiling_percentages.iter().map(|part| json!(part)).collect();
+            put(&mut meaning, "fraction", &parts);
+            let models: Vec<Value> = self.num_reference_models.iter().map(|n| json!(n)).collect();
+            put(&mut meaning, "reference_models", &models);
+        }
+        meaning.axes.insert(1, ("rate", json!(rates).to_string()));
+        if let Some(path) = &self.cutoff_throughputs_file {
+            meaning.skip = cutoffs(path, many)?;
+        }
+        if self.checkpoint_threshold.is_some() {
+            meaning
+                .notes
+                .push("--checkpoint-threshold: not needed, a sweep that was stopped goes on".to_owned());
+        }
+        Ok(meaning)
+    }
+}
+
+impl Static {
+    pub(super) fn meaning(self) -> Result<Meaning, Failure> {
+        self.paid.check()?;
+        let bounds = (self.num_total_jobs_lower_bound, self.num_total_jobs_upper_bound);
+        let (Some(from), Some(to)) = bounds else {
+            return Err(Failure::usage("both bounds of the number of jobs are needed", None));
+        };
+        let mut numbers = evenly(from as f64, to as f64, self.num_data_points)?;
+        if numbers.first() == Some(&0.0) {
+            numbers.remove(0);
+        }
+        let mut meaning = self.many.meaning("run_sweep_static")?;
+        flag(&mut meaning, "slos", self.paid.assign_slos);
+        // (jobs are added until there are as many, so that a part of one counts as one)
+        let whole: Vec<String> = numbers.iter().map(|number| format!("{:.0}", number.ceil())).collect();
+        meaning.axes.insert(1, ("static", format!("[{}]", whole.join(", "))));
+        Ok(meaning)
+    }
+}
+
+impl Generated {
+    pub(super) fn meaning(self) -> Result<Meaning, Failure> {
+        self.paid.check()?;
+        let Self { one, window_start, window_end, .. } = &self;
+        if self.output_trace_file_name.is_some() {
+            let help = "`apportion trace generate --generator gavel --to gavel --out FILE` writes the trace";
+            let message = "--output_trace_file_name: no trace is written by a run";
+            return Err(Failure::usage(message, Some(help.to_owned())));
+        }
+        if window_start >= window_end {
+            return Err(Failure::usage("--window-start must be below --window-end", None));
+        }
+        let mut meaning = one.meaning("generated", self.seed, self.interval)?;
+        meaning.run.push(("generator", "gavel".to_owned()));
+        match self.lam {
+            Some(0.0) => meaning.run.push(("static", (window_end - window_start).to_string())),
+            Some(lam) if lam.is_finite() && lam > 0.0 => {
+                meaning.run.push(("rate", json!(3600.0 / lam).to_string()));
+            }
+            _ => {
+                return Err(Failure::usage(
+                    "--lam: expected the mean time between arrivals in s, at least 0",
+                    None,
+                ));
+            }
+        }
+        meaning.run.push(("measure", json!([window_start, window_end]).to_string()));
+        if let Some(duration) = self.fixed_job_duration {
+            meaning.run.push(("duration", format!("{duration}s")));
+        }
+        flag(&mut meaning, "multi_worker", self.generate_multi_gpu_jobs);
+        flag(&mut meaning, "multi_priority", self.generate_multi_priority_jobs);
+        flag(&mut meaning, "steady_state", self.simulate_steady_state);
+        flag(&mut meaning, "slos", self.paid.assign_slos);
+        if self.profiling_percentage < 1.0 || self.num_reference_models < N_JOB_TYPES {
+            meaning.run.push(("fraction", self.profiling_percentage.to_string()));
+            meaning.run.push(("reference_models", self.num_reference_models.to_string()));
+        }
+        Ok(named(meaning, "simulate_scheduler_with_generated_jobs"))
+    }
+}
+
+impl Traced {
+    pub(super) fn meaning(self) -> Result<Meaning, Failure> {
+        let mut meaning = self.one.meaning("trace", self.seed, self.time_per_iteration)?;
+        let path = absolute(&self.trace_file.unwrap_or_default())?;
+        meaning.run.push(("trace", json!(path).to_string()));
+        if let (Some(start), Some(end)) = (self.window_start, self.window_end) {
+            meaning.run.push(("measure", json!([start, end]).to_string()));
+        }
+        Ok(named(meaning, "simulate_scheduler_with_trace"))
+    }
+}
+
+impl Many {
+    fn meaning(&self, name: &str) -> Result<Meaning, Failure> {
+        let mut run = fixed(&self.throughputs_file, &self.num_gpus_per_server, self.interval)?;
+        run.push(("generator", "gavel".to_owned()));
+        if let Some(duration) = self.fixed_job_duration {
+            run.push(("duration", format!("{duration}s")));
+        }
+        let clusters: Result<Vec<Value>, Failure> =
+            self.cluster_spec.iter().map(|spec| counts(spec)).collect();
+        let mut meaning = Meaning {
+            name: name.to_owned(),
+            run,
+            axes: vec![("policy", json!(self.policies).to_string()), ("seed", json!(self.seeds).to_string())],
+            skip: Vec::new(),
+            timeout: self.timeout,
+            processes: self.processes,
+            log_dir: Some(self.log_dir.clone()),
+            notes: exact(self.solver.as_deref()),
+        };
+        put(&mut meaning, "cluster", &clusters?);
+        flag(&mut meaning, "multi_worker", self.generate_multi_gpu_jobs);
+        flag(&mut meaning, "ideal", self.ideal);
+        Ok(meaning)
+    }
+}
+
+impl One {
+    fn meaning(&self, name: &str, seed: u64, round: u64) -> Result<Meaning, Failure> {
+        let mut run = fixed(&self.throughputs_file, &self.num_gpus_per_server, round)?;
+        run.push(("cluster", counts(&self.cluster_spec)?.to_string()));
+        let mut notes = exact(self.solver.as_deref());
+        if self.checkpoint_threshold.is_some() || self.checkpoint_file.is_some() {
+            notes.push("checkpoints: not needed, the run begins anew".to_owned());
+        }
+        Ok(Meaning {
+            name: name.to_owned(),
+            run,
+            axes: vec![("policy", json!([self.policy]).to_string()), ("seed", json!([seed]).to_string())],
+            skip: Vec::new(),
+            timeout: None,
+            processes: None,
+            log_dir: None,
+            notes,
+        })
+    }
+}
+
+impl Paid {
+    /// Refuses what would change results and is not done.
+    fn check(&self) -> Result<(), Failure> {
+        if self.per_instance_type_prices_dir.is_some() {
+            let help = "make a CSV of `time,worker_type,price` of them: `prices:` in a sweep, or `simulate --prices`";
+            let message = "--per_instance_type_prices_dir: folders of prices are not read";
+            return Err(Failure::usage(message, Some(help.to_owned())));
+        }
+        if self.enable_global_queue {
+            let message = "--enable_global_queue: a global queue is none of the mechanisms here";
+            return Err(Failure::usage(message, None));
+        }
+        Ok(())
+    }
+}
+
+/// What all scripts have in common.
+fn fixed(throughputs: &Path, servers: &str, round: u64) -> Result<Vec<(&'static str, String)>, Failure> {
+    let ships = throughputs == Path::new(THROUGHPUTS_FILE) && !throughputs.exists();
+    let throughputs = if ships { json!(PUBLISHED) } else { json!(absolute(throughputs)?) };
+    let mut run = vec![
+        ("semantics", "gavel".to_owned()),
+        ("throughputs", throughputs.to_string()),
+        ("round_length", format!("{round}s")),
+    ];
+    let servers = counts(servers)?;
+    if servers != counts("1:1:1")? {
+        run.push(("servers", servers.to_string()));
+    }
+    Ok(run)
+}
+
+/// The published worker types, in the order of `36:36:36`.
+pub(super) fn worker_types() -> Result<Vec<String>, Failure> {
+    let published = load_throughputs(PUBLISHED)?;
+    Ok(published.worker_types().iter().cloned().collect())
+}
+
+/// `36:36:36` as workers by type.
+fn counts(spec: &str) -> Result<Value, Failure> {
+    let numbers: Option<Vec<u32>> = spec.split(':').map(|part| part.parse().ok()).collect();
+    let types = worker_types()?;
+    let numbers = numbers.filter(|numbers| numbers.len() == types.len());
+    let wrong = || {
+        let help = format!("workers of {}, such as 36:36:36", types.join(", "));
+        Failure::usage(format!("`{spec}` is no cluster"), Some(help))
+    };
+    Ok(types.iter().cloned().zip(numbers.ok_or_else(wrong)?.into_iter().map(Value::from)).collect())
+}
+
+/// So many numbers from one to the other, both included, as numpy's `linspace` has them.
+fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
+    /// More points are not believed.
+    const POINTS_MAX: usize = 100_000;
+    if !(from.is_finite() && to.is_finite() && 0.0 <= from && from <= to) || n == 0 || n > POINTS_MAX {
+        return Err(Failure::usage(format!("{n} points from {from} to {to}: no such range"), None));
+    }
+    let step = (to - from) / (n.max(2) - 1) as f64;
+    let mut points: Vec<f64> = (0..n).map(|point| from + point as f64 * step).collect();
+    if let Some(last) = points.last_mut().filter(|_| n > 1) {
+        *last = to;
+    }
+    Ok(points)
+}
+
+/// A field of one value, or an axis of several.
+fn put(meaning: &mut Meaning, field: &'static str, values: &[Value]) {
+    match values {
+        [one] => meaning.run.push((field, one.to_string())),
+        several => meaning.axes.push((field, json!(several).to_string())),
+    }
+}
+
+fn flag(meaning: &mut Meaning, field: &'static str, is_set: bool) {
+    if is_set {
+        meaning.run.push((field, "true".to_owned()));
+    }
+}
+
+/// Rules that leave out what a file of cut-offs does.
+fn cutoffs(path: &Path, many: &Many) -> Result<Vec<String>, Failure> {
+    let source = Source::load(path_text::of(path))?;
+    let cutoffs: BTreeMap<String, BTreeMap<String, f64>> = source.parse()?;
+    let mut rules = Vec::new();
+    for (cluster, by_policy) in cutoffs.iter().filter(|(cluster, _)| many.cluster_spec.contains(cluster)) {
+        for (policy, rate) in by_policy.iter().filter(|(policy, _)| many.policies.contains(policy)) {
+            let mut rule = json!({"policy": policy, "rate": {"from": rate}});
+            if many.cluster_spec.len() > 1 {
+                rule["cluster"] = counts(cluster)?;
+            }
+            rules.push(rule.to_string());
+        }
+    }
+    Ok(rules)
+}
+
+fn exact(solver: Option<&str>) -> Vec<String> {
+    solver.map(|solver| format!("--solver {solver}: not asked, every optimum is exact")).into_iter().collect()
+}
+
+/// A sweep of one run has a name of what it says, so that runs of one script do not meet in one folder.
+fn named(mut meaning: Meaning, script: &str) -> Meaning {
+    script.clone_into(&mut meaning.name);
+    meaning.name = format!("{script}-{}", &sha256(meaning.document().as_bytes())[..8]);
+    meaning
+}
+
+/// A path that means the same from wherever the sweep file is.
+fn absolute(path: &Path) -> Result<String, Failure> {
+    let whole = std::path::absolute(path).map_err(Failure::io(format!("find {}", path.display())))?;
+    let help = || Some("give it another name".to_owned());
+    let refused =
+        || Failure::usage(format!("a sweep holds no path that is not UTF-8: {}", path.display()), help());
+    whole.to_str().map(str::to_owned).ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn points_are_those_of_linspace() {
+        // What numpy's linspace(0.0, 6.0, 16) and linspace(0.1, 3.7, 11) give.
+        let rates = evenly(0.0, 6.0, 16).unwrap();
+        assert_eq!((rates[1], rates[3], rates[15], rates.len()), (0.4, 1.200_000_000_000_000_2, 6.0, 16));
+        let rates = evenly(0.1, 3.7, 11).unwrap();
+        assert_eq!(rates[..4], [0.1, 0.459_999_999_999_999_96, 0.82, 1.180_000_000_000_000_2]);
+        assert_eq!((rates[6], rates[10]), (2.260_000_000_000_000_2, 3.7));
+        assert_eq!(evenly(2.0, 3.0, 1).unwrap(), [2.0]);
+        assert!(
+            evenly(1.0, 0.5, 3).is_err() && evenly(0.0, 1.0, 0).is_err() && evenly(f64::NAN, 1.0, 2).is_err()
+        );
+    }
+
+    #[test]
+    fn the_published_command_line_is_a_sweep() {
+        let typed = "-s 4000 -e 5000 -l d -j 6 -p max_min_fairness max_min_fairness_perf --seeds 0 1 2 -c 36:36:36 -a 0.0 -b 1.0 \
+                     -n 5 --generate-multi-gpu-jobs --solver ECOS -t 60";
+        let meaning = Continuous::try_parse_from(typed.split_whitespace()).unwrap().meaning().unwrap();
+        assert_eq!((meaning.processes, meaning.timeout), (NonZeroUsize::new(6), Some(60)));
+        assert_eq!((meaning.log_dir.as_deref(), meaning.notes.len()), (Some(Path::new("d")), 1));
+        let text = "format: apportion/sweep-v1\nname: run_sweep_continuous\nrun:\n  semantics: gavel\n  throughputs: \"osdi20\"\n  \
+                    round_length: 360s\n  generator: gavel\n  cluster: {\"v100\":36,\"p100\":36,\"k80\":36}\n  \
+                    multi_worker: true\n  measure: [4000,5000]\naxes:\n  policy: \
+                    [\"max_min_fairness\",\"max_min_fairness_perf\"]\n  rate: [0.25,0.5,0.75,1.0]\n  seed: [0,1,2]\n\
+                    stop: {wall: 60s}\n";
+        assert_eq!(meaning.document(), text);
+    }
+
+    #[test]
+    fn what_would_change_results_is_refused() {
+        let parse = |typed: &str| Generated::try_parse_from(typed.split_whitespace()).unwrap().meaning();
+        assert!(parse("-l 900 -e 10").is_ok());
+        for typed in [
+            "-l 900 --enable_global_queue",
+            "-l 900 --per_instance_type_prices_dir x",
+            "-l -1",
+            "-l 9 -s 5 -e 5",
+        ] {
+            let typed = typed.replace("-l -1", "-l=-1");
+            assert!(parse(&typed).is_err(), "{typed}");
+        }
+        assert!(parse("-l 900 -e 10 -c 1:1").is_err());
+        let all = parse("-l 0 -s 2 -e 10").unwrap();
+        assert!(all.run.contains(&("static", "8".to_owned())), "{all:?}");
+    }
+}

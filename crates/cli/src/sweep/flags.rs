@@ -1,0 +1,196 @@
+//! A sweep from flags in place of a file.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+use apportion::spec::Source;
+use apportion::spec::run::{WorkerCounts, sha256};
+
+/// The name of the document that flags are made into, in complaints.
+const NAME: &str = "<command line>";
+/// The most values that a range of seeds is believed to have.
+const SEEDS_MAX: u64 = 100_000;
+
+/// What is varied, and the fields of every run.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "A sweep without a file")]
+pub(super) struct Flags {
+    /// Policies to compare: names or policy files
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    policy: Vec<String>,
+    /// Workers of each type, such as v100=36,p100=36,k80=36; several times to compare clusters
+    #[arg(long, value_name = "TYPE=N,…")]
+    cluster: Vec<WorkerCounts>,
+    /// Arrival rates in jobs/h: FROM:TO:POINTS, a list, or `auto`
+    #[arg(long, value_name = "RATES")]
+    rate: Option<String>,
+    /// Seeds: FROM:END, the end excluded, or a list
+    #[arg(long, value_name = "SEEDS")]
+    seed: Option<String>,
+    /// A field of every run, as a sweep has it under `run`: jobs=500, measure=[4000,5000], semantics=gavel
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<String>,
+    /// One more field to vary: preemption_cost=0,30s,60s
+    #[arg(long, value_name = "FIELD=V,V,…")]
+    vary: Vec<String>,
+    /// What the sweep is called, and its folder of results [default: after what it says]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl Flags {
+    /// Is one of them given?
+    pub(super) const fn are_given(&self) -> bool {
+        !self.policy.is_empty()
+            || !self.cluster.is_empty()
+            || self.rate.is_some()
+            || self.seed.is_some()
+            || !self.set.is_empty()
+            || !self.vary.is_empty()
+            || self.name.is_some()
+    }
+
+    /// The sweep as a document.
+    ///
+    /// # Errors
+    /// If a flag is not of its form.
+    pub(super) fn document(&self) -> Result<Source, Failure> {
+        let mut run = Vec::new();
+        let mut axes = Vec::new();
+        let mut push = |name: &str, values: Vec<Value>| match values.as_slice() {
+            [] => {}
+            [one] if name != "policy" => run.push((name.to_owned(), one.to_string())),
+            several => axes.push((name.to_owned(), Value::from(several).to_string())),
+        };
+        push("policy", self.policy.iter().map(|name| json!(name)).collect());
+        push("cluster", self.cluster.iter().map(|cluster| json!(cluster)).collect());
+        if let Some(rate) = &self.rate {
+            axes.push(("rate".to_owned(), rates(rate)?));
+        }
+        if let Some(seed) = &self.seed {
+            axes.push(("seed".to_owned(), seeds(seed)?));
+        }
+        for (flag, given, into) in [("--set", &self.set, &mut run), ("--vary", &self.vary, &mut axes)] {
+            for text in given {
+                let (field, value) = field(flag, text)?;
+                into.push((
+                    field.to_owned(),
+                    if flag == "--vary" { format!("[{value}]") } else { value.to_owned() },
+                ));
+            }
+        }
+        let mut body = String::new();
+        for (section, fields) in [("run", &run), ("axes", &axes)] {
+            let _ = writeln!(body, "{section}:{}", if fields.is_empty() { " {}" } else { "" });
+            for (name, value) in fields {
+                let _ = writeln!(body, "  {name}: {value}");
+            }
+        }
+        let default = || format!("sweep-{}", &sha256(body.as_bytes())[..8]);
+        let name = json!(self.name.clone().unwrap_or_else(default));
+        Ok(Source::new(NAME, format!("format: apportion/sweep-v1\nname: {name}\n{body}")))
+    }
+}
+
+/// A field and its value, which is one line of a document.
+fn field<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
+    };
+    match text.split_once('=') {
+        Some((name, value)) if is_name(name.trim()) && !value.contains(['\n', '\r']) => {
+            Ok((name.trim(), value))
+        }
+        _ => {
+            let help = format!(
+                "such as {flag} {}",
+                if flag == "--set" { "jobs=500" } else { "preemption_cost=0,30s" }
+            );
+            Err(Failure::usage(format!("{flag}: `{text}` is no field with its value"), Some(help)))
+        }
+    }
+}
+
+/// Rates as an axis has them.
+fn rates(text: &str) -> Result<String, Failure> {
+    if text == "auto" {
+        return Ok("{auto: {}}".to_owned());
+    }
+    let wrong = || {
+        let help = "0.2:1.0:5 for five rates from 0.2 to 1.0, 0.5,1,2 for three, or auto".to_owned();
+        Failure::usage(format!("--rate: `{text}` are no rates"), Some(help))
+    };
+    let parts: Vec<&str> = text.split(':').collect();
+    let number = |part: &str| part.trim().parse::<f64>().ok().filter(|rate| rate.is_finite());
+    match parts.as_slice() {
+        [list] => {
+            let rates: Option<Vec<f64>> = list.split(',').map(number).collect();
+            Ok(Value::from(rates.ok_or_else(wrong)?).to_string())
+        }
+        [from, to, points] => {
+            let (from, to) = (number(from).ok_or_else(wrong)?, number(to).ok_or_else(wrong)?);
+            let points: u64 = points.trim().parse().map_err(|_| wrong())?;
+            Ok(json!({"from": from, "to": to, "points": points}).to_string())
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Seeds as an axis has them.
+fn seeds(text: &str) -> Result<String, Failure> {
+    let wrong = || {
+        let help = "0:3 for 0, 1 and 2, or 0,7,42".to_owned();
+        Failure::usage(format!("--seed: `{text}` are no seeds"), Some(help))
+    };
+    let whole = |part: &str| part.trim().parse::<u64>().ok();
+    let seeds: Option<Vec<u64>> = match text.split_once(':') {
+        None => text.split(',').map(whole).collect(),
+        Some((from, end)) => match (whole(from), whole(end)) {
+            (Some(from), Some(end)) if from < end && end - from <= SEEDS_MAX => Some((from..end).collect()),
+            _ => None,
+        },
+    };
+    Ok(Value::from(seeds.ok_or_else(wrong)?).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_a_document() {
+        let flags = Flags {
+            policy: vec!["fifo".to_owned(), "isolated".to_owned()],
+            cluster: vec!["v100=2,k80=1".parse().unwrap()],
+            rate: Some("0.2:1.0:5".to_owned()),
+            seed: Some("0:3".to_owned()),
+            set: vec!["jobs=500".to_owned(), "measure=[10, 20]".to_owned()],
+            vary: vec!["preemption_cost=0,30s".to_owned()],
+            name: Some("mine".to_owned()),
+        };
+        let text = "format: apportion/sweep-v1\nname: \"mine\"\nrun:\n  cluster: {\"v100\":2,\"k80\":1}\n  jobs: 500\n  \
+                    measure: [10, 20]\naxes:\n  policy: [\"fifo\",\"isolated\"]\n  rate: {\"from\":0.2,\"to\":1.0,\"points\":5}\n  \
+                    seed: [0,1,2]\n  preemption_cost: [0,30s]\n";
+        assert_eq!(&*flags.document().unwrap().text, text);
+        let unnamed = Flags { name: None, ..flags };
+        let name = |flags: &Flags| flags.document().unwrap().text.lines().nth(1).unwrap().to_owned();
+        assert_eq!(name(&unnamed), name(&unnamed));
+        assert_ne!(name(&unnamed), name(&Flags { seed: Some("0:4".to_owned()), ..unnamed.clone() }));
+    }
+
+    #[test]
+    fn what_is_not_of_its_form_is_refused() {
+        for rate in ["", "a", "1:2", "1:2:x", "1:2:3:4", "nan", "1,,2"] {
+            assert!(rates(rate).is_err(), "{rate}");
+        }
+        for seed in ["", "3:3", "-1", "0:x", "1.5", "0:1000000000"] {
+            assert!(seeds(seed).is_err(), "{seed}");
+        }
+        for set in ["jobs", "=5", "a b=5", "jobs=5\nname: x"] {
+            assert!(field("--set", set).is_err(), "{set}");
+        }
+    }
+}

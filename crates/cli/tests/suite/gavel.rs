@@ -1,0 +1,152 @@
+//! Command lines of the published scripts, and sweeps by flags.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use apportion_studies::sweep::Store;
+use tempfile::TempDir;
+
+fn apportion(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(["--progress", "never"]).args(line.split_whitespace()).output().unwrap()
+}
+
+#[track_caller]
+fn succeed(folder: &Path, line: &str) -> String {
+    let output = apportion(folder, line);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refused(folder: &Path, line: &str, said: &str) {
+    let output = apportion(folder, line);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+    assert!(stderr.contains(said), "{line}: {stderr}");
+}
+
+const CONTINUOUS: &str = "gavel scripts/sweeps/run_sweep_continuous.py -s 10 -e 30 -l logs -j 2 -p fifo max_min_fairness_perf --seeds 0 1 \
+                          -c 2:2:2 -a 0.0 -b 0.2 -n 3 --generate-multi-priority-jobs";
+
+/// Runs, prints the sweep, keeps results and logs, and goes on where it was.
+#[test]
+fn a_published_sweep_runs_as_typed() {
+    let folder = TempDir::new().unwrap();
+    let said = succeed(folder.path(), CONTINUOUS);
+    let document = fs::read_to_string(folder.path().join("logs/sweep.yaml")).unwrap();
+    assert!(said.starts_with(&document) && said.contains("average jct in hours"), "{said}");
+    assert!(document.contains("rate: [0.1,0.2]") && document.contains("semantics: gavel"), "{document}");
+    let store = Store::open_to_read(&folder.path().join("logs")).unwrap();
+    let rows = store.rows().unwrap();
+    assert_eq!(rows.len(), 8);
+    for row in &rows {
+        let [policy, rate, seed] =
+            [0, 1, 2].map(|axis| apportion_studies::sweep::spec::value_text(&row.values[axis]));
+        let lambda = 3600.0 / rate.parse::<f64>().unwrap();
+        let log = format!("logs/raw_logs/v100=2.p100=2.k80=2/{policy}/seed={seed}/lambda={lambda:.6}.log");
+        let log = fs::read_to_string(folder.path().join(log)).unwrap();
+        let average = row.outcome.metric("average_jct").unwrap();
+        assert!(log.contains(&format!("Average job completion time: {average:.3} seconds (")), "{log}");
+        // What the notebooks take means of: one line a job of the window.
+        let jobs = log.lines().filter(|line| line.starts_with("Job ") && !line.contains("times"));
+        let times: Vec<f64> = jobs.map(|line| line.rsplit_once(": ").unwrap().1.parse().unwrap()).collect();
+        assert_eq!(times.len(), 20);
+        assert!((times.iter().sum::<f64>() / 20.0 - average).abs() < 1e-3);
+        assert!(log.contains("(high priority)") && log.contains("Total duration: "));
+    }
+    let again = apportion(folder.path(), CONTINUOUS);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("8 of 8 runs are in logs already"));
+    assert_eq!(succeed(folder.path(), &CONTINUOUS.replacen("gavel", "gavel --show", 1)), document);
+    // The same runs by the sweep file.
+    let other = succeed(folder.path(), "sweep logs/sweep.yaml --out other --format csv");
+    assert!(other.lines().count() > 4);
+    let of = |folder: &Path| -> Vec<_> {
+        Store::open_to_read(folder)
+            .unwrap()
+            .rows()
+            .unwrap()
+            .into_iter()
+            .map(|row| (row.digest, row.outcome))
+            .collect()
+    };
+    let without_jobs = |rows: Vec<(String, apportion_studies::sweep::Outcome)>| -> Vec<_> {
+        rows.into_iter().map(|(digest, outcome)| (digest, outcome.metrics)).collect()
+    };
+    assert_eq!(without_jobs(of(&folder.path().join("logs"))), without_jobs(of(&folder.path().join("other"))));
+}
+
+#[test]
+fn the_other_published_scripts_run_as_typed() {
+    let folder = TempDir::new().unwrap();
+    let line = "gavel run_sweep_static.py -l l -p min_total_duration_perf --seeds 0 -c 2:2:0 4:0:0 -a 0 -b 8 -n 3 --assign_SLOs";
+    succeed(folder.path(), line);
+    for cluster in ["v100=2.p100=2.k80=0", "v100=4.p100=0.k80=0"] {
+        for jobs in [4, 8] {
+            let log =
+                format!("l/raw_logs/{cluster}/min_total_duration_perf/seed=0/num_total_jobs={jobs}.log");
+            assert!(folder.path().join(&log).is_file(), "{log}");
+        }
+    }
+    let line = "gavel simulate_scheduler_with_generated_jobs.py -c 2:2:2 -p isolated --seed 3 -l 36000 -s 0 -e 10 -v";
+    let said = succeed(folder.path(), line);
+    // The same run by the command of its own.
+    let by_flags = "simulate --policy isolated --cluster v100=2,p100=2,k80=2 --rate 0.1 --seed 3 --measure 0:10 --semantics gavel \
+                    --generator gavel --format json";
+    let run: serde_json::Value = serde_json::from_str(&succeed(folder.path(), by_flags)).unwrap();
+    let hours = format!("{:.2}", run["average_jct"].as_f64().unwrap() / 3600.0);
+    assert!(said.contains(&hours), "{hours}: {said}");
+    succeed(
+        folder.path(),
+        "trace generate --rate 0.2 --jobs 8 --generator gavel --to gavel --out jobs.trace",
+    );
+    succeed(
+        folder.path(),
+        "gavel simulate_scheduler_with_trace.py -t jobs.trace -c 2:2:2 -p fifo --seed 0 --solver SCS",
+    );
+    let said = succeed(folder.path(), "gavel run_sweep_continuous.py --help");
+    assert!(said.contains("--profiling_percentages"), "{said}");
+}
+
+#[test]
+fn what_is_none_of_the_scripts_is_refused() {
+    let folder = TempDir::new().unwrap();
+    refused(
+        folder.path(),
+        "gavel run_scheduler_with_trace.py -t x",
+        "is no script of Gavel's that is known here",
+    );
+    refused(folder.path(), "gavel run_sweep_continuous.py -n 3", "throughput-lower-bound");
+    refused(folder.path(), "gavel run_sweep_continuous.py -a 1 -b 2 --fast", "--fast");
+    refused(folder.path(), "gavel run_sweep_continuous.py -a 1 -b 2 -c 36:36", "`36:36` is no cluster");
+    refused(
+        folder.path(),
+        "gavel run_sweep_continuous.py -a 1 -b 2 -p fifoo --seeds 0 -c 2:2:2 -n 2",
+        "did you mean `fifo`",
+    );
+    refused(folder.path(), "gavel run_sweep_static.py -a 1 -b 2 --enable_global_queue", "global queue");
+}
+
+#[test]
+fn a_sweep_needs_no_file() {
+    let folder = TempDir::new().unwrap();
+    let flags = "sweep --policy fifo,isolated --rate 0.2:0.4:2 --seed 0:2 --cluster v100=2,p100=2,k80=2 --set jobs=10";
+    let document = succeed(folder.path(), &format!("{flags} --show"));
+    fs::write(folder.path().join("mine.yaml"), &document).unwrap();
+    let first = succeed(folder.path(), flags);
+    let name = document.lines().nth(1).unwrap().trim_start_matches("name: ").trim_matches('"');
+    let store = Store::open_to_read(&folder.path().join("results").join(name)).unwrap();
+    assert_eq!(store.rows().unwrap().len(), 8);
+    let second = succeed(folder.path(), "sweep mine.yaml");
+    assert_eq!(first, second);
+    refused(folder.path(), "sweep mine.yaml --seed 0:2", "goes with no flag that does");
+    refused(folder.path(), "sweep --rate 1 --set jbos=3", "jbos");
+    refused(folder.path(), "sweep --policy fifo --rate 1,x --cluster v100=1", "are no rates");
+    refused(folder.path(), "sweep mine.yaml quick", "unexpected argument `quick`");
+    refused(folder.path(), "sweep", "FILE|NAME");
+    let shown = succeed(folder.path(), "sweep show quick");
+    assert!(shown.starts_with("format: apportion/sweep-v1\nname: quick"), "{shown}");
+}
