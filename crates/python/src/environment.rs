@@ -124,7 +124,10 @@ struct Lane {
     world: Box<dyn World>,
     /// Seeds of its episodes, one after another.
     next_seed: u64,
+    /// Of the last step.
     reward: f32,
+    rounds: u32,
+    counts: bool,
     status: Status,
     observation: Vec<f32>,
     mask: Vec<bool>,
@@ -141,8 +144,10 @@ impl Lane {
     }
 
     fn step(&mut self, action: usize) -> Result<(), String> {
-        let Transition { reward, status, .. } = self.world.step(action).map_err(|error| error.to_string())?;
-        (self.reward, self.status, self.last) = (reward, status, None);
+        let Transition { reward, rounds, counts, status, .. } =
+            self.world.step(action).map_err(|error| error.to_string())?;
+        (self.reward, self.rounds, self.counts) = (reward, rounds, counts);
+        (self.status, self.last) = (status, None);
         self.world.observe(&mut self.observation, &mut self.mask);
         if status.is_over() {
             self.last = Some(self.observation.clone());
@@ -154,13 +159,16 @@ impl Lane {
 
 /// Observations [n × seen] and masks [n × actions].
 type SeenByAll<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<bool>>);
-/// What a step of all gave: observations, masks, rewards, ended, cut off, and where one ended, what was seen last [n × seen].
+/// What a step of all gave: observations, masks, rewards, ended, cut off; where one ended, what was seen last [n × seen]; rounds
+/// that passed, and whether there is something to learn from it.
 type Stepped<'py> = (
     SeenByAll<'py>,
     Bound<'py, PyArray1<f32>>,
     Bound<'py, PyArray1<bool>>,
     Bound<'py, PyArray1<bool>>,
     Option<Bound<'py, PyArray2<f32>>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<bool>>,
 );
 
 impl VectorEnvironment {
@@ -200,6 +208,8 @@ impl VectorEnvironment {
             world,
             next_seed: 0,
             reward: 0.0,
+            rounds: 0,
+            counts: true,
             status: Status::Running,
             observation: vec![0.0; n_seen],
             mask: vec![false; n_actions],
@@ -260,6 +270,9 @@ impl VectorEnvironment {
             all.into_pyarray(py).reshape([lanes.len(), self.n_seen])
         });
         let (rewards, ended, cut) = (rewards.into_pyarray(py), ended.into_pyarray(py), cut.into_pyarray(py));
-        Ok((self.seen(py, lanes), rewards, ended, cut, last.transpose()?))
+        let rounds: Vec<u32> = lanes.iter().map(|lane| lane.rounds).collect();
+        let counts: Vec<bool> = lanes.iter().map(|lane| lane.counts).collect();
+        let (rounds, counts) = (rounds.into_pyarray(py), counts.into_pyarray(py));
+        Ok((self.seen(py, lanes), rewards, ended, cut, last.transpose()?, rounds, counts))
     }
 }

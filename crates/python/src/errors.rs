@@ -45,7 +45,11 @@ pub(crate) fn results(message: impl AsRef<str>) -> PyErr {
 
 /// Complaints about a document, with the place of the first.
 pub(crate) fn spec(error: &SpecError) -> PyErr {
-    exception("InputError", &error.to_string(), |fields| {
+    let message = match error.diagnostics.as_slice() {
+        [only] if only.source.is_empty() => only.message.clone(),
+        _ => error.to_string(),
+    };
+    exception("InputError", &message, |fields| {
         let Some(first) = error.diagnostics.first() else { return Ok(()) };
         fields.set_item("source", &first.source)?;
         fields.set_item("line", (first.line > 0).then_some(first.line))?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use apportion::allocation::Allocation;
 use apportion::catalog::{Catalog, CatalogError, Plugin, PolicyOptions, Ready};
 use apportion::index::{Id, JobIndex};
-use apportion::policy::{Decision, Policy, PolicyError};
+use apportion::policy::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use apportion::problem::Problem as EngineProblem;
 use apportion::spec::policy::Plugged;
 use apportion::spec::{PolicyDocument, Source, SpecError};
@@ -32,8 +32,28 @@ pub(crate) struct Function {
     callable: Py<PyAny>,
     /// Whether it may let jobs share workers.
     pairs: bool,
+    rules: Rules,
     /// What results are kept under: the function's text, or what its user says.
     version: String,
+}
+
+/// What a function needs of the mechanism.
+#[derive(Clone, Copy, Debug, Default, FromPyObject)]
+#[pyo3(from_item_all)]
+struct Rules {
+    /// Worker types are filled in an order that is drawn anew each round, not the fastest first.
+    shuffled: bool,
+    /// Jobs without a share do not fill workers that are left over.
+    skip_zero_priority: bool,
+}
+
+impl Rules {
+    /// As the engine has them.
+    fn of_rounds(self, pairs: bool) -> RoundRules {
+        let type_order = if self.shuffled { TypeOrder::Shuffled } else { TypeOrder::Speed };
+        let skip_zero_priority = self.skip_zero_priority;
+        RoundRules { skip_zero_priority, type_order, pair_fillers: pairs, recompute_after: None }
+    }
 }
 
 /// The exception that the last function raised, for whoever asked for its decisions.
@@ -54,7 +74,7 @@ impl Raised {
 /// Functions by name, as a kind of policies.
 #[derive(Debug)]
 struct Functions {
-    by_name: BTreeMap<String, (Arc<Py<PyAny>>, bool, String)>,
+    by_name: BTreeMap<String, Function>,
     raised: Raised,
 }
 
@@ -86,11 +106,7 @@ impl Given {
         };
         let mut documents: Vec<Source> = functions.keys().map(of_function).collect();
         documents.extend(policies.into_iter().map(|text| Source::new("<policy>", text)));
-        let by_name = functions
-            .into_iter()
-            .map(|(name, of)| (name, (Arc::new(of.callable), of.pairs, of.version)))
-            .collect();
-        let mut catalog = plugin::catalog().with(Functions { by_name, raised: raised.clone() });
+        let mut catalog = plugin::catalog().with(Functions { by_name: functions, raised: raised.clone() });
         for document in documents {
             catalog.add(document)?;
         }
@@ -105,12 +121,12 @@ impl Plugin for Functions {
     }
 
     fn read(&self, document: &PolicyDocument) -> Result<Plugged, SpecError> {
-        let pairs = self.by_name.get(&document.name).is_some_and(|(_, pairs, _)| *pairs);
+        let pairs = self.by_name.get(&document.name).is_some_and(|of| of.pairs);
         Ok(Plugged { kind: KIND.to_owned(), inside_rounds: false, pairs })
     }
 
     fn data(&self, document: &PolicyDocument) -> Result<Option<Vec<u8>>, SpecError> {
-        Ok(self.by_name.get(&document.name).map(|(_, _, version)| version.as_bytes().to_vec()))
+        Ok(self.by_name.get(&document.name).map(|of| of.version.as_bytes().to_vec()))
     }
 
     fn build(
@@ -119,23 +135,39 @@ impl Plugin for Functions {
         document: &PolicyDocument,
         _: &PolicyOptions,
     ) -> Result<Ready, CatalogError> {
-        let Some((function, ..)) = self.by_name.get(&document.name) else {
-            let reason =
-                "a document of `kind: python` has a function only where it is given one in Python".to_owned();
-            return Err(CatalogError::Plugin { policy: document.name.clone(), reason });
+        let wrong = |reason: String| CatalogError::Plugin { policy: document.name.clone(), reason };
+        let Some(of) = self.by_name.get(&document.name) else {
+            let reason = "a document of `kind: python` has a function only where it is given one in Python";
+            return Err(wrong(reason.to_owned()));
         };
+        let function = fresh(&of.callable).map_err(|error| {
+            let reason = format!("it raised {error}");
+            self.raised.put(error);
+            wrong(reason)
+        })?;
         Ok(Ready::Allocating(Box::new(FunctionPolicy {
             name: document.name.clone(),
-            function: Arc::clone(function),
+            function,
+            rules: of.rules.of_rounds(of.pairs),
             raised: self.raised.clone(),
         })))
     }
 }
 
+/// The function that a run asks: what its attribute `policy_fresh` gives, if it has one, so that runs do not share what it
+/// remembers.
+fn fresh(function: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+    Python::attach(|py| match function.bind(py).getattr_opt("policy_fresh")? {
+        Some(make) => Ok(make.call0()?.unbind()),
+        None => Ok(function.clone_ref(py)),
+    })
+}
+
 /// A policy that asks a Python function.
 pub(crate) struct FunctionPolicy {
     name: String,
-    function: Arc<Py<PyAny>>,
+    function: Py<PyAny>,
+    rules: RoundRules,
     raised: Raised,
 }
 
@@ -151,7 +183,7 @@ type Rows = Vec<(Combination<JobIndex>, Vec<f64>)>;
 impl FunctionPolicy {
     /// Of one function alone.
     pub(crate) fn new(name: &str, function: Py<PyAny>, raised: &Raised) -> Self {
-        Self { name: name.to_owned(), function: Arc::new(function), raised: raised.clone() }
+        Self { name: name.to_owned(), function, rules: RoundRules::default(), raised: raised.clone() }
     }
 
     fn ask(&self, problem: &EngineProblem) -> PyResult<Rows> {
@@ -177,7 +209,8 @@ impl Policy for FunctionPolicy {
             PolicyError::Undecided { policy: policy(), reason }
         })?;
         let checked = Allocation::check(problem, rows);
-        checked.map(Decision::of).map_err(|source| PolicyError::Allocation { policy: policy(), source })
+        let decision = checked.map(|allocation| Decision { rules: self.rules, ..Decision::of(allocation) });
+        decision.map_err(|source| PolicyError::Allocation { policy: policy(), source })
     }
 }
 
@@ -190,8 +223,15 @@ fn rows(answer: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Rows> {
         return Err(PyValueError::new_err("a policy returned None, expected shares (jobs × worker types)"));
     }
     let numpy = answer.py().import("numpy")?;
+    let given = numpy.getattr("asarray")?.call1((answer,))?;
+    let masked = numpy.getattr("ma")?.call_method1("isMaskedArray", (answer,))?.is_truthy()?;
+    if masked || given.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'c' {
+        return Err(PyValueError::new_err(
+            "a policy returned masked or complex shares, expected plain numbers",
+        ));
+    }
     let keywords = [("dtype", "float64")].into_py_dict(answer.py())?;
-    let array = numpy.getattr("asarray")?.call((answer,), Some(&keywords))?;
+    let array = numpy.getattr("asarray")?.call((given,), Some(&keywords))?;
     let shape: Vec<usize> = array.getattr("shape")?.extract()?;
     if shape != [n, k] {
         let message = format!(
@@ -210,14 +250,12 @@ fn rows(answer: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Rows> {
 }
 
 fn combination(key: &Bound<'_, PyAny>, n: usize) -> PyResult<Combination<JobIndex>> {
-    let jobs = match key.extract::<usize>() {
-        Ok(job) => (job, None),
-        Err(_) => key.extract::<(usize, usize)>().map(|(one, other)| (one, Some(other)))?,
-    };
+    let single = key.extract::<usize>().ok().map(|job| (job, None));
+    let pair = || key.extract::<(usize, usize)>().ok().map(|(one, other)| (one, Some(other)));
     let known = |job: usize| job < n;
-    match jobs {
-        (job, None) if known(job) => Ok(Combination::single(JobIndex::from_index(job))),
-        (one, Some(other)) if known(one) && known(other) && one != other => {
+    match single.or_else(pair) {
+        Some((job, None)) if known(job) => Ok(Combination::single(JobIndex::from_index(job))),
+        Some((one, Some(other))) if known(one) && known(other) && one != other => {
             Ok(Combination::pair(JobIndex::from_index(one), JobIndex::from_index(other)))
         }
         _ => Err(PyValueError::new_err(format!(
@@ -228,13 +266,12 @@ fn combination(key: &Bound<'_, PyAny>, n: usize) -> PyResult<Combination<JobInde
 }
 
 fn row(shares: &Bound<'_, PyAny>, k: usize) -> PyResult<Vec<f64>> {
-    let row: Vec<f64> = shares.extract()?;
-    if row.len() == k {
-        return Ok(row);
-    }
-    let message = format!(
-        "a policy gave {} shares to one combination, expected one for each of {k} worker types",
-        row.len()
-    );
-    Err(PyValueError::new_err(message))
+    let row = shares.extract::<Vec<f64>>().ok().filter(|row| row.len() == k);
+    let said = shares.repr().map(|said| said.to_string());
+    row.ok_or_else(|| {
+        let said = said.unwrap_or_default();
+        let message =
+            format!("a policy gave {said} to one combination, expected a share on each of {k} worker types");
+        PyValueError::new_err(message)
+    })
 }

@@ -1,14 +1,27 @@
 //! Options of policies by their names.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use apportion::PolicyOptions;
 use apportion::policy::{Refine, Strategy};
-use apportion::spec::Fidelity;
 use apportion::spec::nearest::{name_list, suggestion};
+use apportion::spec::{Fidelity, path_text};
 use pyo3::prelude::*;
 
 use crate::errors;
+
+/// A name, a path or a text, from Python's `str`. A path that is not UTF-8 stays the path that it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Text(pub(crate) String);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Text {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        object.extract::<OsString>().map(|text| Self(path_text::of(text)))
+    }
+}
 
 /// What a policy may be asked beyond its document.
 #[derive(Debug, FromPyObject)]

@@ -16,7 +16,7 @@ use crate::decision::Decision;
 use crate::errors;
 use crate::explanation;
 use crate::function::{FunctionPolicy, Raised};
-use crate::options::Asked;
+use crate::options::{Asked, Text};
 use crate::problem::Problem;
 
 /// Jobs × worker types up to which a decision is made at once, without a look at signals: it takes some milliseconds.
@@ -57,10 +57,11 @@ impl Policy {
     /// A policy by its name or path, or that of a document's text.
     #[new]
     #[pyo3(signature = (name_or_text, is_text, asked))]
-    fn new(name_or_text: &str, is_text: bool, asked: Asked) -> PyResult<Self> {
+    fn new(name_or_text: Text, is_text: bool, asked: Asked) -> PyResult<Self> {
+        let Text(name_or_text) = name_or_text;
         let options = asked.options()?;
-        let (catalog, named) = catalog_with(is_text.then_some(name_or_text))?;
-        let name = named.unwrap_or_else(|| name_or_text.to_owned());
+        let (catalog, named) = catalog_with(is_text.then_some(&name_or_text))?;
+        let name = named.unwrap_or(name_or_text);
         let document = catalog.document(&name).map_err(|error| errors::spec(&error))?;
         let given = [
             ("backend", options.backend.is_some()),
@@ -167,7 +168,7 @@ pub(crate) fn policies() -> PyResult<Vec<(String, String)>> {
 
 /// The text of a policy's document.
 #[pyfunction]
-pub(crate) fn document(name_or_path: &str) -> PyResult<String> {
-    let document = plugin::catalog().document(name_or_path).map_err(|error| errors::spec(&error))?;
+pub(crate) fn document(name_or_path: Text) -> PyResult<String> {
+    let document = plugin::catalog().document(&name_or_path.0).map_err(|error| errors::spec(&error))?;
     Ok(document.source.text.to_string())
 }

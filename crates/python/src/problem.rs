@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::options::Text;
 
 /// The name of a job, as its owner gives it.
 #[derive(Clone, Debug, FromPyObject, IntoPyObject)]
@@ -113,7 +114,23 @@ impl Problem {
         let mut builder = ProblemBuilder::new(Arc::new(cluster));
         let entities = entities(&mut builder, owners)?;
         let rows = throughputs.as_array();
-        builder.reserve(rows.nrows());
+        let (n, k) = rows.dim();
+        if k != worker_types.len() {
+            let message = format!(
+                "throughputs have {k} columns, expected one for each of {} worker types",
+                worker_types.len()
+            );
+            return Err(errors::input(message));
+        }
+        let extra_lengths = extra.iter().map(|(name, column)| (name.as_str(), column.len()));
+        if let Some((name, length)) =
+            columns.lengths().into_iter().chain(extra_lengths).find(|(_, length)| *length != n)
+        {
+            return Err(errors::input(format!(
+                "{name} has {length} values, expected one for each of {n} jobs"
+            )));
+        }
+        builder.reserve(n);
         for (position, row) in rows.outer_iter().enumerate() {
             let mut job = columns.job(position)?;
             if let Some(owner) = columns.owner.as_ref().and_then(|owners| owners[position].as_ref()) {
@@ -127,7 +144,7 @@ impl Problem {
             };
         }
         if !pairs.is_empty() {
-            builder.colocation(Colocation::Pairs(pairs_of(pairs, rows.nrows())?));
+            builder.colocation(Colocation::Pairs(pairs_of(pairs, (n, k))?));
         }
         for (name, column) in extra {
             builder.extra(name, column);
@@ -138,12 +155,15 @@ impl Problem {
 
     /// The problem that a snapshot states: a path, or a document's text.
     #[staticmethod]
-    fn read(snapshot: &str, is_text: bool, throughputs: &str) -> PyResult<Self> {
+    fn read(snapshot: Text, is_text: bool, throughputs: Text) -> PyResult<Self> {
         let said = |error| errors::spec(&error);
-        let source =
-            if is_text { Source::new("<text>", snapshot) } else { Source::load(snapshot).map_err(said)? };
+        let source = if is_text {
+            Source::new("<text>", snapshot.0)
+        } else {
+            Source::load(&snapshot.0).map_err(said)?
+        };
         let snapshot = Snapshot::read(&source).map_err(said)?;
-        let matrix = load_throughputs(throughputs).map_err(said)?;
+        let matrix = load_throughputs(&throughputs.0).map_err(said)?;
         let problem = EngineProblem::from_snapshot(&snapshot, &matrix).map_err(said)?;
         let names = snapshot.document().jobs.iter().map(|job| JobName::from(&job.id)).collect();
         Ok(Self { problem: Arc::new(problem), names: Some(names) })
@@ -263,6 +283,24 @@ impl Problem {
 }
 
 impl Columns<'_> {
+    /// How many values each column has that is given.
+    fn lengths(&self) -> Vec<(&'static str, usize)> {
+        let of = |name, column: &Option<PyReadonlyArray1<'_, f64>>| {
+            column.as_ref().map(|column| (name, column.as_array().len()))
+        };
+        let given = [
+            self.scale_factor.as_ref().map(|column| ("scale_factor", column.as_array().len())),
+            of("weight", &self.weight),
+            of("steps_remaining", &self.steps_remaining),
+            of("elapsed", &self.elapsed),
+            of("isolated_elapsed", &self.isolated_elapsed),
+            of("slo_remaining", &self.slo_remaining),
+            self.owner.as_ref().map(|column| ("owner", column.len())),
+            self.names.as_ref().map(|column| ("names", column.len())),
+        ];
+        given.into_iter().flatten().collect()
+    }
+
     /// The job at a position, its owner apart.
     fn job(&self, position: usize) -> PyResult<ActiveJob> {
         let at = |column: &Option<PyReadonlyArray1<'_, f64>>| {
@@ -322,7 +360,10 @@ fn entities(
     Ok(known)
 }
 
-fn pairs_of(pairs: Vec<Pair<'_>>, n_jobs: usize) -> PyResult<BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>>> {
+fn pairs_of(
+    pairs: Vec<Pair<'_>>,
+    (n_jobs, n_types): (usize, usize),
+) -> PyResult<BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>>> {
     let mut given = BTreeMap::new();
     for (first, second, speeds) in pairs {
         if first >= n_jobs || second >= n_jobs || first == second {
@@ -331,6 +372,13 @@ fn pairs_of(pairs: Vec<Pair<'_>>, n_jobs: usize) -> PyResult<BTreeMap<Combinatio
             )));
         }
         let speeds = speeds.as_array();
+        if speeds.dim() != (n_types, 2) {
+            let shape = speeds.shape();
+            let message = format!(
+                "pair ({first}, {second}) has shape {shape:?}, expected [{n_types}, 2]: worker types × jobs"
+            );
+            return Err(errors::input(message));
+        }
         let wrong = speeds.iter().find(|speed| !(speed.is_finite() && **speed >= 0.0));
         if let Some(wrong) = wrong {
             let message = format!(

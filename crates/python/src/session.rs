@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::decision::Decision;
 use crate::errors;
-use crate::options::Asked;
+use crate::options::{Asked, Text};
 use crate::policy::catalog_with;
 use crate::problem::{Problem, number};
 
@@ -60,10 +60,11 @@ impl Session {
 #[pymethods]
 impl Session {
     #[new]
-    fn new(problem: &Problem, name_or_text: &str, is_text: bool, asked: Asked) -> PyResult<Self> {
+    fn new(problem: &Problem, name_or_text: Text, is_text: bool, asked: Asked) -> PyResult<Self> {
+        let Text(name_or_text) = name_or_text;
         let options = asked.options()?;
-        let (catalog, named) = catalog_with(is_text.then_some(name_or_text))?;
-        let name = named.unwrap_or_else(|| name_or_text.to_owned());
+        let (catalog, named) = catalog_with(is_text.then_some(&name_or_text))?;
+        let name = named.unwrap_or(name_or_text);
         let program = catalog.program(&name, &options).map_err(|error| errors::catalog(&error))?;
         let Some(program) = program else {
             return Err(errors::input(format!(

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::attended::attended;
 use crate::errors;
 use crate::function::{Given, Raised};
+use crate::options::Text;
 
 /// How a sweep is made.
 #[derive(Debug, FromPyObject)]
@@ -72,12 +73,13 @@ impl Progress for Told {
 #[pyo3(signature = (name_or_document, is_text, given, making, progress))]
 pub(crate) fn sweep(
     py: Python<'_>,
-    name_or_document: &str,
+    name_or_document: Text,
     is_text: bool,
     given: Given,
     making: Making,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
+    let name_or_document = name_or_document.0.as_str();
     let said = |error| {
         if is_text { errors::arguments(&error, name_or_document) } else { errors::spec(&error) }
     };

@@ -9,13 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::options::Text;
 
 /// How a file is read.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Reading {
     form: Option<String>,
-    throughputs: Option<String>,
+    throughputs: Option<Text>,
     sort: bool,
     seed: u64,
     skip_unreadable: bool,
@@ -23,11 +24,11 @@ pub(crate) struct Reading {
 
 /// Reads a trace, or a cluster's log as one: its jobs as columns, and what was left out.
 #[pyfunction]
-pub(crate) fn read_trace<'py>(py: Python<'py>, path: &str, reading: Reading) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn read_trace(py: Python<'_>, path: Text, reading: Reading) -> PyResult<Bound<'_, PyDict>> {
     let Reading { form, throughputs, sort, seed, skip_unreadable } = reading;
     let said = |error| errors::spec(&error);
-    let source = Source::load(path).map_err(said)?;
-    let matrix = throughputs.as_deref().map(load_throughputs).transpose().map_err(said)?;
+    let source = Source::load(&path.0).map_err(said)?;
+    let matrix = throughputs.map(|name| load_throughputs(&name.0)).transpose().map_err(said)?;
     let origin = match form.as_deref() {
         None => None,
         Some("philly") => Some(LogOrigin::Philly),

@@ -159,7 +159,7 @@ def test_a_function_is_a_policy() -> None:
         (lambda p: None, ValueError, "returned None", {}),
         (lambda p: np.ones(3), ValueError, r"shape \[3\], expected \[2, 2\]", {}),
         (lambda p: {5: [0, 0]}, ValueError, "gave shares to 5", {}),
-        (lambda p: {0: [0, 0, 0]}, ValueError, "3 shares to one combination", {}),
+        (lambda p: {0: [0, 0, 0]}, ValueError, r"gave \[0, 0, 0\] to one combination", {}),
         (lambda p: "shares", ValueError, "could not convert", {}),
         (lambda p: 1 / 0, ZeroDivisionError, "division", {}),
     ],

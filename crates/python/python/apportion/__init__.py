@@ -4,6 +4,10 @@
 a function of a `Problem`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from . import _native, gavel, traces
 from ._columns import Table
 from ._decide import (
@@ -29,9 +33,13 @@ from ._errors import (
     SolverError,
     UnboundedError,
 )
+from ._export import Exported, export_policy, export_weights
 from ._fit import fit
 from ._native import Certificate, Decision, Problem, __version__, document, policies
 from ._runs import Run, Study, metrics, simulate, sweep
+
+if TYPE_CHECKING:
+    from . import envs
 
 __all__ = [
     "AllocationError",
@@ -39,6 +47,7 @@ __all__ = [
     "Certificate",
     "Decision",
     "Explanation",
+    "Exported",
     "InfeasibleError",
     "InputError",
     "JobExplanation",
@@ -58,7 +67,10 @@ __all__ = [
     "__version__",
     "allocate",
     "document",
+    "envs",
     "explain",
+    "export_policy",
+    "export_weights",
     "fit",
     "gavel",
     "metrics",
@@ -69,3 +81,12 @@ __all__ = [
     "sweep",
     "traces",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`apportion.envs`, which needs gymnasium, is imported when it is asked for."""
+    if name != "envs":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module(".envs", __name__)

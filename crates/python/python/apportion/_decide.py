@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from inspect import isclass
 from typing import Any, Union
 
 import numpy as np
@@ -47,13 +49,18 @@ class Policy:
     ) -> None:
         self._text = os.fspath(name)
         self._is_text = "\n" in self._text
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+            raise InputError(f"seed is {seed!r}, expected a whole number, at least 0")
+        for what, value in {"backend": backend, "refine": refine, "strategy": strategy, "semantics": semantics}.items():
+            if not isinstance(value, str) and (value is not None or what == "semantics"):
+                raise InputError(f"{what} is {value!r}, expected a name")
         self._asked: dict[str, Any] = {
             "backend": backend,
             "refine": refine,
             "strategy": strategy,
             "semantics": semantics,
-            "seed": seed,
-            "time_limit": time_limit,
+            "seed": int(seed),
+            "time_limit": None if time_limit is None else _number("time_limit", time_limit),
         }
         self._native = _native.Policy(self._text, self._is_text, self._asked)
 
@@ -83,7 +90,8 @@ def _named(name: str, backend: str | None) -> Policy:
     return Policy(name, backend=backend)
 
 
-def _native_policy(policy: AnyPolicy, backend: str | None = None) -> _native.Policy:
+def _native_policy(policy: AnyPolicy, stated: Problem, backend: str | None = None) -> _native.Policy:
+    """A policy as the engine asks it, about a problem: a function is shown the problem as it was stated, with its names."""
     if isinstance(policy, (str, os.PathLike)):
         name = os.fspath(policy)
         # A file may change between two calls.
@@ -94,13 +102,24 @@ def _native_policy(policy: AnyPolicy, backend: str | None = None) -> _native.Pol
     if isinstance(policy, Policy):
         return policy._native
     if callable(policy):
-        return _native.Policy.of_function(_name_of(policy), policy)
+        function = _fresh(policy)
+        return _native.Policy.of_function(_name_of(policy), lambda _: function(stated))
     raise TypeError(f"a policy is a name, a path, a Policy or a function, not {type(policy).__name__}")
+
+
+def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A policy with memory as it is before any decision: what its attribute `policy_fresh` gives, if it has one."""
+    if isclass(function):
+        raise InputError(f"{function.__name__} is a class, expected a function of a problem", help="an object of it, if those are")
+    make = getattr(function, "policy_fresh", None)
+    fresh: Callable[..., Any] = function if make is None else make()
+    return fresh
 
 
 def _name_of(function: Callable[..., Any]) -> str:
     name = getattr(function, "policy_name", None) or getattr(function, "__name__", None)
-    return str(name or type(function).__name__)
+    # Characters that are no text, of names of files, are not for results.
+    return str(name or type(function).__name__).encode("utf-8", "replace").decode("utf-8")
 
 
 def problem(
@@ -124,7 +143,7 @@ def problem(
 
     `throughputs` are the steps/s of each job alone, [jobs × worker types], in the order of `workers`; 0 where it cannot run.
     Or a mapping of jobs to mappings of worker types to steps/s, as Gavel has it: the jobs are then called by its keys, and all
-    that is said of jobs may be a mapping of them, too.
+    that is said of jobs may be a mapping of them, too. Or a DataFrame with a column for each worker type, in any order.
 
     What is said of jobs is `[jobs]`, or one value for all: `scale_factor` (workers at once), `weight`, `steps_remaining`,
     `elapsed` (s since arrival), `isolated_elapsed` (s), `slo_remaining` (s to the deadline, NaN = none), `owner` (a name or
@@ -132,21 +151,18 @@ def problem(
     listed have weight 1. `prices` are $/h of a worker. `pairs` says how fast two jobs are on shared workers: their positions, or
     names, to [worker types × 2] steps/s. `extra` are columns that policy files may name.
     """
+    if not isinstance(workers, Mapping):
+        raise InputError(f"workers are {workers!r}, expected a mapping", help='such as {"v100": 36, "p100": 36, "k80": 36}')
     kinds = list(workers)
-    if isinstance(throughputs, Mapping):
-        names = list(throughputs) if names is None else names
-        rows = np.array([[row.get(kind, 0.0) for kind in kinds] for row in throughputs.values()], dtype=np.float64)
-        rows = rows.reshape(len(throughputs), len(kinds))
-        for job, row in throughputs.items():
-            if unknown := set(row) - set(kinds):
-                raise InputError(f"job {job!r}: unknown worker type {min(unknown)!r}, expected one of {', '.join(kinds)}")
-    else:
-        rows = np.ascontiguousarray(throughputs, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != len(kinds):
-        raise InputError(f"throughputs have shape {rows.shape}, expected (jobs, {len(kinds)}): a column for each of {', '.join(kinds)}")
+    if wrong := [kind for kind in kinds if not isinstance(kind, str)]:
+        raise InputError(f"worker type {wrong[0]!r} is not text")
+    rows, known_as = _rows(throughputs, kinds)
     n = rows.shape[0]
+    names = known_as if names is None else [_name(name) for name in names]
     if names is not None and len(names) != n:
         raise InputError(f"{len(names)} names for {n} jobs")
+    if names is not None and (twice := [name for name, times in Counter(names).items() if times > 1]):
+        raise InputError(f"two jobs are called {twice[0]!r}")
 
     def column(what: str, value: Any, kind: Any) -> NDArray[Any] | None:
         if value is None:
@@ -154,13 +170,13 @@ def problem(
         if isinstance(value, Mapping):
             if names is None:
                 raise InputError(f"{what} is a mapping, but the jobs have no names", help="give names=…, or an array")
-            if missing := [name for name in names if name not in value]:
-                raise InputError(f"{what} has nothing for job {missing[0]!r}")
-            value = [value[name] for name in names]
-        array = np.asarray(value)
-        if kind is np.int64 and array.dtype.kind == "f" and not np.array_equal(array, np.round(array)):
+            value = _of_each(what, value, names)
+        elif names is not None and hasattr(value, "to_dict") and set(names) == set(getattr(value, "index", ())):
+            value = _of_each(what, value.to_dict(), names)  # a pandas.Series by names
+        array = _array(what, value, None)
+        if kind is np.int64 and array.dtype.kind == "f" and not ((array == np.round(array)) & (np.abs(array) < 2**53)).all():
             raise InputError(f"{what} has values that are not whole numbers")
-        array = np.ascontiguousarray(np.broadcast_to(array, (n,)) if array.ndim == 0 else array, dtype=kind)
+        array = _array(what, np.broadcast_to(array, (n,)) if array.ndim == 0 else array, kind)
         if array.shape != (n,):
             raise InputError(f"{what} has shape {array.shape}, expected ({n},): a value for each job")
         return array
@@ -168,31 +184,34 @@ def problem(
     def owner_column() -> list[str | None] | None:
         if owner is None:
             return None
-        values = [owner[name] for name in names or range(n)] if isinstance(owner, Mapping) else list(owner)
+        if isinstance(owner, str) or not isinstance(owner, Iterable):
+            values = [owner] * n
+        else:
+            values = _of_each("owner", owner, names if names is not None else range(n)) if isinstance(owner, Mapping) else list(owner)
         if len(values) != n:
             raise InputError(f"{len(values)} owners for {n} jobs")
-        return [None if value is None else str(value) for value in values]
+        return [None if value is None or value != value else str(value) for value in values]
 
     of_jobs = owner_column()
-    listed = [
-        (name, float(of.get("weight", 1.0)), str(of.get("inner", "fairness")), of.get("parent"))
-        for name, of in (owners or {}).items()
-    ]
+    listed = [_owner(name, of) for name, of in _mapping("owners", owners).items()]
     known = {name for name, *_ in listed}
     listed += [(name, 1.0, "fairness", None) for name in dict.fromkeys(of_jobs or []) if name is not None and name not in known]
-    if prices is not None and (unknown := set(prices) - set(kinds)):
-        raise InputError(f"prices: unknown worker type {min(unknown)!r}, expected one of {', '.join(kinds)}")
-    position = {name: place for place, name in enumerate(names)} if names is not None else None
-    given = []
-    for (one, other), speeds in (pairs or {}).items():
-        array = np.ascontiguousarray(speeds, dtype=np.float64)
+    if unknown := [kind for kind in _mapping("prices", prices) if kind not in kinds]:
+        raise InputError(f"prices: unknown worker type {unknown[0]!r}, expected one of {', '.join(kinds)}")
+    position = {name: place for place, name in enumerate(range(n) if names is None else names)}
+    given: dict[tuple[int, int], NDArray[Any]] = {}
+    for pair, speeds in _mapping("pairs", pairs).items():
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InputError(f"pairs: {pair!r} is no pair of jobs")
+        if unknown := [job for job in pair if job not in position]:
+            raise InputError(f"pair {pair!r}: there is no job {unknown[0]!r}")
+        array = _array(f"pair {pair!r}", speeds, np.float64)
         if array.shape != (len(kinds), 2):
-            raise InputError(f"pair ({one!r}, {other!r}) has shape {array.shape}, expected ({len(kinds)}, 2): worker types × jobs")
-        try:
-            places = (position[one], position[other]) if position is not None else (int(one), int(other))
-        except KeyError as error:
-            raise InputError(f"pairs: there is no job {error.args[0]!r}") from None
-        given.append((*places, array))
+            raise InputError(f"pair {pair!r} has shape {array.shape}, expected ({len(kinds)}, 2): worker types × jobs")
+        one, other = position[pair[0]], position[pair[1]]
+        if (other, one) in given:
+            raise InputError(f"pair {pair!r} is given in both orders")
+        given[one, other] = array
     columns = {
         "scale_factor": column("scale_factor", scale_factor, np.int64),
         "weight": column("weight", weight, np.float64),
@@ -201,30 +220,114 @@ def problem(
         "isolated_elapsed": column("isolated_elapsed", isolated_elapsed, np.float64),
         "slo_remaining": column("slo_remaining", slo_remaining, np.float64),
         "owner": of_jobs,
-        "names": None if names is None else [name if isinstance(name, (int, str)) else str(name) for name in names],
+        "names": names,
     }
     more: dict[str, list[float]] = {}
-    for name, values in (extra or {}).items():
+    for name, values in _mapping("extra", extra).items():
         of_extra = column(name, values, np.float64)
-        more[name] = [] if of_extra is None else of_extra.tolist()
+        if of_extra is None:
+            raise InputError(f"extra: {name} is None, expected a value for each job")
+        more[name] = of_extra.tolist()
     return Problem(
         kinds,
         [_whole(kind, workers[kind]) for kind in kinds],
         rows,
         columns,
-        prices=[None if prices is None or kind not in prices else float(prices[kind]) for kind in kinds],
+        prices=[None if prices is None or kind not in prices else _number(f"the price of {kind!r}", prices[kind]) for kind in kinds],
         owners=listed,
-        pairs=given,
+        pairs=[(*places, speeds) for places, speeds in given.items()],
         extra=more,
     )
 
 
+def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] | None]:
+    """Throughputs as an array, and what the jobs are called, if that is said."""
+    names: list[int | str] | None = None
+
+    def check(place: str, known: Iterable[Any]) -> None:
+        if unknown := [kind for kind in known if kind not in kinds]:
+            raise InputError(f"{place}: unknown worker type {unknown[0]!r}, expected one of {', '.join(kinds)}")
+
+    if isinstance(throughputs, Mapping):
+        names = [_name(name) for name in throughputs]
+        for job, row in throughputs.items():
+            if not isinstance(row, Mapping):
+                raise InputError(f"job {job!r}: throughputs are {row!r}, expected a mapping of worker types to steps/s")
+            check(f"job {job!r}", row)
+        throughputs = [[row.get(kind, 0.0) for kind in kinds] for row in throughputs.values()]
+    elif (columns := getattr(throughputs, "columns", None)) is not None:
+        check("throughputs", columns)
+        if missing := [kind for kind in kinds if kind not in columns]:
+            raise InputError(f"throughputs have no column {missing[0]!r}")
+        if (index := getattr(throughputs, "index", None)) is not None:
+            names = [_name(name) for name in index]
+        throughputs = np.column_stack([_array("throughputs", throughputs[kind], np.float64) for kind in kinds])
+    rows = _array("throughputs", throughputs, np.float64)
+    if rows.size == 0 and rows.ndim == 1:
+        rows = rows.reshape(0, len(kinds))
+    if rows.ndim != 2 or rows.shape[1] != len(kinds):
+        raise InputError(f"throughputs have shape {rows.shape}, expected (jobs, {len(kinds)}): a column for each of {', '.join(kinds)}")
+    return rows, names
+
+
+def _array(what: str, value: Any, kind: Any) -> NDArray[Any]:
+    """An array of numbers."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise ValueError("complex numbers")
+        return np.ascontiguousarray(array, dtype=kind) if kind is not None else array
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{what}: expected numbers, not {_short(value)}") from error
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def _number(what: str, value: Any) -> float:
+    """One number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} is {_short(value)}, expected a number") from None
+
+
+def _mapping(what: str, value: Any) -> Mapping[Any, Any]:
+    """A mapping, empty for None."""
+    if value is None or isinstance(value, Mapping):
+        return value or {}
+    raise InputError(f"{what}: expected a mapping, not {_short(value)}")
+
+
+def _of_each(what: str, value: Mapping[Any, Any], names: Iterable[Any]) -> list[Any]:
+    """A mapping's values, in the order of names."""
+    if missing := [name for name in names if name not in value]:
+        raise InputError(f"{what} has nothing for job {missing[0]!r}")
+    return [value[name] for name in names]
+
+
+def _name(name: Any) -> int | str:
+    """What a job is called: a whole number or text."""
+    plain = name.item() if isinstance(name, np.generic) else name
+    return plain if isinstance(plain, int) and -(2**63) <= plain < 2**63 else str(plain)
+
+
+def _owner(name: str, of: Any) -> tuple[str, float, str, str | None]:
+    """An owner of jobs: its name, weight, inner rule and parent."""
+    known = _mapping(f"owner {name!r}", of)
+    if unknown := [field for field in known if field not in ("weight", "inner", "parent")]:
+        raise InputError(f"owner {name!r}: unknown field {unknown[0]!r}, expected one of weight, inner, parent")
+    return name, _number(f"owner {name!r}: weight", known.get("weight", 1.0)), str(known.get("inner", "fairness")), known.get("parent")
+
+
 def _whole(kind: str, count: Any) -> int:
     """A number of workers."""
-    whole = int(count)
-    if whole != count or not 0 <= whole < 2**32:
+    number = np.nan if isinstance(count, str) else _number(f"the number of workers of {kind!r}", count)
+    if number != np.floor(number) or not 0 <= number < 2**32:
         raise InputError(f"{count} workers of {kind!r}, expected a whole number, at least 0")
-    return whole
+    return int(number)
 
 
 def read_problem(snapshot: str | os.PathLike[str], *, throughputs: str | os.PathLike[str] = "osdi20") -> Problem:
@@ -251,10 +354,10 @@ def allocate(
 
     >>> d = allocate([[4.0, 1.0], [4.0, 2.0]], {"v100": 1, "k80": 1})
     >>> d.shares.round(3).tolist(), d.certificate.optimal
-    ([[0.6, 0.4], [0.4, 0.6]], True)
+    ([[0.5, 0.5], [0.5, 0.5]], True)
     """
     stated = _problem(throughputs, workers, jobs)
-    return _native_policy(policy, backend).allocate(stated, True)
+    return _native_policy(policy, stated, backend).allocate(stated, True)
 
 
 def explain(
@@ -267,7 +370,7 @@ def explain(
 ) -> Explanation:
     """Says why each job gets what it gets; arguments are those of `allocate`."""
     stated = _problem(throughputs, workers, jobs)
-    decision, tree = _native_policy(policy, backend).explain(stated)
+    decision, tree = _native_policy(policy, stated, backend).explain(stated)
     return Explanation._of(stated, decision, tree)
 
 
@@ -384,16 +487,18 @@ class Session:
     >>> session.add("a", throughput=[4.0, 1.0])
     >>> session.add("b", throughput=[4.0, 2.0])
     >>> decided = session.decide()
-    >>> round(float(decided.share("b")[0]), 3)
-    0.4
+    >>> decided.share("b").round(3).tolist()
+    [0.5, 0.5]
     """
 
     def __init__(
         self, workers: Mapping[str, int], policy: str | os.PathLike[str] | Policy = "max_min_fairness_perf", *, prices: Mapping[str, float] | None = None
     ) -> None:
+        if not isinstance(policy, (str, os.PathLike, Policy)):
+            raise InputError("a session's policy is a program, not a function", help="allocate asks a function")
         asked = policy if isinstance(policy, Policy) else Policy(policy)
+        empty = problem([], workers, prices=prices)
         self._kinds = list(workers)
-        empty = problem(np.empty((0, len(self._kinds))), workers, prices=prices)
         self._native = _native.Session(empty, asked._text, asked._is_text, asked._asked)
         self._numbers: dict[Hashable, int] = {}
         self._names: dict[int, Hashable] = {}
@@ -418,9 +523,12 @@ class Session:
         if name in self._numbers:
             raise InputError(f"job {name!r} is there already")
         if isinstance(throughput, Mapping):
-            if unknown := set(throughput) - set(self._kinds):
-                raise InputError(f"unknown worker type {min(unknown)!r}, expected one of {', '.join(self._kinds)}")
+            if unknown := [kind for kind in throughput if kind not in self._kinds]:
+                raise InputError(f"unknown worker type {unknown[0]!r}, expected one of {', '.join(self._kinds)}")
             throughput = [throughput.get(kind, 0.0) for kind in self._kinds]
+        speeds = _array("throughput", throughput, np.float64)
+        if speeds.shape != (len(self._kinds),):
+            raise InputError(f"throughput has shape {speeds.shape}, expected ({len(self._kinds)},): a number for each worker type")
         known = {
             "scale_factor": scale_factor,
             "weight": weight,
@@ -428,7 +536,7 @@ class Session:
             "elapsed": elapsed,
             "slo_remaining": slo_remaining,
         }
-        self._native.add(self._next, np.ascontiguousarray(throughput, dtype=np.float64), known)
+        self._native.add(self._next, speeds, _known(known))
         self._numbers[name], self._names[self._next], self._known[name] = self._next, name, known
         self._next += 1
 
@@ -438,7 +546,7 @@ class Session:
         if unknown := set(known) - set(self._known[name]):
             raise TypeError(f"unknown field {min(unknown)!r}, expected one of {', '.join(self._known[name])}")
         changed = self._known[name] | known
-        self._native.update(number, changed)
+        self._native.update(number, _known(changed))
         self._known[name] = changed
 
     def remove(self, name: Hashable) -> None:
@@ -457,6 +565,15 @@ class Session:
             return self._numbers[name]
         except KeyError:
             raise InputError(f"there is no job {name!r}") from None
+
+
+def _known(of: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a session's job, as the engine takes it."""
+    scale_factor = of["scale_factor"]
+    if isinstance(scale_factor, str) or (whole := _number("scale_factor", scale_factor)) != np.floor(whole) or not 0 <= whole < 2**32:
+        raise InputError(f"scale_factor is {scale_factor!r}, expected a whole number of workers, at least 1")
+    numbers = {name: None if value is None and name == "slo_remaining" else _number(name, value) for name, value in of.items()}
+    return {**numbers, "scale_factor": int(whole)}
 
 
 class SessionDecision:

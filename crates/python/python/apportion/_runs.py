@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 
 from . import _native
 from ._columns import Table
-from ._decide import AnyPolicy, Policy, _name_of
+from ._decide import AnyPolicy, Policy, _fresh, _name_of
 from ._errors import InputError
 from ._native import Results
 
@@ -106,7 +107,7 @@ def simulate(
     policy: AnyPolicy = "max_min_fairness_perf",
     cluster: str | Mapping[str, int] | None = None,
     *,
-    keep: Iterable[str] = TABLES,
+    keep: Iterable[str] | None = TABLES,
     wall: float | str | None = None,
     **fields: Any,
 ) -> Run:
@@ -124,7 +125,7 @@ def simulate(
     ('done', 20)
     """
     kept = {name: False for name in TABLES}
-    for name in keep:
+    for name in [keep] if isinstance(keep, str) else keep or ():
         if name not in kept:
             raise InputError(f"keep: unknown table {name!r}, expected one of {', '.join(TABLES)}")
         kept[name] = True
@@ -203,8 +204,10 @@ class _Given:
         if not callable(policy):
             raise TypeError(f"a policy is a name, a path, a Policy or a function, not {type(policy).__name__}")
         name = _name_of(policy)
+        if inspect.isclass(policy):
+            _fresh(policy)
         known = self._functions.get(name)
-        self._check_name(name, known is None or known["callable"] is policy)
+        self._check_name(name, known is None or known["policy"] is policy)
         version = _version_of(policy)
         if version is None and self._is_kept:
             raise InputError(
@@ -212,7 +215,16 @@ class _Given:
                 help="set its attribute policy_version to a text that changes when it does",
             )
         self.is_told_apart &= version is not None
-        self._functions[name] = {"callable": policy, "pairs": bool(getattr(policy, "policy_pairs", False)), "version": version or ""}
+        plain = {"shuffled": False, "skip_zero_priority": False}
+        asked = getattr(policy, "policy_rules", {})
+        if not isinstance(asked, Mapping) or not set(asked) <= set(plain):
+            raise InputError(f"{name}: policy_rules are {asked!r}, expected a mapping of {', '.join(plain)}")
+        rules = {rule: bool(asked.get(rule, False)) for rule in plain}
+        pairs = bool(getattr(policy, "policy_pairs", False))
+        if version is not None and (pairs or rules != plain):
+            version += f"\n{rules} pairs={pairs}"
+        asks = policy if self._is_kept else _fresh(policy)
+        self._functions[name] = {"policy": policy, "callable": asks, "pairs": pairs, "rules": rules, "version": version or ""}
         return name
 
     def _check_name(self, name: str, is_one: bool) -> None:
@@ -377,7 +389,7 @@ def sweep(
     study: str | os.PathLike[str] | None = None,
     *,
     out: str | os.PathLike[str],
-    policies: Sequence[AnyPolicy] = (),
+    policies: AnyPolicy | Sequence[AnyPolicy] = (),
     rates: Any = None,
     seeds: Iterable[int] | None = None,
     axes: Mapping[str, Any] | None = None,
@@ -402,32 +414,40 @@ def sweep(
     defaults, what it closes over, and functions, numbers and text of its module. It must not depend on anything else that changes.
     """
     given = _Given(is_kept=True)
+    if not os.fspath(out):
+        raise InputError("out is empty, expected a folder")
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or not 1 <= threads <= 2**16):
+        raise InputError(f"threads is {threads!r}, expected a whole number from 1 to {2**16}")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}, expected a function")
     making = {
         "out": Path(out),
         "quick": quick,
-        "only": [str(value) for value in only],
-        "threads": threads,
+        "only": [only] if isinstance(only, str) else [str(value) for value in only],
+        "threads": None if threads is None else int(threads),
         "keep_jobs": keep_jobs,
         "retry": retry,
     }
     if study is not None:
-        if policies or rates is not None or seeds is not None or axes or fields or stop or name:
+        if policies != () or rates is not None or seeds is not None or axes or fields or stop or name:
             raise InputError("a study has axes and fields of its own", help="leave out the study, or what it says")
         text = os.fspath(study)
         _native.sweep(text, "\n" in text, given.native(), making, progress)
         return Study(out)
     varied: dict[str, Any] = {}
+    if isinstance(policies, (str, os.PathLike, Policy)) or callable(policies):
+        policies = [policies]
     if policies:
         varied["policy"] = [given.policy(policy) for policy in policies]
     if rates is not None:
-        varied["rate"] = rates if isinstance(rates, Mapping) else np.atleast_1d(rates).tolist()
+        varied["rate"] = rates if isinstance(rates, (str, Mapping)) else np.atleast_1d(_listed("rates", rates)).tolist()
     if seeds is not None:
-        varied["seed"] = [int(seed) for seed in seeds]
+        varied["seed"] = _listed("seeds", seeds)
     for axis, values in (axes or {}).items():
-        varied[axis] = values if isinstance(values, Mapping) else [given._field(value) for value in values]
+        varied[axis] = values if isinstance(values, (str, Mapping)) else [given._field(value) for value in _listed(f"axes: {axis}", values)]
     document: dict[str, Any] = {
         "format": "apportion/sweep-v1",
-        "name": name or Path(out).resolve().name,
+        "name": name or re.sub("[^A-Za-z0-9._-]+", "_", Path(out).resolve().name)[:100] or "sweep",
         "run": given.fields(fields),
         "axes": varied,
     }
@@ -435,6 +455,13 @@ def sweep(
         document["stop"] = dict(stop)
     _native.sweep(_text(document), True, given.native(), making, progress)
     return Study(out)
+
+
+def _listed(what: str, values: Any) -> list[Any]:
+    """The values of an axis."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{what}: {values!r} is one value, expected several", help=f"[{values!r}], or range({values!r})")
+    return list(values)
 
 
 def metrics() -> Table:

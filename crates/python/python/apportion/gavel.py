@@ -2,198 +2,299 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import inspect
+import pickle
+from collections.abc import Mapping
 from functools import total_ordering
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._decide import _name_of
-from ._errors import InputError
-from ._fit import fit
+from ._errors import AllocationError, InputError
 from ._native import Problem
 
-__all__ = ["JobId", "adapt"]
+__all__ = ["Adapted", "JobId", "adapt"]
+
+#: What a `get_allocation` may ask for by name, with or without `unflattened_` before it.
+ARGUMENTS = (
+    "throughputs",
+    "scale_factors",
+    "priority_weights",
+    "times_since_start",
+    "num_steps_remaining",
+    "cluster_spec",
+    "instance_costs",
+    "SLOs",
+    "entity_to_job_mapping",
+)
 
 
 @total_ordering
 class JobId:
-    """One job, or two that share workers, as Gavel's policies know them: ordered, hashed and taken apart like its `JobIdPair`."""
+    """One job, or two that share workers, as Gavel's policies know them: equal to its `JobIdPair`, hashed and ordered like it."""
 
-    __slots__ = ("_jobs",)
+    # `_job0`, `_job1` and `_as_set` are what a `JobIdPair` reads of another.
+    __slots__ = ("_job0", "_job1")
 
     def __init__(self, job: int, other: int | None = None) -> None:
-        self._jobs: tuple[int, int | None] = (job, None) if other is None else (min(job, other), max(job, other))
+        self._job0 = job if other is None else min(job, other)
+        self._job1 = None if other is None else max(job, other)
 
     def __getitem__(self, place: int) -> int | None:
-        return self._jobs[place]
+        return self.as_tuple()[place]
 
     def is_pair(self) -> bool:
         """Are these two jobs?"""
-        return self._jobs[1] is not None
+        return self._job1 is not None
 
     def singletons(self) -> tuple[JobId, ...]:
         """The jobs, each alone."""
-        return tuple(JobId(job) for job in self._jobs if job is not None)
+        return (self,) if self._job1 is None else (JobId(self._job0), JobId(self._job1))
 
     def as_tuple(self) -> tuple[int, int | None]:
-        """Both numbers; None for no second."""
-        return self._jobs
+        """Both numbers, the smaller first; None for no second."""
+        return self._job0, self._job1
 
     def as_set(self) -> set[int | None]:
         """The same as a set."""
-        return set(self._jobs)
+        return set(self.as_tuple())
 
-    def overlaps_with(self, other: JobId) -> bool:
+    @property
+    def _as_set(self) -> set[int | None]:
+        return self.as_set()
+
+    def overlaps_with(self, other: Any) -> bool:
         """Is this one job a part of the other?"""
-        return self._jobs[0] in other._jobs
+        return self._job0 in other.as_tuple()
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, JobId):
-            return self._jobs == other._jobs
         as_tuple = getattr(other, "as_tuple", None)
-        return as_tuple is not None and bool(self._jobs == as_tuple())
+        return as_tuple is not None and bool(self.as_tuple() == as_tuple())
 
-    def __lt__(self, other: JobId) -> bool:
-        (one, second), (its, its_second) = self._jobs, other.as_tuple()
-        if (second is None) != (its_second is None):
-            return second is None
-        return (one, second or 0) < (its, its_second or 0)
+    def __lt__(self, other: Any) -> bool:
+        one, second = other.as_tuple()
+        return (self.is_pair(), self._job0, self._job1 or 0) < (second is not None, one, second or 0)
 
     def __hash__(self) -> int:
-        one, other = self._jobs
-        if other is None:
-            return one
-        return one * one + one + other if one > other else one + other * other
+        return hash(self._job0 if self._job1 is None else self._job0 + self._job1**2)
 
     def __int__(self) -> int:
-        return self._jobs[0]
+        return self._job0
 
     def __repr__(self) -> str:
-        one, other = self._jobs
-        return str(one) if other is None else f"({one}, {other})"
+        return str(self._job0) if self._job1 is None else f"({self._job0}, {self._job1})"
 
 
-def adapt(policy: Any, *, tolerance: float = 1e-4) -> Adapted:
+def adapt(policy: Any, *, tolerance: float = 1e-4, **given: Any) -> Adapted:
     """A policy of ours that asks `policy.get_allocation(…)` of Gavel's, with the arguments that it names.
 
-    Known arguments: throughputs (of single jobs, and of pairs where the class packs), `scale_factors`, `priority_weights`,
-    `times_since_start`, `num_steps_remaining`, `cluster_spec`, `instance_costs`, `SLOs`. Shares that a solver left outside the allocation
-    polytope by no more than `tolerance` are brought into it; further outside is an error, where Gavel would go on.
+    It may ask for `throughputs` (of jobs, and of pairs where the policy packs), `scale_factors`, `priority_weights`,
+    `times_since_start`, `num_steps_remaining`, `cluster_spec`, `instance_costs`, `SLOs` (s to the deadline) and `entity_to_job_mapping`,
+    all with or without `unflattened_` before the name. Other arguments are `given` here, such as `entity_weights={"research": 2}`.
+
+    In a simulation, jobs have the same numbers from call to call, so policies that remember jobs work; each simulation, each run of a
+    sweep and each `allocate` begins with a copy of the policy as it is when it is adapted.
+
+    Shares where a job cannot run are left out, as Gavel's scheduler passes them over. Shares that exceed a job's time or a type's workers
+    by no more than `tolerance` are scaled down. Beyond it they are an error; `tolerance=math.inf` scales down whatever comes, for rules
+    like Gavel's `fifo`, which gives workers away more than once.
     """
-    return Adapted(policy, tolerance)
+    return Adapted(policy, tolerance, given)
 
 
 class Adapted:
     """A policy object of Gavel's as a function of a `Problem`."""
 
-    def __init__(self, policy: Any, tolerance: float) -> None:
+    def __init__(self, policy: Any, tolerance: float, given: Mapping[str, Any]) -> None:
+        if inspect.isclass(policy):
+            raise InputError(f"{policy.__name__} is a class, expected an object of it", help=f"gavel.adapt({policy.__name__}(…))")
         get_allocation = getattr(policy, "get_allocation", None)
         if get_allocation is None:
             raise InputError(f"{type(policy).__name__} has no get_allocation")
         self._policy = policy
         self._tolerance = tolerance
-        self._wanted = _wanted(get_allocation)
-        #: Does it pack jobs onto shared workers?
-        self.policy_pairs = any(base.__name__ == "PolicyWithPacking" for base in type(policy).__mro__)
+        self._given = dict(given)
+        self._wanted = _wanted(get_allocation, self._given)
+        #: Numbers of jobs that are not called by numbers, in the order in which they came.
+        self._numbers: dict[int | str, int] = {}
+        name = getattr(policy, "name", None)
         #: The name that it has in results.
-        self.policy_name = str(getattr(policy, "name", None) or _name_of(policy))
-        #: What its results are kept under.
-        self.policy_version = f"{type(policy).__module__}.{type(policy).__qualname__} {_source(type(policy))}"
+        self.policy_name = str(name or _name_of(policy))
+        #: Does it pack jobs onto shared workers?
+        self.policy_pairs = "Packing" in str(name) or any(base.__name__ == "PolicyWithPacking" for base in type(policy).__mro__)
+        #: What Gavel's scheduler reads from a policy's name: types are filled in random order for a policy that does not look at their
+        #: speed, and workers that a queue leaves idle stay so.
+        self.policy_rules = {
+            "shuffled": name is not None and "Perf" not in str(name) and not self.policy_pairs,
+            "skip_zero_priority": str(name).startswith("FIFO"),
+        }
+        #: What its results are kept under; None where its text or its state cannot be read.
+        self.policy_version = _version(policy, tolerance, self._given)
+
+    def policy_fresh(self) -> Adapted:
+        """The same as it was before it decided anything: what each run begins with."""
+        fresh = copy.copy(self)
+        fresh._numbers = {}
+        try:
+            fresh._policy = copy.deepcopy(self._policy)
+        except Exception as error:
+            raise InputError(f"{self.policy_name} cannot be copied, as each run needs it: {error}") from error
+        return fresh
 
     def __call__(self, problem: Problem) -> Any:
-        kinds = problem.worker_types
-        jobs = [JobId(number) for number in range(problem.n_jobs)]
-        alone = problem.throughputs
-        throughputs: dict[JobId, dict[str, Any]] = {
-            job: dict(zip(kinds, row)) for job, row in zip(jobs, alone.tolist())
-        }
+        names = problem.names
+        if not all(isinstance(name, int) for name in names):
+            names = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
+        numbers = [int(name) for name in names]
+        arguments = self._arguments(problem, numbers)
+        answer = self._policy.get_allocation(**{name: arguments[known] for name, known in self._wanted.items()}, **self._given)
+        if isinstance(answer, tuple):
+            answer = answer[0]  # what is beside the allocation, such as discounts
+        if not isinstance(answer, Mapping):
+            said = "None" if answer is None else f"an object of {type(answer).__name__}"
+            raise TypeError(f"get_allocation of {self.policy_name} gave {said}, expected shares by job and worker type")
+        return self._shares(problem, numbers, answer)
+
+    def _arguments(self, problem: Problem, numbers: list[int]) -> dict[str, Any]:
+        """What Gavel's scheduler says of the jobs and the cluster."""
+        kinds, jobs = problem.worker_types, [JobId(number) for number in numbers]
+        throughputs = {job: dict(zip(kinds, row)) for job, row in zip(jobs, problem.throughputs.tolist())}
         if self.policy_pairs:
-            positions, speeds = problem.pairs()
-            for (one, other), of_pair in zip(positions.tolist(), speeds.tolist()):
-                throughputs[JobId(one, other)] = {kind: list(both) for kind, both in zip(kinds, of_pair)}
-            known = {(one, other) for one, other in positions.tolist()}
-            for one in range(problem.n_jobs):
-                for other in range(one + 1, problem.n_jobs):
-                    if (one, other) not in known:
-                        throughputs[JobId(one, other)] = {kind: [0.0, 0.0] for kind in kinds}
-        per_job = {
-            "scale_factors": problem.scale_factor,
-            "priority_weights": problem.weight,
-            "times_since_start": problem.elapsed,
-            "num_steps_remaining": problem.steps_remaining,
+            throughputs |= self._pairs(problem, numbers)
+
+        def by_job(values: Any) -> dict[JobId, Any]:
+            return dict(zip(jobs, values.tolist()))
+
+        owned: dict[str, list[JobId]] = {}
+        for job, owner in zip(jobs, problem.owner):
+            if owner is not None:
+                owned.setdefault(owner, []).append(job)
+        arguments: dict[str, Any] = {
+            "throughputs": throughputs,
+            "scale_factors": by_job(problem.scale_factor),
+            "priority_weights": by_job(problem.weight),
+            "times_since_start": by_job(problem.elapsed),
+            "num_steps_remaining": by_job(problem.steps_remaining),
+            "cluster_spec": dict(zip(kinds, problem.workers.tolist())),
+            "SLOs": {job: left for job, left in by_job(problem.slo_remaining).items() if not np.isnan(left)},
+            "entity_to_job_mapping": owned or None,
         }
-        given: dict[str, Any] = {name: dict(zip(jobs, values.tolist())) for name, values in per_job.items()}
-        given["throughputs"] = throughputs
-        given["cluster_spec"] = dict(zip(kinds, problem.workers.tolist()))
         if "instance_costs" in self._wanted.values():
             if problem.prices is None:
-                raise InputError(f"{self.policy_name} needs prices", help="such as prices={'v100': 2.48, …}")
-            given["instance_costs"] = dict(zip(kinds, problem.prices.tolist()))
-        slos = problem.slo_remaining
-        given["SLOs"] = {job: slo for job, slo in zip(jobs, slos.tolist()) if not np.isnan(slo)}
-        answer = self._policy.get_allocation(**{name: given[known] for name, known in self._wanted.items()})
-        return self._shares(problem, answer or {})
+                raise InputError(f"{self.policy_name} needs prices", help='such as prices={"v100": 2.48, "p100": 1.46, "k80": 0.45}')
+            arguments["instance_costs"] = dict(zip(kinds, problem.prices.tolist()))
+        return arguments
 
-    def _shares(self, problem: Problem, answer: dict[Any, dict[str, float]]) -> Any:
+    def _pairs(self, problem: Problem, numbers: list[int]) -> dict[JobId, Any]:
+        """Throughputs of all pairs: Gavel's programs count on a row for each, also of two that cannot run together."""
         kinds = problem.worker_types
-        alone = np.zeros((problem.n_jobs, len(kinds)))
-        pairs: dict[tuple[int, int], list[float]] = {}
+        pairs: dict[JobId, Any] = {
+            JobId(one, other): {kind: [0.0, 0.0] for kind in kinds} for place, one in enumerate(numbers) for other in numbers[place + 1 :]
+        }
+        positions, speeds = problem.pairs()
+        for (one, other), of_pair in zip(positions.tolist(), speeds.tolist()):
+            in_order = of_pair if numbers[one] < numbers[other] else [both[::-1] for both in of_pair]
+            pairs[JobId(numbers[one], numbers[other])] = dict(zip(kinds, in_order))
+        return pairs
+
+    def _shares(self, problem: Problem, numbers: list[int], answer: Mapping[Any, Mapping[str, float]]) -> Any:
+        """The answer by positions: an array of jobs alone, or a mapping where there are pairs."""
+        kinds, position = problem.worker_types, {number: place for place, number in enumerate(numbers)}
+        members: list[tuple[int, ...]] = [(job,) for job in range(len(numbers))]
+        rows = [[0.0] * len(kinds) for _ in numbers]
         for job, shares in answer.items():
-            row = [float(shares[kind]) for kind in kinds]
-            one, other = job.as_tuple() if hasattr(job, "as_tuple") else (int(job), None)
-            if other is None:
-                alone[one] = row
-            elif max(row) > 0:
-                pairs[(one, other)] = row
-        if not pairs:
-            return fit(problem, alone, tolerance=self._tolerance)
-        return _fit_pairs(problem, alone, pairs, self._tolerance)
+            known = [number for number in (job.as_tuple() if hasattr(job, "as_tuple") else (job,)) if number is not None]
+            if not all(number in position for number in known):
+                raise ValueError(f"{self.policy_name} gave shares to job {job!r}, which is not active")
+            row = [float(shares.get(kind, 0.0)) for kind in kinds]
+            places = tuple(position[number] for number in known)
+            if len(places) == 1:
+                rows[places[0]] = row
+            elif any(share != 0.0 for share in row):
+                members.append(places)
+                rows.append(row)
+        x = _fit(problem, members, np.array(rows).reshape(len(rows), len(kinds)), self._tolerance)
+        if len(members) == len(numbers):
+            return x
+        return {of if len(of) > 1 else of[0]: row for of, row in zip(members, x)}
+
+    def __repr__(self) -> str:
+        return f"<{self.policy_name} of Gavel's>"
 
 
-def _fit_pairs(problem: Problem, alone: Any, pairs: dict[tuple[int, int], list[float]], tolerance: float) -> dict[Any, Any]:
-    """The same for shares of jobs and pairs: time and workers are scaled down together."""
-    scale = problem.scale_factor.astype(np.float64)
-    positions, speeds = problem.pairs()
-    runs = {(one, other): of.min(axis=1) > 0 for (one, other), of in zip(map(tuple, positions.tolist()), speeds)}
-    rows: dict[Any, Any] = {}
-    for job in range(problem.n_jobs):
-        can = (problem.throughputs[job] > 0) & (scale[job] <= problem.workers)
-        rows[job] = np.where(can, np.maximum(alone[job], 0.0), 0.0)
-    for pair, row in pairs.items():
-        can = runs.get(pair, np.zeros(len(row), dtype=bool)) & (scale[pair[0]] <= problem.workers)
-        rows[pair] = np.where(can, np.maximum(np.asarray(row), 0.0), 0.0)
-    time = np.zeros(problem.n_jobs)
-    used = np.zeros(len(problem.worker_types))
-    for of, row in rows.items():
-        members = of if isinstance(of, tuple) else (of,)
-        for job in members:
-            time[job] += row.sum()
-        used += scale[members[0]] * row
-    over = max(time.max(initial=0.0) - 1.0, (used / np.maximum(problem.workers, 1)).max(initial=0.0) - 1.0)
-    if over > tolerance:
-        from ._errors import AllocationError
+def _fit(problem: Problem, members: list[tuple[int, ...]], shares: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """Shares of jobs and pairs, [combinations × worker types], inside the allocation polytope: none where a combination cannot run, jobs
+    with more than all of their time scaled down, then types that are given away more than once."""
+    if not np.isfinite(shares).all():
+        row, kind = np.argwhere(~np.isfinite(shares))[0].tolist()
+        raise AllocationError("shares are not all finite numbers", row=row, worker_type=kind)
+    scale, workers = problem.scale_factor, problem.workers
+    can = np.zeros(shares.shape, dtype=bool)
+    can[: problem.n_jobs] = problem.throughputs > 0
+    if len(members) > problem.n_jobs:
+        positions, speeds = problem.pairs()
+        runs = {frozenset(pair): of.min(axis=1) > 0 for pair, of in zip(positions.tolist(), speeds)}
+        for row in range(problem.n_jobs, len(members)):
+            can[row] = runs.get(frozenset(members[row]), False)
+    needed = np.array([scale[of[0]] for of in members], dtype=np.float64)
+    x: NDArray[np.float64] = np.where(can & (needed[:, None] <= workers), shares, 0.0)
+    belongs = np.zeros((problem.n_jobs, len(members)))
+    for row, of in enumerate(members):
+        belongs[list(of), row] = 1.0
 
-        raise AllocationError(f"a job's time or a type's workers are exceeded by {over:.3g}, more than the tolerance of {tolerance:g}", excess=float(over))
-    factor = 1.0 / max(1.0 + over, 1.0)
-    return {of: row * factor for of, row in rows.items()}
+    def check(what: str, excess: NDArray[np.float64], place: str) -> None:
+        if excess.size and excess.max() > tolerance:
+            known = {place: int(excess.argmax()), "excess": float(excess.max())}
+            remedy = "gavel.adapt(…, tolerance=math.inf) scales such shares down"
+            raise AllocationError(f"{what} by {excess.max():.3g}", help=remedy, **known)
+
+    check("a share is below 0", -x.min(axis=1, initial=0.0), "row")
+    x = np.maximum(x, 0.0)
+    time = belongs @ x.sum(axis=1)
+    check("a job is given more than all of its time", time - 1.0, "row")
+    x /= np.array([max(1.0, *time[list(of)]) for of in members])[:, None]
+    used = needed @ x / np.maximum(workers, 1)
+    check("a worker type is given away more than once,", used - 1.0, "worker_type")
+    return x / np.maximum(used, 1.0)
 
 
-def _wanted(get_allocation: Any) -> dict[str, str]:
-    """The arguments of a `get_allocation`, each with what it is."""
-    known = ("throughputs", "scale_factors", "priority_weights", "times_since_start", "num_steps_remaining", "cluster_spec", "instance_costs", "SLOs")
+def _wanted(get_allocation: Any, given: Mapping[str, Any]) -> dict[str, str]:
+    """The arguments of a `get_allocation` that are ours to say, each with what it is."""
     wanted: dict[str, str] = {}
-    for name, parameter in inspect.signature(get_allocation).parameters.items():
+    parameters = inspect.signature(get_allocation).parameters
+    takes_all = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    if not takes_all and (unknown := set(given) - set(parameters)):
+        raise InputError(f"get_allocation has no {min(unknown)!r}, expected one of {', '.join(parameters)}")
+    for name, parameter in parameters.items():
         plain = name.removeprefix("unflattened_")
-        if plain in known:
+        if name in given or parameter.kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
+            continue
+        if plain in ARGUMENTS:
             wanted[name] = plain
-        elif parameter.default is inspect.Parameter.empty and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-            raise InputError(f"get_allocation wants {name!r}, expected only {', '.join(known)}")
+        elif parameter.default is inspect.Parameter.empty:
+            known = ", ".join(ARGUMENTS)
+            raise InputError(f"get_allocation wants {name!r}, expected only {known}", help=f"gavel.adapt(…, {name}=…) gives it")
     return wanted
 
 
-def _source(of: type) -> str:
+def _version(policy: Any, tolerance: float, given: Mapping[str, Any]) -> str | None:
+    """The texts of a policy's classes, of those of policies that it has, and its state; None where one cannot be read."""
+    texts: dict[str, str] = {}
+
+    def read(of: Any) -> None:
+        for base in type(of).__mro__[:-1]:
+            texts[f"{base.__module__}.{base.__qualname__}"] = inspect.getsource(base)
+        for value in getattr(of, "__dict__", {}).values():
+            if hasattr(value, "get_allocation"):
+                read(value)
+
     try:
-        return inspect.getsource(of)
-    except (OSError, TypeError):
-        return ""
+        read(policy)
+        state = hashlib.sha256(pickle.dumps((policy, tolerance, sorted(given.items())), protocol=4)).hexdigest()
+    except Exception:  # whatever a value raises when it is pickled
+        return None
+    return "\n".join([*texts, *texts.values(), state])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,11 @@ class Trace(Table):
             file.write(self.to_csv())
 
 
+def _listed(values: Any) -> list[Any] | None:
+    """A column's values; None for one value of all jobs."""
+    return None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+
+
 def _cell(value: Any) -> str:
     """A value as the CSV has it: numbers in full, nothing for none."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
@@ -77,7 +82,7 @@ def read(
         "seed": seed,
         "skip_unreadable": skip_unreadable,
     }
-    answer = _native.read_trace(os.fspath(path), reading)
+    answer = _native.read_trace(os.fsdecode(path), reading)
     return Trace(answer["jobs"], answer["report"])
 
 
@@ -93,11 +98,15 @@ def table(**columns: Any) -> Trace:
     for name in ("job_type", "total_steps", "arrival"):
         if name not in columns:
             raise InputError(f"a trace needs the column {name!r}")
-    n = len(columns["job_type"])
-    plain: dict[str, Any] = {}
-    for name, values in {"id": range(n), "scale_factor": 1, "weight": 1.0, **columns}.items():
-        listed = [values] * n if isinstance(values, (int, float, str)) else list(values)
-        if len(listed) != n:
-            raise InputError(f"{name} has {len(listed)} values for {n} jobs")
-        plain[name] = [value.item() if isinstance(value, np.generic) else value for value in listed]
+    listed = {name: _listed(values) for name, values in columns.items()}
+    n = max((len(values) for values in listed.values() if values is not None), default=1)
+    plain: dict[str, Any] = {"id": list(range(n)), "scale_factor": [1] * n, "weight": [1.0] * n}
+    for name, values in listed.items():
+        of_all = [columns[name]] * n if values is None else values
+        if len(of_all) != n:
+            raise InputError(f"{name} has {len(of_all)} values for {n} jobs")
+        plain[name] = [value.item() if isinstance(value, np.generic) else value for value in of_all]
+        for row, value in enumerate(plain[name]):
+            if _cell(value) == "" and name in ("job_type", "total_steps", "arrival"):
+                raise InputError(f"job {row}: {name} is {value}")
     return Trace({name: plain[name] for name in COLUMNS if name in plain})
