@@ -1,7 +1,7 @@
 //! `apportion report`: a page with charts about results.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -16,6 +16,7 @@ use apportion::metrics::log::{self, Header, Replay};
 use apportion::metrics::timeline::Timeline;
 use apportion::metrics::{Recorder, Summary};
 use apportion::spec::nearest::{name_list, suggestion};
+use apportion::spec::{Source, path_text};
 use apportion_studies::benchmark;
 use apportion_studies::report::page::Page;
 use apportion_studies::report::{benchmark as benchmark_page, run as run_page, study};
@@ -46,15 +47,15 @@ pub struct ReportArguments {
 }
 
 pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), Failure> {
-    let page = match kind(&arguments.results)? {
-        Kind::Sweep => study_page(&arguments.results, arguments.baseline.as_deref())?,
+    let page = match Given::open(&arguments.results)? {
+        Given::Sweep => study_page(&arguments.results, arguments.baseline.as_deref())?,
         _ if arguments.baseline.is_some() => {
             let help = "a baseline is for policies of a sweep".to_owned();
             let message = format!("--baseline: {} is not of a sweep", arguments.results.display());
             return Err(Failure::usage(message, Some(help)));
         }
-        Kind::Events => events_page(&arguments.results)?,
-        Kind::Result => result_page(&arguments.results)?,
+        Given::Events(file) => events_page(&arguments.results, file)?,
+        Given::Result(file) => result_page(&arguments.results, file)?,
     };
     write(&arguments.out, page.html().as_bytes())?;
     let mut written = vec![arguments.out.display().to_string()];
@@ -71,50 +72,67 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     session.output.words(&written.join("\n"))
 }
 
-/// The kind of results, told by how the file begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+/// A file of which the beginning was read already: a pipe gives it once.
+type Begun = BufReader<Chain<Cursor<Vec<u8>>, File>>;
+
+/// Results, of which kind is told by how the file begins.
+#[derive(Debug)]
+enum Given {
     /// A sweep's; also what is none of the kinds, and refused by the reader of sweeps.
     Sweep,
-    Events,
-    Result,
+    Events(Begun),
+    Result(Begun),
 }
 
-fn kind(path: &Path) -> Result<Kind, Failure> {
-    if !path.is_file() {
-        return Ok(Kind::Sweep);
-    }
-    let mut start = Vec::new();
-    let file = File::open(path).map_err(reading(path))?;
-    file.take(4096).read_to_end(&mut start).map_err(reading(path))?;
-    if start.is_empty() {
-        let help =
-            "a simulation or a sweep that has ended leaves a file with content; run it again".to_owned();
-        return Err(Failure::usage(format!("{} is empty", path.display()), Some(help)));
-    }
-    let start = String::from_utf8_lossy(&start);
-    Ok(match start.trim_start().split('\n').next().unwrap_or_default().trim() {
-        "{" => Kind::Result,
-        line if line.starts_with("{\"event\"") || line.starts_with("{\"format\":\"apportion/events") => {
-            Kind::Events
+impl Given {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let is_regular = path.is_file();
+        if !is_regular && (path.is_dir() || !path.exists()) {
+            return Ok(Self::Sweep);
         }
-        line if line.starts_with('{') => Kind::Result,
-        _ => Kind::Sweep,
-    })
+        let mut start = Vec::new();
+        let mut file = File::open(path).map_err(reading(path))?;
+        (&mut file).take(4096).read_to_end(&mut start).map_err(reading(path))?;
+        if start.is_empty() {
+            let help =
+                "a simulation or a sweep that has ended leaves a file with content; run it again".to_owned();
+            return Err(Failure::usage(format!("{} is empty", path.display()), Some(help)));
+        }
+        let text = String::from_utf8_lossy(&start);
+        let line = text.trim_start().split('\n').next().unwrap_or_default().trim();
+        let is_events = line.starts_with("{\"event\"") || line.starts_with("{\"format\":\"apportion/events");
+        let is_result = line.starts_with('{');
+        let begun = BufReader::new(Cursor::new(start).chain(file));
+        match (is_events, is_result) {
+            (true, _) => Ok(Self::Events(begun)),
+            (false, true) => Ok(Self::Result(begun)),
+            (false, false) if is_regular => Ok(Self::Sweep),
+            (false, false) => {
+                let message = format!(
+                    "{} is neither a simulation's nor a benchmark's, and no regular file",
+                    path.display()
+                );
+                let help = "give the folder of a sweep, or its results.sqlite itself".to_owned();
+                Err(Failure::usage(message, Some(help)))
+            }
+        }
+    }
 }
 
 fn reading(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
     Failure::io(format!("read {}", path.display()))
 }
 
-/// What was read is no text, or the machine did not read it.
-fn unread(path: &Path, line: Option<usize>, error: io::Error) -> Failure {
-    if error.kind() != io::ErrorKind::InvalidData {
-        return reading(path)(error);
-    }
-    let place = line.map_or(String::new(), |line| format!(": line {line}"));
-    let help = "it is damaged, or no file that apportion wrote".to_owned();
-    Failure::usage(format!("{}{place} is not UTF-8", path.display()), Some(help))
+/// Bytes as text, of which the first is at the start of a line.
+fn text_of<'b>(path: &Path, bytes: &'b [u8], line: usize) -> Result<&'b str, Failure> {
+    str::from_utf8(bytes).map_err(|error| {
+        let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+        let line = line + before.matches('\n').count();
+        let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
+        let help = "it is damaged, or no file that apportion wrote".to_owned();
+        let message = format!("line {line} is not UTF-8 from its character {column} on");
+        Source::new(path_text::of(path), "").at(line, column, message, Some(help)).into()
+    })
 }
 
 fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
@@ -130,26 +148,25 @@ fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
 }
 
 /// A simulation from its events.
-fn events_page(path: &Path) -> Result<Page, Failure> {
+fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
     let refused = |error: log::LogError| {
         let help = "`apportion simulate … --events FILE` writes such a file".to_owned();
         Failure::usage(format!("{}: {error}", path.display()), Some(help))
     };
-    let mut lines = BufReader::new(File::open(path).map_err(reading(path))?);
-    let mut line = String::new();
-    let mut next = |line: &mut String, number: usize| {
+    let mut line = Vec::new();
+    let mut next = |line: &mut Vec<u8>| {
         line.clear();
-        lines.read_line(line).map_err(|error| unread(path, Some(number), error))
+        lines.read_until(b'\n', line).map_err(reading(path))
     };
-    next(&mut line, 1)?;
-    let header = log::header(&line).map_err(refused)?;
+    next(&mut line)?;
+    let header = log::header(text_of(path, &line, 1)?).map_err(refused)?;
     let mut observer = (Recorder::new(&header.cluster), Timeline::new(&header.cluster));
     let mut replay = Replay::new(&header);
     for number in 2.. {
-        if next(&mut line, number)? == 0 {
+        if next(&mut line)? == 0 {
             break;
         }
-        replay.tell(&line, &mut observer).map_err(refused)?;
+        replay.tell(text_of(path, &line, number)?, &mut observer).map_err(refused)?;
     }
     let Header { version, digest, cluster, spec, data, origin, .. } = header;
     let (recorder, timeline) = observer;
@@ -166,8 +183,10 @@ fn events_page(path: &Path) -> Result<Page, Failure> {
 }
 
 /// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.
-fn result_page(path: &Path) -> Result<Page, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| unread(path, None, error))?;
+fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(reading(path))?;
+    let text = text_of(path, &bytes, 1)?;
     let refused = |error: serde_json::Error| {
         let help = "expected results of `apportion sweep`, `simulate` or `bench`".to_owned();
         Failure::usage(
@@ -175,10 +194,10 @@ fn result_page(path: &Path) -> Result<Page, Failure> {
             Some(help),
         )
     };
-    let whole: Value = serde_json::from_str(&text).map_err(refused)?;
+    let whole: Value = serde_json::from_str(text).map_err(refused)?;
     match whole["format"].as_str() {
         Some(benchmark::FORMAT) => {
-            let results = benchmark::Results::read(&text).map_err(refused)?;
+            let results = benchmark::Results::read(text).map_err(refused)?;
             return Ok(benchmark_page::page(&benchmark_numbers(results)));
         }
         Some(found) => {
@@ -187,7 +206,7 @@ fn result_page(path: &Path) -> Result<Page, Failure> {
         }
         None => {}
     }
-    let summary: Summary = serde_json::from_str(&text).map_err(refused)?;
+    let summary: Summary = serde_json::from_str(text).map_err(refused)?;
     let data = whole["data"].as_object().cloned().unwrap_or_default();
     let data = data.into_iter().map(|(name, digest)| (name, value_text(&digest)));
     let spec = &whole["spec"];

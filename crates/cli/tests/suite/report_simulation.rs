@@ -187,13 +187,32 @@ fn events_that_are_damaged_or_not_ours_are_refused() {
     assert!(refused(at, &["report", "empty.jsonl"]).contains("empty.jsonl is empty"));
     fs::write(at.join("latin.jsonl"), [text.as_bytes(), b"{\"event\": \"caf\xe9\"}\n"].concat()).unwrap();
     let said = refused(at, &["report", "latin.jsonl"]);
-    assert!(said.contains(&format!("latin.jsonl: line {} is not UTF-8", n_lines + 1)), "{said}");
-    fs::write(at.join("latin.json"), b"{\"average\": \"\xe9\"}").unwrap();
-    assert!(refused(at, &["report", "latin.json"]).contains("latin.json is not UTF-8"));
+    assert!(said.contains(&format!("--> latin.jsonl:{}:15\n", n_lines + 1)), "{said}");
+    fs::write(at.join("latin.json"), b"{\n\"caf\xc3\xa9\": \"\xe9\"}").unwrap();
+    let said = refused(at, &["report", "latin.json"]);
+    assert!(said.contains("line 2 is not UTF-8 from its character 10 on\n  --> latin.json:2:10\n"), "{said}");
     fs::write(at.join("other.json"), "{\"average\": 1}").unwrap();
     assert!(
         refused(at, &["report", "other.json"]).contains("is not the JSON of a simulation or a benchmark")
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_page_is_made_of_what_comes_through_a_pipe() {
+    let folder = simulated();
+    let report = |input: &str| {
+        let command = format!("exec {} report <(cat {input})", env!("CARGO_BIN_EXE_apportion"));
+        Command::new("bash").args(["-c", &command]).current_dir(folder.path()).output().unwrap()
+    };
+    let output = report("run.jsonl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(fs::read_to_string(folder.path().join("report.html")).unwrap().contains("average"));
+    fs::write(folder.path().join("other"), "SQLite format 3").unwrap();
+    let output = report("other");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("is neither a simulation's nor a benchmark's, and no regular file"), "{said}");
 }
 
 #[test]

@@ -18,8 +18,10 @@ pub(super) fn database(
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
             StoreError::Damaged { path, what: source.to_string() }
         }
-        _ if action == "read" && is_of_content(&source) => {
-            StoreError::Damaged { path, what: source.to_string() }
+        // (the error inside says which row and what of it)
+        Some(_) | None if action == "read" && is_of_content(&source) => {
+            let inner = std::error::Error::source(&source).map(ToString::to_string);
+            StoreError::Damaged { path, what: inner.unwrap_or_else(|| source.to_string()) }
         }
         _ => StoreError::Database { action, path, source },
     }
@@ -31,6 +33,7 @@ fn is_of_content(error: &rusqlite::Error) -> bool {
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..)
         | rusqlite::Error::QueryReturnedNoRows
         | rusqlite::Error::SqlInputError { .. } => true,
         // (what SQLite calls an error without a kind is one in the statement)

@@ -210,8 +210,15 @@ pub(super) fn read_rows(
     let sql = format!("SELECT {} FROM runs ORDER BY rowid", columns.join(", "));
     let mut query = connection.prepare(&sql)?;
     let at = columns.len() - CHECKSUMS.len();
-    let rows = query.query_map([], |record| Ok((read_row(record, study)?, record.get(at)?)))?;
-    let mut rows: Vec<(Row, Option<String>)> = rows.collect::<rusqlite::Result<_>>()?;
+    let read = |record: &Record<'_>| Ok((read_row(record, study)?, record.get(at)?));
+    let mut records = query.query([])?;
+    let mut rows: Vec<(Row, Option<String>)> = Vec::new();
+    while let Some(record) = records.next()? {
+        let digest = record.get(0).unwrap_or_else(|_| "no text".to_owned());
+        let of = || format!("row {} of the runs (digest {digest})", rows.len() + 1);
+        let row = read(record).map_err(|error| placed(error, of))?;
+        rows.push(row);
+    }
     let mut by_type = read_utilization(connection)?;
     for (row, _) in &mut rows {
         row.outcome.utilization = by_type.remove(&row.digest).unwrap_or_default();
@@ -251,10 +258,33 @@ fn read_utilization(connection: &Connection) -> rusqlite::Result<BTreeMap<String
     let mut query = connection
         .prepare("SELECT digest, worker_type, utilization FROM utilization ORDER BY digest, worker_type")?;
     let mut rows = query.query([])?;
+    let mut n_read = 0;
     while let Some(row) = rows.next()? {
-        all.entry(row.get(0)?).or_default().push((row.get(1)?, row.get(2)?));
+        n_read += 1;
+        let read = || Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+        let of = || format!("row {n_read} of the utilizations, by digest and worker type");
+        let (digest, utilization): (String, _) = read().map_err(|error| placed(error, of))?;
+        all.entry(digest).or_default().push(utilization);
     }
     Ok(all)
+}
+
+/// An error of a row's content with the row in front; any other as it is.
+fn placed(error: rusqlite::Error, row: impl FnOnce() -> String) -> rusqlite::Error {
+    let what = match &error {
+        rusqlite::Error::InvalidColumnType(_, column, kind) => {
+            format!("`{column}` is of type {kind}, which it never is")
+        }
+        rusqlite::Error::IntegralValueOutOfRange(_, number) => format!("{number} is out of range"),
+        rusqlite::Error::Utf8Error(_, error) => format!("a text is not UTF-8: {error}"),
+        rusqlite::Error::FromSqlConversionFailure(_, _, error) => error.to_string(),
+        _ => return error,
+    };
+    rusqlite::Error::FromSqlConversionFailure(
+        0,
+        rusqlite::types::Type::Text,
+        format!("{}: {what}", row()).into(),
+    )
 }
 
 fn read_row(record: &Record<'_>, study: &Study) -> rusqlite::Result<Row> {
@@ -303,18 +333,26 @@ pub(super) fn read_jobs(connection: &Connection, digest: &str) -> rusqlite::Resu
         "SELECT id, job_type, scale_factor, weight, arrival, completion, jct, rho FROM jobs
          WHERE digest = ?1 ORDER BY id",
     )?;
-    let rows = query.query_map([digest], |record| {
-        let id: i64 = record.get(0)?;
-        Ok(JobRow {
-            id: u64::try_from(id).unwrap_or_default(),
-            job_type: record.get(1)?,
-            scale_factor: record.get(2)?,
-            weight: record.get(3)?,
-            arrival: record.get(4)?,
-            completion: record.get(5)?,
-            jct: record.get(6)?,
-            rho: record.get(7)?,
-        })
-    })?;
-    rows.collect()
+    let mut records = query.query([digest])?;
+    let mut jobs = Vec::new();
+    while let Some(record) = records.next()? {
+        let of = || format!("row {} of the jobs of the run (digest {digest})", jobs.len() + 1);
+        let job = read_job(record).map_err(|error| placed(error, of))?;
+        jobs.push(job);
+    }
+    Ok(jobs)
+}
+
+fn read_job(record: &Record<'_>) -> rusqlite::Result<JobRow> {
+    let id: i64 = record.get(0)?;
+    Ok(JobRow {
+        id: u64::try_from(id).unwrap_or_default(),
+        job_type: record.get(1)?,
+        scale_factor: record.get(2)?,
+        weight: record.get(3)?,
+        arrival: record.get(4)?,
+        completion: record.get(5)?,
+        jct: record.get(6)?,
+        rho: record.get(7)?,
+    })
 }

@@ -337,6 +337,33 @@ fn a_changed_digit_is_found_when_it_is_read() {
 }
 
 #[test]
+fn a_damaged_row_is_named() {
+    for (change, expected) in [
+        ("UPDATE runs SET status = 'donne' WHERE digest = '10'", "row 2 of the runs (digest 10): "),
+        (
+            "UPDATE runs SET average_jct = 'x' WHERE digest = '10'",
+            "row 2 of the runs (digest 10): `average_jct` is of type Text",
+        ),
+        (
+            "UPDATE runs SET spec = NULL WHERE digest = '00'",
+            "row 1 of the runs (digest 00): `spec` is of type Null",
+        ),
+        ("UPDATE runs SET spec = CAST(x'e9' AS TEXT) WHERE digest = '00'", "row 1 of the runs (digest 00): "),
+        (
+            "INSERT INTO utilization VALUES ('00', 'v100', 'x')",
+            "of the utilizations, by digest and worker type: ",
+        ),
+        (
+            "UPDATE jobs SET job_type = x'00' WHERE digest = '00'",
+            "row 1 of the jobs of the run (digest 00): `job_type` is of type Blob",
+        ),
+    ] {
+        let said = complaint_after(change).unwrap_or_else(|| panic!("{change} is believed"));
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
 fn results_of_the_first_format_are_gone_on_from() {
     let folder = folder_with(&[row(0, 0)]);
     let path = folder.path().join(FILE);
