@@ -39,7 +39,7 @@ fn crowding(partial: &PartialDecision) -> f64 {
 /// | 7, 8 | the last decision had it there; elsewhere |
 /// | 9 | the part of the type that is free |
 /// | 10 | ln of the workers that jobs wait for over those that are free, 1 added to both; / 2 |
-/// | 11 | the part of the other jobs with less service left |
+/// | 11 | the part of the other jobs with less service left, and half of those with as much |
 /// | 12 | 1 for *stop*, which has 0 for all else but number 10 |
 pub(super) fn of_pair(
     problem: &Problem,

@@ -14,7 +14,7 @@ pub(super) struct Facts {
     pub(super) fastest: f64,
     /// Time left there, h.
     pub(super) hours: f64,
-    /// Part of the other jobs that have less service left (time on the fastest type × workers).
+    /// Part of the other jobs that have less service left (time on the fastest type × workers), half of those with as much.
     pub(super) rank: f64,
     /// The type that the last decision gave it most of.
     pub(super) held: Option<WorkerTypeId>,
@@ -134,14 +134,19 @@ impl PartialDecision {
     }
 }
 
-/// Fills in each job's rank.
+/// Fills in each job's rank; jobs with as much service left have the mean of their places.
 fn with_ranks(problem: &Problem, mut facts: IndexVec<JobIndex, Facts>) -> IndexVec<JobIndex, Facts> {
     let service = |job: JobIndex| facts[job].hours * f64::from(problem.jobs()[job].scale_factor);
     let mut order: Vec<(f64, JobIndex)> = problem.jobs().ids().map(|job| (service(job), job)).collect();
-    order.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.index().cmp(&other.1.index())));
+    order.sort_by(|one, other| one.0.total_cmp(&other.0));
     let others = (order.len().max(2) - 1) as f64;
-    for (place, (_, job)) in order.into_iter().enumerate() {
-        facts[job].rank = place as f64 / others;
+    let mut place = 0;
+    for equal in order.chunk_by(|one, other| one.0.total_cmp(&other.0).is_eq()) {
+        let mean = place as f64 + (equal.len() - 1) as f64 / 2.0;
+        for (_, job) in equal {
+            facts[*job].rank = mean / others;
+        }
+        place += equal.len();
     }
     facts
 }
