@@ -9,7 +9,7 @@ use crate::allocation::{Allocation, AllocationError};
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::explain::Explanation;
 use crate::policy::program::{GaveUp, Reason, Strategy};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemError};
 pub use crate::program::Sense;
 use crate::solver::SolveError;
 use crate::units::Seconds;
@@ -309,6 +309,14 @@ pub enum PolicyError {
         policy: String,
         /// Why, in words.
         reason: String,
+    },
+    /// What the policy would be shown cannot be stated.
+    #[error("policy `{policy}` has nothing to decide on: {source}")]
+    Problem {
+        /// The policy.
+        policy: String,
+        /// Why not.
+        source: ProblemError,
     },
     /// A checkpoint's state is not this policy's.
     #[error("the saved state is not one of policy `{policy}`")]

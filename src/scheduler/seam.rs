@@ -75,7 +75,7 @@ impl RoundPolicy for Rounds {
             Decided::Failed { error: DecisionError::Policy(error) } => Err(error),
             Decided::Failed { error: DecisionError::Problem(error) } => {
                 let policy = self.policy_name().to_owned();
-                Err(PolicyError::Infeasible { policy, reason: error.to_string() })
+                Err(PolicyError::Problem { policy, source: error })
             }
         }
     }

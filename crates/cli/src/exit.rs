@@ -149,6 +149,7 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
         PolicyError::Missing { .. }
         | PolicyError::Data { .. }
         | PolicyError::Undecided { .. }
+        | PolicyError::Problem { .. }
         | PolicyError::Strategy { .. }
         | PolicyError::State { .. } => ExitStatus::BadInput,
         PolicyError::Infeasible { .. } | PolicyError::Conflict { .. } | PolicyError::Unbounded { .. } => {
