@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spec::document::{Source, SpecError};
 use crate::spec::nearest;
 use crate::spec::run::FieldComplaint;
 use crate::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
@@ -74,39 +75,88 @@ pub(super) fn belong_to_themselves(parents: &[Option<usize>]) -> Vec<bool> {
     circular
 }
 
-/// What is wrong with the entities of a run whose jobs are listed in a trace, or drawn; each with a remedy if there
-/// is one.
-pub(super) fn complaints(entities: &[SnapshotEntity], listed: bool) -> Vec<FieldComplaint> {
-    let mut found = Vec::new();
-    if !listed && !entities.is_empty() {
-        let help = "jobs name their owners in a trace's column `entity`".to_owned();
-        found.push(("jobs that are drawn belong to nobody".to_owned(), Some(help)));
+/// The most owners one above another: more are a slip, and what follows them down would run out of its stack.
+pub(super) const DEPTH_MAX: usize = 1_000;
+
+/// How many owners each entity is below, itself counted; of entities that lead into a circle, nothing that means anything.
+pub(super) fn depths(parents: &[Option<usize>]) -> Vec<usize> {
+    let mut depths = vec![0; parents.len()];
+    let mut walk = Vec::new();
+    for start in 0..parents.len() {
+        let mut next = Some(start);
+        while let Some(at) = next.filter(|at| depths[*at] == 0) {
+            depths[at] = 1;
+            walk.push(at);
+            next = parents[at];
+        }
+        let mut depth = next.map_or(0, |at| depths[at]);
+        for at in walk.drain(..).rev() {
+            depth += 1;
+            depths[at] = depth;
+        }
     }
+    depths
+}
+
+/// What is said of an entity that is too deep.
+pub(super) fn too_deep(id: &str, depth: usize) -> String {
+    format!(
+        "entity `{id}` is the {depth}th of a chain of owners, expected at most {DEPTH_MAX} one above another"
+    )
+}
+
+/// What is wrong with one entity of a list: its position, the field, in words, and a remedy if there is one.
+type Fault = (usize, &'static str, String, Option<String>);
+
+fn faults(entities: &[SnapshotEntity]) -> Vec<Fault> {
+    let mut found = Vec::new();
     let (positions, parents) = (positions(entities), parents(entities));
-    let circular = belong_to_themselves(&parents);
+    let (circular, depths) = (belong_to_themselves(&parents), depths(&parents));
     for (position, entity) in entities.iter().enumerate() {
         let SnapshotEntity { id, weight, parent, .. } = entity;
+        let mut push = |field, message, help| found.push((position, field, message, help));
         if !(NUMBER_MIN..=NUMBER_MAX).contains(weight) {
             let expected = format!("a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}");
-            found.push((format!("entity `{id}` has weight {weight:?}, expected {expected}"), None));
+            push("weight", format!("entity `{id}` has weight {weight:?}, expected {expected}"), None);
         }
         if positions[id.as_str()] != position {
-            found.push((format!("entity `{id}` is given twice"), None));
+            push("id", format!("entity `{id}` is given twice"), None);
         }
         let Some(parent) = parent else { continue };
         if parents[position].is_none() {
             let message = format!("entity `{id}` belongs to `{parent}`, which is not given");
             let known = entities.iter().map(|entity| entity.id.as_str());
-            found.push((message, nearest::suggestion(parent, known)));
+            push("parent", message, nearest::suggestion(parent, known));
         } else if circular[position] {
-            found.push((format!("entity `{id}` belongs to itself, by way of its parents"), None));
+            push("parent", format!("entity `{id}` belongs to itself, by way of its parents"), None);
+        } else if depths[position] == DEPTH_MAX + 1 {
+            push("parent", too_deep(id, depths[position]), None);
         }
     }
-    let field = "workload.entities";
     found
-        .into_iter()
-        .map(|(message, help)| FieldComplaint { field: field.to_owned(), message, help })
-        .collect()
+}
+
+/// Reads a document that is a list of entities and nothing else.
+///
+/// # Errors
+/// With the place of everything that is wrong with it.
+pub fn read_entities(source: &Source) -> Result<Vec<SnapshotEntity>, SpecError> {
+    let entities: Vec<SnapshotEntity> = source.parse()?;
+    SpecError::join(faults(&entities).into_iter().map(|(position, field, message, help)| {
+        source.error_at(&format!("[{position}].{field}"), message, help)
+    }))?;
+    Ok(entities)
+}
+
+/// What is wrong with the entities of a run whose jobs are listed in a trace, or drawn.
+pub(super) fn complaints(entities: &[SnapshotEntity], listed: bool) -> Vec<FieldComplaint> {
+    let drawn = (!listed && !entities.is_empty()).then(|| {
+        let help = "jobs name their owners in a trace's column `entity`".to_owned();
+        ("jobs that are drawn belong to nobody".to_owned(), Some(help))
+    });
+    let faults = faults(entities).into_iter().map(|(_, _, message, help)| (message, help));
+    let complaint = |(message, help)| FieldComplaint { field: "workload.entities".to_owned(), message, help };
+    drawn.into_iter().chain(faults).map(complaint).collect()
 }
 
 #[cfg(test)]
@@ -119,5 +169,12 @@ mod tests {
         let parents = [Some(1), Some(2), Some(1), Some(3), Some(0), None, Some(5)];
         let expected = [false, true, true, true, false, false, false];
         assert_eq!(belong_to_themselves(&parents), expected);
+    }
+
+    #[test]
+    fn an_entity_is_one_deeper_than_its_owner() {
+        assert_eq!(depths(&[Some(1), Some(3), None, None, Some(0)]), [3, 2, 1, 1, 4]);
+        let chain: Vec<Option<usize>> = (0..100_000_usize).map(|at| at.checked_sub(1)).collect();
+        assert_eq!(depths(&chain).last(), Some(&100_000));
     }
 }

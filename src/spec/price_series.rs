@@ -40,7 +40,7 @@ pub fn read_prices(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecE
     let mut lines = source.text.lines().enumerate().map(|(index, text)| (index + 1, text));
     let Some((number, first)) = lines.find(|(_, text)| !text.trim().is_empty()) else {
         let help = "expected {worker type: price, …}, or lines under a header `time,worker_type,price`";
-        return Err(SpecError::about(source.name.clone(), "there are no prices", Some(help.to_owned())));
+        return Err(source.at(1, 1, "there are no prices".to_owned(), Some(help.to_owned())));
     };
     let is_table = source.name.to_ascii_lowercase().ends_with(".csv")
         || first.split(',').any(|name| name.trim() == "time");
@@ -329,7 +329,7 @@ mod tests {
             ),
             ("tiem,v100\n0,1\n".into(), "prices.csv:1:1: no column `time`"),
             ("time,v100\n".into(), "prices.csv:1:1: no prices under this header"),
-            (String::new(), "prices.csv: there are no prices"),
+            (String::new(), "prices.csv:1:1: there are no prices"),
         ] {
             let error = read(&text).unwrap_err();
             assert_eq!(error.lines().next(), Some(expected), "{text:?}");

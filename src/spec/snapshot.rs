@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::cluster::{Cluster, ClusterError, PRICES, WORKERS_PER_TYPE_MAX};
 use crate::index::WorkerTypeId;
 use crate::spec::document::{Source, SpecError, Unplaced};
+use crate::spec::entities::{DEPTH_MAX, belong_to_themselves, depths, parents, too_deep};
 pub use crate::spec::entities::{InnerRuleName, SnapshotEntity};
-use crate::spec::entities::{belong_to_themselves, parents};
 use crate::spec::entries::Entries;
 pub use crate::spec::label::Label;
 use crate::spec::label::Positions;
@@ -435,7 +435,7 @@ impl Check<'_> {
             }
         }
         let parents = parents(entities);
-        let circular = belong_to_themselves(&parents);
+        let (circular, depths) = (belong_to_themselves(&parents), depths(&parents));
         for (index, entity) in entities.iter().enumerate() {
             let Some(parent) = &entity.parent else { continue };
             if self.full() {
@@ -450,6 +450,8 @@ impl Check<'_> {
                     &path,
                     format!("entity `{}` belongs to itself, by way of its parents", entity.id),
                 );
+            } else if depths[index] == DEPTH_MAX + 1 {
+                self.complain(&path, too_deep(&entity.id, depths[index]));
             }
         }
         if entities.is_empty() {

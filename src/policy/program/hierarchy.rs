@@ -9,7 +9,7 @@ mod level_tree;
 
 pub(super) use self::level_tree::{Rates, Rising};
 
-use crate::index::{EntityId, Id};
+use crate::index::Id;
 use crate::problem::{InnerRule, Problem};
 use crate::program::Classes;
 
@@ -34,21 +34,30 @@ struct EntityNode {
 pub(super) struct Hierarchy {
     nodes: Vec<EntityNode>,
     roots: Vec<TreeNode>,
+    /// Entities with jobs below them, each after its owner.
+    downwards: Vec<usize>,
 }
 
-/// Are jobs of this entity interchangeable? Not if their order of arrival decides, in it or above it.
-pub(super) fn interchangeable(problem: &Problem, entity: Option<EntityId>) -> bool {
-    let mut at = entity;
-    // An entity has fewer ancestors than there are entities; a longer chain is a cycle, refused on reading.
-    for _ in 0..=problem.entities().len() {
-        let Some(id) = at else { return true };
-        let entity = &problem.entities()[id];
-        if entity.inner == InnerRule::Fifo {
-            return false;
+/// Which entities have interchangeable jobs, [entities]: not those where order of arrival decides, in them or above them.
+pub(super) fn interchangeable(problem: &Problem) -> Vec<bool> {
+    let entities = problem.entities();
+    let mut known: Vec<Option<bool>> =
+        entities.iter().map(|entity| (entity.inner == InnerRule::Fifo).then_some(false)).collect();
+    let mut walk = Vec::new();
+    for start in entities.ids() {
+        let mut at = Some(start);
+        // (entities that are their own ancestors are refused on reading; a walk meets each once all the same)
+        while let Some(id) = at.filter(|id| known[id.index()].is_none()) {
+            known[id.index()] = Some(true);
+            walk.push(id);
+            at = entities[id].parent;
         }
-        at = entity.parent;
+        let answer = at.is_none_or(|id| known[id.index()] == Some(true));
+        for id in walk.drain(..) {
+            known[id.index()] = Some(answer);
+        }
     }
-    true
+    known.into_iter().map(|known| known == Some(true)).collect()
 }
 
 impl Hierarchy {
@@ -93,53 +102,75 @@ impl Hierarchy {
                 roots.push(TreeNode::Member { member, weight: job.weight, n_jobs: jobs.len() as f64 });
             }
         }
-        Self { nodes, roots }
+        let downwards = downwards(&nodes, &roots);
+        Self { nodes, roots, downwards }
     }
 
     /// The weight that falls to one job of each class, [members]: 0 if it is frozen, or waits for an earlier child of a
     /// `fifo` entity.
     pub(super) fn weights(&self, frozen: &[bool]) -> Vec<f64> {
         let mut weights = vec![0.0; frozen.len()];
+        // Is a job below the entity not frozen?
+        let mut open = vec![false; self.nodes.len()];
+        for node in self.downwards.iter().rev() {
+            open[*node] = self.nodes[*node].children.iter().any(|child| is_open(child, frozen, &open));
+        }
+        let mut granted = vec![0.0; self.nodes.len()];
         for root in &self.roots {
             match root {
                 TreeNode::Member { member, weight, .. } if !frozen[*member] => weights[*member] = *weight,
                 TreeNode::Member { .. } => {}
-                TreeNode::Entity(node) => self.grant(*node, self.nodes[*node].weight, frozen, &mut weights),
+                TreeNode::Entity(node) => granted[*node] = self.nodes[*node].weight,
+            }
+        }
+        for node in self.downwards.iter().filter(|node| open[**node]) {
+            let amount = granted[*node];
+            let node = &self.nodes[*node];
+            let unsaturated = || node.children.iter().filter(|child| is_open(child, frozen, &open));
+            let (total, n_granted) = match node.inner {
+                InnerRule::Fairness => (unsaturated().map(|child| self.own_weight(child)).sum(), usize::MAX),
+                InnerRule::Fifo => (0.0, 1),
+            };
+            for child in unsaturated().take(n_granted) {
+                let share = if total > 0.0 { amount * self.own_weight(child) / total } else { amount };
+                match child {
+                    TreeNode::Member { member, n_jobs, .. } => weights[*member] = share / n_jobs,
+                    TreeNode::Entity(node) => granted[*node] = share,
+                }
             }
         }
         weights
     }
 
-    /// Is a child, or any job below it, not frozen?
-    fn unsaturated(&self, child: &TreeNode, frozen: &[bool]) -> bool {
+    fn own_weight(&self, child: &TreeNode) -> f64 {
         match child {
-            TreeNode::Member { member, .. } => !frozen[*member],
-            TreeNode::Entity(node) => {
-                self.nodes[*node].children.iter().any(|child| self.unsaturated(child, frozen))
-            }
-        }
-    }
-
-    /// Divides an amount of weight among an entity's unsaturated children, by its rule, and so on down to jobs.
-    fn grant(&self, node: usize, amount: f64, frozen: &[bool], weights: &mut [f64]) {
-        let open = || self.nodes[node].children.iter().filter(|child| self.unsaturated(child, frozen));
-        let own = |child: &TreeNode| match child {
             TreeNode::Member { weight, n_jobs, .. } => weight * n_jobs,
             TreeNode::Entity(node) => self.nodes[*node].weight,
-        };
-        let total: f64 = match self.nodes[node].inner {
-            InnerRule::Fairness => open().map(own).sum(),
-            InnerRule::Fifo => 0.0,
-        };
-        let n_granted = if self.nodes[node].inner == InnerRule::Fifo { 1 } else { usize::MAX };
-        for child in open().take(n_granted) {
-            let share = if total > 0.0 { amount * own(child) / total } else { amount };
-            match child {
-                TreeNode::Member { member, n_jobs, .. } => weights[*member] = share / n_jobs,
-                TreeNode::Entity(node) => self.grant(*node, share, frozen, weights),
-            }
         }
     }
+}
+
+/// Is a child, or any job below it, not frozen? `open`: of entities.
+fn is_open(child: &TreeNode, frozen: &[bool], open: &[bool]) -> bool {
+    match child {
+        TreeNode::Member { member, .. } => !frozen[*member],
+        TreeNode::Entity(node) => open[*node],
+    }
+}
+
+/// The entities below some nodes, each after its owner.
+fn downwards(nodes: &[EntityNode], roots: &[TreeNode]) -> Vec<usize> {
+    let entity = |child: &TreeNode| match child {
+        TreeNode::Entity(node) => Some(*node),
+        TreeNode::Member { .. } => None,
+    };
+    let mut order: Vec<usize> = roots.iter().filter_map(entity).collect();
+    let mut at = 0;
+    while let Some(node) = order.get(at) {
+        order.extend(nodes[*node].children.iter().filter_map(entity));
+        at += 1;
+    }
+    order
 }
 
 #[cfg(test)]
@@ -147,7 +178,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::index::JobId;
+    use crate::index::{EntityId, JobId};
     use crate::problem::{ActiveJob, Entity, ProblemBuilder};
     use crate::units::Seconds;
 
@@ -208,7 +239,27 @@ mod tests {
     #[test]
     fn order_matters_only_below_a_fifo_entity() {
         let problem = problem();
-        let of = |job: usize| interchangeable(&problem, problem.jobs()[Id::from_index(job)].entity);
-        assert_eq!([of(0), of(1), of(4)], [true, false, true]);
+        assert_eq!(interchangeable(&problem), [true, true, false]);
+        let mut builder = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
+        let mut owner = builder.entity(entity("top", 1.0, InnerRule::Fifo, None));
+        for depth in 0..3 {
+            owner = builder.entity(entity(&depth.to_string(), 1.0, InnerRule::Fairness, Some(owner)));
+        }
+        builder.entity(entity("apart", 1.0, InnerRule::Fairness, None));
+        assert_eq!(interchangeable(&builder.build().unwrap()), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn weight_falls_through_any_number_of_owners() {
+        let mut builder = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
+        let mut owner = None;
+        for depth in 0..100_000 {
+            owner = Some(builder.entity(entity(&depth.to_string(), 3.0, InnerRule::Fairness, owner)));
+        }
+        builder.job(ActiveJob { entity: owner, ..ActiveJob::new(JobId::from_index(0)) }, &[1.0]);
+        let problem = builder.build().unwrap();
+        assert!(interchangeable(&problem).iter().all(|all| *all));
+        let hierarchy = Hierarchy::new(&problem, &Classes::singletons(1), false);
+        assert_eq!(hierarchy.weights(&[false]), [3.0]);
     }
 }

@@ -140,7 +140,6 @@ pub(super) struct Keys<'a> {
 impl<'a> Keys<'a> {
     pub(super) fn of(problem: &'a Problem, selection: &'a Selection<'a>) -> Self {
         let columns = selection.data.iter().map(|name| Datum::of(name, problem));
-        let entities = problem.entities().ids();
         let paired = selection.pairs && !matches!(problem.colocation(), Colocation::None);
         Self {
             problem,
@@ -148,7 +147,7 @@ impl<'a> Keys<'a> {
             seen: selection.view.seen(problem),
             columns: columns.filter(|datum| !matches!(datum, Datum::Derived(_))).collect(),
             dropped: (!selection.dropped.is_empty()).then_some(selection.dropped),
-            interchangeable: entities.map(|id| hierarchy::interchangeable(problem, Some(id))).collect(),
+            interchangeable: hierarchy::interchangeable(problem),
             paired,
             kinds: if paired { problem.kinds_by_pair() } else { None },
             row: vec![0.0; problem.n_types()],

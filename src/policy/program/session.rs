@@ -306,7 +306,7 @@ impl Session {
 /// jobs, and jobs must stay in their classes while they do not change.
 fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
     let options = &policy.options;
-    let in_order = || problem.entities().ids().any(|id| !hierarchy::interchangeable(problem, Some(id)));
+    let in_order = || hierarchy::interchangeable(problem).contains(&false);
     match () {
         () if options.pairs => Some("its jobs share workers, two by two"),
         () if policy.promises => Some("it may let single jobs off their promises"),

@@ -162,6 +162,8 @@ fn what_is_wrong_with_owners_is_said() {
     for (entities, expected) in [
         ("[{id: entity0}, {id: entity1}]", "a job of the trace belongs to `entity2`"),
         ("[{id: entity0, weight: -1}]", "entity `entity0` has weight -1"),
+        ("- {id: entity0}\n- {id: entity1, weight: -1}", "--> entities.yaml:2:25"),
+        ("- {id: a}\n- {id: a}", "--> entities.yaml:2:8"),
         ("[{id: entity0, parent: entity9}]", "belongs to `entity9`, which is not given"),
         ("[{id: a, parent: b}, {id: b, parent: a}]", "belongs to itself"),
         ("[{id: a}, {id: a}]", "entity `a` is given twice"),
