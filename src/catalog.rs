@@ -29,6 +29,7 @@ use crate::policy::heuristic::{
 use crate::policy::objective::objective_of;
 use crate::policy::program::ProgramPolicyError;
 use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, RoundPolicy, Strategy, ThroughputView};
+use crate::solver::Interrupt;
 use crate::spec::lookup::Embedded;
 use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Plugged, Rule};
 use crate::spec::run::sha256;
@@ -49,6 +50,8 @@ pub struct PolicyOptions {
     pub strategy: Option<Strategy>,
     /// Wall time of a decision after which no further program is begun; rules need none.
     pub time_limit: Option<Duration>,
+    /// What breaks off a decision, which is then an error; rules are not broken off.
+    pub interrupt: Interrupt,
 }
 
 /// Why there is no such policy.
@@ -315,6 +318,7 @@ fn program_policy(
         backend: options.backend.clone(),
         strategy: options.strategy,
         time_limit: options.time_limit,
+        interrupt: options.interrupt.clone(),
     });
     policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
 }

@@ -237,7 +237,7 @@ impl JobBatch {
     /// Searches from a `warm` start or, where there is none or it fails, from the prices of ever larger samples.
     fn search(&self, goal: LevelGoal, warm: Option<Start>, limits: &Limits) -> Option<Found> {
         let clock = Stopwatch::start();
-        let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let late = || limits.is_over(&clock);
         let used = self.used();
         let search = |batch: &Self, start: &Start, gap: f64| {
             let groups = groups(batch.demand.len());

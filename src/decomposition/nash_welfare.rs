@@ -201,7 +201,7 @@ impl Market<'_> {
 
     fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Option<(PrimalDual, WarmPrices)> {
         let clock = Stopwatch::start();
-        let late = || limits.time.is_some_and(|time| clock.elapsed() > time);
+        let late = || limits.is_over(&clock);
         let warm = self.warm_start(near);
         let known = warm.and_then(|start| self.search(1, start, (WIDTH_LAST, 0.0), &late));
         let found = match known {

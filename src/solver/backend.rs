@@ -6,6 +6,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::program::Program;
+use crate::solver::interrupt::Interrupt;
+use crate::solver::timing::Stopwatch;
 
 /// Something a program or caller may need of a solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub enum Feature {
 }
 
 /// When to give up, and how exact to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     /// Wall time, if bounded.
     pub time: Option<Duration>,
@@ -37,12 +39,21 @@ pub struct Limits {
     pub tolerance: f64,
     /// Threads a solver may use.
     pub threads: u32,
+    /// What breaks it off; looked at by our own methods and Clarabel, others know its time alone.
+    pub interrupt: Interrupt,
+}
+
+impl Limits {
+    /// Is it time to give up, by a clock that was started with the work?
+    pub fn is_over(&self, clock: &Stopwatch) -> bool {
+        self.time.is_some_and(|time| clock.elapsed() >= time) || self.interrupt.is_raised()
+    }
 }
 
 impl Default for Limits {
     /// No bound on time; 1e-9; one thread.
     fn default() -> Self {
-        Self { time: None, iterations: None, tolerance: 1e-9, threads: 1 }
+        Self { time: None, iterations: None, tolerance: 1e-9, threads: 1, interrupt: Interrupt::default() }
     }
 }
 
@@ -62,6 +73,8 @@ pub enum Termination {
     Inaccurate,
     /// Out of time.
     TimeLimit,
+    /// Broken off from outside.
+    Interrupted,
     /// Out of iterations.
     IterationLimit,
     /// It gave up for numerical or internal reasons.

@@ -94,7 +94,7 @@ impl Backend for Centre {
             if steps > limits.iterations.unwrap_or(STEPS_MAX) {
                 return Ok(without_columns(Termination::IterationLimit));
             }
-            if limits.time.is_some_and(|time| clock.elapsed() > time) {
+            if limits.is_over(&clock) {
                 return Ok(without_columns(Termination::TimeLimit));
             }
             if !state.advance(&form) {

@@ -5,7 +5,9 @@
 //! It ends near the analytic centre of the optimal face.
 
 use ::clarabel::algebra::CscMatrix;
-use ::clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
+use ::clarabel::solver::{
+    DefaultInfo, DefaultSettings, DefaultSolver, IPSolver, SolverStatus, SupportedConeT,
+};
 
 use crate::program::{ConeKind, Program, Range, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
@@ -62,6 +64,8 @@ impl Backend for Clarabel {
             settings(limits),
         )
         .map_err(|error| SolveError::Backend { backend: NAME, message: error.to_string() })?;
+        let interrupt = limits.interrupt.clone();
+        solver.set_termination_callback(move |_: &DefaultInfo<f64>| interrupt.is_raised());
         solver.solve();
         Ok(scaled.recover(program, form.read(&scaled.program, &solver)))
     }
@@ -274,11 +278,11 @@ fn termination_of(status: SolverStatus, close: bool) -> Termination {
         SolverStatus::DualInfeasible | SolverStatus::AlmostDualInfeasible => {
             Termination::InfeasibleOrUnbounded
         }
+        SolverStatus::CallbackTerminated => Termination::Interrupted,
         SolverStatus::MaxIterations => Termination::IterationLimit,
         SolverStatus::MaxTime => Termination::TimeLimit,
-        SolverStatus::Unsolved
-        | SolverStatus::NumericalError
-        | SolverStatus::InsufficientProgress
-        | SolverStatus::CallbackTerminated => Termination::Failed,
+        SolverStatus::Unsolved | SolverStatus::NumericalError | SolverStatus::InsufficientProgress => {
+            Termination::Failed
+        }
     }
 }

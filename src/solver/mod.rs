@@ -4,10 +4,11 @@
 //! [`solve_certified`] is the way in; [`registry`] has the backends by name; [`conformance`] is what a new one
 //! must pass.
 
+pub mod timing;
+pub mod interrupt;
 pub mod backend;
 mod intake;
 mod scaling;
-pub mod timing;
 pub mod certificate;
 mod normal;
 pub mod centre;
@@ -31,4 +32,5 @@ pub use backend::{
 };
 pub use certificate::Certificate;
 pub use chain::{Certified, solve_certified};
+pub use interrupt::Interrupt;
 pub use proof::{conflict, without_optimum};

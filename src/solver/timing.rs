@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Measures how long something took. What it shows must never influence a result.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopwatch {
     started: Instant,
 }

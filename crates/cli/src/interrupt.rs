@@ -6,7 +6,6 @@ use std::io;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-#[cfg(unix)]
 use std::thread;
 use std::time::Duration;
 
@@ -22,26 +21,34 @@ use apportion::solver::timing::Stopwatch;
 /// Signals this close together are one request: `timeout` sends it to the process and again to its group.
 const REPEATED: Duration = Duration::from_millis(300);
 
+/// The time that a decision in progress has left after the first request.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// Raised by Ctrl-C or a request to terminate. The first asks the command to finish what it holds and keep it;
 /// the second ends it at once.
 #[derive(Clone, Debug)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    raised: Arc<AtomicBool>,
+    /// Raised a while after the other.
+    overdue: Arc<AtomicBool>,
+}
 
 impl Interrupt {
     /// A flag that nobody has raised; [`install`](Self::install) ties it to the signals.
     pub fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
+        Self { raised: Arc::default(), overdue: Arc::default() }
     }
 
     /// A flag that the first signal raises.
     pub fn install() -> Self {
         let interrupt = Self::new();
-        let raised = Arc::clone(&interrupt.0);
+        let (raised, overdue) = (Arc::clone(&interrupt.raised), Arc::clone(&interrupt.overdue));
         let mut first: Option<Stopwatch> = None;
         let arrived = move || match first {
             None => {
                 first = Some(Stopwatch::start());
                 raised.store(true, Ordering::SeqCst);
+                raise_later(&overdue);
                 diagnostics::print("stopping after what is in progress; once more to stop at once");
             }
             Some(first) if first.elapsed() < REPEATED => {}
@@ -55,12 +62,17 @@ impl Interrupt {
 
     /// Has the user asked to stop?
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.raised.load(Ordering::SeqCst)
     }
 
     /// The flag itself, for modules that know nothing of the command.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.raised)
+    }
+
+    /// A flag that is raised five seconds after the other: for what is in progress and would be lost if it were broken off.
+    pub fn overdue(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.overdue)
     }
 
     /// Nothing, or the failure to end with if the user has asked to stop; `finished` says what is kept.
@@ -75,6 +87,18 @@ impl Interrupt {
 impl Default for Interrupt {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Raises a flag after [`GRACE`]; at once if there is no thread to wait on.
+fn raise_later(flag: &Arc<AtomicBool>) {
+    let later = Arc::clone(flag);
+    let wait = move || {
+        thread::sleep(GRACE);
+        later.store(true, Ordering::SeqCst);
+    };
+    if thread::Builder::new().name("grace".to_owned()).spawn(wait).is_err() {
+        flag.store(true, Ordering::SeqCst);
     }
 }
 

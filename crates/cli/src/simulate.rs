@@ -2,6 +2,7 @@
 
 mod saved;
 mod simulated;
+mod stop;
 mod watch;
 
 use std::fs;
@@ -20,19 +21,21 @@ use crate::progress::Progress;
 use crate::results::run_failure;
 use apportion::metrics::Summary;
 use apportion::simulator::{Limits, Outcome, Simulation, Standstill};
+use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
+use apportion::spec::entities::read_entities;
 use apportion::spec::run::{
     CorrectionsSpec, GeneratorName, PricesSpec, RunSpec, ThroughputsName, WorkerCounts,
 };
 use apportion::units::{JobsPerHour, Seconds};
 use apportion_published::plugin;
 use apportion_studies::report::run::{jobs_in_seconds, numbers};
-use apportion_studies::sweep::simulation::begin;
-use apportion_studies::sweep::spec::StopSpec;
+use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::{Inputs, Run};
 use saved::Saved;
 pub(super) use simulated::Simulated;
+use stop::StopArguments;
 use watch::Watch;
 
 /// Wall time between two looks at the progress line.
@@ -142,6 +145,8 @@ pub struct SimulateArguments {
     events: Option<PathBuf>,
     #[command(flatten)]
     conditions: ConditionArguments,
+    #[command(flatten)]
+    stop: StopArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -164,7 +169,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     let stopwatch = Stopwatch::start();
     let mut spec = spec(arguments);
     if let Some(path) = &arguments.entities {
-        spec.workload.entities = Source::load(path)?.parse()?;
+        spec.workload.entities = read_entities(&Source::load(path)?)?;
     }
     let run = Inputs::new(plugin::catalog()).load(&spec).map_err(run_failure)?;
     let saved = match &arguments.checkpoint {
@@ -174,7 +179,12 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     if let Some(saved) = &saved {
         session.note(format!("going on at round {}", saved.round));
     }
-    let mut simulation = begin(&run, saved.as_ref().map(|saved| &saved.checkpoint)).map_err(run_failure)?;
+    let mut interrupt = Interrupt::default().with_flag(session.interrupt.overdue());
+    if let Some(time) = arguments.stop.decision() {
+        interrupt = interrupt.with_decision(time);
+    }
+    let checkpoint = saved.as_ref().map(|saved| &saved.checkpoint);
+    let mut simulation = begin(&run, checkpoint, interrupt).map_err(run_failure)?;
     let mut observer = Watch::new(arguments, &run, &simulation, saved)?;
     let ending = advance(arguments, session, (&run, &mut simulation), &mut observer)?;
     let standstill = match ending {
@@ -255,7 +265,7 @@ fn advance(
     observer: &mut Watch,
 ) -> Result<Outcome, Failure> {
     let bar = Progress::new(session, run.n_measured().unwrap_or(0), "measured jobs");
-    let patience = run.patience(StopSpec::default().patience());
+    let patience = run.patience(arguments.stop.patience());
     let interrupt = Some(session.interrupt.flag());
     let mut limits = Limits { patience, interrupt, ..Limits::default() };
     let mut since_save = Stopwatch::start();
@@ -263,7 +273,14 @@ fn advance(
         limits.wall = Some((Stopwatch::start(), LOOK_EVERY));
         let outcome = simulation.run(observer, &limits);
         observer.check()?;
-        let outcome = outcome.map_err(|error| run_failure(error.into()))?;
+        let outcome = match outcome {
+            Err(error) if is_broken_off(&error) && session.interrupt.is_raised() => {
+                bar.finish();
+                observer.finish(true)?;
+                return Err(broken_off(arguments, simulation));
+            }
+            ended => ended.map_err(|error| run_failure(error.into()))?,
+        };
         let (hours, n_active) = (simulation.now().hours(), simulation.n_active());
         bar.message(format!("{n_active} active after {hours:.0} simulated hours"));
         bar.set(u64::from(simulation.n_measured_done()));
@@ -281,6 +298,16 @@ fn advance(
     bar.finish();
     observer.finish(outcome == Outcome::Interrupted)?;
     Ok(outcome)
+}
+
+/// The interrupt of a simulation in the midst of a decision: what it was at the boundary before is not kept.
+fn broken_off(arguments: &SimulateArguments, simulation: &Simulation) -> Failure {
+    let hours = simulation.now().hours();
+    let kept = match arguments.checkpoint.as_deref().filter(|path| path.exists()) {
+        Some(path) => format!("{} has the simulation as it was last saved", path.display()),
+        None => "nothing is kept".to_owned(),
+    };
+    Failure::Interrupted { message: format!("in a decision after {hours:.1} simulated hours; {kept}") }
 }
 
 fn show(

@@ -293,6 +293,7 @@ fn run_pending(
     let bounds = Bounds {
         interrupt: flag.clone(),
         wall: sweep.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
+        decision: sweep.stop.decision.map(|time| Duration::from_secs_f64(time.get().min(1e12))),
         patience: sweep.stop.patience(),
         keep_jobs: sweep.keep_jobs || arguments.keep_jobs,
     };

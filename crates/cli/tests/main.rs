@@ -2,6 +2,9 @@
 
 #[path = "suite/command.rs"]
 mod command;
+#[cfg(unix)]
+#[path = "suite/odd_arguments.rs"]
+mod odd_arguments;
 #[path = "suite/fuzz.rs"]
 mod fuzz;
 #[path = "monkey/mod.rs"]

@@ -159,7 +159,7 @@ fn gang_policy(
                 None => None,
             };
             let pairs = learned.colocation == Colocation::Pairs;
-            let values = ByValues::new(&document.name, scorer, pairs, options.backend.clone());
+            let values = ByValues::new(&document.name, scorer, pairs, options);
             let values = values.map_err(|source| CatalogError::Program { policy: policy(), source })?;
             Decider::Values(Box::new(values))
         }

@@ -12,7 +12,7 @@ use crate::policy::{Decision, Policy};
 use crate::problem::{Colocation, Entity, InnerRule, Problem, ProblemBuilder, matrix_columns};
 use crate::program::expression::Vocabulary;
 use crate::program::{ConstraintText, Objective, ObjectiveText, Program, Sense};
-use crate::solver::{Limits, registry};
+use crate::solver::{Interrupt, Limits, registry};
 use crate::throughput::Throughputs;
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 use crate::workload::Combination;
@@ -59,6 +59,7 @@ pub(super) fn policy((sense, text, promises): (Sense, &str, bool), priced: bool)
         backend: None,
         strategy: None,
         time_limit: None,
+        interrupt: Interrupt::default(),
     })
     .unwrap();
     policy.pricing =

@@ -28,7 +28,7 @@ use crate::problem::{ActiveJob, Colocation, Problem};
 use crate::program::{Layout, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
-use crate::solver::{Backend, Limits, SolveError, registry};
+use crate::solver::{Backend, Interrupt, Limits, SolveError, registry};
 use crate::spec::Fidelity;
 
 /// Which of several optima to return.
@@ -72,6 +72,8 @@ pub struct ProgramOptions {
     /// Wall time of a decision after which no further program is begun; unbounded if none. Programs are bounded in steps
     /// always.
     pub time_limit: Option<Duration>,
+    /// What breaks off a decision, which is then an error.
+    pub interrupt: Interrupt,
 }
 
 /// Why options do not make a policy.
@@ -140,6 +142,7 @@ impl ProgramPolicy {
         let (linear, conic) = chains(&options)?;
         let solver = SolverContext::new(linear, conic).with_large(large).with_quick(quick);
         let solver = solver.with_strategy(options.strategy).with_time_limit(options.time_limit);
+        let solver = solver.with_interrupt(options.interrupt.clone());
         let pricing = PricingLimits::default();
         let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solver, isolated_time })
@@ -180,10 +183,16 @@ impl ProgramPolicy {
             .as_mut()
             .map(|time| time.update(problem, &self.options.view))
             .unwrap_or_default();
-        let (reduced, mut solved, mut decision) = self.attempt(problem, &isolated_elapsed)?;
-        if self.options.discounted {
-            decision = self.discounted(problem, &reduced, &mut solved, decision)?;
-        }
+        let decided =
+            self.attempt(problem, &isolated_elapsed).and_then(|(reduced, mut solved, mut decision)| {
+                if self.options.discounted {
+                    decision = self.discounted(problem, &reduced, &mut solved, decision)?;
+                }
+                Ok((reduced, solved, decision))
+            });
+        // (whatever came of what was broken off)
+        self.solver.broken_off().map_err(|error| self.error(error))?;
+        let (reduced, solved, mut decision) = decided?;
         decision.solve = Some(self.solver.report().clone());
         Ok((reduced, solved, decision))
     }

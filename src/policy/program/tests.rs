@@ -31,6 +31,7 @@ pub(super) fn options_of(text: &ObjectiveText) -> ProgramOptions {
         backend: None,
         strategy: None,
         time_limit: None,
+        interrupt: crate::solver::Interrupt::default(),
     }
 }
 

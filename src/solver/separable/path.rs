@@ -126,7 +126,7 @@ impl<'a> Path<'a> {
         let clock = Stopwatch::start();
         let mut idle = 0;
         while self.best.0 > AIM * limits.tolerance && idle < STEPS_IDLE_MAX {
-            if limits.time.is_some_and(|time| clock.elapsed() >= time) {
+            if limits.is_over(&clock) {
                 return End::TimeLimit;
             }
             if self.steps >= limits.iterations.unwrap_or(STEPS_MAX) {

@@ -46,8 +46,7 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
         if steps == steps_max {
             return (Termination::IterationLimit, steps);
         }
-        let late = |limit| steps.is_multiple_of(LOOK_EVERY) && clock.elapsed() > limit;
-        if limits.time.is_some_and(late) {
+        if steps.is_multiple_of(LOOK_EVERY) && limits.is_over(&clock) {
             return (Termination::TimeLimit, steps);
         }
         steps += 1;

@@ -120,7 +120,7 @@ mod tests {
         let path = folder.path().join("run.json");
         fs::write(folder.path().join("run.new"), "mine").unwrap();
         let run = run();
-        let mut simulation = begin(&run, None).unwrap();
+        let mut simulation = begin(&run, None, apportion::solver::Interrupt::default()).unwrap();
         let mut watch = Watch::silent(&simulation);
         let limits = Limits { rounds: Some(3), ..Limits::default() };
         assert_eq!(simulation.run(&mut watch, &limits).unwrap(), Outcome::RoundLimit);

@@ -96,6 +96,48 @@ fn a_sweep_records_what_got_nowhere() {
     }
 }
 
+#[test]
+fn flags_say_when_a_simulation_is_given_up() {
+    let folder = TempDir::new().unwrap();
+    let of = |arguments: &str| {
+        let output = apportion(folder.path(), &format!("simulate {arguments}"));
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = of(&format!("{LIVELOCK} --stop-rounds 20"));
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains(" in 21 rounds with "), "{said}");
+    let program = "--policy max_min_fairness_perf --cluster v100=2 --static 3";
+    let (code, said) = of(&format!("{program} --time-limit 1e-9"));
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("in round 0") && said.contains("its time is over"), "{said}");
+    assert_eq!(of(&format!("{program} --time-limit 1h")).0, Some(0));
+    for (flag, expected) in [
+        ("--stop-rounds 0", "0 is not in 1.."),
+        ("--stop-doublings 1", "1 is not in 2..=20"),
+        ("--time-limit 0", "`0` is no time above 0"),
+    ] {
+        let (code, said) = of(&format!("{program} {flag}"));
+        assert!(code == Some(2) && said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_sweep_gives_up_runs_whose_decisions_take_too_long() {
+    let folder = TempDir::new().unwrap();
+    let sweep = "format: apportion/sweep-v1\nname: slow\nrun: {cluster: {v100: 1}, static: 2}\n\
+                 axes: {policy: [fifo, max_min_fairness_perf, learned_values]}\nstop: {decision: 1e-9}\n";
+    fs::write(folder.path().join("slow.yaml"), sweep).unwrap();
+    let output = apportion(folder.path(), "sweep slow.yaml");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let rows = fs::read_to_string(folder.path().join("results/slow/results.csv")).unwrap();
+    assert_eq!(rows.lines().filter(|line| line.contains(",timeout,")).count(), 2, "{rows}");
+    fs::write(folder.path().join("slow.yaml"), sweep.replace("1e-9", "0s")).unwrap();
+    let output = apportion(folder.path(), "sweep slow.yaml");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("slow.yaml:5:18"), "{said}");
+}
+
 /// A trace of two jobs from an instant on.
 fn trace(start: u64) -> String {
     let second = start + 60;

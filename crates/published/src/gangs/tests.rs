@@ -4,6 +4,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
+use apportion::catalog::PolicyOptions;
 use apportion::cluster::Cluster;
 use apportion::index::{Id, JobId, JobIndex, RowId, WorkerTypeId};
 use apportion::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, ThroughputView};
@@ -206,7 +207,7 @@ fn rules_give_what_fits_and_never_leave_a_cluster_empty() {
 #[test]
 fn values_are_placed_by_an_optimum() {
     // Completions per hour: job 0 2 or 1, job 1 8 or 6. One worker of each type: 2 + 6 beats 8 + 1? No: 9 > 8.
-    let mut values = ByValues::new("values", None, false, None).unwrap();
+    let mut values = ByValues::new("values", None, false, &PolicyOptions::default()).unwrap();
     let made = problem("fast=1,slow=1", &[(1, 3600.0, &[2.0, 1.0]), (1, 3600.0, &[8.0, 6.0])]);
     let partial = PartialDecision::new("values", &made, nothing).unwrap();
     let decision = values.decide("values", &made, &partial).unwrap();
@@ -219,7 +220,8 @@ fn values_are_placed_by_an_optimum() {
     let decision = values.decide("values", &made, &partial).unwrap();
     assert_eq!(shares(&decision, &made), ["0 fast 1.00", "1 slow 1.00"]);
     // With scores: the first network prefers short jobs so much that their time counts twice.
-    let mut scored = ByValues::new("values", Some(Arc::new(shortest())), false, None).unwrap();
+    let mut scored =
+        ByValues::new("values", Some(Arc::new(shortest())), false, &PolicyOptions::default()).unwrap();
     let decision = scored.decide("values", &made, &partial).unwrap();
     // V = rate², as the score is ln of the rate: 9 + 56.25 < 64 + 4.
     assert_eq!(shares(&decision, &made), ["0 slow 1.00", "1 fast 1.00"]);
@@ -243,7 +245,7 @@ fn values_have_jobs_share_workers_where_that_is_worth_it() {
     // Completions per hour: the short one alone 1, both beside each other 1.5 of what they keep.
     for (kept, together, pairs) in [(0.7, true, true), (0.6, false, true), (0.7, false, false)] {
         let made = shared(kept);
-        let mut values = ByValues::new("values", None, pairs, None).unwrap();
+        let mut values = ByValues::new("values", None, pairs, &PolicyOptions::default()).unwrap();
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
         let decision = values.decide("values", &made, &partial).unwrap();
         let shares = decision.allocation.shares();
@@ -267,7 +269,9 @@ fn more_pairs_than_memory_holds_are_refused() {
         }
         let made = builder.build().unwrap();
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
-        ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &partial)
+        ByValues::new("values", None, pairs, &PolicyOptions::default())
+            .unwrap()
+            .decide("values", &made, &partial)
     };
     let error = decided(8_001, true).unwrap_err().to_string();
     assert!(error.contains("`values` cannot decide: 8001 jobs are active"), "{error}");
@@ -279,7 +283,7 @@ fn more_pairs_than_memory_holds_are_refused() {
 fn jobs_that_share_workers_still_do_at_the_next_round_and_after_a_restart() {
     let made = shared(0.7);
     let policy = || {
-        let values = ByValues::new("values", None, true, None).unwrap();
+        let values = ByValues::new("values", None, true, &PolicyOptions::default()).unwrap();
         GangPolicy::new("values", Decider::Values(Box::new(values)), Asked::Events, 0)
     };
     let mut first = policy();
@@ -318,6 +322,7 @@ fn completion_rate(pairs: bool) -> ProgramPolicy {
         backend: Some("clarabel".to_owned()),
         strategy: None,
         time_limit: None,
+        interrupt: apportion::solver::Interrupt::default(),
     })
     .unwrap()
 }
@@ -358,7 +363,7 @@ proptest! {
             made.jobs().enumerate().map(|(job, active)| speeds[job] / active.steps_remaining.get()).sum()
         };
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
-        let decision = ByValues::new("values", None, pairs, None).unwrap().decide("values", &made, &partial).unwrap();
+        let decision = ByValues::new("values", None, pairs, &PolicyOptions::default()).unwrap().decide("values", &made, &partial).unwrap();
         let written = completion_rate(pairs).allocate(&made).unwrap();
         let (one, other) = (completed(&decision), completed(&written));
         prop_assert!((one - other).abs() <= 1e-6 * other, "{one} {other}");

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use super::features::{N_FEATURES, of_pair};
 use super::partial_decision::PartialDecision;
 use apportion::Allocation;
+use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::program::ProgramPolicyError;
 use apportion::policy::{
@@ -58,7 +59,7 @@ impl ByValues {
         name: &str,
         scorer: Option<Arc<dyn Actor>>,
         pairs: bool,
-        backend: Option<String>,
+        options: &PolicyOptions,
     ) -> Result<Self, ProgramPolicyError> {
         let text = ObjectiveText {
             sense: Sense::Maximize,
@@ -76,9 +77,10 @@ impl ByValues {
             hierarchical: false,
             discounted: false,
             fidelity: Fidelity::Corrected,
-            backend,
+            backend: options.backend.clone(),
             strategy: None,
-            time_limit: None,
+            time_limit: options.time_limit,
+            interrupt: options.interrupt.clone(),
         })?;
         Ok(Self { scorer, pairs, program, scratch: Scratch::default() })
     }

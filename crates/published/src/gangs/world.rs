@@ -13,6 +13,7 @@ use super::scenario::{Reward, Scenario};
 use super::teacher::demonstrate;
 use super::values::ByValues;
 use crate::document::ActorName;
+use apportion::catalog::PolicyOptions;
 use apportion::spec::policy::Colocation;
 use apportion_learn::actor::{Actor, Choice};
 use apportion_learn::environment::Status;
@@ -126,8 +127,8 @@ impl GangsWorld {
     fn play(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
         let decider = if self.actor == ActorName::Values {
             let pairs = self.colocation == Colocation::Pairs;
-            let values =
-                ByValues::new("gangs", Some(actor), pairs, None).map_err(|error| error.to_string())?;
+            let values = ByValues::new("gangs", Some(actor), pairs, &PolicyOptions::default())
+                .map_err(|error| error.to_string())?;
             Decider::Values(Box::new(values))
         } else {
             let observation_kind = self.observation_kind(false)?;

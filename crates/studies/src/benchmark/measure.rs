@@ -54,7 +54,9 @@ impl CaseError {
         let of_solve = |error: &SolveError| match error {
             SolveError::Unsupported { .. } | SolveError::Declined { .. } => Status::Declined,
             SolveError::NotOptimal { termination, .. } => match termination {
-                Termination::TimeLimit | Termination::IterationLimit => Status::Limit,
+                Termination::TimeLimit | Termination::IterationLimit | Termination::Interrupted => {
+                    Status::Limit
+                }
                 _ => Status::Failed,
             },
             _ => Status::Error,

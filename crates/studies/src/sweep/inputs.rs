@@ -11,6 +11,7 @@ use apportion::catalog::Catalog;
 use apportion::cluster::Cluster;
 use apportion::problem::{Entity, matrix_columns};
 use apportion::simulator::{Options, Patience, PriceChange};
+use apportion::solver::Interrupt;
 use apportion::spec::lookup::Embedded;
 use apportion::spec::price_series::{PriceSeries, read_prices};
 use apportion::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
@@ -253,7 +254,7 @@ impl Inputs {
             trace,
             mix,
         };
-        options::make_policy(&run.catalog, &run.policy, &run.spec)?;
+        options::make_policy(&run.catalog, &run.policy, &run.spec, Interrupt::default())?;
         Ok(run)
     }
 

@@ -5,7 +5,7 @@ use crate::sweep::run_error::RunError;
 use apportion::catalog::{self, Catalog, CatalogError, PolicyOptions, Ready};
 use apportion::policy::Refine;
 use apportion::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};
-use apportion::solver::registry;
+use apportion::solver::{Interrupt, registry};
 use apportion::spec::Fidelity;
 use apportion::spec::policy as file;
 use apportion::spec::run::RunSpec;
@@ -65,7 +65,12 @@ fn profiling(spec: &RunSpec) -> Option<Profiling> {
 ///
 /// # Errors
 /// If there is none of this name, its file is wrong, or the refinement or backend does not fit it.
-pub(super) fn make_policy(catalog: &Catalog, name_or_path: &str, spec: &RunSpec) -> Result<Ready, RunError> {
+pub(super) fn make_policy(
+    catalog: &Catalog,
+    name_or_path: &str,
+    spec: &RunSpec,
+    interrupt: Interrupt,
+) -> Result<Ready, RunError> {
     differences::check(spec)?;
     let kept = Kept::of(spec);
     let fidelity = if kept.rules() { Fidelity::Published } else { Fidelity::Corrected };
@@ -77,8 +82,8 @@ pub(super) fn make_policy(catalog: &Catalog, name_or_path: &str, spec: &RunSpec)
         None => kept.optimum().then_some(Refine::Interior),
     };
     let backend = spec.solver.backend.clone();
-    let options =
-        PolicyOptions { fidelity, seed: spec.seed, refine, backend, strategy: None, time_limit: None };
+    let seed = spec.seed;
+    let options = PolicyOptions { fidelity, seed, refine, backend, interrupt, ..PolicyOptions::default() };
     catalog.ready(name_or_path, &options).map_err(refused)
 }
 

@@ -1,7 +1,7 @@
 //! One run, from its start to its outcome.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,8 +12,13 @@ use crate::sweep::run_error::RunError;
 use crate::sweep::saturation::Capacity;
 use apportion::catalog::Ready;
 use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
-use apportion::simulator::{Checkpoint, Limits, Outcome as Ending, Patience, Simulation, Standstill};
+use apportion::policy::PolicyError;
+use apportion::scheduler::DecisionError;
+use apportion::simulator::{
+    Checkpoint, Limits, Outcome as Ending, Patience, Simulation, SimulationError, Standstill,
+};
 use apportion::solver::timing::Stopwatch;
+use apportion::solver::{Interrupt, SolveError, Termination};
 use apportion::units::Seconds;
 
 /// Wall time between two reports.
@@ -56,20 +61,41 @@ pub struct Bounds {
     pub interrupt: Arc<AtomicBool>,
     /// Wall time.
     pub wall: Option<Duration>,
+    /// Wall time of one decision.
+    pub decision: Option<Duration>,
     /// When a run that gets nowhere is given up; as for [`Run::patience`].
     pub patience: Patience,
     /// Whether the outcome keeps the measured jobs.
     pub keep_jobs: bool,
 }
 
-/// A simulation of this run at its start, or where a checkpoint of it was taken.
+impl Bounds {
+    /// What breaks off the decisions of a run that began with the stopwatch.
+    fn of_decisions(&self, stopwatch: Stopwatch) -> Interrupt {
+        let mut interrupt = Interrupt::default().with_flag(Arc::clone(&self.interrupt));
+        if let Some(wall) = self.wall {
+            interrupt = interrupt.with_end(stopwatch, wall);
+        }
+        match self.decision {
+            Some(time) => interrupt.with_decision(time),
+            None => interrupt,
+        }
+    }
+}
+
+/// A simulation of this run at its start, or where a checkpoint of it was taken; what breaks off its decisions makes them
+/// errors.
 ///
 /// # Errors
 /// If policy and workload do not fit, or the checkpoint is of another run.
-pub fn begin(run: &Run, checkpoint: Option<&Checkpoint>) -> Result<Simulation, RunError> {
+pub fn begin(
+    run: &Run,
+    checkpoint: Option<&Checkpoint>,
+    interrupt: Interrupt,
+) -> Result<Simulation, RunError> {
     let parts = (&run.cluster, Arc::clone(&run.throughputs));
     let arrivals = run.arrivals()?;
-    Ok(match (options::make_policy(&run.catalog, &run.policy, &run.spec)?, checkpoint) {
+    Ok(match (options::make_policy(&run.catalog, &run.policy, &run.spec, interrupt)?, checkpoint) {
         (Ready::Allocating(policy), None) => Simulation::new(parts, arrivals, policy, run.options.clone())?,
         (Ready::Allocating(policy), Some(taken)) => Simulation::resume(parts, arrivals, policy, taken)?,
         (Ready::InRounds(policy), None) => {
@@ -147,14 +173,21 @@ fn try_execute(
     report: &mut dyn FnMut(&Standing),
 ) -> Result<Option<Outcome>, RunError> {
     let stopwatch = Stopwatch::start();
-    let mut simulation = begin(run, None)?;
+    let mut simulation = begin(run, None, bounds.of_decisions(stopwatch))?;
     let mut recorder = Recorder::new(simulation.cluster());
     let interrupt = Some(Arc::clone(&bounds.interrupt));
     let mut limits = Limits { patience: run.patience(bounds.patience), interrupt, ..Limits::default() };
     loop {
         let left = bounds.wall.map(|wall| wall.saturating_sub(stopwatch.elapsed()));
         limits.wall = Some((Stopwatch::start(), left.unwrap_or(REPORT_EVERY).min(REPORT_EVERY)));
-        match simulation.run(&mut recorder, &limits)? {
+        let ending = match simulation.run(&mut recorder, &limits) {
+            Err(error) if is_broken_off(&error) => {
+                let interrupted = bounds.interrupt.load(Ordering::Relaxed);
+                return Ok((!interrupted).then(|| broken_off(&error)));
+            }
+            ended => ended?,
+        };
+        match ending {
             Ending::Finished => break,
             Ending::Interrupted => return Ok(None),
             Ending::Stalled | Ending::Standstill => return Ok(Some(in_vain(&simulation))),
@@ -172,6 +205,18 @@ fn try_execute(
     let by_type = summary.utilization.iter().filter(|(name, _)| *name != "all");
     let utilization = by_type.map(|(name, value)| (name.clone(), *value)).collect();
     Ok(Some(Outcome { status: Status::Done, reason: None, capacity: None, metrics, utilization, jobs }))
+}
+
+/// Is it that a decision was broken off, because it took too long or the run is to stop?
+pub fn is_broken_off(error: &SimulationError) -> bool {
+    let SimulationError::Decision { error, .. } = error else { return false };
+    let DecisionError::Policy(PolicyError::Solve(error)) = &**error else { return false };
+    matches!(error, SolveError::NotOptimal { termination: Termination::Interrupted, .. })
+}
+
+/// The outcome without metrics of a run one decision of which took too long.
+fn broken_off(error: &SimulationError) -> Outcome {
+    Outcome::without_metrics(Status::Timeout, error.to_string())
 }
 
 /// The outcome without metrics of a run that took too long: what it had measured by then depends on the machine.

@@ -93,6 +93,11 @@ pub struct StopSpec {
     #[serde(deserialize_with = "wall_time")]
     #[schemars(with = "Option<TimeText>")]
     pub wall: Option<Seconds>,
+    /// A run one decision of which takes longer than this is given up, and recorded as one that took too long; no limit by
+    /// default. Rules, which solve no programs, have none.
+    #[serde(deserialize_with = "wall_time")]
+    #[schemars(with = "Option<TimeText>")]
+    pub decision: Option<Seconds>,
     /// After so many rounds in a row in which no job ran a step, while no job is to arrive and no price to change, a
     /// run is given up: as a `livelock` if workers were leased in them, else as `starved`. Where workers or jobs fail at
     /// random, after a hundred times as many.
@@ -107,7 +112,7 @@ pub struct StopSpec {
 
 impl Default for StopSpec {
     fn default() -> Self {
-        Self { saturated: false, wall: None, rounds: 10_000, doublings: 4 }
+        Self { saturated: false, wall: None, decision: None, rounds: 10_000, doublings: 4 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The solver of one decision: chains of backends, warm starts, and the report of what was solved and what it took.
 
+mod broken_off;
 mod claims;
 
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
-    Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
+    Backend, Basis, BasisStatus, Feature, Interrupt, Limits, Solution, SolveError, Termination, WarmStart,
     solve_certified,
 };
 
@@ -40,7 +41,7 @@ impl SolvingError {
 
     /// Was there a program that no backend found a certified optimum of, for whatever reason?
     pub(super) fn is_unsolved(&self) -> bool {
-        matches!(self, Self::Solve(SolveError::NotOptimal { .. }))
+        matches!(self, Self::Solve(SolveError::NotOptimal { termination, .. }) if *termination != Termination::Interrupted)
     }
 }
 
@@ -86,6 +87,8 @@ pub(super) struct SolverContext {
     conic: Vec<Box<dyn Backend>>,
     /// Those of a whole decision.
     limits: Limits,
+    /// What breaks off decisions.
+    interrupt: Interrupt,
     /// Since the decision began.
     clock: Stopwatch,
     /// The basis of the last program, to start the next one from if that is of the same shape.
@@ -117,6 +120,7 @@ impl SolverContext {
             linear,
             conic,
             limits: Limits::default(),
+            interrupt: Interrupt::default(),
             clock: Stopwatch::start(),
             basis: None,
             grown: false,
@@ -152,6 +156,7 @@ impl SolverContext {
     pub(super) fn begin(&mut self, route: &str) {
         self.basis = None;
         self.clock = Stopwatch::start();
+        self.limits.interrupt = self.interrupt.of_decision();
         self.purpose = Purpose::Optimum;
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
@@ -198,7 +203,8 @@ impl SolverContext {
     /// When backends and searches give up; of the time for a decision, what is left.
     pub(super) fn limits(&self) -> Limits {
         let time = self.limits.time.map(|time| time.saturating_sub(self.clock.elapsed()));
-        Limits { time, ..self.limits }
+        let left = self.limits.interrupt.left();
+        Limits { time: time.into_iter().chain(left).min(), ..self.limits.clone() }
     }
 
     /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
@@ -378,7 +384,7 @@ impl SolverContext {
     /// A linear program by our simplex, from a basis; none if it fails, which is no fallback: the chain is asked next.
     fn try_simplex(&mut self, program: &Program, basis: Basis) -> Result<Option<Answer>, SolvingError> {
         let Some(quick) = self.quick.take() else { return Ok(None) };
-        let limits = Limits { iterations: Some(SIMPLEX_STEPS_MAX), ..self.limits };
+        let limits = Limits { iterations: Some(SIMPLEX_STEPS_MAX), ..self.limits.clone() };
         let limits = std::mem::replace(&mut self.limits, limits);
         self.basis = Some(basis);
         let (quick, outcome) = self.try_alone(program, quick);
@@ -436,6 +442,7 @@ impl SolverContext {
         if program.n_columns() == 0 {
             return Err(SolvingError::Empty);
         }
+        self.broken_off()?;
         let limits = self.limits();
         if limits.time.is_some_and(|time| time.is_zero()) {
             let attempts = "the time limit of the decision is reached".to_owned();

@@ -94,6 +94,9 @@ impl<'a> Reader<'a> {
         if document.stop.wall.is_some_and(|wall| wall.get() <= 0.0) {
             self.complain("stop.wall", "expected a time above 0", None);
         }
+        if document.stop.decision.is_some_and(|time| time.get() <= 0.0) {
+            self.complain("stop.decision", "expected a time above 0", None);
+        }
         let (rounds, doublings) = (document.stop.rounds, document.stop.doublings);
         if rounds == 0 {
             self.complain("stop.rounds", "0 rounds, expected at least 1", None);

@@ -1,0 +1,20 @@
+//! Decisions that are broken off from outside.
+
+use super::{SolverContext, SolvingError};
+use crate::solver::{Interrupt, SolveError, Termination};
+
+impl SolverContext {
+    /// With what breaks off decisions.
+    pub(in crate::policy::program) fn with_interrupt(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
+    }
+
+    /// The error of a decision that is broken off; none before.
+    pub(in crate::policy::program) fn broken_off(&self) -> Result<(), SolvingError> {
+        if !self.limits.interrupt.is_raised() {
+            return Ok(());
+        }
+        let attempts = "the decision was broken off, or its time is over".to_owned();
+        Err(SolveError::NotOptimal { attempts, termination: Termination::Interrupted }.into())
+    }
+}

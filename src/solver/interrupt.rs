@@ -1,0 +1,90 @@
+//! What ends a solve from outside: a flag that others raise, or an instant on the wall clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::solver::timing::Stopwatch;
+
+/// When work is broken off without an answer. What was not broken off is as if there were none: unlike a limit, it makes
+/// no answer worse.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt {
+    flag: Option<Arc<AtomicBool>>,
+    until: Option<(Stopwatch, Duration)>,
+    decision: Option<Duration>,
+}
+
+impl Interrupt {
+    /// With a flag that somebody else may raise.
+    #[must_use]
+    pub fn with_flag(self, flag: Arc<AtomicBool>) -> Self {
+        Self { flag: Some(flag), ..self }
+    }
+
+    /// With an end when so much time has passed since the stopwatch was started.
+    #[must_use]
+    pub fn with_end(self, since: Stopwatch, after: Duration) -> Self {
+        Self { until: Some((since, after)), ..self }
+    }
+
+    /// With the wall time of each decision of a policy.
+    #[must_use]
+    pub fn with_decision(self, time: Duration) -> Self {
+        Self { decision: Some(time), ..self }
+    }
+
+    /// That of a decision which begins now.
+    #[must_use]
+    pub fn of_decision(&self) -> Self {
+        let mut own = self.clone();
+        if let Some(time) = own.decision.take()
+            && own.left().is_none_or(|left| time < left)
+        {
+            own.until = Some((Stopwatch::start(), time));
+        }
+        own
+    }
+
+    /// Is work to be broken off now?
+    pub fn is_raised(&self) -> bool {
+        let flagged = self.flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+        flagged || self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// The time until its end, if it has one.
+    pub fn left(&self) -> Option<Duration> {
+        self.until.map(|(since, after)| after.saturating_sub(since.elapsed()))
+    }
+}
+
+/// Equal are those that are raised by the same flag at the same times.
+impl PartialEq for Interrupt {
+    fn eq(&self, other: &Self) -> bool {
+        let flag = |own: &Self| own.flag.as_ref().map(Arc::as_ptr);
+        (flag(self), self.until, self.decision) == (flag(other), other.until, other.decision)
+    }
+}
+
+impl Eq for Interrupt {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_end_counts() {
+        let hour = Duration::from_secs(3600);
+        let never = Interrupt::default();
+        assert!(!never.of_decision().is_raised() && never.left().is_none());
+        let later = Interrupt::default().with_end(Stopwatch::start(), 2 * hour).with_decision(hour);
+        assert!(!later.is_raised() && later.of_decision().left().is_some_and(|left| left <= hour));
+        let sooner = Interrupt::default().with_end(Stopwatch::start(), Duration::ZERO).with_decision(hour);
+        assert!(sooner.is_raised() && sooner.of_decision().is_raised());
+        let flag = Arc::new(AtomicBool::new(false));
+        let flagged = Interrupt::default().with_flag(Arc::clone(&flag)).of_decision();
+        assert!(!flagged.is_raised());
+        flag.store(true, Ordering::Relaxed);
+        assert!(flagged.is_raised() && flagged == Interrupt::default().with_flag(flag));
+    }
+}
