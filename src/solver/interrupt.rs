@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_earliest_end_counts() {
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         let never = Interrupt::default();
         assert!(!never.of_decision().is_raised() && never.left().is_none());
         let later = Interrupt::default().with_end(Stopwatch::start(), 2 * hour).with_decision(hour);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use apportion::PolicyOptions;
 use apportion::policy::{Refine, Strategy};
+use apportion::solver::Interrupt;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::{Fidelity, path_text};
 use pyo3::prelude::*;
@@ -45,11 +46,11 @@ const REFINEMENTS: [(&str, Refine); 4] = [
 ];
 
 impl Asked {
-    /// The same for the catalog.
+    /// The same for the catalog, and what breaks decisions off.
     ///
     /// # Errors
     /// If there is no such refinement, strategy or semantics, or the limit is no time.
-    pub(crate) fn options(&self) -> PyResult<PolicyOptions> {
+    pub(crate) fn options(&self, interrupt: Interrupt) -> PyResult<PolicyOptions> {
         let fidelity = match self.semantics.as_str() {
             "corrected" => Fidelity::Corrected,
             "gavel" => Fidelity::Published,
@@ -77,7 +78,7 @@ impl Asked {
             },
         };
         let (backend, seed) = (self.backend.clone(), self.seed);
-        Ok(PolicyOptions { fidelity, seed, refine, backend, strategy, time_limit })
+        Ok(PolicyOptions { fidelity, seed, refine, backend, strategy, time_limit, interrupt })
     }
 }
 

@@ -1,10 +1,11 @@
 //! Policies that are asked for one decision after another.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion::policy::{Explanation, PolicyError, ProgramPolicy};
 use apportion::problem::Problem as EngineProblem;
+use apportion::solver::Interrupt;
 use apportion::spec::{PolicyKind, Source};
 use apportion::{Catalog, policy as engine};
 use apportion_published::plugin;
@@ -20,7 +21,7 @@ use crate::options::{Asked, Text};
 use crate::problem::Problem;
 
 /// Jobs × worker types up to which a decision is made at once, without a look at signals: it takes some milliseconds.
-const SMALL: usize = 1 << 12;
+pub(crate) const SMALL: usize = 1 << 12;
 
 /// A policy, ready to decide. See `apportion.Policy`.
 #[pyclass(frozen, module = "apportion")]
@@ -32,6 +33,8 @@ pub(crate) struct Policy {
     /// Its state before it decided anything.
     fresh: serde_json::Value,
     raised: Raised,
+    /// Breaks off a decision that takes long.
+    interrupt: Arc<AtomicBool>,
 }
 
 /// What decides.
@@ -59,7 +62,8 @@ impl Policy {
     #[pyo3(signature = (name_or_text, is_text, asked))]
     fn new(name_or_text: Text, is_text: bool, asked: Asked) -> PyResult<Self> {
         let Text(name_or_text) = name_or_text;
-        let options = asked.options()?;
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let options = asked.options(Interrupt::default().with_flag(Arc::clone(&interrupt)))?;
         let (catalog, named) = catalog_with(is_text.then_some(&name_or_text))?;
         let name = named.unwrap_or(name_or_text);
         let document = catalog.document(&name).map_err(|error| errors::spec(&error))?;
@@ -80,7 +84,14 @@ impl Policy {
         let program = catalog.program(&name, &options).map_err(|error| errors::catalog(&error))?;
         let fresh = policy.state();
         let asked = Mutex::new(Asking { policy, program });
-        Ok(Self { name: document.name, is_function: false, asked, fresh, raised: Raised::default() })
+        Ok(Self {
+            name: document.name,
+            is_function: false,
+            asked,
+            fresh,
+            raised: Raised::default(),
+            interrupt,
+        })
     }
 
     /// A policy that is a Python function.
@@ -90,7 +101,8 @@ impl Policy {
         let policy: Box<dyn engine::Policy> = Box::new(FunctionPolicy::new(name, function, &raised));
         let fresh = policy.state();
         let asked = Mutex::new(Asking { policy, program: None });
-        Self { name: name.to_owned(), is_function: true, asked, fresh, raised }
+        let interrupt = Arc::default();
+        Self { name: name.to_owned(), is_function: true, asked, fresh, raised, interrupt }
     }
 
     #[getter]
@@ -149,7 +161,8 @@ impl Policy {
         let answer = if is_small || self.is_function {
             py.detach(ask)
         } else {
-            attended(py, &AtomicBool::new(false), ask)?
+            self.interrupt.store(false, Ordering::SeqCst);
+            attended(py, &self.interrupt, ask)?
         };
         answer.map_err(|error| self.raised.take().unwrap_or_else(|| errors::policy(&error)))
     }

@@ -1,18 +1,21 @@
 //! Decisions on a problem whose jobs come and go.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion::index::{Id, JobId};
 use apportion::policy::Session as EngineSession;
 use apportion::problem::ActiveJob;
+use apportion::solver::Interrupt;
 use apportion::units::{Seconds, Steps};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+use crate::attended::attended;
 use crate::decision::Decision;
 use crate::errors;
 use crate::options::{Asked, Text};
-use crate::policy::catalog_with;
+use crate::policy::{SMALL, catalog_with};
 use crate::problem::{Problem, number};
 
 /// A policy and a problem that jobs come to and go from. See `apportion.Session`.
@@ -22,6 +25,8 @@ pub(crate) struct Session {
     inner: Mutex<EngineSession>,
     policy: String,
     n_types: usize,
+    /// Breaks off a decision that takes long.
+    interrupt: Arc<AtomicBool>,
 }
 
 /// What is known of one job beside its throughputs.
@@ -62,7 +67,8 @@ impl Session {
     #[new]
     fn new(problem: &Problem, name_or_text: Text, is_text: bool, asked: Asked) -> PyResult<Self> {
         let Text(name_or_text) = name_or_text;
-        let options = asked.options()?;
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let options = asked.options(Interrupt::default().with_flag(Arc::clone(&interrupt)))?;
         let (catalog, named) = catalog_with(is_text.then_some(&name_or_text))?;
         let name = named.unwrap_or(name_or_text);
         let program = catalog.program(&name, &options).map_err(|error| errors::catalog(&error))?;
@@ -74,7 +80,7 @@ impl Session {
         let n_types = problem.problem.n_types();
         let session = EngineSession::new(program, (*problem.problem).clone());
         let inner = Mutex::new(session.map_err(|error| errors::session(&error))?);
-        Ok(Self { inner, policy: name, n_types })
+        Ok(Self { inner, policy: name, n_types, interrupt })
     }
 
     fn add(&self, id: u32, throughput: PyReadonlyArray1<'_, f64>, known: Known) -> PyResult<()> {
@@ -103,14 +109,21 @@ impl Session {
 
     /// The decision, and the engine's number of the job in each row.
     fn decide<'py>(&self, py: Python<'py>) -> PyResult<(Decision, Bound<'py, PyArray1<i64>>)> {
-        let decided = py.detach(|| {
+        let decide = || {
             self.with(|session| {
                 session.decide()?;
                 let ids: Vec<i64> =
                     session.problem().jobs().iter().map(|job| number(job.id.index())).collect();
                 Ok((session.written_out()?, ids))
             })
-        });
+        };
+        let is_small = self.with(|session| session.problem().n_jobs() * self.n_types <= SMALL);
+        let decided = if is_small {
+            py.detach(decide)
+        } else {
+            self.interrupt.store(false, Ordering::SeqCst);
+            attended(py, &self.interrupt, decide)?
+        };
         let (decision, ids) = decided.map_err(|error| errors::policy(&error))?;
         let decision = decision.ok_or_else(|| errors::input("nothing was decided"))?;
         Ok((Decision::of(decision, &self.policy, self.n_types, None), ids.into_pyarray(py)))

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use apportion::index::{Id, JobId, JobIndex};
 use apportion::metrics::table::{DETAILS, dictionary};
 use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
 use apportion::policy::Decision;
 use apportion::problem::Problem;
-use apportion::simulator::{Event, Limits, Observer, Outcome};
+use apportion::simulator::{Event, Limits, Observer, Outcome, Simulation};
+use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
 use apportion::units::Seconds;
 use apportion::workload::Combination;
 use apportion_studies::sweep::Run;
-use apportion_studies::sweep::simulation::begin;
+use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::spec::SweepSpec;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -217,21 +219,23 @@ pub(crate) fn simulate<'py>(
     let done = attended(py, &interrupt, move || {
         let stopwatch = Stopwatch::start();
         let run = inputs.load(&sweep.run(&[0]))?;
-        let mut simulation = begin(&run, None)?;
+        let wall = sweep.stop.wall.and_then(|wall| Duration::try_from_secs_f64(wall.get()).ok());
+        let decision = sweep.stop.decision.and_then(|time| Duration::try_from_secs_f64(time.get()).ok());
+        let mut breaks = Interrupt::default().with_flag(Arc::clone(&flag));
+        if let Some(wall) = wall {
+            breaks = breaks.with_end(stopwatch, wall);
+        }
+        if let Some(time) = decision {
+            breaks = breaks.with_decision(time);
+        }
+        let mut simulation = begin(&run, None, breaks)?;
         let mut observer = (Recorder::new(simulation.cluster()), Tables::new(keep, run.origin));
         let patience = run.patience(sweep.stop.patience());
-        let wall = sweep.stop.wall.and_then(|wall| std::time::Duration::try_from_secs_f64(wall.get()).ok());
         let wall = wall.map(|wall| (stopwatch, wall));
         let limits = Limits { patience, wall, interrupt: Some(flag), ..Limits::default() };
-        let outcome = simulation.run(&mut observer, &limits)?;
-        let standstill = simulation.standstill().map(|found| (found.name(), found.to_string()));
-        let (status, reason) = match (outcome, standstill) {
-            (Outcome::Finished, _) => ("done", None),
-            (Outcome::WallLimit, _) => {
-                ("timeout", Some(format!("given up after {:.2} simulated hours", simulation.now().hours())))
-            }
-            (_, Some((name, reason))) => (name, Some(reason)),
-            (_, None) => ("failed", Some("it ended without a reason".to_owned())),
+        let (status, reason) = match simulation.run(&mut observer, &limits) {
+            Err(error) if is_broken_off(&error) => ("timeout", Some(error.to_string())),
+            outcome => ended(outcome?, &simulation),
         };
         let (recorder, tables) = observer;
         let summary = recorder.summary().counted_from(run.origin);
@@ -241,6 +245,18 @@ pub(crate) fn simulate<'py>(
     match done {
         Ok(simulated) => simulated.into_dict(py),
         Err(error) => Err(raised.take().unwrap_or_else(|| errors::run(&error))),
+    }
+}
+
+/// How a simulation ended, and why it is not done.
+fn ended(outcome: Outcome, simulation: &Simulation) -> (&'static str, Option<String>) {
+    match (outcome, simulation.standstill()) {
+        (Outcome::Finished, _) => ("done", None),
+        (Outcome::WallLimit, _) => {
+            ("timeout", Some(format!("given up after {:.2} simulated hours", simulation.now().hours())))
+        }
+        (_, Some(found)) => (found.name(), Some(found.to_string())),
+        (_, None) => ("failed", Some("it ended without a reason".to_owned())),
     }
 }
 

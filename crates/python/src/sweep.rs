@@ -118,6 +118,7 @@ pub(crate) fn sweep(
         let bounds = Bounds {
             interrupt: Arc::clone(&flag),
             wall: spec.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
+            decision: spec.stop.decision.and_then(|time| Duration::try_from_secs_f64(time.get()).ok()),
             patience: spec.stop.patience(),
             keep_jobs: spec.keep_jobs || making.keep_jobs,
         };

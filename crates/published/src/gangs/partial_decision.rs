@@ -1,6 +1,6 @@
 //! A partial decision: jobs that have been given workers, and workers that are free.
 
-use apportion::index::{Id, IndexVec, JobIndex, WorkerTypeId};
+use apportion::index::{IndexVec, JobIndex, WorkerTypeId};
 use apportion::policy::PolicyError;
 use apportion::policy::heuristic::workers::{by_arrival, check_steps};
 use apportion::problem::Problem;

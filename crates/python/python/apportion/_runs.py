@@ -108,7 +108,7 @@ def simulate(
     cluster: str | Mapping[str, int] | None = None,
     *,
     keep: Iterable[str] | None = TABLES,
-    wall: float | str | None = None,
+    stop: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Run:
     """Simulates one cluster over time.
@@ -116,7 +116,8 @@ def simulate(
     `fields` are those of a sweep's `run:` (docs/formats.md), with or without their group: `trace` (a path, a shipped name, or a
     table of `apportion.traces`), or `rate` (jobs/h), or `static` (jobs at time 0); `jobs`, `seed`, `throughputs`, `semantics`,
     `measure`, `generator`, `round_length`, `preemption_cost`, `prices`, … `keep` names the tables that are kept, beside the
-    jobs, of `rounds`, `leases`, `slices`, `decisions`, `allocations`. `wall` is a limit on its wall time, in s.
+    jobs, of `rounds`, `leases`, `slices`, `decisions`, `allocations`. `stop` is when it is
+    given up, as in a sweep: {"wall": "10min", "decision": "5s"}.
 
     A policy may be a function of a `Problem`: it is called with Python's lock held, while the rest runs without it.
 
@@ -136,8 +137,8 @@ def simulate(
     # One point of a sweep: what is varied has one value.
     varied = {"seed": [run.pop("seed", 0)]}
     document: dict[str, Any] = {"format": "apportion/sweep-v1", "name": "run", "run": run, "axes": varied}
-    if wall is not None:
-        document["stop"] = {"wall": wall}
+    if stop:
+        document["stop"] = dict(stop)
     return Run(_native.simulate(_text(document), given.native(), kept), given.is_told_apart)
 
 
