@@ -1,14 +1,17 @@
 //! The worlds of the learned schedulers, as environments to train agents in.
 
-use std::sync::{Mutex, PoisonError};
+use std::mem::forget;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion_learn::environment::{Environment as World, Status, Transition};
 use apportion_learn::system::System;
 use apportion_published::systems::{SYSTEMS, open};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::errors;
 
@@ -107,6 +110,25 @@ impl Environment {
             self.with(|world| world.step(action)).map_err(|error| errors::input(error.to_string()))?;
         Ok((reward, rounds, counts, status == Status::Terminated, status == Status::Truncated))
     }
+}
+
+/// The threads that step worlds, and the process that has them: a child that was forked has its parent's memory, but not its
+/// threads.
+static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+
+/// The threads of this process.
+fn pool() -> PyResult<Arc<ThreadPool>> {
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((process, pool)) = pool.as_ref()
+        && *process == std::process::id()
+    {
+        return Ok(Arc::clone(pool));
+    }
+    let made = ThreadPoolBuilder::new().build().map_err(|error| PyOSError::new_err(error.to_string()))?;
+    // (waiting for the threads of another process to end would be for ever)
+    forget(pool.take());
+    let (_, made) = pool.insert((std::process::id(), Arc::new(made)));
+    Ok(Arc::clone(made))
 }
 
 /// Many worlds with one agent each, stepped on all cores. An episode that ends is followed by the next in the same step.
@@ -232,13 +254,16 @@ impl VectorEnvironment {
         }
         let (seeds, begins) = (seeds.as_array().to_vec(), begins.as_array().to_vec());
         let lanes = &mut *lanes;
+        let pool = pool()?;
         py.detach(|| {
-            lanes.par_iter_mut().zip(seeds).zip(begins).filter(|(_, begins)| *begins).for_each(
-                |((lane, seed), _)| {
-                    lane.next_seed = seed;
-                    lane.begin();
-                },
-            );
+            pool.install(|| {
+                lanes.par_iter_mut().zip(seeds).zip(begins).filter(|(_, begins)| *begins).for_each(
+                    |((lane, seed), _)| {
+                        lane.next_seed = seed;
+                        lane.begin();
+                    },
+                );
+            });
         });
         Ok(self.seen(py, lanes))
     }
@@ -251,6 +276,7 @@ impl VectorEnvironment {
         }
         let actions = actions.as_array().to_vec();
         let lanes = &mut *lanes;
+        let pool = pool()?;
         let stepped: Result<Vec<()>, (usize, String)> = py.detach(|| {
             let numbered = lanes.par_iter_mut().zip(actions).enumerate();
             let step = |(number, (lane, action)): (usize, (&mut Lane, i64))| {
@@ -258,7 +284,7 @@ impl VectorEnvironment {
                     usize::try_from(action).map_err(|_| (number, format!("there is no action {action}")))?;
                 lane.step(action).map_err(|error| (number, error))
             };
-            numbered.map(step).collect()
+            pool.install(|| numbered.map(step).collect())
         });
         stepped.map_err(|(number, error)| errors::input(format!("environment {number}: {error}")))?;
         let rewards: Vec<f32> = lanes.iter().map(|lane| lane.reward).collect();

@@ -33,6 +33,11 @@ pub(crate) fn input(message: impl AsRef<str>) -> PyErr {
     exception("InputError", message.as_ref(), |_| Ok(()))
 }
 
+/// What is wrong with one job, by its position.
+pub(crate) fn input_of_job(message: &str, job: usize) -> PyErr {
+    exception("InputError", message, |fields| fields.set_item("job", job))
+}
+
 /// An argument that is wrong, and what to do.
 pub(crate) fn input_with_help(message: &str, help: Option<&str>) -> PyErr {
     exception("InputError", message, |fields| fields.set_item("help", help))

@@ -15,11 +15,11 @@ use apportion::workload::Combination;
 use apportion_published::plugin;
 use apportion_studies::sweep::Inputs;
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::Value;
 
+use crate::errors;
 use crate::problem::Problem;
 
 /// The kind of a document of such a policy.
@@ -86,8 +86,8 @@ pub(crate) struct Given {
     functions: BTreeMap<String, Function>,
     /// Documents of policies.
     policies: Vec<String>,
-    /// Texts of traces, by the name that runs have for them.
-    traces: BTreeMap<String, String>,
+    /// Texts of traces and throughputs, by the name that runs have for them.
+    texts: BTreeMap<String, String>,
 }
 
 impl Given {
@@ -97,7 +97,7 @@ impl Given {
     /// # Errors
     /// If a document is no policy.
     pub(crate) fn inputs(self, raised: &Raised) -> Result<Inputs, SpecError> {
-        let Self { functions, policies, traces } = self;
+        let Self { functions, policies, texts } = self;
         let of_function = |name: &String| {
             let quoted = Value::from(name.as_str());
             let text =
@@ -110,8 +110,8 @@ impl Given {
         for document in documents {
             catalog.add(document)?;
         }
-        let traces = traces.into_iter().map(|(name, text)| Source::new(name, text));
-        Ok(traces.fold(Inputs::new(catalog), Inputs::with_trace))
+        let texts = texts.into_iter().map(|(name, text)| Source::new(name, text));
+        Ok(texts.fold(Inputs::new(catalog), Inputs::with_text))
     }
 }
 
@@ -220,15 +220,13 @@ fn rows(answer: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Rows> {
         return mapping.iter().map(|(key, shares)| Ok((combination(&key, n)?, row(&shares, k)?))).collect();
     }
     if answer.is_none() {
-        return Err(PyValueError::new_err("a policy returned None, expected shares (jobs × worker types)"));
+        return Err(errors::input("a policy returned None, expected shares (jobs × worker types)"));
     }
     let numpy = answer.py().import("numpy")?;
     let given = numpy.getattr("asarray")?.call1((answer,))?;
     let masked = numpy.getattr("ma")?.call_method1("isMaskedArray", (answer,))?.is_truthy()?;
     if masked || given.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'c' {
-        return Err(PyValueError::new_err(
-            "a policy returned masked or complex shares, expected plain numbers",
-        ));
+        return Err(errors::input("a policy returned masked or complex shares, expected plain numbers"));
     }
     let keywords = [("dtype", "float64")].into_py_dict(answer.py())?;
     let array = numpy.getattr("asarray")?.call((given,), Some(&keywords))?;
@@ -237,7 +235,7 @@ fn rows(answer: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Rows> {
         let message = format!(
             "a policy returned an array of shape {shape:?}, expected [{n}, {k}]: jobs × worker types"
         );
-        return Err(PyValueError::new_err(message));
+        return Err(errors::input(message));
     }
     let array: PyReadonlyArray2<'_, f64> = array.extract()?;
     debug_assert_eq!(array.shape(), [n, k]);
@@ -258,7 +256,7 @@ fn combination(key: &Bound<'_, PyAny>, n: usize) -> PyResult<Combination<JobInde
         Some((one, Some(other))) if known(one) && known(other) && one != other => {
             Ok(Combination::pair(JobIndex::from_index(one), JobIndex::from_index(other)))
         }
-        _ => Err(PyValueError::new_err(format!(
+        _ => Err(errors::input(format!(
             "a policy gave shares to {}, expected a position below {n}, or two of them",
             key.repr()?
         ))),
@@ -272,6 +270,6 @@ fn row(shares: &Bound<'_, PyAny>, k: usize) -> PyResult<Vec<f64>> {
         let said = said.unwrap_or_default();
         let message =
             format!("a policy gave {said} to one combination, expected a share on each of {k} worker types");
-        PyValueError::new_err(message)
+        errors::input(message)
     })
 }

@@ -8,7 +8,7 @@ use apportion::index::{Id, JobId, JobIndex, WorkerTypeId};
 use apportion::problem::{
     ActiveJob, Colocation, Entity, InnerRule, Problem as EngineProblem, ProblemBuilder,
 };
-use apportion::spec::snapshot::Label;
+use apportion::spec::snapshot::{Label, NUMBER_MAX, NUMBER_MIN};
 use apportion::spec::{Snapshot, Source, load_throughputs};
 use apportion::units::{DollarsPerWorkerHour, Seconds, Steps};
 use apportion::workload::Combination;
@@ -138,6 +138,14 @@ impl Problem {
                 let unknown = || errors::input(format!("job {position}: there is no owner `{owner}`"));
                 job.entity = Some(*known.ok_or_else(unknown)?);
             }
+            let is_believed =
+                |speed: f64| !speed.is_finite() || speed <= 0.0 || (NUMBER_MIN..=NUMBER_MAX).contains(&speed);
+            if let Some(speed) = row.iter().find(|speed| !is_believed(**speed)) {
+                let message = format!(
+                    "job {position}: throughput is {speed:e} steps/s, expected 0, or a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
+                );
+                return Err(errors::input_of_job(&message, position));
+            }
             match row.as_slice() {
                 Some(row) => builder.job(job, row),
                 None => builder.job(job, &row.to_vec()),
@@ -204,6 +212,16 @@ impl Problem {
     fn throughputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let values = self.problem.throughput().as_slice().to_vec().into_pyarray(py);
         values.reshape([self.problem.n_jobs(), self.problem.n_types()])
+    }
+
+    /// The job types of the throughput matrix, where jobs are looked up in one.
+    #[getter]
+    fn job_type(&self) -> Vec<Option<String>> {
+        let row = |job: &ActiveJob| match self.problem.colocation() {
+            Colocation::Rows { throughputs, .. } => Some(throughputs.rows()[job.row?].job_type.clone()),
+            _ => None,
+        };
+        self.problem.jobs().iter().map(row).collect()
     }
 
     #[getter]
@@ -318,6 +336,13 @@ impl Columns<'_> {
             job.scale_factor = u32::try_from(scale).map_err(|_| wrong())?;
         }
         job.weight = at(&self.weight).unwrap_or(job.weight);
+        if !(NUMBER_MIN..=NUMBER_MAX).contains(&job.weight) {
+            let weight = job.weight;
+            let message = format!(
+                "job {position}: weight is {weight}, expected a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
+            );
+            return Err(errors::input_of_job(&message, position));
+        }
         job.steps_remaining = at(&self.steps_remaining).map_or(job.steps_remaining, Steps::new);
         job.elapsed = at(&self.elapsed).map_or(job.elapsed, Seconds::new);
         job.isolated_elapsed = at(&self.isolated_elapsed).map_or(job.isolated_elapsed, Seconds::new);

@@ -37,11 +37,16 @@ enum Column {
 }
 
 /// Columns of one length, by name, in their order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Columns(Vec<(&'static str, Column)>);
 
 impl Columns {
-    fn column(&mut self, name: &'static str, empty: fn() -> Column) -> &mut Column {
+    /// Columns without rows.
+    fn of(names: &[(&'static str, Empty)]) -> Self {
+        Self(names.iter().map(|(name, empty)| (*name, empty())).collect())
+    }
+
+    fn column(&mut self, name: &'static str, empty: Empty) -> &mut Column {
         let known = self.0.iter().position(|(other, _)| *other == name);
         let position = known.unwrap_or_else(|| {
             self.0.push((name, empty()));
@@ -51,28 +56,28 @@ impl Columns {
     }
 
     fn float(&mut self, name: &'static str, value: f64) -> &mut Self {
-        if let Column::Float(column) = self.column(name, || Column::Float(Vec::new())) {
+        if let Column::Float(column) = self.column(name, FLOAT) {
             column.push(value);
         }
         self
     }
 
     fn whole(&mut self, name: &'static str, value: impl TryInto<i64>) -> &mut Self {
-        if let Column::Whole(column) = self.column(name, || Column::Whole(Vec::new())) {
+        if let Column::Whole(column) = self.column(name, WHOLE) {
             column.push(value.try_into().unwrap_or(i64::MAX));
         }
         self
     }
 
     fn flag(&mut self, name: &'static str, value: bool) -> &mut Self {
-        if let Column::Flag(column) = self.column(name, || Column::Flag(Vec::new())) {
+        if let Column::Flag(column) = self.column(name, FLAG) {
             column.push(value);
         }
         self
     }
 
     fn text(&mut self, name: &'static str, value: Option<&str>) -> &mut Self {
-        if let Column::Text(column) = self.column(name, || Column::Text(Vec::new())) {
+        if let Column::Text(column) = self.column(name, TEXT) {
             column.push(value.map(str::to_owned));
         }
         self
@@ -91,6 +96,14 @@ impl Columns {
         Ok(table)
     }
 }
+
+/// A column without values, of one kind.
+type Empty = fn() -> Column;
+
+const FLOAT: Empty = || Column::Float(Vec::new());
+const WHOLE: Empty = || Column::Whole(Vec::new());
+const FLAG: Empty = || Column::Flag(Vec::new());
+const TEXT: Empty = || Column::Text(Vec::new());
 
 /// Which tables are kept.
 #[derive(Clone, Copy, Debug, FromPyObject)]
@@ -112,6 +125,10 @@ struct Tables {
     round: u64,
     /// The active jobs of the last decision, by position in its problem.
     ids: Vec<JobId>,
+    /// Was the last decision proven to be optimal, if it has an objective?
+    is_certified: Option<bool>,
+    /// Was a program solved for it?
+    is_solved: bool,
     rounds: Columns,
     leases: Columns,
     slices: Columns,
@@ -121,10 +138,59 @@ struct Tables {
 
 impl Tables {
     fn new(keep: Keep, origin: Seconds) -> Self {
-        let none = Columns::default;
-        let (rounds, leases, slices, decisions, allocations) = (none(), none(), none(), none(), none());
-        let origin = origin.get();
-        Self { keep, origin, round: 0, ids: Vec::new(), rounds, leases, slices, decisions, allocations }
+        Self {
+            keep,
+            origin: origin.get(),
+            round: 0,
+            ids: Vec::new(),
+            is_certified: None,
+            is_solved: false,
+            rounds: Columns::of(&[
+                ("time", FLOAT),
+                ("round", WHOLE),
+                ("active_jobs", WHOLE),
+                ("leases", WHOLE),
+            ]),
+            leases: Columns::of(&[
+                ("time", FLOAT),
+                ("round", WHOLE),
+                ("job", WHOLE),
+                ("partner", WHOLE),
+                ("worker_type", WHOLE),
+                ("workers", WHOLE),
+                ("servers", WHOLE),
+                ("extended", FLAG),
+            ]),
+            slices: Columns::of(&[
+                ("start", FLOAT),
+                ("end", FLOAT),
+                ("job", WHOLE),
+                ("partner", WHOLE),
+                ("worker_type", WHOLE),
+                ("workers", WHOLE),
+                ("busy", FLOAT),
+                ("overhead", FLOAT),
+                ("steps", FLOAT),
+                ("partner_steps", FLOAT),
+                ("succeeded", FLAG),
+            ]),
+            decisions: Columns::of(&[
+                ("time", FLOAT),
+                ("jobs", WHOLE),
+                ("backend", TEXT),
+                ("route", TEXT),
+                ("iterations", WHOLE),
+                ("certificate", TEXT),
+                ("seconds", FLOAT),
+            ]),
+            allocations: Columns::of(&[
+                ("time", FLOAT),
+                ("job", WHOLE),
+                ("partner", WHOLE),
+                ("worker_type", WHOLE),
+                ("share", FLOAT),
+            ]),
+        }
     }
 
     fn clock(&self, instant: Seconds) -> f64 {
@@ -165,19 +231,24 @@ impl Observer for Tables {
                 row.float("steps", slice.steps[0].get()).float("partner_steps", slice.steps[1].get());
                 row.flag("succeeded", slice.succeeded);
             }
-            Event::Allocated {
-                now, n_jobs, backend, route, iterations, uncertified, solve_seconds, ..
-            } if self.keep.decisions => {
+            Event::Allocated { now, n_jobs, backend, route, iterations, solve_seconds, .. }
+                if self.keep.decisions =>
+            {
                 let now = self.clock(now);
+                let certificate =
+                    self.is_certified.map(|optimal| if optimal { "optimal" } else { "not proven" });
+                let seconds = if self.is_solved { solve_seconds } else { f64::NAN };
                 let row = self.decisions.float("time", now).whole("jobs", n_jobs).text("backend", backend);
-                row.text("route", route).whole("iterations", iterations).flag("certified", !uncertified);
-                row.float("seconds", solve_seconds);
+                row.text("route", route).whole("iterations", iterations).text("certificate", certificate);
+                row.float("seconds", seconds);
             }
             _ => {}
         }
     }
 
     fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
+        self.is_certified = decision.objective.as_ref().map(|objective| objective.optimal);
+        self.is_solved = decision.solve.is_some();
         if !self.keep.allocations {
             return;
         }
@@ -303,7 +374,18 @@ impl Simulated {
 
 /// The measured jobs as columns.
 fn jobs<'py>(py: Python<'py>, jobs: &[JobRecord]) -> PyResult<Bound<'py, PyDict>> {
-    let mut table = Columns::default();
+    let mut table = Columns::of(&[
+        ("job", WHOLE),
+        ("job_type", TEXT),
+        ("scale_factor", WHOLE),
+        ("weight", FLOAT),
+        ("arrival", FLOAT),
+        ("completion", FLOAT),
+        ("jct", FLOAT),
+        ("rho", FLOAT),
+        ("slo", FLOAT),
+        ("owner", TEXT),
+    ]);
     let number = |value: Option<Seconds>| value.map_or(f64::NAN, Seconds::get);
     for job in jobs {
         let row = table.whole("job", job.order()).text("job_type", Some(&job.job_type));

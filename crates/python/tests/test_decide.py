@@ -103,6 +103,10 @@ def test_explain_says_what_binds() -> None:
     assert e[0].held_by == ("time_on(v100) <= 0.5",) and e.constraints[0]["binds"] == [True]
     with pytest.raises(KeyError):
         e["nobody"]
+    named = ap.explain([[4, 1], [1, 2], [3, 3]], WORKERS, names=[5, 0, 1])
+    assert [named[name].name for name in (5, 0, 1)] == [5, 0, 1] == [job.name for job in named] and len(named) == 3
+    with pytest.raises(KeyError, match="by position"):
+        named[2]
 
 
 def test_a_session_gives_what_a_decision_from_scratch_gives() -> None:
@@ -207,6 +211,8 @@ def test_errors_know_their_place(tmp_path: Path) -> None:
         ({"pairs": {(0, 2): [[1, 1], [1, 1]]}}, r"pair \(0, 2\)"),
         ({"weight": {"a": 1}}, "the jobs have no names"),
         ({"backend": "cplex"}, "cplex"),
+        ({"weight": [1e308, 1e-308]}, "weight is 1e308|weight is 1000"),
+        ({"throughputs": [[1e-200, 1.0]]}, "throughput is 1e-200"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, said) -> None:  # type: ignore[no-untyped-def]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -276,3 +277,25 @@ def test_gymnasium_is_asked_for_where_it_is_missing() -> None:
     assert said("import gymnasium; gymnasium.make('apportion.envs:apportion/DL2-v0', jobs=4)") == ""
     with pytest.raises(ap.InputError, match="unknown world 'dl3'"):
         envs.sb3("dl3", 2)
+
+
+def test_worlds_are_stepped_in_a_forked_process() -> None:
+    if not hasattr(os, "fork"):
+        pytest.skip("the system has no fork")
+    code = """
+import os, warnings, numpy as np
+warnings.simplefilter("ignore")
+from apportion import envs
+def step():
+    worlds = envs.VectorWorld(4, "dl2")
+    worlds.reset(seed=0)
+    worlds.step(worlds.action_masks().argmax(axis=1))
+step()
+child = os.fork()
+if child == 0:
+    step()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert said.stdout.strip() == "0"

@@ -279,7 +279,8 @@ def test_results_are_kept_under_the_class_and_its_state() -> None:
     assert ap.gavel.adapt(Keeping()).policy_version == ap.gavel.adapt(Keeping()).policy_version
     assert ap.gavel.adapt(Keeping()).policy_version != ap.gavel.adapt(Equal()).policy_version
     assert "get_allocation" in str(ap.gavel.adapt(Equal()).policy_version)
-    assert ap.gavel.adapt(Weighed(1.0)).policy_version is None, "a class inside a function cannot be pickled"
+    assert ap.gavel.adapt(Weighed(1.0)).policy_version == ap.gavel.adapt(Weighed(1.0)).policy_version
+    assert ap.gavel.adapt(Weighed(1.0)).policy_version != ap.gavel.adapt(Weighed(0.5)).policy_version
 
 
 # Gavel's own, from a checkout.

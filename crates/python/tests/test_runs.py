@@ -49,7 +49,7 @@ def test_tables_agree_with_one_another() -> None:
     assert run.jobs.n_rows == 25 and run.summary["n_jobs"] == 25
     assert run.jobs["jct"].mean() == pytest.approx(run.summary["average_jct"])
     assert run.rounds["leases"].sum() == run.leases.n_rows == run.summary["leases"]
-    assert run.decisions.n_rows == run.summary["solves"] and run.decisions["certified"].all()
+    assert run.decisions.n_rows == run.summary["solves"] and set(run.decisions["certificate"]) == {"optimal"}
     assert set(run.leases["worker_type"]) <= set(run.worker_types) == {"v100", "p100", "k80"}
     assert (run.leases["partner"] >= 0).any()
     for instant in np.unique(run.allocations["time"]):
@@ -293,3 +293,84 @@ def test_threads_may_run_at_once() -> None:
 def test_metrics_have_units() -> None:
     table = ap.metrics()
     assert "average_jct" in table["name"] and dict(zip(table["name"], table["unit"]))["average_jct"] == "s"
+
+
+def test_throughputs_are_given_as_they_are() -> None:
+    speeds = {"bert": {"v100": 4.0, "k80": 0.5}, ("bert", 2): {"v100": 7.6}, "lstm": {"k80": 2.0}}
+    trace = ap.traces.table(job_type=["bert", "bert", "lstm"], scale_factor=[1, 2, 1], total_steps=[400, 760, 200], arrival=[0, 0, 0])
+    run = ap.simulate("fifo_perf", {"v100": 3, "k80": 1}, trace=trace, throughputs=speeds)
+    assert run.jobs["jct"].tolist() == [100, 100, 100]
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"v100": [4.0, 0.0], "k80": [0.5, 2.0]}, index=["bert", "lstm"])
+    assert ap.simulate("fifo_perf", {"v100": 1, "k80": 1}, throughputs=frame, trace=ap.traces.table(
+        job_type=["lstm"], total_steps=[200], arrival=[0])).jobs["jct"].tolist() == [100]
+    with pytest.raises(ap.InputError, match="throughputs are ndarray"):
+        ap.simulate("fifo", {"v100": 1}, static=1, throughputs=np.ones((2, 2)))
+    with pytest.raises(ap.InputError, match="years alone"):
+        endless = ap.traces.table(job_type=["lstm"], total_steps=[1e15], arrival=[0])
+        ap.simulate("fifo", {"k80": 1}, trace=endless, throughputs=speeds)
+
+
+def test_tables_without_rows_have_their_columns() -> None:
+    run = ap.simulate("max_min_fairness_perf", ideal=True, **SMALL)
+    assert run.leases.n_rows == 0 and "worker_type" in run.leases and "job" in run.leases
+    rule = ap.simulate(water, **SMALL)
+    assert set(rule.decisions["certificate"]) == {None} and np.isnan(rule.decisions["seconds"]).all()
+
+
+def test_a_policy_sees_job_types() -> None:
+    seen: set[str | None] = set()
+
+    def looking(p: ap.Problem) -> np.ndarray:
+        seen.update(p.job_type)
+        return water(p)
+
+    ap.simulate(looking, **SMALL)
+    assert seen and all(isinstance(name, str) for name in seen)
+
+
+SETTINGS = {"share": 1.0}
+
+
+class Base:
+    def part(self) -> float:
+        return SETTINGS["share"]
+
+
+class Shares(Base):
+    """A policy that is an object."""
+
+    policy_name = "shares"
+
+    def __call__(self, p: ap.Problem) -> np.ndarray:
+        return water(p) * self.part()
+
+
+def test_results_follow_what_a_policy_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from apportion._versions import version_of
+
+    policy = Shares()
+    first = version_of(policy)
+    assert first is not None and first == version_of(Shares())
+    monkeypatch.setitem(SETTINGS, "share", 0.5)
+    assert version_of(policy) != first, "a value that a base class reads"
+    monkeypatch.undo()
+    policy.extra = 1  # type: ignore[attr-defined]
+    assert version_of(policy) != first, "an attribute"
+    one, other = (lambda p: water(p) * 1.0), (lambda p: water(p) + 1.0)
+    assert version_of(one) != version_of(other), "two functions of one line"
+
+    def reads(p: ap.Problem) -> Any:
+        return SETTINGS, water(p)
+
+    before = version_of(reads)
+    monkeypatch.setitem(SETTINGS, "share", 0.25)
+    assert version_of(reads) != before, "a mapping of the module"
+    reads.attribute = 3  # type: ignore[attr-defined]
+    assert version_of(reads) != version_of(one)
+    import functools
+
+    def weighted(p: ap.Problem, weight: float) -> Any:
+        return water(p) * weight
+
+    assert version_of(functools.partial(weighted, weight=0.5)) != version_of(functools.partial(weighted, weight=1.0))

@@ -155,8 +155,15 @@ pub fn load_throughputs(name_or_path: &str) -> Result<Arc<Throughputs>, SpecErro
     {
         return Ok(embedded);
     }
-    let file = read_throughputs(&source, &file_stem(name_or_path))?;
-    let checked = Throughputs::try_new(file.measured);
+    throughputs_of(&source, &file_stem(name_or_path))
+}
+
+/// The matrix of a document; of Gavel's JSON, under the name `name`.
+///
+/// # Errors
+/// If it is none.
+pub fn throughputs_of(source: &Source, name: &str) -> Result<Arc<Throughputs>, SpecError> {
+    let checked = Throughputs::try_new(read_throughputs(source, name)?.measured);
     checked.map(Arc::new).map_err(|error| SpecError::about(source.name.clone(), error.to_string(), None))
 }
 

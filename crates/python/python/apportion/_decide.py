@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import isclass
@@ -406,7 +406,8 @@ class JobExplanation:
     name: int | str
     #: Its share of time, over all worker types and partners.
     time: float
-    #: `constraint`, `bottleneck`, `time`, `capacity`, `discount`, `free`, or `unexplained`.
+    #: `constraint`, `bottleneck`, `time`, `capacity`, `discount` or `free`; `unexplained` where the program's prices do not say, as where
+    #: its shares are one of several optima.
     binds: str
     #: Has its demand for throughput a price?
     sets_objective: bool
@@ -425,7 +426,7 @@ class JobExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why jobs get their shares. Indexed by a job's name or position, it gives what holds that job."""
+    """Why jobs get their shares. Indexed by a job's name, which is its position where it has no other, it gives what holds that job."""
 
     decision: Decision
     #: How the optimum was found and why so; a rule's summary for rules.
@@ -444,9 +445,13 @@ class Explanation:
         for of in self.jobs:
             if of.name == job:
                 return of
-        if isinstance(job, int) and 0 <= job < len(self.jobs):
-            return self.jobs[job]
-        raise KeyError(job)
+        raise KeyError(f"there is no job {job!r}; explanation.jobs has them by position")
+
+    def __iter__(self) -> Iterator[JobExplanation]:
+        return iter(self.jobs)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
 
     @classmethod
     def _of(cls, problem: Problem, decision: Decision, tree: dict[str, Any]) -> Explanation:

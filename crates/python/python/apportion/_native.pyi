@@ -70,6 +70,9 @@ class Problem:
     def throughputs(self) -> _Floats:
         """Steps/s of each job alone: [n × K]; 0 = cannot run there."""
     @property
+    def job_type(self) -> list[str | None]:
+        """The job type of each job, where jobs are looked up in a throughput matrix, as in simulations: `[n]`."""
+    @property
     def scale_factor(self) -> _Whole:
         """Workers that each job needs at once: `[n]`."""
     @property

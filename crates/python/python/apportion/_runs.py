@@ -6,12 +6,10 @@ import hashlib
 import inspect
 import json
 import os
-import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from ._columns import Table
 from ._decide import AnyPolicy, Policy, _fresh, _name_of
 from ._errors import InputError
 from ._native import Results
+from ._versions import version_of
 
 __all__ = ["Run", "Study", "metrics", "simulate", "sweep"]
 
@@ -85,7 +84,8 @@ class Run:
 
     @property
     def decisions(self) -> Table:
-        """A row per decision of the policy: `time`, `jobs`, `backend`, `route`, `iterations`, `certified`, wall `seconds`."""
+        """A row per decision of the policy: `time`, `jobs`, `backend`, `route`, `iterations`, `certificate` (`optimal`, `not
+        proven`, None without an objective), wall `seconds` (NaN where nothing was solved)."""
         return self._table("decisions")
 
     @property
@@ -168,24 +168,36 @@ class _Given:
         self.is_told_apart = True
         self._functions: dict[str, dict[str, Any]] = {}
         self._policies: dict[str, str] = {}
-        self._traces: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def native(self) -> dict[str, Any]:
         """The same for the engine."""
-        return {"functions": self._functions, "policies": list(self._policies.values()), "traces": self._traces}
+        return {"functions": self._functions, "policies": list(self._policies.values()), "texts": self._texts}
 
     def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Fields of runs as a document has them."""
-        return {name: self._field(value) for name, value in fields.items()}
+        return {name: self.field(name, value) for name, value in fields.items()}
 
-    def _field(self, value: Any) -> Any:
+    def field(self, name: str, value: Any) -> Any:
+        """One value of a field: tables of jobs, and throughputs, are given by their text."""
         from .traces import Trace
 
-        if not isinstance(value, Trace):
+        if isinstance(value, Trace):
+            return self._given("trace", value.to_csv())
+        if name == "trace" and hasattr(value, "columns"):
+            raise InputError("trace is a table of another kind", help="apportion.traces.table(job_type=…, total_steps=…, arrival=…) makes one")
+        if name != "throughputs" or isinstance(value, (str, os.PathLike)):
             return value
-        text = value.to_csv()
-        name = f"<trace {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
-        self._traces[name] = text
+        if hasattr(value, "to_dict") and hasattr(value, "index"):
+            value = value.to_dict("index")  # a pandas.DataFrame of a row for each job type
+        if not isinstance(value, Mapping) or not all(isinstance(row, Mapping) for row in value.values()):
+            message = f"throughputs are {type(value).__name__}, expected a name, a path, or steps/s by job type and worker type"
+            raise InputError(message, help='such as {"bert": {"v100": 4.0, "k80": 0.5}, ("bert", 2): {"v100": 7.6}}')
+        return self._given("throughputs", _matrix(value))
+
+    def _given(self, what: str, text: str) -> str:
+        name = f"<{what} {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+        self._texts[name] = text
         return name
 
     def policy(self, policy: AnyPolicy) -> str:
@@ -209,7 +221,7 @@ class _Given:
             _fresh(policy)
         known = self._functions.get(name)
         self._check_name(name, known is None or known["policy"] is policy)
-        version = _version_of(policy)
+        version = version_of(policy)
         if version is None and self._is_kept:
             raise InputError(
                 f"results of {name!r} could not be told from those of another function: its text, or what it closes over, cannot be read",
@@ -236,51 +248,21 @@ class _Given:
             raise InputError(f"{name!r} is the name of a policy that ships with apportion", help="set the attribute policy_name of a function")
 
 
+def _matrix(rows: Mapping[Any, Mapping[str, float]]) -> str:
+    """Throughputs as a document: by job type, or job type and scale factor, and by worker type."""
+    kinds = list(dict.fromkeys(kind for row in rows.values() for kind in row))
+
+    def listed(key: Any, row: Mapping[str, float]) -> dict[str, Any]:
+        job_type, scale_factor = key if isinstance(key, tuple) else (key, 1)
+        return {"job_type": str(job_type), "scale_factor": scale_factor, "consolidated": [row.get(kind, 0.0) for kind in kinds]}
+
+    document = {"format": "apportion/throughputs-v1", "name": "given", "unit": "steps/s", "worker_types": kinds}
+    return _text({**document, "rows": [listed(key, row) for key, row in rows.items()]})
+
+
 @lru_cache(maxsize=1)
 def _shipped() -> frozenset[str]:
     return frozenset(name for name, _ in _native.policies())
-
-
-def _version_of(function: Any) -> str | None:
-    """What results of a function are kept under: its attribute `policy_version`, or else its text and the values that it reads; None where
-    these cannot be read."""
-    given = getattr(function, "policy_version", None)
-    if given is not None:
-        return str(given)
-    try:
-        return "\n".join(_texts(function, set()))
-    except Exception:  # whatever a value raises when it is pickled
-        return None
-
-
-def _texts(value: Any, seen: set[int]) -> list[str]:
-    """A function's text, and what it reads: defaults, what it closes over, and of its module's globals functions, numbers and text."""
-    if id(value) in seen or inspect.ismodule(value):
-        return []
-    seen.add(id(value))
-    if inspect.isclass(value):
-        return [inspect.getsource(value)]
-    if not inspect.isfunction(value):
-        plain = [hashlib.sha256(pickle.dumps(value, protocol=4)).hexdigest()]
-        return [inspect.getsource(type(value)), *plain] if callable(value) else plain
-    texts = [inspect.getsource(value)]
-    cells = [cell.cell_contents for cell in value.__closure__ or ()]
-    for read in [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *cells]:
-        texts += _texts(read, seen)
-    for name in _names(value.__code__):
-        read = value.__globals__.get(name)
-        is_own = inspect.isfunction(read) and read.__module__ == value.__module__
-        if is_own or isinstance(read, (bool, int, float, str)):
-            texts += _texts(read, seen) if is_own else [f"{name}={read!r}"]
-    return texts
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """The names that a function's code reads, in order, those of functions inside it included."""
-    yield from code.co_names
-    for value in code.co_consts:
-        if isinstance(value, CodeType):
-            yield from _names(value)
 
 
 class Study:
@@ -322,6 +304,8 @@ class Study:
 
         A point whose seeds do not all have a value has no mean: `n` of `of` seeds do, and `mean` is NaN.
         """
+        if metric not in (names := [name for name, *_ in _native.metrics()]):
+            raise InputError(f"unknown metric {metric!r}, expected one of {', '.join(names)}")
         others = [axis for axis in self.axes if axis != "seed"]
         values = self.runs[metric].astype(np.float64)
         groups: dict[tuple[Any, ...], list[float]] = {}
@@ -445,7 +429,9 @@ def sweep(
     if seeds is not None:
         varied["seed"] = _listed("seeds", seeds)
     for axis, values in (axes or {}).items():
-        varied[axis] = values if isinstance(values, (str, Mapping)) else [given._field(value) for value in _listed(f"axes: {axis}", values)]
+        if not isinstance(values, (str, Mapping)):
+            values = [given.field(axis, value) for value in _listed(f"axes: {axis}", values)]
+        varied[axis] = values
     document: dict[str, Any] = {
         "format": "apportion/sweep-v1",
         "name": name or re.sub("[^A-Za-z0-9._-]+", "_", Path(out).resolve().name)[:100] or "sweep",

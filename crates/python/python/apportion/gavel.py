@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import inspect
-import pickle
 from collections.abc import Mapping
 from functools import total_ordering
 from typing import Any
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from ._decide import _name_of
 from ._errors import AllocationError, InputError
 from ._native import Problem
+from ._versions import version_of
 
 __all__ = ["Adapted", "JobId", "adapt"]
 
@@ -133,7 +132,7 @@ class Adapted:
             "skip_zero_priority": str(name).startswith("FIFO"),
         }
         #: What its results are kept under; None where its text or its state cannot be read.
-        self.policy_version = _version(policy, tolerance, self._given)
+        self.policy_version = version_of((policy, tolerance, sorted(self._given.items())))
 
     def policy_fresh(self) -> Adapted:
         """The same as it was before it decided anything: what each run begins with."""
@@ -279,22 +278,3 @@ def _wanted(get_allocation: Any, given: Mapping[str, Any]) -> dict[str, str]:
             known = ", ".join(ARGUMENTS)
             raise InputError(f"get_allocation wants {name!r}, expected only {known}", help=f"gavel.adapt(…, {name}=…) gives it")
     return wanted
-
-
-def _version(policy: Any, tolerance: float, given: Mapping[str, Any]) -> str | None:
-    """The texts of a policy's classes, of those of policies that it has, and its state; None where one cannot be read."""
-    texts: dict[str, str] = {}
-
-    def read(of: Any) -> None:
-        for base in type(of).__mro__[:-1]:
-            texts[f"{base.__module__}.{base.__qualname__}"] = inspect.getsource(base)
-        for value in getattr(of, "__dict__", {}).values():
-            if hasattr(value, "get_allocation"):
-                read(value)
-
-    try:
-        read(policy)
-        state = hashlib.sha256(pickle.dumps((policy, tolerance, sorted(given.items())), protocol=4)).hexdigest()
-    except Exception:  # whatever a value raises when it is pickled
-        return None
-    return "\n".join([*texts, *texts.values(), state])

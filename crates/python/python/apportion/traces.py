@@ -87,12 +87,14 @@ def read(
 
 
 def table(**columns: Any) -> Trace:
-    """A trace from columns: `job_type`, `total_steps` and `arrival`, and if you like the others of `Trace`.
+    """A trace from columns: `job_type`, `total_steps` and `arrival`, and if you like the others of `Trace`; `owner` is `entity`.
 
     >>> trace = table(job_type=["ResNet-50 (batch size 64)"] * 2, total_steps=[1000, 2000], arrival=[0, 60])
     >>> trace.n_rows
     2
     """
+    if "owner" in columns and "entity" not in columns:
+        columns["entity"] = columns.pop("owner")
     if unknown := set(columns) - set(COLUMNS):
         raise InputError(f"unknown column {min(unknown)!r}, expected one of {', '.join(COLUMNS)}")
     for name in ("job_type", "total_steps", "arrival"):

@@ -15,7 +15,7 @@ use apportion::solver::Interrupt;
 use apportion::spec::lookup::Embedded;
 use apportion::spec::price_series::{PriceSeries, read_prices};
 use apportion::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
-use apportion::spec::throughputs::load_throughputs;
+use apportion::spec::throughputs::{load_throughputs, throughputs_of};
 use apportion::spec::trace::{TraceOrder, read_trace};
 use apportion::spec::{Source, SpecError, nearest, path_text, policy, price_series, throughputs, trace};
 use apportion::throughput::{Estimator, Throughputs};
@@ -127,7 +127,7 @@ pub struct Inputs {
     prices: Mutex<BTreeMap<String, Source>>,
     /// The folder of the document that names what is read; none where the command's user names it.
     folder: Option<PathBuf>,
-    /// Traces that are no files, by the name that runs have for them.
+    /// Traces and throughputs that are no files, by the name that runs have for them.
     given: BTreeMap<String, Source>,
 }
 
@@ -144,10 +144,10 @@ impl Inputs {
         }
     }
 
-    /// The same, with the text of a trace for the runs whose `trace` is its name.
+    /// The same, with the text of a trace or of throughputs for the runs that have its name in place of a path.
     #[must_use]
-    pub fn with_trace(mut self, trace: Source) -> Self {
-        self.given.insert(trace.name.clone(), trace);
+    pub fn with_text(mut self, text: Source) -> Self {
+        self.given.insert(text.name.clone(), text);
         self
     }
 
@@ -190,8 +190,9 @@ impl Inputs {
         if !complaints.is_empty() {
             return Err(RunError::Fields(complaints));
         }
-        let matrix =
-            self.place(&spec.throughputs.0, Throughputs::embedded_text(&spec.throughputs.0).is_some());
+        let matrix = &spec.throughputs.0;
+        let is_given = self.given.contains_key(matrix) || Throughputs::embedded_text(matrix).is_some();
+        let matrix = self.place(matrix, is_given);
         let (throughputs, throughputs_digest) = self.throughputs(&matrix)?;
         let cluster = spec.cluster().map_err(|error| RunError::field("cluster", error.to_string()))?;
         let cluster = cluster.ordered_as(throughputs.worker_types().as_slice());
@@ -209,13 +210,7 @@ impl Inputs {
         if let Some(path) = &spec.workload.trace {
             let (jobs, digest) = self.trace(path, &matrix, &throughputs)?;
             data.insert("trace".to_owned(), digest);
-            check_jobs(
-                &cluster,
-                &throughputs,
-                jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor)),
-                "workload.trace",
-            )?;
-            check_owners(spec, &jobs)?;
+            check_trace(spec, &cluster, &throughputs, &jobs)?;
             origin = jobs.iter().map(|job| job.arrival).reduce(Seconds::min).unwrap_or_default();
             trace = Some(jobs);
         } else {
@@ -264,10 +259,16 @@ impl Inputs {
             return Ok(known.clone());
         }
         let naming = |error| RunError::naming("throughputs", self.shown(error, name, THROUGHPUTS));
-        let throughputs = load_throughputs(name).map_err(naming)?;
-        let text = match Throughputs::embedded_text(name) {
-            Some(text) => text.into(),
-            None => {
+        let given = self.given.get(name);
+        let throughputs = match given {
+            Some(source) => throughputs_of(source, name),
+            None => load_throughputs(name),
+        };
+        let throughputs = throughputs.map_err(naming)?;
+        let text = match (given, Throughputs::embedded_text(name)) {
+            (Some(source), _) => source.text.clone(),
+            (None, Some(text)) => text.into(),
+            (None, None) => {
                 Source::find("throughputs", name, &NOT_EMBEDDED)
                     .map_err(|error| RunError::naming("throughputs", error))?
                     .text
@@ -399,6 +400,42 @@ fn check_jobs<'a>(
             let message =
                 format!("`{job_type}` at scale factor {scale_factor} can run on no worker type of {cluster}");
             return Err(RunError::field(field, message));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses jobs of a trace that the run cannot have.
+fn check_trace(
+    spec: &RunSpec,
+    cluster: &Cluster,
+    throughputs: &Throughputs,
+    jobs: &[Job],
+) -> Result<(), RunError> {
+    let kinds = jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor));
+    check_jobs(cluster, throughputs, kinds, "workload.trace")?;
+    check_lengths(cluster, throughputs, jobs)?;
+    check_owners(spec, jobs)
+}
+
+/// The longest that a job of a trace is believed to take alone where it is fastest: a hundred years, in s.
+const ALONE_MAX: f64 = 100.0 * 365.25 * 86_400.0;
+
+/// Refuses jobs that no simulation of any use would see the end of: of their steps, the unit is another one.
+fn check_lengths(cluster: &Cluster, throughputs: &Throughputs, jobs: &[Job]) -> Result<(), RunError> {
+    for (position, job) in jobs.iter().enumerate() {
+        let Some(row) = throughputs.find(&job.job_type, job.scale_factor) else { continue };
+        let kinds = cluster.types().iter().filter(|kind| kind.n_workers >= job.scale_factor);
+        let columns = kinds.filter_map(|kind| throughputs.find_worker_type(&kind.name));
+        let fastest = columns.map(|column| throughputs.alone(row, column)).fold(0.0, f64::max);
+        let alone = job.total_steps.get() / fastest;
+        if alone > ALONE_MAX {
+            let (name, years) =
+                (job.name.clone().unwrap_or_else(|| position.to_string()), alone / ALONE_MAX * 100.0);
+            let steps = job.total_steps.get();
+            let message =
+                format!("job `{name}` takes {years:.0} years alone: {steps} steps at {fastest} steps/s");
+            return Err(RunError::field("workload.trace", message));
         }
     }
     Ok(())
