@@ -8,7 +8,7 @@
 //! policy has no other constraints. At a vertex few z are fractional, since only the rows of worker types couple jobs,
 //! so branch and bound on them ends soon.
 
-use super::bound::{At, BoundObjective};
+use super::bound::{At, BoundObjective, Point};
 use super::builder::Builder;
 use super::expression::Subject;
 use super::instance::Part;
@@ -35,6 +35,18 @@ impl BoundObjective<'_> {
             excess.into_iter().any(|excess| excess.lower > part * excess.upper)
         };
         self.places(Subject::Job).map(beyond).collect()
+    }
+
+    /// The members to whose jobs a promise is not kept at a point, by more than this part of its larger side: `[members]`.
+    pub fn missed(&self, point: &Point, part: f64) -> Vec<bool> {
+        let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
+        let is_missed = |member: usize| {
+            promises.iter().any(|promise| {
+                let sides = self.sides(promise, member, point);
+                sides.slack() < -part * sides.small.abs().max(sides.large.abs())
+            })
+        };
+        (0..self.instance.n_members()).map(is_missed).collect()
     }
 
     /// The program that maximizes the weight of the jobs whose promises are kept. `asked`, `[members]`: the range of

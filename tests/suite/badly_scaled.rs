@@ -199,3 +199,61 @@ jobs:
     let decision = seeing.allocate(&problem).unwrap();
     assert_eq!(seeing.measured_value_of(&problem, &decision.allocation).unwrap(), None);
 }
+
+/// A solver's answer has a share a little below 0, which no job has: without it a job gets a 36th of what the value says.
+#[test]
+fn shares_below_zero_are_worth_nothing() {
+    let problem = problem(
+        "
+cluster: {type0: 1, type1: 1, v100: 8, type2: 1}
+jobs:
+  - {id: 0, scale_factor: 1, steps_remaining: 1.31, throughput: {type0: 6.43e-05, type1: 13900.0, v100: 0.000752, type2: 119000.0}}
+  - {id: 1, scale_factor: 1, steps_remaining: 1000000000.0, throughput: {type0: 18.4, type1: 4.86e-06, v100: 0.00113, type2: 1.42e-05}}
+  - {id: 2, scale_factor: 6, steps_remaining: 194000.0, throughput: {type0: 1670.0, type1: 48.6, v100: 2.19e-05, type2: 0.00721}}
+  - {id: 3, scale_factor: 5, steps_remaining: 0.0937, throughput: {type0: 0.00113, type1: 0.4, v100: 81.2, type2: 0.0}}
+  - {id: 4, scale_factor: 1, steps_remaining: 0.0209, throughput: {type0: 135000.0, type1: 0.16, v100: 0.0206, type2: 22.5}}
+  - {id: 5, scale_factor: 1, steps_remaining: 22.2, throughput: {type0: 1.23e-06, type1: 0.0, v100: 0.000114, type2: 495.0}}
+  - {id: 6, scale_factor: 4, steps_remaining: 4.27, throughput: {type0: 0.00211, type1: 0.0, v100: 1.63e-06, type2: 2.76e-05}}
+  - {id: 7, scale_factor: 7, steps_remaining: 66.8, throughput: {type0: 0.0831, type1: 7780.0, v100: 2.08e-06, type2: 2.28e-06}}
+  - {id: j8, scale_factor: 2, steps_remaining: 435000000.0, throughput: {type0: 3.57, type1: 19.8, v100: 16.3, type2: 0.000281}}
+  - {id: 9, scale_factor: 1, steps_remaining: 385.0, throughput: {type0: 94700.0, type1: 2.42e-05, v100: 0.0, type2: 0.000821}}
+  - {id: 10, scale_factor: 7, steps_remaining: 2960000000.0, throughput: {type0: 0.0, type1: 248000.0, v100: 363.0, type2: 2.39e-06}}
+",
+    );
+    for backend in ["highs-simplex", "good_lp-microlp", "clarabel"] {
+        let options = PolicyOptions { backend: Some(backend.to_owned()), ..PolicyOptions::default() };
+        // (a build may have none of this name)
+        let Ok(Some(mut policy)) = Catalog::embedded().program("min_total_duration_perf", &options) else {
+            continue;
+        };
+        let decision = policy.allocate(&problem).unwrap();
+        let value = policy.value_of(&problem, &decision.allocation).unwrap();
+        let said = decision.objective.unwrap().value;
+        assert!((value - said).abs() <= 1e-9 * value, "{backend}: {value} is given, {said} said");
+    }
+}
+
+/// What deadlines ask for may be less than solvers tell from nothing: a job that does not get it is said not to.
+#[test]
+fn a_deadline_that_is_not_kept_is_dropped() {
+    let problem = problem(
+        "
+cluster: {v100: 1}
+prices: {v100: 2070}
+jobs:
+  - {id: 0, steps_remaining: 2.72e+8, slo_remaining: 192000, throughput: {v100: 42200}}
+  - {id: 1, steps_remaining: 5320, slo_remaining: 17200, throughput: {v100: 1.49}}
+  - {id: 2, steps_remaining: 0.00161, throughput: {v100: 2.35e+7}}
+  - {id: 7, steps_remaining: 0.0187, slo_remaining: 4240000, throughput: {v100: 99.4}}
+  - {id: 10, steps_remaining: 4.54e+10, slo_remaining: 263000, throughput: {v100: 2640000}}
+",
+    );
+    let decision = decided("max_sum_throughput_normalized_by_cost_perf_SLOs", &problem);
+    for (job, active) in problem.jobs().enumerate() {
+        let Some(left) = active.slo_remaining else { continue };
+        let (asked, given) =
+            (active.steps_remaining.get() / left.get(), decision.allocation.effective_throughput()[job]);
+        let is_dropped = decision.dropped.contains(&job);
+        assert!(is_dropped || given >= asked * (1.0 - 1e-6), "{given} of {asked}: {:?}", decision.dropped);
+    }
+}

@@ -18,7 +18,7 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
-use crate::policy::program::rounding::{within, without_rounding};
+use crate::policy::program::rounding::{MISSED_MAX, within, without_rounding};
 use crate::policy::program::soft_constraints;
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solver_context::SolverContext;
@@ -230,12 +230,15 @@ impl ProgramPolicy {
         let solved = self.optimum(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
+        // What was to be kept, and was lost by an inaccurate solver, is not.
+        let missed = std::mem::take(&mut decision.dropped);
         let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
         let dropped = |(index, job): (JobIndex, &ActiveJob)| {
             let class = master.reduced().classes.class_of(index.index());
             let dropped = master.reduced().instance.dropped.get(class) == Some(&true);
             let dropped = dropped && (!published || job.slo_remaining.is_some());
-            (dropped || past(job)).then_some(index)
+            let missed = !published && missed.binary_search(&index).is_ok();
+            (dropped || missed || past(job)).then_some(index)
         };
         if self.promises {
             decision.dropped = problem.jobs().enumerate().filter_map(dropped).collect();
@@ -367,7 +370,7 @@ impl ProgramPolicy {
         let (reduced, bound) = (master.reduced(), master.bound());
         let interior = self.options.refine == Refine::Interior;
         let (class_time, rounding) = if interior {
-            (solved.class_time.clone(), None)
+            (solved.class_time.iter().map(|time| time.max(0.0)).collect(), None)
         } else {
             without_rounding(reduced, &bound, &solved.class_time)
         };
@@ -385,7 +388,11 @@ impl ProgramPolicy {
                 .collect();
             (0..problem.n_jobs()).map(|job| of_class[reduced.classes.class_of(job)]).collect()
         });
-        Ok(Decision { objective: Some(objective), levels, rules: self.rules(), ..Decision::of(allocation) })
+        let missed = if self.promises { bound.missed(&point, MISSED_MAX) } else { Vec::new() };
+        let is_missed = |job: &JobIndex| missed.get(reduced.classes.class_of(job.index())) == Some(&true);
+        let dropped = problem.jobs().ids().filter(is_missed).collect();
+        let rules = self.rules();
+        Ok(Decision { objective: Some(objective), levels, rules, dropped, ..Decision::of(allocation) })
     }
 
     pub(super) fn rules(&self) -> RoundRules {

@@ -8,16 +8,22 @@ use crate::program::{BoundObjective, Column};
 /// The part of an objective's value that dropping shares as rounding may change.
 const CHANGE_MAX: f64 = 1e-9;
 
+/// The part of what a soft constraint asks for by which a job may fall short of it, and be said to have it.
+pub(super) const MISSED_MAX: f64 = 5e-7;
+
 /// Workers or time given away beyond what there is, relative to that, that are a solver's inaccuracy.
 const EXCESS_MAX: f64 = 1e-4;
 
 /// The class times without shares that are rounding, [columns], and the share up to which they are: 0, and all of them,
-/// where the objective depends on such small shares.
+/// where the objective, or whether a soft constraint is met, depends on such small shares.
 pub(super) fn without_rounding(
     reduced: &Reduced,
     bound: &BoundObjective<'_>,
     class_time: &[f64],
 ) -> (Vec<f64>, Option<f64>) {
+    // (times a little below 0 are none: no job has them, and what they are worth is not)
+    let class_time: Vec<f64> = class_time.iter().map(|time| time.max(0.0)).collect();
+    let class_time = class_time.as_slice();
     let rounded = rounded(reduced, bound.columns(), class_time);
     let is_whole = rounded.iter().zip(class_time).all(|(rounded, time)| *rounded >= *time);
     let value = |time: &[f64]| bound.value(&bound.point(time));
@@ -27,7 +33,15 @@ pub(super) fn without_rounding(
         let is_small = change.is_finite() && change <= CHANGE_MAX * all.abs().max(kept.abs());
         all.to_bits() != kept.to_bits() && !is_small
     };
-    if is_whole || !changes() { (rounded, Some(SHARE_MIN)) } else { (class_time.to_vec(), Some(0.0)) }
+    let breaks = || {
+        let missed = |time: &[f64]| bound.missed(&bound.point(time), MISSED_MAX);
+        bound.has_promises() && missed(&rounded) != missed(class_time)
+    };
+    if is_whole || !(changes() || breaks()) {
+        (rounded, Some(SHARE_MIN))
+    } else {
+        (class_time.to_vec(), Some(0.0))
+    }
 }
 
 /// The class times of which shares above [`SHARE_MIN`] remain: [columns]. The share of a pair of classes is that of all its
