@@ -211,6 +211,8 @@ def test_errors_know_their_place(tmp_path: Path) -> None:
         ({"pairs": {(0, 2): [[1, 1], [1, 1]]}}, r"pair \(0, 2\)"),
         ({"weight": {"a": 1}}, "the jobs have no names"),
         ({"backend": "cplex"}, "cplex"),
+        ({"weights": [1, 2]}, "did you mean weight"),
+        ({"refine": "none"}, r"Policy\(…, refine=…\)"),
         ({"weight": [1e308, 1e-308]}, "weight is 1e308|weight is 1000"),
         ({"throughputs": [[1e-200, 1.0]]}, "throughput is 1e-200"),
     ],

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import lru_cache
 from inspect import isclass
 from typing import Any, Union
@@ -379,6 +380,13 @@ def _problem(throughputs: Any, workers: Mapping[str, int] | None, jobs: dict[str
         if workers is not None or jobs:
             raise InputError("a Problem says all there is: leave out workers, and what is said of jobs")
         return throughputs
+    known = problem.__kwdefaults__ or {}
+    if unknown := [name for name in jobs if name not in known]:
+        name = unknown[0]
+        near = get_close_matches(name, known, 1)
+        of_policy = name in (Policy.__init__.__kwdefaults__ or {})
+        help = f"Policy(…, {name}=…) has it" if of_policy else f"did you mean {near[0]}?" if near else None
+        raise InputError(f"unknown argument {name!r}, expected one of {', '.join(known)}", help=help)
     if workers is None:
         raise InputError("no workers are given", help='such as {"v100": 36, "p100": 36, "k80": 36}')
     return problem(throughputs, workers, **jobs)
