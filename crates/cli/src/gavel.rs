@@ -6,7 +6,6 @@ mod scripts;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -112,14 +111,13 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     }
     let default = || Path::new("results").join(&meaning.name);
     let folder = meaning.log_dir.clone().or_else(|| arguments.out.clone()).unwrap_or_else(default);
-    fs::create_dir_all(&folder).map_err(Failure::io(format!("make {}", folder.display())))?;
-    write(&folder.join("sweep.yaml"), text.as_bytes())?;
     let sweep = SweepArguments::into(folder.clone(), meaning.processes);
-    let outcome = run_source(&Source::new("<command line>", text), &sweep, session);
-    // A sweep that was stopped, or of which a run was given up, has results all the same.
-    match &outcome {
-        Ok(()) | Err(Failure::Limit { .. } | Failure::Interrupted { .. }) => logs::write_all(&folder)?,
-        Err(_) => {}
+    let outcome = run_source(&Source::new("<command line>", text.as_str()), &sweep, session);
+    // A sweep that was stopped, or of which a run was given up, has results all the same. One that is refused leaves the
+    // folder as it was: it may have another sweep's.
+    if let Ok(()) | Err(Failure::Limit { .. } | Failure::Interrupted { .. }) = &outcome {
+        write(&folder.join("sweep.yaml"), text.as_bytes())?;
+        logs::write_all(&folder)?;
     }
     outcome
 }

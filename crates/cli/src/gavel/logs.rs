@@ -9,6 +9,7 @@ use super::meaning::worker_types;
 use crate::exit::Failure;
 use crate::file::write;
 use crate::results;
+use apportion::spec::path_text;
 use apportion_studies::sweep::{JobRow, Row, Status, Store};
 use serde_json::Value;
 
@@ -47,6 +48,8 @@ fn place(row: &Row, worker_types: &[String]) -> Option<PathBuf> {
     };
     let (policy, seed) = (spec["policy"].as_str()?, spec["seed"].as_u64()?);
     let profiling = &spec["profiling"];
+    // (of a policy file, its name: its path would lead out of the folder)
+    let policy = path_text::to_path(policy).file_name()?.to_owned();
     let mut place = PathBuf::from(cluster).join(policy);
     if let (Some(part), Some(models)) =
         (profiling["fraction"].as_f64(), profiling["reference_models"].as_u64())

@@ -107,6 +107,22 @@ fn the_other_published_scripts_run_as_typed() {
         folder.path(),
         "gavel simulate_scheduler_with_trace.py -t jobs.trace -c 2:2:2 -p fifo --seed 0 --solver SCS",
     );
+    fs::write(
+        folder.path().join("mine.yaml"),
+        "format: apportion/policy-v1\nname: mine\nsummary: s\nkind: heuristic\nrule: fifo\n",
+    )
+    .unwrap();
+    let line = format!(
+        "gavel run_sweep_static.py -l own -p {} --seeds 0 -c 2:2:2 -a 4 -b 4 -n 1",
+        folder.path().join("mine.yaml").display()
+    );
+    succeed(folder.path(), &line);
+    let log = "own/raw_logs/v100=2.p100=2.k80=2/mine.yaml/seed=0/num_total_jobs=4.log";
+    assert!(folder.path().join(log).is_file());
+    // Another command line is refused there, and what is there stays.
+    let before = fs::read_to_string(folder.path().join("own/sweep.yaml")).unwrap();
+    refused(folder.path(), &line.replace("-c 2:2:2", "-c 4:4:4"), "other fixed fields");
+    assert_eq!(fs::read_to_string(folder.path().join("own/sweep.yaml")).unwrap(), before);
     let said = succeed(folder.path(), "gavel run_sweep_continuous.py --help");
     assert!(said.contains("--profiling_percentages"), "{said}");
 }
