@@ -393,3 +393,14 @@ def test_gavels_own_run_as_ours(gavel: Any, ours: str, module: str, kind: str, a
     adapted = ap.simulate(ap.gavel.adapt(getattr(gavel(module), kind)(*arguments)), WORKERS, **fields)
     expected = ap.simulate(ours, WORKERS, **fields)
     assert adapted.summary["average_jct"] == pytest.approx(expected.summary["average_jct"], rel=within, abs=0)
+
+
+def test_a_worker_type_that_is_not_there_is_refused() -> None:
+    class Misspelt:
+        name = "misspelt"
+
+        def get_allocation(self, throughputs: Any, cluster_spec: Any) -> Any:
+            return {job: {"V100": 1.0} for job in throughputs}
+
+    with pytest.raises(ap.InputError, match="'V100', expected one of v100"):
+        ap.allocate([[1.0]], {"v100": 1}, ap.gavel.adapt(Misspelt()))

@@ -211,6 +211,25 @@ def test_a_mean_is_of_all_its_seeds(tmp_path: Path) -> None:
         study.plot("jct")
 
 
+def test_a_seed_without_a_number_leaves_no_mean(tmp_path: Path) -> None:
+    first = {seed: ap.simulate("fifo", seed=seed, **SMALL).jobs["job_type"][0] for seed in range(8)}
+    other = next(seed for seed in first if first[seed] != first[0])
+
+    def choosy(p: ap.Problem) -> np.ndarray:
+        if p.names[0] == 0 and p.job_type[0] != first[0]:
+            raise RuntimeError("not this one")
+        return water(p)
+
+    study = ap.sweep(policies=[choosy, "fifo"], seeds=[0, other], out=tmp_path / "s", **SMALL)
+    table = study.means()
+    of = {name: row for row, name in enumerate(table["policy"])}
+    assert (table["n"][of["choosy"]], table["of"][of["choosy"]]) == (1, 2)
+    assert np.isnan(table["mean"][of["choosy"]]) and np.isnan(table["std"][of["choosy"]])
+    values = study.runs["average_jct"][study.runs["policy"] == "fifo"]
+    assert table["mean"][of["fifo"]] == pytest.approx(values.sum() / 2)
+    assert table["std"][of["fifo"]] == pytest.approx(abs(values[0] - values[1]) / np.sqrt(2)), "of n - 1"
+
+
 def test_other_results_are_not_mixed_in(tmp_path: Path) -> None:
     ap.sweep(policies=["fifo"], seeds=[0], out=tmp_path / "s", **SMALL)
     with pytest.raises(ap.ResultsError, match="other fixed fields"):

@@ -10,18 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, gavel, traces
 from ._columns import Table
-from ._decide import (
-    Explanation,
-    JobExplanation,
-    Policy,
-    Session,
-    SessionDecision,
-    WorkerTypeExplanation,
-    allocate,
-    explain,
-    problem,
-    read_problem,
-)
+from ._decide import allocate, explain
 from ._errors import (
     AllocationError,
     ApportionError,
@@ -33,10 +22,14 @@ from ._errors import (
     SolverError,
     UnboundedError,
 )
+from ._explanation import Explanation, JobExplanation, WorkerTypeExplanation
 from ._export import Exported, export_policy, export_weights
 from ._fit import fit
 from ._native import Certificate, Decision, Problem, __version__, document, policies
+from ._policy import Policy
+from ._problem import problem, read_problem
 from ._runs import Run, Study, metrics, simulate, sweep
+from ._session import Session, SessionDecision
 
 if TYPE_CHECKING:
     from . import envs

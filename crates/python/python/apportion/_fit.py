@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._errors import AllocationError
 from ._native import Problem
 
-__all__ = ["fit"]
+__all__ = ["fit", "into_polytope"]
 
 
 def fit(problem: Problem, shares: ArrayLike, *, tolerance: float = 1e-4) -> NDArray[np.float64]:
@@ -22,29 +22,48 @@ def fit(problem: Problem, shares: ArrayLike, *, tolerance: float = 1e-4) -> NDAr
     x: NDArray[np.float64] = np.array(shares, dtype=np.float64)
     if x.shape != problem.throughputs.shape:
         raise AllocationError(f"shares have shape {x.shape}, expected {problem.throughputs.shape}: jobs × worker types")
-    if not np.isfinite(x).all():
-        raise AllocationError("shares are not all finite numbers")
+    return into_polytope(problem, [(job,) for job in range(problem.n_jobs)], x, tolerance, drops=False)
 
-    def check(what: str, excess: NDArray[np.float64], known: dict[str, Any]) -> None:
+
+def into_polytope(
+    problem: Problem, members: Sequence[tuple[int, ...]], shares: NDArray[np.float64], tolerance: float, *, drops: bool
+) -> NDArray[np.float64]:
+    """Shares of jobs and pairs, [combinations × worker types], inside the allocation polytope. The first combinations are the jobs alone.
+
+    Shares where a combination cannot run become 0, whatever they are if it `drops` them; jobs with more than all of their time are scaled
+    down, then types that are given away more than once. What is outside by more than `tolerance` is an error.
+    """
+    if not np.isfinite(shares).all():
+        row, kind = np.argwhere(~np.isfinite(shares))[0].tolist()
+        raise AllocationError("shares are not all finite numbers", row=row, worker_type=kind)
+
+    def check(what: str, excess: NDArray[np.float64], place: str) -> None:
         if excess.size and excess.max() > tolerance:
-            raise AllocationError(f"{what} by {excess.max():.3g}, more than the tolerance of {tolerance:g}", excess=float(excess.max()), **known)
+            known = {place: int(excess.argmax()), "excess": float(excess.max())}
+            remedy = "a larger tolerance scales such shares down, tolerance=math.inf all of them"
+            raise AllocationError(f"{what} by {excess.max():.3g}, more than {tolerance:g}", help=remedy, **known)
 
-    def place(excess: NDArray[np.float64]) -> dict[str, Any]:
-        row, kind = np.unravel_index(int(excess.argmax()), excess.shape) if excess.size else (0, 0)
-        return {"row": int(row), "worker_type": int(kind)}
-
-    check("a share is below 0", -x, place(-x))
-    scale = problem.scale_factor.astype(np.float64)
-    cannot = (problem.throughputs <= 0) | (scale[:, None] > problem.workers[None, :])
-    there = np.where(cannot, x, 0.0)
-    check("a job has a share where it cannot run", there, place(there))
-    x = np.where(cannot, 0.0, np.maximum(x, 0.0))
-    time = x.sum(axis=1)
-    check("a job has more than all of its time", time - 1.0, {"row": int(time.argmax()) if time.size else None})
-    x /= np.maximum(time, 1.0)[:, None]
-    workers = problem.workers.astype(np.float64)
-    used = scale @ x
-    over = used / np.maximum(workers, 1e-300) - 1.0
-    check("a worker type is given away more than once", np.where(workers > 0, over, 0.0), {"worker_type": int(over.argmax())})
-    x /= np.maximum(used / np.maximum(workers, 1e-300), 1.0)[None, :]
-    return x
+    scale, workers = problem.scale_factor, problem.workers
+    can = np.zeros(shares.shape, dtype=bool)
+    can[: problem.n_jobs] = problem.throughputs > 0
+    if len(members) > problem.n_jobs:
+        positions, speeds = problem.pairs()
+        runs = {frozenset(pair): of.min(axis=1) > 0 for pair, of in zip(positions.tolist(), speeds)}
+        for row in range(problem.n_jobs, len(members)):
+            can[row] = runs.get(frozenset(members[row]), False)
+    needed = np.array([scale[of[0]] for of in members], dtype=np.float64)
+    can &= needed[:, None] <= workers
+    if not drops:
+        check("a job has a share where it cannot run", np.where(can, 0.0, shares).max(axis=1, initial=0.0), "row")
+    x: NDArray[np.float64] = np.where(can, shares, 0.0)
+    check("a share is below 0", -x.min(axis=1, initial=0.0), "row")
+    x = np.maximum(x, 0.0)
+    belongs = np.zeros((problem.n_jobs, len(members)))
+    for row, of in enumerate(members):
+        belongs[list(of), row] = 1.0
+    time = belongs @ x.sum(axis=1)
+    check("a job is given more than all of its time", time - 1.0, "row")
+    x /= np.array([max(1.0, *time[list(of)]) for of in members])[:, None]
+    used = needed @ x / np.maximum(workers, 1)
+    check("a worker type is given away more than once,", used - 1.0, "worker_type")
+    return x / np.maximum(used, 1.0)

@@ -16,9 +16,9 @@ import numpy as np
 
 from . import _native
 from ._columns import Table
-from ._decide import AnyPolicy, Policy, _fresh, _name_of
 from ._errors import InputError
 from ._native import Results
+from ._policy import AnyPolicy, Policy, _fresh, _name_of
 from ._versions import version_of
 
 __all__ = ["Run", "Study", "metrics", "simulate", "sweep"]

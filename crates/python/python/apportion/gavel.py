@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._decide import _name_of
-from ._errors import AllocationError, InputError
+from ._errors import InputError
+from ._fit import into_polytope
 from ._native import Problem
+from ._policy import _name_of
 from ._versions import version_of
 
 __all__ = ["Adapted", "JobId", "adapt"]
@@ -209,6 +210,8 @@ class Adapted:
             known = [number for number in (job.as_tuple() if hasattr(job, "as_tuple") else (job,)) if number is not None]
             if not all(number in position for number in known):
                 raise ValueError(f"{self.policy_name} gave shares to job {job!r}, which is not active")
+            if unknown := [kind for kind in shares if kind not in kinds]:
+                raise InputError(f"{self.policy_name} gave shares of worker type {unknown[0]!r}, expected one of {', '.join(kinds)}")
             row = [float(shares.get(kind, 0.0)) for kind in kinds]
             places = tuple(position[number] for number in known)
             if len(places) == 1:
@@ -216,49 +219,13 @@ class Adapted:
             elif any(share != 0.0 for share in row):
                 members.append(places)
                 rows.append(row)
-        x = _fit(problem, members, np.array(rows).reshape(len(rows), len(kinds)), self._tolerance)
+        x = into_polytope(problem, members, np.array(rows).reshape(len(rows), len(kinds)), self._tolerance, drops=True)
         if len(members) == len(numbers):
             return x
         return {of if len(of) > 1 else of[0]: row for of, row in zip(members, x)}
 
     def __repr__(self) -> str:
         return f"<{self.policy_name} of Gavel's>"
-
-
-def _fit(problem: Problem, members: list[tuple[int, ...]], shares: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
-    """Shares of jobs and pairs, [combinations × worker types], inside the allocation polytope: none where a combination cannot run, jobs
-    with more than all of their time scaled down, then types that are given away more than once."""
-    if not np.isfinite(shares).all():
-        row, kind = np.argwhere(~np.isfinite(shares))[0].tolist()
-        raise AllocationError("shares are not all finite numbers", row=row, worker_type=kind)
-    scale, workers = problem.scale_factor, problem.workers
-    can = np.zeros(shares.shape, dtype=bool)
-    can[: problem.n_jobs] = problem.throughputs > 0
-    if len(members) > problem.n_jobs:
-        positions, speeds = problem.pairs()
-        runs = {frozenset(pair): of.min(axis=1) > 0 for pair, of in zip(positions.tolist(), speeds)}
-        for row in range(problem.n_jobs, len(members)):
-            can[row] = runs.get(frozenset(members[row]), False)
-    needed = np.array([scale[of[0]] for of in members], dtype=np.float64)
-    x: NDArray[np.float64] = np.where(can & (needed[:, None] <= workers), shares, 0.0)
-    belongs = np.zeros((problem.n_jobs, len(members)))
-    for row, of in enumerate(members):
-        belongs[list(of), row] = 1.0
-
-    def check(what: str, excess: NDArray[np.float64], place: str) -> None:
-        if excess.size and excess.max() > tolerance:
-            known = {place: int(excess.argmax()), "excess": float(excess.max())}
-            remedy = "gavel.adapt(…, tolerance=math.inf) scales such shares down"
-            raise AllocationError(f"{what} by {excess.max():.3g}", help=remedy, **known)
-
-    check("a share is below 0", -x.min(axis=1, initial=0.0), "row")
-    x = np.maximum(x, 0.0)
-    time = belongs @ x.sum(axis=1)
-    check("a job is given more than all of its time", time - 1.0, "row")
-    x /= np.array([max(1.0, *time[list(of)]) for of in members])[:, None]
-    used = needed @ x / np.maximum(workers, 1)
-    check("a worker type is given away more than once,", used - 1.0, "worker_type")
-    return x / np.maximum(used, 1.0)
 
 
 def _wanted(get_allocation: Any, given: Mapping[str, Any]) -> dict[str, str]:

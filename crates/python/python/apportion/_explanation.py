@@ -1,0 +1,112 @@
+"""Why jobs get their shares."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._native import Decision, Problem
+
+__all__ = ["Explanation", "JobExplanation", "WorkerTypeExplanation"]
+
+
+@dataclass(frozen=True)
+class WorkerTypeExplanation:
+    """A worker type's use and price."""
+
+    name: str
+    #: Workers in use, summed over shares.
+    workers_used: float
+    #: Workers there are.
+    workers: float
+    #: Are all of them given away, to a tolerance?
+    binds: bool
+    #: Change of the objective if there were one worker more; None without a program, or where its prices are not known.
+    one_more: float | None
+
+
+@dataclass(frozen=True)
+class JobExplanation:
+    """What holds one job where it is."""
+
+    name: int | str
+    #: Its share of time, over all worker types and partners.
+    time: float
+    #: `constraint`, `bottleneck`, `time`, `capacity`, `discount` or `free`; `unexplained` where the program's prices do not say, as where
+    #: its shares are one of several optima.
+    binds: str
+    #: Has its demand for throughput a price?
+    sets_objective: bool
+    #: The policy's own constraints that hold its share, as their file has them.
+    held_by: tuple[str, ...]
+    #: Change of the objective per step/s that is asked of the job.
+    throughput_price: float | None
+    #: Change of the objective per unit of time the job had beyond all of it.
+    time_price: float | None
+    #: The level at which water filling fixed it, if it did, and at which step, from 1.
+    level: float | None
+    level_step: int | None
+    #: Change of that level if there were one worker more of a type.
+    level_one_more: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why jobs get their shares. Indexed by a job's name, which is its position where it has no other, it gives what holds that job."""
+
+    decision: Decision
+    #: How the optimum was found and why so; a rule's summary for rules.
+    reason: str
+    #: Why no price is given, where a program was solved and its prices are not known.
+    prices_unknown: str | None
+    worker_types: tuple[WorkerTypeExplanation, ...]
+    jobs: tuple[JobExplanation, ...]
+    #: The policy's own constraints: `text`, `subject`, and for each of their rows `price`, `slack`, `binds`, `exceeded`, `dropped`.
+    constraints: tuple[Mapping[str, Any], ...]
+    #: The program as CPLEX LP and free MPS text, where one was written and has only linear rows.
+    lp: str | None = field(repr=False)
+    mps: str | None = field(repr=False)
+
+    def __getitem__(self, job: Hashable) -> JobExplanation:
+        for of in self.jobs:
+            if of.name == job:
+                return of
+        raise KeyError(f"there is no job {job!r}; explanation.jobs has them by position")
+
+    def __iter__(self) -> Iterator[JobExplanation]:
+        return iter(self.jobs)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    @classmethod
+    def _of(cls, problem: Problem, decision: Decision, tree: dict[str, Any]) -> Explanation:
+        kinds = problem.worker_types
+        texts = [constraint["text"] for constraint in tree["constraints"]]
+
+        def job(name: int | str, of: dict[str, Any]) -> JobExplanation:
+            more = of["level_one_more"]
+            return JobExplanation(
+                name=name,
+                time=of["time"],
+                binds=of["binding"],
+                sets_objective=of["sets_objective"],
+                held_by=tuple(texts[position] for position in of["held_by_constraints"]),
+                throughput_price=of["throughput_price"],
+                time_price=of["time_price"],
+                level=of["level"],
+                level_step=of["level_step"],
+                level_one_more=None if more is None else dict(zip(kinds, more)),
+            )
+
+        return cls(
+            decision=decision,
+            reason=tree["reason"],
+            prices_unknown=tree["prices_unknown"],
+            worker_types=tuple(WorkerTypeExplanation(name=kind, **of) for kind, of in zip(kinds, tree["worker_types"])),
+            jobs=tuple(job(name, of) for name, of in zip(problem.names, tree["jobs"])),
+            constraints=tuple(tree["constraints"]),
+            lp=tree["lp"],
+            mps=tree["mps"],
+        )

@@ -1,0 +1,140 @@
+"""Decisions on jobs that are added and removed, each from where the last one ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _native
+from ._errors import InputError
+from ._native import Decision
+from ._policy import Policy
+from ._problem import Floats, _array, _number, problem
+
+__all__ = ["Session", "SessionDecision"]
+
+
+class Session:
+    """A policy and a cluster that jobs come to and go from; each decision starts from what the last one found.
+
+    >>> session = Session({"v100": 1, "k80": 1})
+    >>> session.add("a", throughput=[4.0, 1.0])
+    >>> session.add("b", throughput=[4.0, 2.0])
+    >>> decided = session.decide()
+    >>> decided.share("b").round(3).tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(
+        self, workers: Mapping[str, int], policy: str | os.PathLike[str] | Policy = "max_min_fairness_perf", *, prices: Mapping[str, float] | None = None
+    ) -> None:
+        if not isinstance(policy, (str, os.PathLike, Policy)):
+            raise InputError("a session's policy is a program, not a function", help="allocate asks a function")
+        asked = policy if isinstance(policy, Policy) else Policy(policy)
+        empty = problem([], workers, prices=prices)
+        self._kinds = list(workers)
+        self._native = _native.Session(empty, asked._text, asked._is_text, asked._asked)
+        self._numbers: dict[Hashable, int] = {}
+        self._names: dict[int, Hashable] = {}
+        self._known: dict[Hashable, dict[str, Any]] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(
+        self,
+        name: Hashable,
+        throughput: ArrayLike | Mapping[str, float],
+        *,
+        scale_factor: int = 1,
+        weight: float = 1.0,
+        steps_remaining: float = 0.0,
+        elapsed: float = 0.0,
+        slo_remaining: float | None = None,
+    ) -> None:
+        """A job comes, with its steps/s alone on each worker type: an array, or a mapping of worker types."""
+        if name in self._numbers:
+            raise InputError(f"job {name!r} is there already")
+        if isinstance(throughput, Mapping):
+            if unknown := [kind for kind in throughput if kind not in self._kinds]:
+                raise InputError(f"unknown worker type {unknown[0]!r}, expected one of {', '.join(self._kinds)}")
+            throughput = [throughput.get(kind, 0.0) for kind in self._kinds]
+        speeds = _array("throughput", throughput, np.float64)
+        if speeds.shape != (len(self._kinds),):
+            raise InputError(f"throughput has shape {speeds.shape}, expected ({len(self._kinds)},): a number for each worker type")
+        known = {
+            "scale_factor": scale_factor,
+            "weight": weight,
+            "steps_remaining": steps_remaining,
+            "elapsed": elapsed,
+            "slo_remaining": slo_remaining,
+        }
+        self._native.add(self._next, speeds, _known(known))
+        self._numbers[name], self._names[self._next], self._known[name] = self._next, name, known
+        self._next += 1
+
+    def update(self, name: Hashable, **known: Any) -> None:
+        """Something of a job changes: `scale_factor`, `weight`, `steps_remaining`, `elapsed` or `slo_remaining`."""
+        number = self._number(name)
+        if unknown := set(known) - set(self._known[name]):
+            raise TypeError(f"unknown field {min(unknown)!r}, expected one of {', '.join(self._known[name])}")
+        changed = self._known[name] | known
+        self._native.update(number, _known(changed))
+        self._known[name] = changed
+
+    def remove(self, name: Hashable) -> None:
+        """A job goes."""
+        number = self._number(name)
+        self._native.remove(number)
+        del self._numbers[name], self._names[number], self._known[name]
+
+    def decide(self) -> SessionDecision:
+        """Decides on the jobs as they are."""
+        decision, numbers = self._native.decide()
+        return SessionDecision(decision, [self._names[number] for number in numbers.tolist()])
+
+    def _number(self, name: Hashable) -> int:
+        try:
+            return self._numbers[name]
+        except KeyError:
+            raise InputError(f"there is no job {name!r}") from None
+
+
+def _known(of: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a session's job, as the engine takes it."""
+    scale_factor = of["scale_factor"]
+    if isinstance(scale_factor, str) or (whole := _number("scale_factor", scale_factor)) != np.floor(whole) or not 0 <= whole < 2**32:
+        raise InputError(f"scale_factor is {scale_factor!r}, expected a whole number of workers, at least 1")
+    numbers = {name: None if value is None and name == "slo_remaining" else _number(name, value) for name, value in of.items()}
+    return {**numbers, "scale_factor": int(whole)}
+
+
+class SessionDecision:
+    """A decision on named jobs: the `decision`, and the `names` of the jobs in its rows."""
+
+    def __init__(self, decision: Decision, names: list[Hashable]) -> None:
+        self.decision = decision
+        self.names = names
+        self._row = {name: row for row, name in enumerate(names)}
+
+    @property
+    def shares(self) -> Floats:
+        """Shares of time, [jobs × worker types], in the order of `names`."""
+        return self.decision.shares
+
+    @property
+    def certificate(self) -> _native.Certificate | None:
+        """The proof of the objective."""
+        return self.decision.certificate
+
+    def share(self, name: Hashable) -> Floats:
+        """The shares of one job: `[worker types]`."""
+        if name not in self._row:
+            raise InputError(f"there is no job {name!r}")
+        row: Floats = self.decision.shares[self._row[name]]
+        return row
