@@ -92,6 +92,21 @@ pub enum Binding {
     Unexplained,
 }
 
+impl Binding {
+    /// Its name in JSON, in CSV and in Python.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Constraint => "constraint",
+            Self::Bottleneck => "bottleneck",
+            Self::Time => "time",
+            Self::Capacity => "capacity",
+            Self::Discount => "discount",
+            Self::Free => "free",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
 /// A row with a price that a job's share stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {

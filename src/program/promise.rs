@@ -37,7 +37,8 @@ impl BoundObjective<'_> {
         self.places(Subject::Job).map(beyond).collect()
     }
 
-    /// The members to whose jobs a promise is not kept at a point, by more than this part of its larger side: `[members]`.
+    /// Whether each member's jobs miss a promise at `point`: `[members]`. A promise is missed where the side that must not be
+    /// larger exceeds the other by more than `part` of the larger of their magnitudes.
     pub fn missed(&self, point: &Point, part: f64) -> Vec<bool> {
         let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
         let is_missed = |member: usize| {

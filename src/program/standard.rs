@@ -20,6 +20,16 @@ pub enum Sense {
     Minimize,
 }
 
+impl Sense {
+    /// `maximize` or `minimize`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Maximize => "maximize",
+            Self::Minimize => "minimize",
+        }
+    }
+}
+
 /// A set that an affine image of the columns must lie in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConeKind {

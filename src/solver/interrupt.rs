@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::solver::timing::Stopwatch;
 
-/// When work is broken off without an answer. What was not broken off is as if there were none: unlike a limit, it makes
-/// no answer worse.
+/// When a decision is broken off without an answer. A decision that it does not break off is the same as without it, where a
+/// limit may make an answer worse.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     flag: Option<Arc<AtomicBool>>,
@@ -16,25 +16,25 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// With a flag that somebody else may raise.
+    /// Raised, too, while this flag is true.
     #[must_use]
     pub fn with_flag(self, flag: Arc<AtomicBool>) -> Self {
         Self { flag: Some(flag), ..self }
     }
 
-    /// With an end when so much time has passed since the stopwatch was started.
+    /// Raised, too, once the time `after` has passed since the stopwatch `since` was started.
     #[must_use]
     pub fn with_end(self, since: Stopwatch, after: Duration) -> Self {
         Self { until: Some((since, after)), ..self }
     }
 
-    /// With the wall time of each decision of a policy.
+    /// Raised, too, in a decision that takes longer than this wall time; see [`of_decision`](Self::of_decision).
     #[must_use]
     pub fn with_decision(self, time: Duration) -> Self {
         Self { decision: Some(time), ..self }
     }
 
-    /// That of a decision which begins now.
+    /// The interrupt of a decision that begins now: its wall time is counted from here on.
     #[must_use]
     pub fn of_decision(&self) -> Self {
         let mut own = self.clone();

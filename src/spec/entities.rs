@@ -148,7 +148,7 @@ pub fn read_entities(source: &Source) -> Result<Vec<SnapshotEntity>, SpecError> 
     Ok(entities)
 }
 
-/// What is wrong with the entities of a run whose jobs are listed in a trace, or drawn.
+/// What is wrong with the entities that a run declares. `listed`: its jobs come from a trace, and are not drawn.
 pub(super) fn complaints(entities: &[SnapshotEntity], listed: bool) -> Vec<FieldComplaint> {
     let drawn = (!listed && !entities.is_empty()).then(|| {
         let help = "jobs name their owners in a trace's column `entity`".to_owned();

@@ -15,7 +15,7 @@ pub const FILE_SIZE_MAX: u64 = 2 << 30;
 pub type Embedded = (&'static str, &'static str);
 
 impl Source {
-    /// Reads a file, whose path may be one that [`path_text`] has written; `-` is standard input.
+    /// Reads the file at a path; `-` is standard input. Bytes of the path that are not UTF-8 are as [`path_text`] writes them.
     ///
     /// # Errors
     /// If it cannot be read, is a folder, is larger than [`FILE_SIZE_MAX`], or is not UTF-8.

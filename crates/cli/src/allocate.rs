@@ -9,7 +9,7 @@ use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::index::CombinationId;
-use apportion::policy::{Decision, ObjectiveReport, Sense, SolveReport};
+use apportion::policy::{Decision, ObjectiveReport, SolveReport};
 use apportion::spec::snapshot::Label;
 
 /// Its arguments.
@@ -181,7 +181,7 @@ impl Serialize for Answer<'_> {
 
 fn objective(report: &ObjectiveReport, measured: Option<f64>) -> Value {
     let mut objective = json!({
-        "sense": sense(report.sense),
+        "sense": report.sense.name(),
         "value": report.value,
         "bound": report.bound,
         "gap_relative": report.gap_relative,
@@ -219,14 +219,6 @@ pub(super) fn solve(report: &SolveReport) -> Value {
     })
 }
 
-/// `maximize` or `minimize`.
-pub(super) fn sense(sense: Sense) -> &'static str {
-    match sense {
-        Sense::Maximize => "maximize",
-        Sense::Minimize => "minimize",
-    }
-}
-
 /// How the optimum was found and why so, in words.
 pub(super) fn strategy(report: &SolveReport) -> String {
     let tried = report.gave_up.iter().map(|(strategy, why)| format!("; {strategy} gave up: {why}"));
@@ -260,7 +252,7 @@ fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> S
             (true, true) => "certified optimal in its first level, the least, and not certified above it",
         };
         let seen = if measured.is_some() { " at the throughputs that the policy sees" } else { "" };
-        lines.push(format!("objective  {} {value}, bound {bound}{seen}", sense(report.sense)));
+        lines.push(format!("objective  {} {value}, bound {bound}{seen}", report.sense.name()));
         lines.extend(measured.map(|value| format!("           {value} at measured throughputs")));
         lines.push(format!(
             "           {verdict}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"

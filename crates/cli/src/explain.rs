@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::Session;
-use crate::allocate::{self, sense};
+use crate::allocate;
 use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
@@ -79,19 +79,6 @@ fn program_text(explanation: &Explanation, form: ProgramForm) -> Result<String, 
         ProgramForm::Mps => to_mps(program),
     };
     written.map_err(|error| Failure::usage(error.to_string(), None))
-}
-
-/// What holds a job, for programs.
-fn binding_name(binding: Binding) -> &'static str {
-    match binding {
-        Binding::Constraint => "constraint",
-        Binding::Bottleneck => "bottleneck",
-        Binding::Time => "time",
-        Binding::Capacity => "capacity",
-        Binding::Discount => "discount",
-        Binding::Free => "free",
-        Binding::Unexplained => "unexplained",
-    }
 }
 
 /// What holds a job, for people.
@@ -211,7 +198,7 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
         } else {
             "  no step/s that is asked of it changes the objective".to_owned()
         };
-        let _ = writeln!(text, "{demand} ({} {:.6})", sense(objective.sense), objective.value);
+        let _ = writeln!(text, "{demand} ({} {:.6})", objective.sense.name(), objective.value);
     }
     for (name, kind) in question.worker_types().zip(&explanation.types) {
         let Some(more) = kind.one_more.map(shown) else { continue };
@@ -328,7 +315,7 @@ fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) 
             question.label(*job).to_string().into(),
             Cell::Number(part.time, 4),
             Cell::Number(throughput, 4),
-            binding_name(part.binding).into(),
+            part.binding.name().into(),
             price(part.throughput_price),
             price(part.time_price),
         ]);
@@ -345,7 +332,7 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
         let _ = writeln!(
             text,
             "{} {}, and no allocation beats {} (gap {:.1e})",
-            sense(objective.sense),
+            objective.sense.name(),
             objective.value,
             objective.bound,
             objective.gap_relative
@@ -414,14 +401,14 @@ fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) ->
                    "throughput_price": fixed.throughput_price, "time_price": fixed.time_price,
                    "constraints": fixed.constraints})
         });
-        json!({"id": question.label(*job), "time": part.time, "binding": binding_name(part.binding),
+        json!({"id": question.label(*job), "time": part.time, "binding": part.binding.name(),
                "effective_throughput": explanation.decision.allocation.effective_throughput()[*job],
                "throughput_price": part.throughput_price, "time_price": part.time_price,
                "discount": part.discount, "fixed": fixed, "sets_objective": part.sets_objective,
                "limits": part.limits.iter().map(limit).collect::<Vec<_>>()})
     });
     let objective = explanation.objective().map(|objective| {
-        json!({"sense": sense(objective.sense), "value": objective.value, "bound": objective.bound,
+        json!({"sense": objective.sense.name(), "value": objective.value, "bound": objective.bound,
                "gap_relative": objective.gap_relative})
     });
     let solve = explanation.decision.solve.as_ref().map(allocate::solve);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -101,7 +100,8 @@ pub struct SweepArguments {
 }
 
 impl SweepArguments {
-    /// A sweep into a folder, so many runs at once, that keeps the jobs of each.
+    /// The arguments of a sweep whose results go into the folder `out`. It makes `jobs` runs at once, and keeps the jobs of
+    /// every run.
     pub(super) fn into(out: PathBuf, jobs: Option<NonZeroUsize>) -> Self {
         Self { out: Some(out), jobs, keep_jobs: true, ..Self::default() }
     }
@@ -290,13 +290,8 @@ fn run_pending(
 ) -> Result<Summary, Failure> {
     let flag = session.interrupt.flag();
     let sweep = course.sweep();
-    let bounds = Bounds {
-        interrupt: flag.clone(),
-        wall: sweep.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
-        decision: sweep.stop.decision.map(|time| Duration::from_secs_f64(time.get().min(1e12))),
-        patience: sweep.stop.patience(),
-        keep_jobs: sweep.keep_jobs || arguments.keep_jobs,
-    };
+    let keep_jobs = sweep.keep_jobs || arguments.keep_jobs;
+    let bounds = Bounds { keep_jobs, ..Bounds::of(&sweep.stop, flag.clone()) };
     let executor = Executor::new(bounds, sweep.stop.saturated);
     let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     let is_open = sweep.auto_axis().is_some();

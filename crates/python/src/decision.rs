@@ -1,7 +1,7 @@
 //! What a policy answers, as arrays.
 
 use apportion::index::Id;
-use apportion::policy::{Decision as EngineDecision, ObjectiveReport, Sense, SolveReport};
+use apportion::policy::{Decision as EngineDecision, ObjectiveReport, SolveReport};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -35,10 +35,7 @@ pub(crate) struct Certificate {
 impl Certificate {
     fn of(report: &ObjectiveReport, measured: Option<f64>) -> Self {
         Self {
-            sense: match report.sense {
-                Sense::Maximize => "maximize",
-                Sense::Minimize => "minimize",
-            },
+            sense: report.sense.name(),
             value: report.value,
             bound: report.bound,
             gap: report.gap_relative,

@@ -44,7 +44,7 @@ impl Environment {
     }
 }
 
-/// What `world` shows to whoever acts next.
+/// The observation and the action mask of the agent that acts next.
 fn look(world: &dyn World) -> (Vec<f32>, Vec<bool>) {
     let space = &world.spaces()[world.agent()];
     let (mut observation, mut mask) = (vec![0.0; space.observation_length()], vec![false; space.n_actions]);

@@ -1,25 +1,12 @@
 //! Why jobs get their shares, as a tree of Python's own values.
 
 use apportion::policy::{
-    Binding, ConstraintExplanation, ConstraintRow, Explanation, JobExplanation, Limit, TypeExplanation,
+    ConstraintExplanation, ConstraintRow, Explanation, JobExplanation, Limit, TypeExplanation,
 };
 use apportion::program::expression::Subject;
 use apportion::program::text::{to_lp, to_mps};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-
-/// What holds a job, in a word.
-const fn binding(binding: Binding) -> &'static str {
-    match binding {
-        Binding::Constraint => "constraint",
-        Binding::Bottleneck => "bottleneck",
-        Binding::Time => "time",
-        Binding::Capacity => "capacity",
-        Binding::Discount => "discount",
-        Binding::Free => "free",
-        Binding::Unexplained => "unexplained",
-    }
-}
 
 /// The explanation: `jobs` and `worker_types` in the problem's order, the policy's own `constraints`, and the `program`'s text
 /// where one was written and has only linear rows.
@@ -52,7 +39,7 @@ fn kind<'py>(py: Python<'py>, part: &TypeExplanation) -> PyResult<Bound<'py, PyD
 fn job<'py>(py: Python<'py>, part: &JobExplanation) -> PyResult<Bound<'py, PyDict>> {
     let of = PyDict::new(py);
     of.set_item("time", part.time)?;
-    of.set_item("binding", binding(part.binding))?;
+    of.set_item("binding", part.binding.name())?;
     of.set_item("sets_objective", part.sets_objective)?;
     let held_by = |limit: &Limit| match limit {
         Limit::Constraint(position) => Some(*position),

@@ -56,7 +56,7 @@ impl Rules {
     }
 }
 
-/// The exception that the last function raised, for whoever asked for its decisions.
+/// The last exception that a Python function raised, kept so that the call that asked for the decision can raise it again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
 
@@ -78,7 +78,7 @@ struct Functions {
     raised: Raised,
 }
 
-/// What a run is given in place of files.
+/// Functions, policies and texts that runs name and that are in no file.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Given {

@@ -37,14 +37,6 @@ pub(crate) struct Asked {
     time_limit: Option<f64>,
 }
 
-/// Refinements by the names of policy files.
-const REFINEMENTS: [(&str, Refine); 4] = [
-    ("utilization", Refine::Utilization),
-    ("water_filling", Refine::WaterFilling),
-    ("interior", Refine::Interior),
-    ("none", Refine::None),
-];
-
 impl Asked {
     /// The same for the catalog, and what breaks decisions off.
     ///
@@ -58,9 +50,9 @@ impl Asked {
         };
         let refine = match &self.refine {
             None => (fidelity == Fidelity::Published).then_some(Refine::Interior),
-            Some(name) => match REFINEMENTS.iter().find(|(known, _)| known == name) {
-                Some((_, refine)) => Some(*refine),
-                None => return Err(unknown("refine", name, REFINEMENTS.map(|(name, _)| name))),
+            Some(name) => match Refine::named(name) {
+                Some(refine) => Some(refine),
+                None => return Err(unknown("refine", name, Refine::ALL.map(Refine::name))),
             },
         };
         let strategy = match &self.strategy {

@@ -76,7 +76,7 @@ pub(crate) fn number(position: usize) -> i64 {
 }
 
 impl Problem {
-    /// A problem of the engine's, whose jobs are called by its numbers.
+    /// Wraps a problem of the engine. Its jobs are named by their numbers in the workload.
     pub(crate) fn of(problem: EngineProblem) -> Self {
         Self { problem: Arc::new(problem), names: None }
     }

@@ -1,4 +1,4 @@
-//! Decisions on a problem whose jobs come and go.
+//! Sessions: one policy and one problem, to which jobs are added and from which jobs are removed between decisions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

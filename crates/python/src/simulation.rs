@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use apportion::index::{Id, JobId, JobIndex};
 use apportion::metrics::table::{DETAILS, dictionary};
@@ -10,14 +9,13 @@ use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
 use apportion::policy::Decision;
 use apportion::problem::Problem;
 use apportion::simulator::{Event, Limits, Observer, Outcome, Simulation};
-use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
 use apportion::units::Seconds;
 use apportion::workload::Combination;
-use apportion_studies::sweep::Run;
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::spec::SweepSpec;
+use apportion_studies::sweep::{Bounds, Run};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -290,20 +288,15 @@ pub(crate) fn simulate<'py>(
     let done = attended(py, &interrupt, move || {
         let stopwatch = Stopwatch::start();
         let run = inputs.load(&sweep.run(&[0]))?;
-        let wall = sweep.stop.wall.and_then(|wall| Duration::try_from_secs_f64(wall.get()).ok());
-        let decision = sweep.stop.decision.and_then(|time| Duration::try_from_secs_f64(time.get()).ok());
-        let mut breaks = Interrupt::default().with_flag(Arc::clone(&flag));
-        if let Some(wall) = wall {
-            breaks = breaks.with_end(stopwatch, wall);
-        }
-        if let Some(time) = decision {
-            breaks = breaks.with_decision(time);
-        }
-        let mut simulation = begin(&run, None, breaks)?;
+        let bounds = Bounds::of(&sweep.stop, flag);
+        let mut simulation = begin(&run, None, bounds.of_decisions(stopwatch))?;
         let mut observer = (Recorder::new(simulation.cluster()), Tables::new(keep, run.origin));
-        let patience = run.patience(sweep.stop.patience());
-        let wall = wall.map(|wall| (stopwatch, wall));
-        let limits = Limits { patience, wall, interrupt: Some(flag), ..Limits::default() };
+        let limits = Limits {
+            patience: run.patience(bounds.patience),
+            wall: bounds.wall.map(|wall| (stopwatch, wall)),
+            interrupt: Some(bounds.interrupt),
+            ..Limits::default()
+        };
         let (status, reason) = match simulation.run(&mut observer, &limits) {
             Err(error) if is_broken_off(&error) => ("timeout", Some(error.to_string())),
             outcome => ended(outcome?, &simulation),

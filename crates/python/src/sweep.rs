@@ -4,7 +4,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use apportion::metrics::METRICS;
 use apportion::spec::Source;
@@ -115,13 +114,8 @@ pub(crate) fn sweep(
         let mut course = Course::new(&plan, kept);
         let pending: Vec<Task> = course.pending().map_err(|error| errors::run(&error))?;
         told.n_all.store(pending.len(), Ordering::Relaxed);
-        let bounds = Bounds {
-            interrupt: Arc::clone(&flag),
-            wall: spec.stop.wall.map(|wall| Duration::from_secs_f64(wall.get().min(1e12))),
-            decision: spec.stop.decision.and_then(|time| Duration::try_from_secs_f64(time.get()).ok()),
-            patience: spec.stop.patience(),
-            keep_jobs: spec.keep_jobs || making.keep_jobs,
-        };
+        let keep_jobs = spec.keep_jobs || making.keep_jobs;
+        let bounds = Bounds { keep_jobs, ..Bounds::of(&spec.stop, Arc::clone(&flag)) };
         let executor = Executor::new(bounds, spec.stop.saturated);
         let runner = Runner { interrupt: &flag, n_threads: making.threads, progress: &told };
         let made = make((&mut course, pending), &mut store, &executor, &runner);

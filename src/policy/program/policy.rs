@@ -45,6 +45,26 @@ pub enum Refine {
     None,
 }
 
+impl Refine {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Utilization, Self::WaterFilling, Self::Interior, Self::None];
+
+    /// Its name, as policy files, sweeps and Python have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Utilization => "utilization",
+            Self::WaterFilling => "water_filling",
+            Self::Interior => "interior",
+            Self::None => "none",
+        }
+    }
+
+    /// The refinement of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|refine| refine.name() == name)
+    }
+}
+
 /// Everything that makes a program-backed policy what it is.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
@@ -230,7 +250,7 @@ impl ProgramPolicy {
         let solved = self.optimum(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
-        // What was to be kept, and was lost by an inaccurate solver, is not.
+        // (jobs whose constraint was to be kept, and is not, as the solver was inaccurate)
         let missed = std::mem::take(&mut decision.dropped);
         let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
         let dropped = |(index, job): (JobIndex, &ActiveJob)| {

@@ -8,7 +8,7 @@ use crate::program::{BoundObjective, Column};
 /// The part of an objective's value that dropping shares as rounding may change.
 const CHANGE_MAX: f64 = 1e-9;
 
-/// The part of what a soft constraint asks for by which a job may fall short of it, and be said to have it.
+/// A soft constraint counts as kept up to this violation, relative to the larger of its sides: solvers are no more exact.
 pub(super) const MISSED_MAX: f64 = 5e-7;
 
 /// Workers or time given away beyond what there is, relative to that, that are a solver's inaccuracy.
@@ -21,7 +21,7 @@ pub(super) fn without_rounding(
     bound: &BoundObjective<'_>,
     class_time: &[f64],
 ) -> (Vec<f64>, Option<f64>) {
-    // (times a little below 0 are none: no job has them, and what they are worth is not)
+    // A solver's times a little below 0 become shares of 0, so the objective is not evaluated at them either.
     let class_time: Vec<f64> = class_time.iter().map(|time| time.max(0.0)).collect();
     let class_time = class_time.as_slice();
     let rounded = rounded(reduced, bound.columns(), class_time);

@@ -224,7 +224,7 @@ fn counts(spec: &str) -> Result<Value, Failure> {
     Ok(types.iter().cloned().zip(numbers.ok_or_else(wrong)?.into_iter().map(Value::from)).collect())
 }
 
-/// So many numbers from one to the other, both included, as numpy's `linspace` has them.
+/// `n` evenly spaced numbers from `from` to `to`, both included, computed as numpy's `linspace` does.
 fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
     /// More points are not believed.
     const POINTS_MAX: usize = 100_000;

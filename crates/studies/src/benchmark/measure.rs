@@ -312,18 +312,13 @@ fn seconds(report: &SolveReport) -> Seconds {
     }
 }
 
-/// `maximize` or `minimize`.
-pub(super) fn word(sense: Sense) -> String {
-    if sense == Sense::Maximize { "maximize" } else { "minimize" }.to_owned()
-}
-
 fn fill(row: &mut Row, taken: &Taken) {
     row.status = Status::Done;
     row.seconds = Some(taken.seconds);
     row.violation_max = Some(taken.allocation.violation_max());
     if let Some(objective) = &taken.objective {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-        row.sense = Some(word(objective.sense));
+        row.sense = Some(objective.sense.name().to_owned());
         row.objective = finite(objective.value);
         row.bound = finite(objective.bound);
         row.gap_relative = finite(objective.gap_relative);

@@ -34,7 +34,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::benchmark::measure::word;
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{PolicyError, ProgramPolicy, Purpose, SolvedProgram};
 use apportion::problem::Problem;
@@ -152,7 +151,7 @@ impl PolicyPrograms {
         let of = Self {
             policy: name.to_owned(),
             message: None,
-            sense: objective.as_ref().map(|objective| word(objective.sense)),
+            sense: objective.as_ref().map(|objective| objective.sense.name().to_owned()),
             objective: objective.as_ref().and_then(|objective| finite(objective.value)),
             bound: objective.as_ref().and_then(|objective| finite(objective.bound)),
             programs,
@@ -169,7 +168,7 @@ fn file(solved: &SolvedProgram, grouping: usize) -> ProgramFile {
         message: None,
         stage: stage.to_owned(),
         meaning: meaning.to_owned(),
-        sense: word(solved.program.sense),
+        sense: solved.program.sense.name().to_owned(),
         optimum: solved.optimum,
         value: value(solved),
         grouping,

@@ -2,12 +2,12 @@
 
 use crate::sweep::differences::{self, Kept};
 use crate::sweep::run_error::RunError;
-use apportion::catalog::{self, Catalog, CatalogError, PolicyOptions, Ready};
+use apportion::catalog::{Catalog, CatalogError, PolicyOptions, Ready};
 use apportion::policy::Refine;
 use apportion::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};
 use apportion::solver::{Interrupt, registry};
 use apportion::spec::Fidelity;
-use apportion::spec::policy as file;
+use apportion::spec::nearest::name_list;
 use apportion::spec::run::RunSpec;
 use apportion::throughput::Profiling;
 use apportion::throughput::estimator::ProfileColumns;
@@ -89,10 +89,9 @@ pub(super) fn make_policy(
 
 /// The refinement of this name.
 fn refinement(name: &str) -> Result<Refine, RunError> {
-    let written: Result<file::Refine, serde_json::Error> = serde_json::from_value(name.into());
-    written.map(catalog::refine).map_err(|_| {
-        let expected = "expected one of `utilization`, `water_filling`, `interior`, `none`";
-        RunError::field("solver.refine", format!("unknown refinement `{name}`, {expected}"))
+    Refine::named(name).ok_or_else(|| {
+        let expected = name_list(Refine::ALL.map(Refine::name));
+        RunError::field("solver.refine", format!("unknown refinement `{name}`, expected one of {expected}"))
     })
 }
 

@@ -10,6 +10,7 @@ use crate::sweep::options;
 use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::run_error::RunError;
 use crate::sweep::saturation::Capacity;
+use crate::sweep::spec::StopSpec;
 use apportion::catalog::Ready;
 use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
 use apportion::policy::PolicyError;
@@ -70,8 +71,21 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// Those of a sweep's `stop`, with the flag that stops its runs.
+    pub fn of(stop: &StopSpec, interrupt: Arc<AtomicBool>) -> Self {
+        // (longer than any run: a duration holds no infinite time)
+        let time = |time: Seconds| Duration::from_secs_f64(time.get().min(1e12));
+        Self {
+            interrupt,
+            wall: stop.wall.map(time),
+            decision: stop.decision.map(time),
+            patience: stop.patience(),
+            keep_jobs: false,
+        }
+    }
+
     /// What breaks off the decisions of a run that began with the stopwatch.
-    fn of_decisions(&self, stopwatch: Stopwatch) -> Interrupt {
+    pub fn of_decisions(&self, stopwatch: Stopwatch) -> Interrupt {
         let mut interrupt = Interrupt::default().with_flag(Arc::clone(&self.interrupt));
         if let Some(wall) = self.wall {
             interrupt = interrupt.with_end(stopwatch, wall);

@@ -14,7 +14,10 @@ impl SolverContext {
         if !self.limits.interrupt.is_raised() {
             return Ok(());
         }
-        let attempts = "the decision was broken off, or its time is over".to_owned();
+        let is_late = self.limits.interrupt.left().is_some_and(|left| left.is_zero());
+        let attempts =
+            if is_late { "the time for the decision is over" } else { "the decision was broken off" };
+        let attempts = attempts.to_owned();
         Err(SolveError::NotOptimal { attempts, termination: Termination::Interrupted }.into())
     }
 }
