@@ -109,7 +109,7 @@ fn flags_say_when_a_simulation_is_given_up() {
     let program = "--policy max_min_fairness_perf --cluster v100=2 --static 3";
     let (code, said) = of(&format!("{program} --time-limit 1e-9"));
     assert_eq!(code, Some(4), "{said}");
-    assert!(said.contains("in round 0") && said.contains("its time is over"), "{said}");
+    assert!(said.contains("in round 0") && said.contains("the time for the decision is over"), "{said}");
     assert_eq!(of(&format!("{program} --time-limit 1h")).0, Some(0));
     for (flag, expected) in [
         ("--stop-rounds 0", "0 is not in 1.."),
