@@ -23,8 +23,15 @@ const ISLANDS: [(&str, &[&str]); 4] = [
 ];
 
 /// The crates of the workspace; each has an order of modules of its own, and Cargo keeps the order between them.
-const CRATES: [&str; 6] =
-    ["", "crates/learn/", "crates/published/", "crates/studies/", "crates/cli/", "crates/python/"];
+const CRATES: [&str; 7] = [
+    "",
+    "crates/learn/",
+    "crates/published/",
+    "crates/studies/",
+    "crates/live/",
+    "crates/cli/",
+    "crates/python/",
+];
 
 /// Modules that `mechanism` needs from `policy`: the data of a decision, and the seam of a round.
 const MECHANISM_FROM_POLICY: [&str; 12] = [

@@ -1,0 +1,281 @@
+//! The agent of a server: what it makes of orders, without processes, sockets or clocks.
+//!
+//! In: [`Orders`] of a scheduler, and what ranks say and how they end. Out: [`Act`]s for whoever starts processes, and
+//! [`Report`]s. Instants are of the node's own clock, which must not be set and must go on while the node sleeps.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use apportion::{Seconds, Steps};
+
+use crate::protocol::{
+    End, JobNumber, LeaseOrder, Orders, Phase, Program, Progress, RankReport, Report, ReportId, Run, Stop,
+};
+
+/// How many reports an agent remembers the sending of; orders that answer an older one start and extend nothing.
+const REPORTS_REMEMBERED: usize = 4096;
+
+/// What a server is, as it is started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its name, by which the scheduler knows it again.
+    pub name: String,
+    /// The type of its workers.
+    pub worker_type: String,
+    /// How many it has.
+    pub n_workers: u32,
+}
+
+/// One rank of a run: what is to be started, on which worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankStart {
+    /// The run.
+    pub run: Run,
+    /// Which rank.
+    pub rank: u32,
+    /// Its worker, by its place on the server.
+    pub worker: u32,
+    /// Its place among the run's ranks on this server.
+    pub local_rank: u32,
+    /// Ranks on all servers.
+    pub world_size: u32,
+    /// The server of rank 0.
+    pub first_server: String,
+    /// Steps to the job's end.
+    pub total_steps: Steps,
+    /// What is run.
+    pub program: Program,
+    /// When its lease ends.
+    pub until: Seconds,
+    /// How long after it was asked to stop, or after the lease, it is killed.
+    pub grace: Seconds,
+}
+
+/// What is to be done with a rank.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Start it.
+    Start(Box<RankStart>),
+    /// Tell it of its lease's end, and to stop if it is to.
+    Steer {
+        /// The run.
+        run: Run,
+        /// Which rank.
+        rank: u32,
+        /// When its lease ends.
+        until: Seconds,
+        /// How long after it was asked to stop, or after the lease, it is killed.
+        grace: Seconds,
+        /// Whether to stop, and how.
+        stop: Option<Stop>,
+    },
+}
+
+/// A rank of this server.
+#[derive(Clone, Debug)]
+struct Rank {
+    worker: u32,
+    phase: Phase,
+    progress: Progress,
+    until: Seconds,
+    grace: Seconds,
+    stop: Option<Stop>,
+}
+
+impl Rank {
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Ended(_))
+    }
+}
+
+/// A rank that was running before its agent was started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adopted {
+    /// The rank, as it is now.
+    pub report: RankReport,
+    /// When its lease ends.
+    pub until: Seconds,
+    /// How long after it was asked to stop, or after the lease, it is killed.
+    pub grace: Seconds,
+}
+
+/// An agent between two inputs.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    server: Server,
+    boot: u64,
+    n_reports: u64,
+    /// When the last reports were sent, by number.
+    sent: VecDeque<(u64, Seconds)>,
+    /// The highest epoch and number of orders taken.
+    taken: (u64, u64),
+    ranks: BTreeMap<(Run, u32), Rank>,
+}
+
+impl Agent {
+    /// An agent with the ranks that an earlier one left. `boot` must be larger than that one's.
+    pub fn new(server: Server, boot: u64, adopted: Vec<Adopted>) -> Self {
+        let mut ranks = BTreeMap::new();
+        for Adopted { report, until, grace } in adopted {
+            let RankReport { run, rank, worker, phase, progress } = report;
+            ranks.insert((run, rank), Rank { worker, phase, progress, until, grace, stop: None });
+        }
+        Self { server, boot, n_reports: 0, sent: VecDeque::new(), taken: (0, 0), ranks }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// A report that is sent at `now`, or later.
+    pub fn report(&mut self, now: Seconds) -> Report {
+        self.n_reports += 1;
+        self.sent.push_back((self.n_reports, now));
+        if self.sent.len() > REPORTS_REMEMBERED {
+            self.sent.pop_front();
+        }
+        let rank = |(key, rank): (&(Run, u32), &Rank)| RankReport {
+            run: key.0,
+            rank: key.1,
+            worker: rank.worker,
+            phase: rank.phase.clone(),
+            progress: rank.progress,
+        };
+        Report {
+            server: self.server.name.clone(),
+            id: ReportId { boot: self.boot, number: self.n_reports },
+            worker_type: self.server.worker_type.clone(),
+            n_workers: self.server.n_workers,
+            taken: self.taken,
+            ranks: self.ranks.iter().map(rank).collect(),
+        }
+    }
+
+    /// Takes orders, unless they are older than those of before, or answer an earlier agent of this server.
+    pub fn take(&mut self, now: Seconds, orders: &Orders) -> Vec<Act> {
+        if (orders.epoch, orders.number) <= self.taken || orders.answers.boot != self.boot {
+            return Vec::new();
+        }
+        self.taken = (orders.epoch, orders.number);
+        let base = self.sent_at(orders.answers);
+        let mut acts = Vec::new();
+        for lease in &orders.leases {
+            for (place, &(rank, worker)) in (0u32..).zip(&lease.ranks) {
+                let until = base.map(|base| base + lease.lease);
+                if self.ranks.contains_key(&(lease.run, rank)) {
+                    acts.extend(self.steer(lease, rank, until));
+                } else {
+                    acts.extend(self.start(now, lease, (rank, worker, place), until));
+                }
+            }
+        }
+        let is_wanted = |run: Run| orders.leases.iter().any(|lease| lease.run == run);
+        for (&(run, rank), here) in &mut self.ranks {
+            if !is_wanted(run) && !here.is_over() && here.stop.is_none() {
+                here.stop = Some(Stop::Now);
+                here.phase = Phase::Stopping;
+                let (until, grace) = (here.until, here.grace);
+                acts.push(Act::Steer { run, rank, until, grace, stop: here.stop });
+            }
+        }
+        self.ranks.retain(|(run, _), rank| !(rank.is_over() && orders.forget.contains(run)));
+        acts
+    }
+
+    /// When a report of this agent was sent; none if that is too long ago.
+    fn sent_at(&self, id: ReportId) -> Option<Seconds> {
+        let first = self.sent.front()?.0;
+        let place = usize::try_from(id.number.checked_sub(first)?).ok()?;
+        self.sent.get(place).map(|(_, at)| *at)
+    }
+
+    /// A rank that is here: its lease may be longer, and it may have to stop.
+    fn steer(&mut self, lease: &LeaseOrder, rank: u32, until: Option<Seconds>) -> Option<Act> {
+        let run = lease.run;
+        let here = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over())?;
+        let before = (here.until, here.grace, here.stop);
+        here.until = until.map_or(here.until, |until| here.until.max(until));
+        here.grace = lease.grace;
+        here.stop = lease.stop.or(here.stop);
+        if here.stop.is_some_and(|stop| stop != Stop::Propose) {
+            here.phase = Phase::Stopping;
+        }
+        let after = (here.until, here.grace, here.stop);
+        (after != before).then_some(Act::Steer { run, rank, until: after.0, grace: after.1, stop: after.2 })
+    }
+
+    /// A rank that is not here: it is started if its lease is not over and nothing else holds its worker. Else the next
+    /// orders try again. One that is to stop before it was started has ended.
+    fn start(
+        &mut self,
+        now: Seconds,
+        lease: &LeaseOrder,
+        (rank, worker, local_rank): (u32, u32, u32),
+        until: Option<Seconds>,
+    ) -> Option<Act> {
+        let run = lease.run;
+        let ended = if lease.stop.is_some() {
+            Some(End::Stopped(None))
+        } else if worker >= self.server.n_workers {
+            let n_workers = self.server.n_workers;
+            Some(End::NotStarted(format!("worker {worker} is asked for, the server has {n_workers}")))
+        } else {
+            None
+        };
+        let until = match (ended.is_some(), until) {
+            (true, _) => now,
+            (false, Some(until)) if until > now && self.is_free(worker, lease) => until,
+            _ => return None,
+        };
+        let phase = ended.map_or(Phase::Running, Phase::Ended);
+        let starts = phase == Phase::Running;
+        let grace = lease.grace;
+        let here = Rank { worker, phase, progress: Progress::default(), until, grace, stop: lease.stop };
+        self.ranks.insert((run, rank), here);
+        starts.then(|| {
+            Act::Start(Box::new(RankStart {
+                run,
+                rank,
+                worker,
+                local_rank,
+                world_size: lease.world_size,
+                first_server: lease.first_server.clone(),
+                total_steps: lease.total_steps,
+                program: lease.program.clone(),
+                until,
+                grace,
+            }))
+        })
+    }
+
+    /// May the run of this lease have the worker: does none but the job that it shares with hold it?
+    fn is_free(&self, worker: u32, lease: &LeaseOrder) -> bool {
+        let shares = |job: JobNumber| lease.beside == Some(job);
+        self.ranks.iter().all(|((run, _), rank)| {
+            rank.is_over() || (run.job == lease.run.job && run.incarnation == lease.run.incarnation)
+                // Of the same job an earlier start may run anywhere on this server: it must end first.
+                || (run.job != lease.run.job && (rank.worker != worker || shares(run.job)))
+        })
+    }
+
+    /// Notes what a rank says of its work. It says nothing new of one that is over.
+    pub fn note_progress(&mut self, run: Run, rank: u32, progress: Progress) {
+        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
+            here.progress = progress;
+        }
+    }
+
+    /// Notes that a rank has been asked to stop, because its lease is over.
+    pub fn note_stopping(&mut self, run: Run, rank: u32) {
+        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
+            here.phase = Phase::Stopping;
+        }
+    }
+
+    /// Notes that no process of a rank is left.
+    pub fn note_end(&mut self, run: Run, rank: u32, end: End) {
+        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
+            here.phase = Phase::Ended(end);
+        }
+    }
+}

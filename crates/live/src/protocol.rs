@@ -1,0 +1,223 @@
+//! What a scheduler and the agents of servers say to each other: two documents, each the whole state of its sender.
+//!
+//! An agent sends a [`Report`] at every beat, and whenever something changes: all ranks that it has. The scheduler answers
+//! with [`Orders`]: all runs that the server is to have. Whatever is lost, repeated or late is therefore made good by the
+//! next one, and neither side has to know what the other has received.
+//!
+//! **Time.** No two clocks need agree. A lease is a duration that the node counts from the sending of the report that the
+//! orders [answer](Orders::answers), and the scheduler from the receipt of the same report, which is later. So a lease never
+//! lasts longer on the node than the scheduler believes, however long the orders were on their way; and orders that come
+//! when their lease is over start nothing.
+//!
+//! **Order.** Orders have an epoch, which grows with each start of the scheduler, and a number in it. Agents take none that
+//! is older than one they have had. Reports have a boot, drawn anew by each start of an agent, and a number in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use apportion::{Seconds, Steps};
+use serde::{Deserialize, Serialize};
+
+/// A job's number: its place in the order of submission, from 0. It stays the same over all starts of the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobNumber(pub u64);
+
+impl fmt::Display for JobNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// One start of a job: its incarnations are counted from 1, and none is ever used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Run {
+    /// The job.
+    pub job: JobNumber,
+    /// Which start of it.
+    pub incarnation: u32,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job {} (incarnation {})", self.job, self.incarnation)
+    }
+}
+
+/// What a job runs: the program of each of its ranks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// The program and its arguments; no shell reads them.
+    pub command: Vec<String>,
+    /// The folder it runs in; none is the agent's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Variables of its environment, beside the agent's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+}
+
+/// How a rank is asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// After the step that is running.
+    Now,
+    /// Rank 0 of a gang says after which step all ranks can stop, and goes on.
+    Propose,
+    /// After this step, or at once if it is done.
+    After(u64),
+    /// At once, without a checkpoint.
+    Kill,
+}
+
+/// The right of a job to workers of one server, as its agent is told of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseOrder {
+    /// The run.
+    pub run: Run,
+    /// Its ranks on this server, and the worker of each by its place on the server: `[ranks here]`.
+    pub ranks: Vec<(u32, u32)>,
+    /// Ranks on all servers.
+    pub world_size: u32,
+    /// The server of rank 0, by name.
+    pub first_server: String,
+    /// The job that shares these workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<JobNumber>,
+    /// How long from the sending of the answered report the ranks may run; then they are asked to stop.
+    pub lease: Seconds,
+    /// How long after they were asked to stop, or after the lease, ranks are killed.
+    pub grace: Seconds,
+    /// Whether to stop, and how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    /// Steps to the job's end.
+    pub total_steps: Steps,
+    /// What is run.
+    pub program: Program,
+}
+
+/// All that a server is to have. Runs that are not among its leases are stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Orders {
+    /// The scheduler's start, counted from 1.
+    pub epoch: u64,
+    /// The number of these orders within the epoch and for this server.
+    pub number: u64,
+    /// The report that durations count from.
+    pub answers: ReportId,
+    /// The runs that are to be here.
+    pub leases: Vec<LeaseOrder>,
+    /// Runs whose end has been taken down: the agent may forget them.
+    pub forget: Vec<Run>,
+}
+
+/// A report's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ReportId {
+    /// Drawn anew by each start of an agent, and larger than the one before.
+    pub boot: u64,
+    /// Counted from 1 within it.
+    pub number: u64,
+}
+
+/// All that an agent has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// The server's name.
+    pub server: String,
+    /// The report's number.
+    pub id: ReportId,
+    /// The type of the server's workers.
+    pub worker_type: String,
+    /// How many workers it has.
+    pub n_workers: u32,
+    /// The highest epoch and number of orders taken.
+    pub taken: (u64, u64),
+    /// Its ranks: those that run, and those that have ended and are not forgotten yet.
+    pub ranks: Vec<RankReport>,
+}
+
+/// A rank, as its agent knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankReport {
+    /// The run.
+    pub run: Run,
+    /// Which rank.
+    pub rank: u32,
+    /// Its worker, by its place on the server.
+    pub worker: u32,
+    /// How far it is.
+    pub phase: Phase,
+    /// What it has done.
+    pub progress: Progress,
+}
+
+/// How far a rank is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Its program has been started.
+    Running,
+    /// It has been asked to stop.
+    Stopping,
+    /// No process of it is left.
+    Ended(End),
+}
+
+/// How a rank ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It ended by itself, with this exit code.
+    Exit(i32),
+    /// A signal ended it that was not the agent's.
+    Signal(i32),
+    /// It was asked to stop, and did; the exit code, where there is one.
+    Stopped(Option<i32>),
+    /// It was asked to stop, did not in time, and was killed.
+    Killed,
+    /// It could not be started, and why.
+    NotStarted(String),
+    /// Its agent found it gone, without an account of its end.
+    Vanished,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(code) => write!(f, "ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Stopped(_) => f.write_str("stopped when asked to"),
+            Self::Killed => f.write_str("was killed, since it did not stop in time"),
+            Self::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Self::Vanished => f.write_str("was gone when its agent looked, without a word of its end"),
+        }
+    }
+}
+
+/// What the ranks of a job have done, as its program says; all are 0 where it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// Does the program write its progress, and is it therefore asked to stop by its control file?
+    pub speaks: bool,
+    /// Steps from the job's beginning, over all incarnations.
+    pub steps: f64,
+    /// Of them, those that the last checkpoint holds.
+    pub checkpointed: f64,
+    /// Steps at the start of this incarnation.
+    pub first: f64,
+    /// What the steps since then took, in s, without starting up and saving.
+    pub seconds: f64,
+    /// After which step all ranks can stop, as rank 0 says.
+    pub proposed: Option<u64>,
+    /// The program says that the job is done.
+    pub done: bool,
+}
