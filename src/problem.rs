@@ -12,6 +12,7 @@ mod kinds;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::cluster::Cluster;
@@ -64,7 +65,8 @@ impl ActiveJob {
 }
 
 /// How an entity divides its share among its jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InnerRule {
     /// In proportion to the jobs' weights.
     Fairness,
@@ -73,7 +75,8 @@ pub enum InnerRule {
 }
 
 /// An owner of jobs, or of other entities.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entity {
     /// Its name.
     pub name: String,

@@ -44,6 +44,14 @@ struct LeaseState {
     extended: bool,
 }
 
+impl MechanismState {
+    /// The jobs, in no order.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        let alone = self.accounts.iter().filter(|account| !account.combination.is_pair());
+        alone.map(|account| account.combination.first())
+    }
+}
+
 impl Mechanism {
     /// What [`restore`](Self::restore) takes back.
     pub fn state(&self) -> MechanismState {

@@ -83,7 +83,8 @@ impl Decision {
 }
 
 /// The objective's value with its proof.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ObjectiveReport {
     /// Direction.
     pub sense: Sense,

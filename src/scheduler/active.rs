@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::index::{EntityId, Id, IndexVec, JobId, RowId, WorkerTypeId};
 use crate::policy::Decision;
 use crate::problem::{ActiveJob, Colocation, Entity, Problem, ProblemBuilder, ProblemError, matrix_columns};
-use crate::throughput::estimator::EstimatorError;
+use crate::throughput::estimator::{EstimatorError, SMOOTHING, averaged};
 use crate::throughput::{Estimator, Profiling, Throughputs};
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
@@ -26,6 +26,22 @@ pub(crate) struct Active {
     pub(crate) alone: Vec<f64>,
     /// Steps/s alone over several servers, where known: [type].
     pub(crate) spread: Vec<Option<f64>>,
+}
+
+impl Active {
+    /// Steps/s alone as policies are shown them, [type]: what is known beforehand, until something was measured.
+    fn show(&self, shown: &mut Vec<f64>) {
+        let Progress { noise, believed, .. } = &self.progress;
+        shown.clear();
+        if !believed.is_empty() {
+            shown.extend_from_slice(believed);
+            return;
+        }
+        shown.extend_from_slice(&self.alone);
+        for (speed, factor) in shown.iter_mut().zip(noise) {
+            *speed *= factor;
+        }
+    }
 }
 
 /// When something last happened: the instant, and how many jobs had arrived by then.
@@ -58,6 +74,9 @@ pub(crate) struct Progress {
     pub(crate) isolated_steps: f64,
     /// Factors on the throughputs that the policy is shown: [type]; empty if they are exact.
     pub(crate) noise: Vec<f64>,
+    /// Steps/s alone that the policy is shown since some were measured: [type]; empty if none was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) believed: Vec<f64>,
 }
 
 impl Progress {
@@ -74,7 +93,13 @@ impl Progress {
             isolated_rate: 0.0,
             isolated_steps: 0.0,
             noise: Vec::new(),
+            believed: Vec::new(),
         }
+    }
+
+    /// Is it of a cluster with so many worker types? One that was saved may be of another.
+    pub(crate) fn has_types(&self, n_types: usize) -> bool {
+        [&self.noise, &self.believed].iter().all(|row| row.is_empty() || row.len() == n_types)
     }
 
     pub(crate) fn steps_remaining(&self) -> f64 {
@@ -233,6 +258,22 @@ impl Table {
         before.iter().zip(&after).any(|(before, after)| before.total_cmp(after).is_ne())
     }
 
+    /// A job ran alone on the fewest servers, at so many steps/s, which are averaged with what was believed of it. Does
+    /// that change what policies are shown?
+    pub(crate) fn measure(&mut self, position: usize, worker_type: WorkerTypeId, measured: f64) -> bool {
+        let active = &mut self.jobs[position];
+        if active.progress.believed.is_empty() {
+            let mut known = Vec::with_capacity(active.alone.len());
+            active.show(&mut known);
+            active.progress.believed = known;
+        }
+        let believed = &mut active.progress.believed[worker_type.index()];
+        let before = *believed;
+        // However slow it gets, it does not come to run nowhere.
+        *believed = averaged(SMOOTHING, measured, before).max(f64::MIN_POSITIVE);
+        believed.total_cmp(&before).is_ne()
+    }
+
     /// A pair that cannot share workers stands still there. Was it believed to run?
     pub(crate) fn refute(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
         self.estimator.is_some()
@@ -284,6 +325,8 @@ impl Table {
         let active = &mut self.jobs[position];
         (active.alone, active.spread, active.row) = (alone, spread, Some(row));
         active.progress.job.scale_factor = scale_factor;
+        // What was measured was so on another number of workers.
+        active.progress.believed.clear();
         true
     }
 
@@ -339,15 +382,11 @@ impl Table {
         let mut shown = Vec::with_capacity(cluster.n_types());
         let (throughputs, mut rows) = self.colocation(cluster);
         for active in &self.jobs {
-            let Progress { id, job, noise, .. } = &active.progress;
+            let Progress { id, job, .. } = &active.progress;
             if !fits(cluster, &active.alone, job.scale_factor) {
                 continue;
             }
-            shown.clear();
-            shown.extend_from_slice(&active.alone);
-            for (speed, factor) in shown.iter_mut().zip(noise) {
-                *speed *= factor;
-            }
+            active.show(&mut shown);
             let seen = ActiveJob {
                 scale_factor: job.scale_factor,
                 weight: job.weight,

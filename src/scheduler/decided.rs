@@ -56,4 +56,13 @@ pub enum RestoreError {
         /// In which respect.
         reason: String,
     },
+    /// The scheduler's part: jobs, names and owners.
+    #[error("the saved scheduler does not fit: {reason}")]
+    Scheduler {
+        /// In which respect.
+        reason: String,
+    },
+    /// A job that does not fit the cluster or the throughputs.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
 }

@@ -79,6 +79,14 @@ pub enum ReportError {
         /// The worker type.
         worker_type: WorkerTypeId,
     },
+    /// A worker type on which the job has no throughput.
+    #[error("job {id} has no throughput on worker type {worker_type}")]
+    CannotRun {
+        /// The job.
+        id: JobId,
+        /// The worker type.
+        worker_type: WorkerTypeId,
+    },
     /// A worker that the cluster does not have.
     #[error("the cluster has no worker {worker}")]
     UnknownWorker {
@@ -92,7 +100,7 @@ pub enum ReportError {
         parent: EntityId,
     },
     /// A number out of its range.
-    #[error("{field} is {value}, expected a finite number, at least 0 (a weight: above 0)")]
+    #[error("{field} is {value}, expected a finite number, at least 0 (a weight or a speed: above 0)")]
     Value {
         /// The field.
         field: &'static str,

@@ -15,7 +15,7 @@ use crate::mechanism::{GrantedLease, Mechanism, Workers};
 use crate::policy::{Decision, Policy};
 use crate::problem::{ActiveJob, Entity, Problem, ProblemBuilder, ProblemError};
 use crate::throughput::Throughputs;
-use crate::units::{Seconds, Steps};
+use crate::units::{Seconds, Steps, StepsPerSecond};
 use crate::workload::{Combination, Job};
 
 /// What a job, or two that shared, got of workers of one type, since the last report of it.
@@ -65,21 +65,21 @@ pub struct Received {
 pub struct Scheduler {
     options: Options,
     /// The cluster with all its workers.
-    cluster: Arc<Cluster>,
+    pub(super) cluster: Arc<Cluster>,
     /// The cluster with the workers that are up.
     up: Arc<Cluster>,
-    table: Table,
-    names: BTreeMap<JobId, String>,
+    pub(super) table: Table,
+    pub(super) names: BTreeMap<JobId, String>,
     /// Jobs submitted under names of their own.
-    by_name: BTreeMap<String, JobId>,
+    pub(super) by_name: BTreeMap<String, JobId>,
     /// Jobs that went since the last round: leases lost may still name them.
-    gone: Vec<JobId>,
-    rounds: Rounds,
-    n_submitted: usize,
-    n_rounds: u64,
+    pub(super) gone: Vec<JobId>,
+    pub(super) rounds: Rounds,
+    pub(super) n_submitted: usize,
+    pub(super) n_rounds: u64,
     /// Start of the last round, s.
-    now: Seconds,
-    in_force: Option<InForce>,
+    pub(super) now: Seconds,
+    pub(super) in_force: Option<InForce>,
 }
 
 impl Scheduler {
@@ -229,12 +229,7 @@ impl Scheduler {
     /// If there never was such a job or worker type, or a number is out of range: then nothing is counted.
     pub fn record(&mut self, received: Received) -> Result<(), ReportError> {
         let Received { jobs, worker_type, time, steps } = received;
-        if let Some(id) = jobs.members().find(|id| id.index() >= self.n_submitted) {
-            return Err(ReportError::UnknownJob { id });
-        }
-        if worker_type.index() >= self.cluster.n_types() {
-            return Err(ReportError::UnknownType { worker_type });
-        }
+        self.check_report(jobs, worker_type)?;
         let numbers = [("time", time.get()), ("steps", steps[0].get()), ("steps", steps[1].get())];
         if let Some((field, value)) =
             numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0))
@@ -250,6 +245,47 @@ impl Scheduler {
         Ok(())
     }
 
+    /// A job ran alone on workers of a type, on the fewest servers, at this measured speed. It is averaged with what was
+    /// believed of the job there, which at first is what the throughputs or the job itself say:
+    ///
+    ///   believed ← ½ · measured + ½ · believed
+    ///
+    /// and policies are shown what is believed. It changes nothing for a job that is gone.
+    ///
+    /// # Errors
+    /// If there never was such a job or worker type, the job has no throughput there, or the speed is not a finite number
+    /// above 0: then nothing has changed.
+    pub fn measure(
+        &mut self,
+        id: JobId,
+        worker_type: WorkerTypeId,
+        speed: StepsPerSecond,
+    ) -> Result<(), ReportError> {
+        self.check_report(Combination::single(id), worker_type)?;
+        if !(speed.get().is_finite() && speed.get() > 0.0) {
+            return Err(ReportError::Value { field: "speed", value: speed.get() });
+        }
+        let Some(position) = self.table.find(id) else { return Ok(()) };
+        if self.table.jobs[position].alone[worker_type.index()] <= 0.0 {
+            return Err(ReportError::CannotRun { id, worker_type });
+        }
+        if self.table.measure(position, worker_type, speed.get()) {
+            self.rounds.mechanism_mut().note_change();
+        }
+        Ok(())
+    }
+
+    /// Is a report about jobs and workers that there are, or were?
+    fn check_report(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Result<(), ReportError> {
+        if let Some(id) = jobs.members().find(|id| id.index() >= self.n_submitted) {
+            return Err(ReportError::UnknownJob { id });
+        }
+        if worker_type.index() >= self.cluster.n_types() {
+            return Err(ReportError::UnknownType { worker_type });
+        }
+        Ok(())
+    }
+
     /// A worker goes down, or comes up. One that is down is in no lease from the next round on.
     ///
     /// # Errors
@@ -259,9 +295,14 @@ impl Scheduler {
             return Err(ReportError::UnknownWorker { worker });
         }
         self.rounds.mechanism_mut().set_up(worker, up);
+        self.refresh_up();
+        Ok(())
+    }
+
+    /// Makes the cluster that is up what the mechanism says.
+    pub(super) fn refresh_up(&mut self) {
         let workers = self.rounds.mechanism().workers();
         self.up = Arc::new(self.cluster.with_counts(|id| workers.n_up(id)));
-        Ok(())
     }
 
     /// Declares an owner of jobs, or changes what is known of one with that name: its weight, how it divides its share,

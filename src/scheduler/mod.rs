@@ -14,6 +14,9 @@
 //! uses `Rounds`, not `Scheduler`: its jobs have faults, noise and slices besides. Both keep jobs in the same type of
 //! table, so that a policy is shown the same problem live as simulated.
 //!
+//! What was measured of jobs alone ([`Scheduler::measure`]) is averaged into the throughputs that policies are shown. A
+//! scheduler is saved and taken up again by [`Scheduler::state`] and [`Scheduler::restore`], with the same leases.
+//!
 //! Jobs that fit nowhere are refused one by one, by [`Scheduler::submit`]. A policy that fails, or has not answered by the
 //! deadline, leaves the last allocation in force; a late answer is adopted at the first round after it has come.
 //!
@@ -58,6 +61,7 @@ mod options;
 mod rounds;
 mod seam;
 mod seat;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -67,3 +71,4 @@ pub use face::{Received, Scheduler};
 pub use leases::{InForce, Lease, Round};
 pub use options::{EmptyCluster, OptionError, Options, TypeDraws};
 pub use rounds::{Answer, Rounds, RoundsState, Situation};
+pub use state::SchedulerState;

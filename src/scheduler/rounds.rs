@@ -51,6 +51,16 @@ pub struct RoundsState {
     policy: serde_json::Value,
     type_order: TypeOrder,
     draws: Draws,
+    /// The policy is to be asked again at the next round, due or not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unanswered: bool,
+}
+
+impl RoundsState {
+    /// The jobs of the mechanism, in no order.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.mechanism.jobs()
+    }
 }
 
 /// A decision, and the jobs of its problem by position.
@@ -266,20 +276,22 @@ impl Rounds {
             policy: self.seat.state(),
             type_order: self.type_order,
             draws: self.draws.clone(),
+            unanswered: self.unanswered || self.seat.question().is_some(),
         }
     }
 
     /// Takes back what [`state`](Self::state) gave, for the same cluster, policy and options.
     ///
     /// # Errors
-    /// If the state is of others, or the policy is deciding.
+    /// If the state is of others, or the policy is deciding: then nothing has changed.
     pub fn restore(&mut self, cluster: &Cluster, state: &RoundsState) -> Result<(), RestoreError> {
-        let options = *self.mechanism.options();
-        self.mechanism = Mechanism::restore(cluster, options, &state.mechanism)
+        let mechanism = Mechanism::restore(cluster, *self.mechanism.options(), &state.mechanism)
             .map_err(|reason| RestoreError::Mechanism { reason })?;
         self.seat.restore(&state.policy)?;
+        self.mechanism = mechanism;
         self.type_order = state.type_order;
         self.draws = state.draws.clone();
+        self.unanswered = state.unanswered;
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! The scheduler beside the simulator, and what becomes of policies that are late or fail.
 
+mod restored;
+
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

@@ -110,7 +110,10 @@ impl From<RestoreError> for SimulationError {
     fn from(error: RestoreError) -> Self {
         match error {
             RestoreError::Policy(error) => Self::Policy(error),
-            RestoreError::Mechanism { reason } => Self::Checkpoint { reason },
+            RestoreError::Mechanism { reason } | RestoreError::Scheduler { reason } => {
+                Self::Checkpoint { reason }
+            }
+            RestoreError::Problem(error) => Self::Problem(error),
         }
     }
 }

@@ -49,7 +49,15 @@ pub struct Profiling {
 }
 
 fn half() -> f64 {
-    0.5
+    SMOOTHING
+}
+
+/// α, unless said otherwise: the weight of what was measured in what is believed from then on.
+pub(crate) const SMOOTHING: f64 = 0.5;
+
+/// What is believed once this was measured: α · measured + (1 − α) · believed.
+pub(crate) fn averaged(smoothing: f64, measured: f64, believed: f64) -> f64 {
+    smoothing * measured + (1.0 - smoothing) * believed
 }
 
 impl Profiling {
@@ -247,7 +255,7 @@ impl Estimator {
         let old = self.believed_pair(pair, worker_type);
         let share = self.profiling.smoothing;
         let new = if measured.iter().all(|steps| *steps > 0.0) {
-            [0, 1].map(|member| share * measured[member] + (1.0 - share) * old[member])
+            [0, 1].map(|member| averaged(share, measured[member], old[member]))
         } else {
             [0.0, 0.0]
         };

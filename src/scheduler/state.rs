@@ -1,0 +1,188 @@
+//! A scheduler between two rounds, to be saved and taken up again: with the same leases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::active::{Progress, Table};
+use super::decided::RestoreError;
+use super::face::Scheduler;
+use super::leases::InForce;
+use super::rounds::RoundsState;
+use crate::index::{EntityId, Id, IndexVec, JobId};
+use crate::policy::ObjectiveReport;
+use crate::problem::Entity;
+use crate::units::Seconds;
+use crate::workload::Combination;
+
+/// The format that this version writes and reads.
+const FORMAT: &str = "apportion/scheduler-v1";
+
+/// Everything that a scheduler needs to go on, apart from cluster, throughputs, policy and options, which are made anew
+/// as they were.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulerState {
+    format: String,
+    /// The cluster, as it is written on command lines.
+    cluster: String,
+    /// The policy's name.
+    policy: String,
+    now: f64,
+    n_rounds: u64,
+    n_submitted: usize,
+    jobs: Vec<Progress>,
+    /// What jobs are called: those that are here, and those that went since the last round.
+    names: BTreeMap<JobId, String>,
+    /// Jobs submitted under names of their own.
+    by_name: BTreeMap<String, JobId>,
+    gone: Vec<JobId>,
+    entities: Vec<Entity>,
+    rounds: RoundsState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    in_force: Option<InForceState>,
+}
+
+/// The decision in force, to be saved; how it was solved is not.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InForceState {
+    asked: f64,
+    adopted: f64,
+    shares: Vec<(Combination<JobId>, Vec<f64>)>,
+    /// None also if a number of it is not finite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    objective: Option<ObjectiveReport>,
+    dropped: Vec<JobId>,
+}
+
+impl From<&InForce> for InForceState {
+    fn from(in_force: &InForce) -> Self {
+        let finite = |report: &&ObjectiveReport| {
+            let numbers = [report.value, report.bound, report.gap_relative, report.violation_max];
+            numbers.iter().all(|number| number.is_finite())
+        };
+        Self {
+            asked: in_force.asked.get(),
+            adopted: in_force.adopted.get(),
+            shares: in_force.shares.clone(),
+            objective: in_force.objective.as_ref().filter(finite).cloned(),
+            dropped: in_force.dropped.clone(),
+        }
+    }
+}
+
+impl From<&InForceState> for InForce {
+    fn from(state: &InForceState) -> Self {
+        Self {
+            asked: Seconds::new(state.asked),
+            adopted: Seconds::new(state.adopted),
+            shares: state.shares.clone(),
+            objective: state.objective.clone(),
+            solve: None,
+            dropped: state.dropped.clone(),
+        }
+    }
+}
+
+impl Scheduler {
+    /// What [`restore`](Self::restore) takes back: jobs with their ids and names, what they have run and what was measured
+    /// of them, owners, workers that are down, the mechanism, the policy's state, and the allocation in force without how it
+    /// was solved. A policy that is deciding is saved as it was when it was asked, and asked again at the next round.
+    pub fn state(&self) -> SchedulerState {
+        SchedulerState {
+            format: FORMAT.to_owned(),
+            cluster: self.cluster.to_string(),
+            policy: self.rounds.policy_name().to_owned(),
+            now: self.now.get(),
+            n_rounds: self.n_rounds,
+            n_submitted: self.n_submitted,
+            jobs: self.table.jobs.iter().map(|active| active.progress.clone()).collect(),
+            names: self.names.clone(),
+            by_name: self.by_name.clone(),
+            gone: self.gone.clone(),
+            entities: self.table.entities.iter().cloned().collect(),
+            rounds: self.rounds.state(),
+            in_force: self.in_force.as_ref().map(InForceState::from),
+        }
+    }
+
+    /// Takes back what [`state`](Self::state) gave: a scheduler made anew with the same cluster, throughputs, policy and
+    /// options goes on as the one that was saved, lease for lease.
+    ///
+    /// # Errors
+    /// If the state is of another scheduler, or the policy is deciding or refuses its part: then nothing has changed.
+    pub fn restore(&mut self, state: &SchedulerState) -> Result<(), RestoreError> {
+        let table = self.restored_table(state)?;
+        self.rounds.restore(&self.cluster, &state.rounds)?;
+        self.table = table;
+        self.names.clone_from(&state.names);
+        self.by_name.clone_from(&state.by_name);
+        self.gone.clone_from(&state.gone);
+        self.n_submitted = state.n_submitted;
+        self.n_rounds = state.n_rounds;
+        self.now = Seconds::new(state.now);
+        self.in_force = state.in_force.as_ref().map(InForce::from);
+        self.refresh_up();
+        Ok(())
+    }
+
+    /// The saved jobs and owners, if they fit the cluster and the throughputs.
+    fn restored_table(&self, state: &SchedulerState) -> Result<Table, RestoreError> {
+        let refuse = |reason: String| Err(RestoreError::Scheduler { reason });
+        if state.format != FORMAT {
+            return refuse(format!("it is of format `{}`, expected `{FORMAT}`", state.format));
+        }
+        let cluster = self.cluster.to_string();
+        if state.cluster != cluster {
+            return refuse(format!("it is of cluster `{}`, expected `{cluster}`", state.cluster));
+        }
+        let policy = self.rounds.policy_name();
+        if state.policy != policy {
+            return refuse(format!("it is of policy `{}`, expected `{policy}`", state.policy));
+        }
+        if !state.jobs.is_sorted_by(|one, other| one.id < other.id) {
+            return refuse("its jobs are not in order".to_owned());
+        }
+        let here = |id: &JobId| state.jobs.binary_search_by_key(id, |progress| progress.id).is_ok();
+        let known = |id: &JobId| id.index() < state.n_submitted;
+        if !state.jobs.iter().all(|progress| known(&progress.id)) || !state.gone.iter().all(known) {
+            return refuse("it has jobs that were never submitted".to_owned());
+        }
+        let of_mechanism: BTreeSet<JobId> = state.rounds.jobs().collect();
+        if !of_mechanism.iter().eq(state.jobs.iter().map(|progress| &progress.id)) {
+            return refuse("its mechanism has other jobs".to_owned());
+        }
+        if !state.by_name.values().all(here) {
+            return refuse("it has names of jobs that are not here".to_owned());
+        }
+        if !state.jobs.iter().all(|progress| progress.has_types(self.cluster.n_types())) {
+            return refuse("its jobs are of another number of worker types".to_owned());
+        }
+        if !are_above(&state.entities) {
+            return refuse("its owners are not a tree".to_owned());
+        }
+        let mut table = Table::new(&self.cluster, Arc::clone(&self.table.throughputs))?;
+        table.entities = state.entities.iter().cloned().collect::<IndexVec<EntityId, Entity>>();
+        for progress in &state.jobs {
+            table.add(progress.clone(), &self.cluster)?;
+        }
+        Ok(table)
+    }
+}
+
+/// Does every chain of owners end?
+fn are_above(entities: &[Entity]) -> bool {
+    entities.iter().all(|entity| {
+        let (mut above, mut steps) = (entity.parent, 0);
+        while let Some(parent) = above {
+            steps += 1;
+            match entities.get(parent.index()) {
+                Some(next) if steps <= entities.len() => above = next.parent,
+                _ => return false,
+            }
+        }
+        true
+    })
+}

@@ -1,0 +1,221 @@
+//! A scheduler that was saved and restored goes on as the one that was not; measured speeds are what policies see.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::index::WorkerTypeId;
+
+const CLUSTER: &str = "v100=3,p100=2,k80=2";
+const POLICIES: [&str; 7] = [
+    "max_min_fairness",
+    "max_min_fairness_perf",
+    "max_min_fairness_packed",
+    "max_min_fairness_hierarchical_perf",
+    "finish_time_fairness_perf",
+    "fifo",
+    "allox",
+];
+const JOB_TYPES: [&str; 4] =
+    ["ResNet-18 (batch size 32)", "A3C", "Transformer (batch size 64)", "Recommendation (batch size 512)"];
+
+/// What happens before a round starts.
+#[derive(Clone, Debug)]
+struct Before {
+    comes: Option<(usize, u32, bool)>,
+    goes: Option<usize>,
+    turns: Option<(usize, bool)>,
+    measured: Option<(usize, usize, f64)>,
+    is_restored: bool,
+}
+
+fn before() -> impl Strategy<Value = Before> {
+    let comes = proptest::option::weighted(0.5, (0..JOB_TYPES.len(), 1_u32..=2, any::<bool>()));
+    let goes = proptest::option::weighted(0.2, 0_usize..8);
+    let turns = proptest::option::weighted(0.15, (0_usize..7, any::<bool>()));
+    let measured = proptest::option::weighted(0.3, (0_usize..8, 0_usize..3, 0.5_f64..20.0));
+    (comes, goes, turns, measured, proptest::bool::weighted(0.3)).prop_map(
+        |(comes, goes, turns, measured, is_restored)| Before { comes, goes, turns, measured, is_restored },
+    )
+}
+
+fn made(policy: &str) -> Scheduler {
+    let options = PolicyOptions::default();
+    scheduler(CLUSTER, Catalog::embedded().build(policy, &options).unwrap())
+}
+
+/// Tells a scheduler what happens before a round.
+fn tell(scheduler: &mut Scheduler, happens: &Before, number: u32) {
+    if let Some((job_type, scale_factor, is_named)) = happens.comes {
+        let owner = ["heavy", "light"][number as usize % 2];
+        let job = Job::new(JOB_TYPES[job_type]).steps(50_000).entity(owner).arrival(start(number));
+        let job = job.scale_factor(if job_type % 2 == 1 { 1 } else { scale_factor });
+        let taken =
+            if is_named { scheduler.submit_as(format!("job {number}"), job) } else { scheduler.submit(job) };
+        taken.unwrap();
+    }
+    let nth = |scheduler: &Scheduler, nth: usize| {
+        let jobs = scheduler.jobs();
+        let n_jobs = jobs.len().max(1);
+        scheduler.jobs().map(|(id, _)| id).nth(nth % n_jobs)
+    };
+    if let Some((worker, up)) = happens.turns {
+        scheduler.set_up(WorkerId::from_index(worker), up).unwrap();
+    }
+    if let Some((job, worker_type, speed)) = happens.measured
+        && let Some(id) = nth(scheduler, job)
+    {
+        // (refused where the job has no throughput)
+        drop(scheduler.measure(id, WorkerTypeId::from_index(worker_type), StepsPerSecond::new(speed)));
+    }
+    if let Some(id) = happens.goes.and_then(|job| nth(scheduler, job)) {
+        assert!(scheduler.finish(id));
+    }
+}
+
+/// The same scheduler, made anew from what was written to a file.
+fn restored(scheduler: &Scheduler, policy: &str) -> Scheduler {
+    let text = serde_json::to_string(&scheduler.state()).unwrap();
+    let mut again = made(policy);
+    again.restore(&serde_json::from_str(&text).unwrap()).unwrap();
+    again
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_restored_scheduler_grants_the_same_leases(
+        policy in proptest::sample::select(POLICIES.to_vec()),
+        course in proptest::collection::vec(before(), 10..40),
+    ) {
+        let (mut whole, mut pieces) = (made(policy), made(policy));
+        let heavy = Entity { name: "heavy".into(), weight: 3.0, inner: InnerRule::Fairness, parent: None };
+        for scheduler in [&mut whole, &mut pieces] {
+            scheduler.declare(heavy.clone()).unwrap();
+        }
+        for (number, happens) in (0..).zip(&course) {
+            for scheduler in [&mut whole, &mut pieces] {
+                tell(scheduler, happens, number);
+            }
+            if happens.is_restored {
+                pieces = restored(&pieces, policy);
+            }
+            let (expected, found) = (whole.tick(start(number), None), pieces.tick(start(number), None));
+            prop_assert_eq!(&expected, &found, "{} in round {}", policy, number);
+            for (scheduler, round) in [(&mut whole, &expected), (&mut pieces, &found)] {
+                run(scheduler, round);
+            }
+            let shares = |scheduler: &Scheduler| scheduler.in_force().map(|in_force| in_force.shares.clone());
+            prop_assert_eq!(shares(&whole), shares(&pieces));
+        }
+        prop_assert_eq!(whole.jobs().collect::<Vec<_>>(), pieces.jobs().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_scheduler_saved_while_its_policy_decides_asks_again() {
+    let (permits, policy) = gated();
+    let mut saved = scheduler("v100=1,k80=1", policy);
+    saved.submit_as("stays", job(2.0, 1.0)).unwrap();
+    permits.send(Permit::Decide).unwrap();
+    assert_eq!(saved.tick(start(0), LONG).decided, Decided::Fresh { asked: start(0) });
+    permits.send(Permit::Fail).unwrap();
+    saved.submit_as("comes", job(2.0, 1.0)).unwrap();
+    // It is asked at once because a job waits beside an idle worker, and fails; then again because it failed.
+    assert!(matches!(saved.tick(start(1), LONG).decided, Decided::Failed { .. }));
+    assert_eq!(saved.tick(start(2), NOT_AT_ALL).decided, Decided::Late { since: start(2) });
+    let (permits, policy) = gated();
+    let mut again = scheduler("v100=1,k80=1", policy);
+    again.restore(&saved.state()).unwrap();
+    assert_eq!(again.in_force().unwrap().asked, start(0));
+    permits.send(Permit::Decide).unwrap();
+    assert_eq!(again.tick(start(3), LONG).decided, Decided::Fresh { asked: start(3) });
+}
+
+#[test]
+fn a_state_of_another_scheduler_is_refused_and_changes_nothing() {
+    let mut here = made("fifo");
+    here.submit_as("mine", Job::new("A3C").steps(1_000)).unwrap();
+    let before = serde_json::to_string(&here.state()).unwrap();
+    let refused = |here: &mut Scheduler, state: &serde_json::Value| {
+        let state = serde_json::from_value(state.clone()).unwrap();
+        here.restore(&state).unwrap_err().to_string()
+    };
+    let sound = serde_json::to_value(here.state()).unwrap();
+    let other = scheduler("v100=1", Catalog::embedded().policy("fifo").unwrap()).state();
+    let error = refused(&mut here, &serde_json::to_value(other).unwrap());
+    assert!(error.ends_with("it is of cluster `v100=1`, expected `v100=3,p100=2,k80=2`"), "{error}");
+    let error = refused(&mut here, &serde_json::to_value(made("allox").state()).unwrap());
+    assert!(error.ends_with("it is of policy `allox`, expected `fifo`"), "{error}");
+    let changed = |pointer: &str, value: serde_json::Value| {
+        let mut state = sound.clone();
+        *state.pointer_mut(pointer).unwrap() = value;
+        state
+    };
+    for (pointer, value, expected) in [
+        ("/format", "apportion/scheduler-v0".into(), "expected `apportion/scheduler-v1`"),
+        ("/n_submitted", 0.into(), "it has jobs that were never submitted"),
+        ("/jobs", serde_json::json!([]), "its mechanism has other jobs"),
+        ("/by_name", serde_json::json!({"mine": 7}), "it has names of jobs that are not here"),
+        ("/jobs/0/noise", serde_json::json!([1.0]), "its jobs are of another number of worker types"),
+        (
+            "/entities",
+            serde_json::json!([{"name": "a", "weight": 1.0, "inner": "fifo", "parent": 0}]),
+            "its owners are not a tree",
+        ),
+        ("/jobs/0/job/job_type", "unheard of".into(), "unheard of"),
+        ("/rounds/mechanism/down", serde_json::json!([9]), "worker 9 is not in the cluster"),
+    ] {
+        let error = refused(&mut here, &changed(pointer, value));
+        assert!(error.contains(expected), "{pointer}: {error}");
+        assert_eq!(serde_json::to_string(&here.state()).unwrap(), before, "{pointer}");
+    }
+}
+
+#[test]
+fn measured_speeds_are_averaged_and_shown_to_policies() {
+    let mut scheduler =
+        scheduler("v100=1,k80=1", Catalog::embedded().policy("max_sum_throughput_perf").unwrap());
+    let [v100, k80] = [0, 1].map(WorkerTypeId::from_index);
+    let fast = scheduler.submit_as("fast", job(10.0, 1.0)).unwrap();
+    let slow = scheduler.submit_as("slow", job(4.0, 1.0)).unwrap();
+    let shown =
+        |scheduler: &Scheduler| scheduler.problem().unwrap().throughput().row(Id::from_index(0)).to_vec();
+    let round = scheduler.tick(start(0), None);
+    assert_eq!(held(&round), [("fast".to_owned(), "v100"), ("slow".to_owned(), "k80")]);
+    // 10, then ½ · 2 + ½ · 10 = 6, then ½ · 2 + ½ · 6 = 4, then 3: less than the other's 4.
+    for expected in [6.0, 4.0, 3.0] {
+        scheduler.measure(fast, v100, StepsPerSecond::new(2.0)).unwrap();
+        assert_eq!(shown(&scheduler), [expected, 1.0]);
+    }
+    let round = scheduler.tick(Seconds::new(1_920.0), None);
+    assert_eq!(held(&round), [("fast".to_owned(), "k80"), ("slow".to_owned(), "v100")]);
+
+    // What says nothing new is no change.
+    scheduler.measure(fast, k80, StepsPerSecond::new(1.0)).unwrap();
+    assert!(!scheduler.mechanism().has_changed());
+    scheduler.measure(fast, k80, StepsPerSecond::new(1.5)).unwrap();
+    assert!(scheduler.mechanism().has_changed());
+    assert_eq!(shown(&scheduler), [3.0, 1.25]);
+
+    for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = scheduler.measure(fast, v100, StepsPerSecond::new(speed)).unwrap_err();
+        assert!(matches!(error, ReportError::Value { field: "speed", .. }), "{error}");
+    }
+    let never = JobId::from_index(2);
+    let error = scheduler.measure(never, v100, StepsPerSecond::new(1.0)).unwrap_err();
+    assert_eq!(error, ReportError::UnknownJob { id: never });
+    let worker_type = WorkerTypeId::from_index(2);
+    let error = scheduler.measure(fast, worker_type, StepsPerSecond::new(1.0)).unwrap_err();
+    assert_eq!(error, ReportError::UnknownType { worker_type });
+    let only = scheduler.submit(job(10.0, 0.0)).unwrap();
+    let error = scheduler.measure(only, k80, StepsPerSecond::new(1.0)).unwrap_err();
+    assert_eq!(error.to_string(), "job 2 has no throughput on worker type 1");
+    assert!(scheduler.finish(slow));
+    assert_eq!(scheduler.measure(slow, v100, StepsPerSecond::new(1.0)), Ok(()), "gone, but known");
+    // However slow it is said to be, it can be stated.
+    for _ in 0..3_000 {
+        scheduler.measure(fast, v100, StepsPerSecond::new(f64::MIN_POSITIVE)).unwrap();
+    }
+    assert!(scheduler.problem().is_ok());
+}
