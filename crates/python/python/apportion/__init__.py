@@ -32,7 +32,7 @@ from ._runs import Run, Study, metrics, simulate, sweep
 from ._session import Session, SessionDecision
 
 if TYPE_CHECKING:
-    from . import envs
+    from . import envs, live
 
 __all__ = [
     "AllocationError",
@@ -66,6 +66,7 @@ __all__ = [
     "export_weights",
     "fit",
     "gavel",
+    "live",
     "metrics",
     "policies",
     "problem",
@@ -77,9 +78,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`apportion.envs`, which needs gymnasium, is imported when it is asked for."""
-    if name != "envs":
+    """`apportion.envs`, which needs gymnasium, and `apportion.live` are imported when they are asked for."""
+    if name not in ("envs", "live"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return importlib.import_module(".envs", __name__)
+    return importlib.import_module(f".{name}", __name__)
