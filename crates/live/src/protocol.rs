@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use apportion::index::{Id, JobId};
 use apportion::{Seconds, Steps};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobNumber(pub u64);
+
+impl JobNumber {
+    /// What the event log calls the job.
+    pub fn in_log(self) -> JobId {
+        JobId::from_index(
+            usize::try_from(self.0).map_or(u32::MAX as usize, |number| number.min(u32::MAX as usize)),
+        )
+    }
+}
 
 impl fmt::Display for JobNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

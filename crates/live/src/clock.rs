@@ -1,0 +1,42 @@
+//! The clocks of a live scheduler: the only place that reads one.
+
+#![expect(clippy::disallowed_methods, reason = "a live scheduler lives in time")]
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use apportion::Seconds;
+
+/// The scheduler's clock: it goes on from start to start, and never back.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    base: Seconds,
+    since: Instant,
+}
+
+impl Clock {
+    /// A clock that says `base` now.
+    pub fn at(base: Seconds) -> Self {
+        Self { base, since: Instant::now() }
+    }
+
+    /// Where the clock of an earlier start goes on: after the time that the scheduler was away, if the wall's clock was not
+    /// set back meanwhile. `last` is what the two said then, the wall's in s since 1970.
+    pub fn resumed(last: Option<(Seconds, f64)>) -> Self {
+        let base = last.map_or(Seconds::ZERO, |(at, wall)| {
+            let away = wall_s() - wall;
+            at + Seconds::new(if away.is_finite() { away.max(0.0) } else { 0.0 })
+        });
+        Self::at(base)
+    }
+
+    /// Now.
+    pub fn now(&self) -> Seconds {
+        self.base + Seconds::new(self.since.elapsed().as_secs_f64())
+    }
+}
+
+/// What the wall's clock says, in s since 1970.
+pub fn wall_s() -> f64 {
+    // (before 1970, no time has passed since)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}

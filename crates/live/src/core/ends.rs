@@ -1,0 +1,199 @@
+//! The ends of runs and of jobs, and their reasons.
+
+use apportion::simulator::Event;
+
+use super::Core;
+use super::job::{Known, LiveRun, Reason};
+use super::record::{How, Outcome};
+use crate::protocol::{End, JobNumber};
+
+/// What the end of a run means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The job is done.
+    Completed(String),
+    /// It stopped when it was asked to, with its work.
+    Stopped(String),
+    /// It was stopped without its work since the last checkpoint, by no fault of its own.
+    Lost(String),
+    /// It failed by itself, on this server.
+    Failed(String, String),
+}
+
+/// Judges a run whose ranks have all ended, or that is over without a word of the others' ends.
+fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
+    let ends: Vec<_> = run.ranks.iter().map(|rank| (rank, rank.known.end())).collect();
+    let is_asked = run.ending.as_ref().is_some_and(|ending| ending.reason != Reason::RankEnded);
+    let went_well = |end: Option<&End>| matches!(end, Some(End::Exit(0) | End::Stopped(Some(0))));
+    let is_done = run.progress.done || (run.progress.speaks && run.progress.steps >= total_steps);
+    if ends.first().is_some_and(|(_, end)| went_well(*end)) && is_done {
+        return Verdict::Completed("its program says that it is done".into());
+    }
+    if !is_asked && ends.iter().all(|(_, end)| matches!(end, Some(End::Exit(0)))) {
+        return Verdict::Completed("its program ended with exit code 0".into());
+    }
+    for (number, (rank, end)) in ends.iter().enumerate() {
+        if let Some(end @ (End::Signal(_) | End::NotStarted(_) | End::Exit(1..))) = end {
+            let which = if ends.len() > 1 { format!("rank {number} on ") } else { "on ".to_owned() };
+            return Verdict::Failed(format!("{which}{}, it {end}", rank.server), rank.server.clone());
+        }
+    }
+    let is_alone = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::RankEnded);
+    if let (true, Some((rank, _))) =
+        (is_alone, ends.iter().find(|(_, end)| matches!(end, Some(End::Exit(_)))))
+    {
+        let what = "a rank ended with exit code 0, and others went on for longer than the grace".to_owned();
+        return Verdict::Failed(what, rank.server.clone());
+    }
+    if let Some((rank, _)) = ends.iter().find(|(_, end)| end.is_none()) {
+        return Verdict::Lost(format!("{} did not say how it ended before its lease was over", rank.server));
+    }
+    if let Some((rank, _)) = ends.iter().find(|(_, end)| matches!(end, Some(End::Vanished))) {
+        return Verdict::Lost(format!("on {}, it {}", rank.server, End::Vanished));
+    }
+    if ends.iter().any(|(_, end)| matches!(end, Some(End::Killed))) {
+        return Verdict::Lost(format!("it {}", End::Killed));
+    }
+    if run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::NotStarted) && run.running.is_none()
+    {
+        return Verdict::Lost("not all of its ranks could be started in time".into());
+    }
+    Verdict::Stopped("it stopped when its lease was over".into())
+}
+
+impl Core {
+    /// Ends a run all of whose ranks have ended, or whose last lease is over so long that nothing of it can run.
+    pub(super) fn end_run_if_over(&mut self, number: JobNumber) {
+        let Some(job) = self.jobs.get(&number) else { return };
+        let Some(run) = &job.run else { return };
+        let is_confirmed = run.has_ended();
+        if !is_confirmed && self.now < run.over_at {
+            return;
+        }
+        self.count(number);
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let total_steps = job.record.job.total_steps.get();
+        let Some(run) = job.run.take() else { return };
+        job.record.run = None;
+        let mut verdict = judge(&run, total_steps);
+        if job.record.cancelled && !matches!(verdict, Verdict::Completed(_)) {
+            verdict = Verdict::Stopped("cancelled by its user".into());
+        }
+        if !is_confirmed {
+            self.counters.unconfirmed += 1;
+        }
+        let keeps = match &verdict {
+            Verdict::Completed(_) => true,
+            // A program that says nothing of its checkpoints has made one if it stopped when it was asked to.
+            Verdict::Stopped(_) => !run.progress.speaks || run.progress.checkpointed >= run.progress.steps,
+            Verdict::Lost(_) | Verdict::Failed(..) => false,
+        };
+        self.close_run(&run, keeps);
+        let workers = run.workers();
+        self.release(number, &workers);
+        self.touched.insert(number);
+        self.conclude(number, &run, verdict);
+    }
+
+    /// Draws the conclusions of a run's end for its job and its servers.
+    fn conclude(&mut self, number: JobNumber, run: &LiveRun, verdict: Verdict) {
+        if matches!(verdict, Verdict::Completed(_) | Verdict::Stopped(_)) {
+            for server in run.ranks.iter().map(|rank| &rank.server) {
+                if let Some(server) = self.servers.get_mut(server) {
+                    server.failed.clear();
+                }
+            }
+        }
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let is_cancelled = job.record.cancelled;
+        let what = match verdict {
+            Verdict::Completed(reason) => return self.end_job(number, How::Completed, reason),
+            Verdict::Stopped(reason) | Verdict::Lost(reason) if is_cancelled => {
+                return self.end_job(number, How::Cancelled, reason);
+            }
+            Verdict::Stopped(what) => what,
+            Verdict::Lost(what) => {
+                self.warn(
+                    format!("{} lost its work since the last checkpoint: {what}", run.run),
+                    Some(number),
+                    None,
+                );
+                what
+            }
+            Verdict::Failed(what, server) => {
+                job.record.failures += 1;
+                let failures = job.record.failures;
+                let at = self.now;
+                self.event(at, &Event::Failure { at, id: number.in_log(), attempts: failures });
+                self.warn(format!("{} failed: {what}", run.run), Some(number), Some(server.clone()));
+                self.note_failure_on(&server, number);
+                if failures >= self.settings.failures_max {
+                    let reason = format!("it failed {failures} times in a row; the last time {what}");
+                    return self.end_job(number, How::Failed, reason);
+                }
+                let not_before = self.now + self.back_off(failures);
+                if let Some(job) = self.jobs.get_mut(&number) {
+                    job.not_before = not_before;
+                }
+                what
+            }
+        };
+        if let Some(job) = self.jobs.get_mut(&number) {
+            job.record.last_end = Some(what);
+        }
+        self.record_job(number);
+    }
+
+    /// A server on which different jobs failed one after the other is given none any more.
+    fn note_failure_on(&mut self, name: &str, number: JobNumber) {
+        let most = self.settings.server_failures_max;
+        let Some(server) = self.servers.get_mut(name) else { return };
+        if !server.failed.contains(&number) {
+            server.failed.push_back(number);
+        }
+        if server.failed.len() >= most && server.record.drained.is_none() {
+            let reason = format!("{most} different jobs failed on it in a row");
+            self.set_drained(name, Some(reason));
+        }
+    }
+
+    /// A job is over.
+    pub(super) fn end_job(&mut self, number: JobNumber, how: How, reason: String) {
+        let Some(mut job) = self.jobs.remove(&number) else { return };
+        let at = self.now;
+        if !job.arrived {
+            let id = number.in_log();
+            self.event(at, &Event::Arrival { now: at, id, measured: true, job: &job.record.job });
+        }
+        self.numbers.remove(&job.id);
+        self.accounts.close(job.id);
+        self.scheduler.finish(job.id);
+        let (id, measured) = (number.in_log(), true);
+        let ended = &job.record.job;
+        let event = if how == How::Completed {
+            let isolated = apportion::Seconds::ZERO;
+            Event::Completion { at, id, measured, job: ended, isolated }
+        } else {
+            Event::Dropped { at, id, measured, job: ended }
+        };
+        self.event(at, &event);
+        match how {
+            How::Completed => self.counters.completed += 1,
+            How::Failed => self.counters.failed += 1,
+            How::Cancelled => {}
+        }
+        let text = match how {
+            How::Completed => format!("job {number} is done: {reason}"),
+            How::Failed => format!("job {number} is given up: {reason}"),
+            How::Cancelled => format!("job {number} is cancelled"),
+        };
+        self.note(text, Some(number), None);
+        job.record.outcome = Some(Outcome { at, how, reason });
+        self.put_over(job.record);
+    }
+
+    /// Is a rank of a run to be among a server's leases: may it be there, or is it to be started?
+    pub(super) fn is_ordered(known: &Known) -> bool {
+        *known != Known::Lost && known.end().is_none()
+    }
+}

@@ -1,0 +1,188 @@
+//! A job that is not over, and its run.
+
+use apportion::Seconds;
+use apportion::index::{JobId, WorkerId, WorkerTypeId};
+use apportion::workload::Combination;
+
+use super::record::{JobRecord, RunRecord};
+use crate::protocol::{End, JobNumber, Phase, Progress, Run, Stop};
+
+/// Where a job is to run until when, as the mechanism says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Placement {
+    /// In the order of ids.
+    pub(super) workers: Vec<WorkerId>,
+    pub(super) worker_type: WorkerTypeId,
+    /// The job that has the same workers.
+    pub(super) beside: Option<JobNumber>,
+    /// The jobs of the lease, as the mechanism knows them.
+    pub(super) jobs: Combination<JobId>,
+    pub(super) until: Seconds,
+}
+
+/// How far the scheduler knows a rank to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It has been ordered; nothing has been heard of it.
+    Ordered,
+    /// It may run since before the scheduler's start; its server has not been heard of since.
+    Believed,
+    /// Its server has had it and does not know it any more. That is no word of its end.
+    Lost,
+    /// It has been reported: running, stopping, or ended.
+    Reported(Phase),
+}
+
+impl Known {
+    /// Has its server had it, and is nothing known of its end?
+    pub(super) fn may_be_there(&self) -> bool {
+        match self {
+            Self::Believed => true,
+            Self::Reported(phase) => !phase.is_end(),
+            Self::Ordered | Self::Lost => false,
+        }
+    }
+
+    pub(super) fn end(&self) -> Option<&End> {
+        match self {
+            Self::Reported(Phase::Ended(end)) => Some(end),
+            _ => None,
+        }
+    }
+}
+
+/// A rank of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Rank {
+    pub(super) server: String,
+    pub(super) worker: WorkerId,
+    pub(super) known: Known,
+}
+
+/// Why a run is asked to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Its workers are another's in the next round, or it has others.
+    Preempted,
+    /// A rank of it has ended; the others cannot go on, or do not end.
+    RankEnded,
+    /// Not all of its ranks have been started in time.
+    NotStarted,
+    /// Its user cancelled the job.
+    Cancelled,
+}
+
+/// A run that is asked to stop.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) reason: Reason,
+    pub(super) since: Seconds,
+}
+
+/// A run that may still hold its workers.
+#[derive(Clone, Debug)]
+pub(super) struct LiveRun {
+    pub(super) run: Run,
+    pub(super) ranks: Vec<Rank>,
+    pub(super) ordered: Seconds,
+    /// Since when all of its ranks have been known to run.
+    pub(super) running: Option<Seconds>,
+    /// The latest lease's end that any server may have been told.
+    pub(super) until: Seconds,
+    /// Without a word of its end, it is over then.
+    pub(super) over_at: Seconds,
+    pub(super) ending: Option<Ending>,
+    /// Since when a rank of it has ended well, and others have not ended.
+    pub(super) ends_since: Option<Seconds>,
+    /// What rank 0 last said.
+    pub(super) progress: Progress,
+    /// The jobs of its lease, and the type of its workers.
+    pub(super) lease: (Combination<JobId>, WorkerTypeId),
+    /// Until when its time has been counted.
+    pub(super) counted: Seconds,
+    /// What has been counted since the last checkpoint: the lease's jobs, its type, and the time.
+    pub(super) at_risk: Vec<(Combination<JobId>, WorkerTypeId, Seconds)>,
+    /// Steps and time of steps at the last measurement of its throughput.
+    pub(super) measured: (f64, f64),
+}
+
+impl LiveRun {
+    /// A run as it is recorded at this instant, of which nothing has been heard.
+    pub(super) fn new(
+        run: Run,
+        record: &RunRecord,
+        lease: (Combination<JobId>, WorkerTypeId),
+        (known, now): (Known, Seconds),
+    ) -> Self {
+        let rank = |(server, worker): (&String, &WorkerId)| Rank {
+            server: server.clone(),
+            worker: *worker,
+            known: known.clone(),
+        };
+        Self {
+            run,
+            ranks: record.servers.iter().zip(&record.workers).map(rank).collect(),
+            ordered: now,
+            running: None,
+            until: now,
+            over_at: now + record.outlives,
+            ending: None,
+            ends_since: None,
+            progress: Progress::default(),
+            lease,
+            counted: now,
+            at_risk: Vec::new(),
+            measured: (0.0, 0.0),
+        }
+    }
+
+    /// Its workers, in the order of ids.
+    pub(super) fn workers(&self) -> Vec<WorkerId> {
+        let mut workers: Vec<_> = self.ranks.iter().map(|rank| rank.worker).collect();
+        workers.sort_unstable();
+        workers
+    }
+
+    /// Is it broken: has a rank failed or been lost, or one ended well so long ago that the others ought to have?
+    pub(super) fn is_broken(&mut self, now: Seconds, grace: Seconds) -> bool {
+        let is_bad = |rank: &Rank| match rank.known.end() {
+            Some(end) => *end != End::Exit(0),
+            None => rank.known == Known::Lost,
+        };
+        if self.ranks.iter().any(|rank| rank.known.end().is_some()) {
+            let since = *self.ends_since.get_or_insert(now);
+            return self.ranks.iter().any(is_bad) || now > since + grace;
+        }
+        self.ranks.iter().any(is_bad)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.known.end().is_some())
+    }
+
+    /// How the ranks of a server are to be asked to stop now, if they are. A gang whose program speaks stops after one
+    /// step that rank 0 names; where it names none within half the grace, and all others, after the step that is running.
+    pub(super) fn stop(&self, server: &str, now: Seconds, grace: Seconds) -> Option<Stop> {
+        let ending = self.ending.as_ref()?;
+        let together = self.ranks.len() > 1 && self.progress.speaks && ending.reason == Reason::Preempted;
+        match self.progress.proposed {
+            _ if !together => Some(Stop::Now),
+            Some(step) => Some(Stop::After(step)),
+            None if now >= ending.since + grace / 2.0 => Some(Stop::Now),
+            None => self.ranks.first().filter(|first| first.server == server).map(|_| Stop::Propose),
+        }
+    }
+}
+
+/// A job that is not over.
+#[derive(Clone, Debug)]
+pub(super) struct LiveJob {
+    pub(super) record: JobRecord,
+    pub(super) id: JobId,
+    pub(super) placement: Option<Placement>,
+    pub(super) run: Option<LiveRun>,
+    /// After a failure it is not started before this.
+    pub(super) not_before: Seconds,
+    /// Has the event of its arrival been written?
+    pub(super) arrived: bool,
+}

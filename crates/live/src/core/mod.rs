@@ -1,0 +1,356 @@
+//! The scheduler's core: a state machine without input or output.
+//!
+//! In: [`Input`]s and the instant at which they come. Out: a [`Step`]: records to be put on disk, and what is to be said
+//! when they are there. It owns jobs and their incarnations, leases, servers, the mechanism and the policy. It opens no
+//! file and no socket, and reads no clock.
+//!
+//! A job that has workers has a *placement* (what the mechanism gave it, and until when) and a *run* (what may be running,
+//! and on which workers it may still be). All that the core does follows from the difference of the two: a run without its
+//! placement is asked to stop, a placement without a run is started when its workers are free, and a run on its placement
+//! has its lease extended. A worker is free when the end of each rank on it has been reported, or when the last lease that
+//! any server may have been told is over, with the grace and some slack.
+
+mod accounts;
+mod answers;
+mod ends;
+mod job;
+mod leases;
+mod orders;
+mod record;
+mod reports;
+mod requests;
+mod rounds;
+mod server;
+mod settings;
+mod settle;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use apportion::index::{Id, JobId, WorkerId};
+use apportion::scheduler::{Scheduler, SchedulerState};
+use apportion::simulator::Event;
+use apportion::workload::Combination;
+use apportion::{Cluster, Seconds};
+use serde::Serialize;
+
+use accounts::Accounts;
+use job::{Known, LiveJob, LiveRun, Placement};
+use rounds::Timeline;
+use server::Server;
+
+pub use answers::{JobView, NextView, ServerView, State, Why};
+pub use record::{How, JobRecord, Note, Outcome, Record, RunRecord, ServerRecord, Stored};
+pub use requests::{Answer, Refusal, Request, Submission};
+pub use settings::{SettingError, Settings};
+
+use crate::protocol::{JobNumber, Orders, Report, Run};
+
+/// How many jobs that are over can still be asked about.
+const OVER_MAX: usize = 1000;
+
+/// What comes to the scheduler.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// An agent's report.
+    Report(Report),
+    /// Somebody's request, and the number by which its answer is known.
+    Request(u64, Request),
+    /// Time has passed: see [`Core::wake_at`].
+    Wake,
+}
+
+/// What the scheduler says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Orders, to the server of this name.
+    Send(String, Orders),
+    /// The answer to a request.
+    Answer(u64, Result<Answer, Refusal>),
+}
+
+/// What follows from an input. Effects leave only when the records are on disk, all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use = "what is not recorded is lost"]
+pub struct Step {
+    /// To be put on disk together.
+    pub records: Vec<Record>,
+    /// To be said after that, in order.
+    pub effects: Vec<Effect>,
+}
+
+/// What has happened since the scheduler's start, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Rounds decided.
+    pub rounds: u64,
+    /// Decisions that did not come in time.
+    pub late_decisions: u64,
+    /// Decisions that failed.
+    pub failed_decisions: u64,
+    /// Starts of jobs.
+    pub starts: u64,
+    /// Jobs that were completed.
+    pub completed: u64,
+    /// Jobs that were given up.
+    pub failed: u64,
+    /// Runs that were over without a word of their end.
+    pub unconfirmed: u64,
+}
+
+/// A scheduler between two inputs.
+#[derive(Debug)]
+pub struct Core {
+    settings: Settings,
+    epoch: u64,
+    scheduler: Scheduler,
+    jobs: BTreeMap<JobNumber, LiveJob>,
+    numbers: BTreeMap<JobId, JobNumber>,
+    next_job: u64,
+    /// Jobs that are over, the newest last.
+    over: VecDeque<JobRecord>,
+    servers: BTreeMap<String, Server>,
+    /// Servers that could not join, and why.
+    refused: BTreeMap<String, String>,
+    /// The server of each worker, and its place there; none before a server has joined that has it.
+    places: Vec<Option<(String, u32)>>,
+    /// The jobs whose runs may be on each worker.
+    holders: Vec<Vec<JobNumber>>,
+    timeline: Option<Timeline>,
+    accounts: Accounts,
+    slices: BTreeMap<Combination<JobId>, leases::SliceLog>,
+    counters: Counters,
+    now: Seconds,
+    /// Jobs to be looked at before the step ends.
+    touched: BTreeSet<JobNumber>,
+    /// What the step has so far.
+    step: Step,
+}
+
+impl Core {
+    /// A scheduler that goes on where the stored one ended. `scheduler` has no jobs, and all its workers are up.
+    ///
+    /// # Errors
+    /// If a setting is out of range.
+    pub fn open(
+        settings: Settings,
+        mut scheduler: Scheduler,
+        stored: Stored,
+        now: Seconds,
+    ) -> Result<(Self, Step), SettingError> {
+        settings.check(scheduler.options().round_length)?;
+        let n_workers = scheduler.workers().len();
+        let restored = restore(&mut scheduler, &stored);
+        for worker in (0..n_workers).map(WorkerId::from_index) {
+            // (it exists)
+            let _ = scheduler.set_up(worker, false);
+        }
+        let mut core = Self {
+            settings,
+            epoch: stored.epoch,
+            scheduler,
+            jobs: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            next_job: stored.next_job,
+            over: VecDeque::new(),
+            servers: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            places: vec![None; n_workers],
+            holders: vec![Vec::new(); n_workers],
+            timeline: None,
+            accounts: Accounts::default(),
+            slices: BTreeMap::new(),
+            counters: Counters::default(),
+            now,
+            touched: BTreeSet::new(),
+            step: Step::default(),
+        };
+        if let Err(text) = restored {
+            core.warn(text, None, None);
+        }
+        core.adopt(stored);
+        let step = std::mem::take(&mut core.step);
+        Ok((core, step))
+    }
+
+    /// Takes over what an earlier start left: servers keep their workers, and jobs what they have done. Runs may go on;
+    /// their servers are waited for, and the first round is decided when those that are silent have had their time.
+    fn adopt(&mut self, stored: Stored) {
+        for text in stored.set_aside {
+            self.warn(text, None, None);
+        }
+        for record in stored.servers {
+            let exists = |worker: &WorkerId| worker.index() < self.places.len();
+            if !record.workers.iter().all(exists) {
+                let text = "its workers are not in the cluster any more: it has to join again".to_owned();
+                self.warn(text, None, Some(record.name.clone()));
+                continue;
+            }
+            for (place, worker) in (0u32..).zip(&record.workers) {
+                self.places[worker.index()] = Some((record.name.clone(), place));
+            }
+            self.servers.insert(record.name.clone(), Server::new(record));
+        }
+        for record in stored.jobs {
+            self.adopt_job(record);
+        }
+        self.pair_up();
+        if self.jobs.values().any(|job| job.run.is_some()) {
+            let until = self.now + self.settings.silence + self.settings.look_ahead;
+            self.timeline = Some(Timeline { from: self.now, until, is_decided: false });
+            for job in self.jobs.values_mut() {
+                if let Some(placement) = &mut job.placement {
+                    placement.until = until;
+                }
+            }
+        }
+    }
+
+    fn adopt_job(&mut self, mut record: JobRecord) {
+        let number = record.number;
+        let name = number.to_string();
+        let known = self.scheduler.find(&name).map(Ok);
+        let id = match known.unwrap_or_else(|| self.scheduler.submit_as(name, record.job.clone())) {
+            Ok(id) => id,
+            Err(error) => {
+                let reason = format!("it does not fit the scheduler as it was started now: {error}");
+                self.warn(reason.clone(), Some(number), None);
+                record.outcome = Some(Outcome { at: self.now, how: How::Failed, reason });
+                record.run = None;
+                self.put_over(record);
+                return;
+            }
+        };
+        self.numbers.insert(id, number);
+        let known = record.run.as_ref().filter(|run| {
+            let fits = |worker: &WorkerId| worker.index() < self.places.len();
+            run.workers.len() == run.servers.len() && !run.workers.is_empty() && run.workers.iter().all(fits)
+        });
+        let run = known.and_then(|known| {
+            let worker_type = self.scheduler.workers().worker_type(*known.workers.first()?)?;
+            let run = Run { job: number, incarnation: record.incarnation };
+            let lease = (Combination::single(id), worker_type);
+            Some(LiveRun::new(run, known, lease, (Known::Believed, self.now)))
+        });
+        let placement = run.as_ref().map(|run| Placement {
+            workers: run.workers(),
+            worker_type: run.lease.1,
+            beside: None,
+            jobs: run.lease.0,
+            until: self.now,
+        });
+        for worker in placement.iter().flat_map(|placement| &placement.workers) {
+            self.holders[worker.index()].push(number);
+        }
+        self.tell_steps(id, run.as_ref(), record.checkpointed);
+        let job = LiveJob { record, id, placement, run, not_before: self.now, arrived: true };
+        self.jobs.insert(number, job);
+        self.touched.insert(number);
+    }
+
+    /// Runs that were found on the same workers share them.
+    fn pair_up(&mut self) {
+        let mut by_workers: BTreeMap<Vec<WorkerId>, Vec<JobNumber>> = BTreeMap::new();
+        for (number, job) in &self.jobs {
+            if let Some(placement) = &job.placement {
+                by_workers.entry(placement.workers.clone()).or_default().push(*number);
+            }
+        }
+        for numbers in by_workers.into_values() {
+            let [one, other] = numbers[..] else { continue };
+            let jobs = Combination::pair(self.jobs[&one].id, self.jobs[&other].id);
+            for (number, beside) in [(one, other), (other, one)] {
+                let Some(job) = self.jobs.get_mut(&number) else { continue };
+                if let (Some(placement), Some(run)) = (&mut job.placement, &mut job.run) {
+                    (placement.beside, placement.jobs, run.lease.0) = (Some(beside), jobs, jobs);
+                }
+            }
+        }
+    }
+
+    /// What follows from an input at `now`, an instant on a clock that never goes back, not over starts either.
+    pub fn take(&mut self, now: Seconds, input: Input) -> Step {
+        self.now = self.now.max(now);
+        match input {
+            Input::Report(report) => self.take_report(report),
+            Input::Request(number, request) => {
+                let answer = self.answer(request);
+                self.step.effects.push(Effect::Answer(number, answer));
+            }
+            Input::Wake => self.touched.extend(self.jobs.keys()),
+        }
+        self.advance();
+        self.settle();
+        self.send_orders();
+        std::mem::take(&mut self.step)
+    }
+
+    /// When it wants to be woken, if nothing comes before.
+    pub fn wake_at(&self) -> Seconds {
+        let beat =
+            self.now + Seconds::new((self.scheduler.options().round_length.get() / 20.0).clamp(0.02, 1.0));
+        match self.timeline {
+            Some(timeline) => beat.min(timeline.next(&self.settings)).max(self.now),
+            None => beat,
+        }
+    }
+
+    /// The cluster, with all its workers.
+    pub fn cluster(&self) -> &Cluster {
+        self.scheduler.cluster()
+    }
+
+    /// What has happened since the start.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn event(&mut self, at: Seconds, event: &Event<'_>) {
+        // (numbers, names and lists of them: there is no key that is not text)
+        if let Ok(line) = serde_json::to_string(event) {
+            self.step.records.push(Record::Event(at, line));
+        }
+    }
+
+    fn note(&mut self, text: String, job: Option<JobNumber>, server: Option<String>) {
+        self.step.records.push(Record::Note(self.now, Note { text, job, server, is_warning: false }));
+    }
+
+    fn warn(&mut self, text: String, job: Option<JobNumber>, server: Option<String>) {
+        self.step.records.push(Record::Note(self.now, Note { text, job, server, is_warning: true }));
+    }
+
+    /// Puts a job as it is now on disk.
+    fn record_job(&mut self, number: JobNumber) {
+        if let Some(job) = self.jobs.get(&number) {
+            self.step.records.push(Record::Job(Box::new(job.record.clone())));
+        }
+    }
+
+    /// Puts a job that is over on disk, and keeps it for questions.
+    fn put_over(&mut self, record: JobRecord) {
+        self.step.records.push(Record::Job(Box::new(record.clone())));
+        self.over.push_back(record);
+        if self.over.len() > OVER_MAX {
+            self.over.pop_front();
+        }
+    }
+}
+
+/// Gives a scheduler the state in which the stored one was last. Jobs that were over by then are not in it.
+///
+/// # Errors
+/// If it cannot be taken, in words: then the scheduler knows of no job.
+fn restore(scheduler: &mut Scheduler, stored: &Stored) -> Result<(), String> {
+    let Some(state) = &stored.scheduler else { return Ok(()) };
+    let what = "what the policy and the mechanism knew is lost, and jobs start with equal claims";
+    let state: SchedulerState = serde_json::from_value(state.clone())
+        .map_err(|error| format!("the saved state cannot be read ({error}): {what}"))?;
+    scheduler.restore(&state).map_err(|error| format!("the saved state does not fit ({error}): {what}"))?;
+    let active: BTreeSet<String> = stored.jobs.iter().map(|job| job.number.to_string()).collect();
+    let gone: Vec<_> =
+        scheduler.jobs().filter(|(_, name)| !active.contains(*name)).map(|(id, _)| id).collect();
+    for id in gone {
+        scheduler.finish(id);
+    }
+    Ok(())
+}

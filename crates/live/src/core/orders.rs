@@ -1,0 +1,86 @@
+//! What servers are told.
+
+use std::collections::BTreeMap;
+
+use apportion::Seconds;
+use apportion::index::Id;
+
+use super::server::Told;
+use super::{Core, Effect};
+use crate::protocol::{LeaseOrder, Orders, Run};
+
+impl Core {
+    /// Tells each server that is here what is new for it.
+    pub(super) fn send_orders(&mut self) {
+        let (now, silence) = (self.now, self.settings.silence);
+        let here = self.servers.values().filter(|server| server.is_reachable(now, silence));
+        let names: Vec<_> = here.map(|server| server.record.name.clone()).collect();
+        for name in names {
+            let told = self.to_tell(&name);
+            let epoch = self.epoch;
+            let Some(server) = self.servers.get_mut(&name) else { continue };
+            if server.told == told && server.n_orders > 0 {
+                continue;
+            }
+            server.n_orders += 1;
+            let received = server.heard.unwrap_or(now);
+            let lease = |(lease, until): &(LeaseOrder, Seconds)| {
+                let lease_left = (*until - received).max(Seconds::ZERO);
+                LeaseOrder { lease: lease_left, ..lease.clone() }
+            };
+            let orders = Orders {
+                epoch,
+                number: server.n_orders,
+                answers: server.last,
+                leases: told.leases.iter().map(lease).collect(),
+                forget: told.forget.clone(),
+            };
+            server.told = told;
+            self.step.effects.push(Effect::Send(name, orders));
+        }
+    }
+
+    /// All that a server is to be told.
+    fn to_tell(&self, name: &str) -> Told {
+        let Some(server) = self.servers.get(name) else { return Told::default() };
+        let mut leases: BTreeMap<Run, (LeaseOrder, Seconds)> = BTreeMap::new();
+        let mut numbers: Vec<_> =
+            server.record.workers.iter().flat_map(|worker| &self.holders[worker.index()]).copied().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        for number in numbers {
+            let Some(job) = self.jobs.get(&number) else { continue };
+            let Some(run) = &job.run else { continue };
+            let here = (0u32..)
+                .zip(&run.ranks)
+                .filter(|(_, rank)| rank.server == name && Self::is_ordered(&rank.known));
+            let ranks: Vec<_> = here
+                .filter_map(|(number, rank)| Some((number, self.places[rank.worker.index()].as_ref()?.1)))
+                .collect();
+            if ranks.is_empty() {
+                continue;
+            }
+            let order = LeaseOrder {
+                run: run.run,
+                ranks,
+                world_size: u32::try_from(run.ranks.len()).unwrap_or(u32::MAX),
+                first_server: run.ranks.first().map_or_else(String::new, |first| first.server.clone()),
+                beside: job.placement.as_ref().and_then(|placement| placement.beside),
+                lease: Seconds::ZERO,
+                grace: self.settings.grace,
+                stop: run.stop(name, self.now, self.settings.grace),
+                total_steps: job.record.job.total_steps,
+                program: job.record.program.clone(),
+            };
+            leases.insert(run.run, (order, run.until));
+        }
+        let mut forget = server.forget.clone();
+        forget.retain(|run| !leases.contains_key(run) && !self.is_live(*run));
+        Told { leases: leases.into_values().collect(), forget }
+    }
+
+    /// May a run still hold its workers?
+    fn is_live(&self, run: Run) -> bool {
+        self.jobs.get(&run.job).and_then(|job| job.run.as_ref()).is_some_and(|live| live.run == run)
+    }
+}

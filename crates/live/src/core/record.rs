@@ -1,0 +1,145 @@
+//! What of the scheduler must survive its end: the documents that its store keeps.
+
+use apportion::index::WorkerId;
+use apportion::{Job, Seconds};
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::{JobNumber, Program};
+
+/// A job, from its submission on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobRecord {
+    /// Its number.
+    pub number: JobNumber,
+    /// The name that its user gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Who submitted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The submission's key: another submission with the same key is the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What the policy knows of it. Its arrival is an instant on the scheduler's clock.
+    pub job: Job,
+    /// What it runs.
+    pub program: Program,
+    /// How often it has been started.
+    pub incarnation: u32,
+    /// Its last start, if that may still be running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunRecord>,
+    /// Steps that its last checkpoint holds.
+    pub checkpointed: f64,
+    /// How often it failed in a row, by its own fault.
+    pub failures: u32,
+    /// What became of its last start, in words; none before the first end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<String>,
+    /// Its user has cancelled it: it is over when its last start is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+    /// How it ended; none while it is active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+}
+
+/// A start of a job that may still be running.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// Its workers, in order of rank.
+    pub workers: Vec<WorkerId>,
+    /// The server of each rank, by name: `[ranks]`.
+    pub servers: Vec<String>,
+    /// The longest time that it may run on from any instant without further orders, grace and slack included.
+    pub outlives: Seconds,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// When, on the scheduler's clock.
+    pub at: Seconds,
+    /// In which way.
+    pub how: How,
+    /// In words.
+    pub reason: String,
+}
+
+/// The ways in which a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// Its program says that it is done, or ended by itself with exit code 0.
+    Completed,
+    /// It failed too often in a row.
+    Failed,
+    /// Its user cancelled it.
+    Cancelled,
+}
+
+/// A server that has joined once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerRecord {
+    /// Its name.
+    pub name: String,
+    /// The type of its workers.
+    pub worker_type: String,
+    /// Its workers, by their places on the server.
+    pub workers: Vec<WorkerId>,
+    /// Why it gets no new job; none if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained: Option<String>,
+}
+
+/// One thing to be put on disk. All records of one step are put there together, or none is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A job, in place of what was known of it.
+    Job(Box<JobRecord>),
+    /// A server, in place of what was known of it.
+    Server(ServerRecord),
+    /// The state of the policy and the mechanism, as JSON, in place of the last.
+    Scheduler(serde_json::Value),
+    /// A line of the event log, as simulations write it, and its instant on the scheduler's clock.
+    Event(Seconds, String),
+    /// What a live scheduler has to say beside the events of a simulation.
+    Note(Seconds, Note),
+}
+
+/// Something that whoever runs the cluster may want to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    /// In words.
+    pub text: String,
+    /// The job that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobNumber>,
+    /// The server that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Does it want somebody's attention?
+    pub is_warning: bool,
+}
+
+/// All that a store holds at the start of a scheduler.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stored {
+    /// This start, counted from 1; it is on disk already.
+    pub epoch: u64,
+    /// Jobs that are not over, by number.
+    pub jobs: Vec<JobRecord>,
+    /// The number of the next job.
+    pub next_job: u64,
+    /// Servers, by name.
+    pub servers: Vec<ServerRecord>,
+    /// The state of the policy and the mechanism.
+    pub scheduler: Option<serde_json::Value>,
+    /// Records that could not be read, in words; they have been set aside.
+    pub set_aside: Vec<String>,
+}

@@ -1,0 +1,205 @@
+//! What agents report.
+
+use apportion::index::{Id, WorkerId};
+
+use super::Core;
+use super::job::Known;
+use super::record::{Record, ServerRecord};
+use super::server::Server;
+use crate::protocol::{Phase, Progress, RankReport, Report, Run};
+
+impl Core {
+    /// Takes an agent's report, unless a later one of it has come.
+    pub(super) fn take_report(&mut self, report: Report) {
+        if !self.servers.contains_key(&report.server) && !self.join(&report) {
+            return;
+        }
+        let (now, silence) = (self.now, self.settings.silence);
+        let Some(server) = self.servers.get_mut(&report.server) else { return };
+        if report.id <= server.last {
+            return;
+        }
+        if report.worker_type != server.record.worker_type {
+            let text = format!(
+                "{} says that its workers are {}, and joined with {}: another server has its name, or its type was changed. \
+                 It gets no job; give it another name",
+                report.server, report.worker_type, server.record.worker_type
+            );
+            self.warn(text, None, Some(report.server));
+            return;
+        }
+        let was_reachable = server.is_reachable(now, silence);
+        server.last = report.id;
+        server.heard = Some(now);
+        server.n_workers = report.n_workers;
+        if report.taken != (self.epoch, server.n_orders) {
+            // What was said last has not arrived, or has been forgotten: it is said again.
+            server.told = super::server::Told::default();
+        }
+        server.forget.clear();
+        server.strays.clear();
+        if !was_reachable {
+            self.note(format!("{} is here", report.server), None, Some(report.server.clone()));
+        }
+        let mut vanished = self.runs_on(&report.server);
+        for rank in &report.ranks {
+            vanished.retain(|(run, number)| (*run, *number) != (rank.run, rank.rank));
+            self.take_rank(&report.server, rank);
+        }
+        self.note_vanished(&report.server, &vanished);
+        self.touch_waiting(&report.server);
+    }
+
+    /// A server that has not been here before takes workers that no server has. False if there are none.
+    fn join(&mut self, report: &Report) -> bool {
+        let n_workers = report.n_workers as usize;
+        let kinds = self.scheduler.cluster().types();
+        let Some((worker_type, kind)) = kinds.enumerate().find(|(_, kind)| kind.name == report.worker_type)
+        else {
+            let known: Vec<_> = kinds.iter().map(|kind| kind.name.as_str()).collect();
+            let text = format!(
+                "{} has workers of type {}, which the cluster does not: its types are {}",
+                report.server,
+                report.worker_type,
+                known.join(", ")
+            );
+            self.refuse_server(&report.server, text);
+            return false;
+        };
+        let (name, per_server) = (kind.name.clone(), kind.workers_per_server.max(1) as usize);
+        let workers: Vec<_> = self.scheduler.workers().of_type(worker_type).collect();
+        let is_free =
+            |workers: &&[WorkerId]| workers.iter().all(|worker| self.places[worker.index()].is_none());
+        let mut free = workers.chunks(per_server).filter(is_free);
+        let Some(free) = free.find(|free| free.len() >= n_workers) else {
+            let text = format!(
+                "{} has {n_workers} workers of type {name}; the cluster has no server of that type and size that has not \
+                 joined: its servers of {name} have {per_server} each, {} workers in all",
+                report.server,
+                workers.len()
+            );
+            self.refuse_server(&report.server, text);
+            return false;
+        };
+        let record = ServerRecord {
+            name: report.server.clone(),
+            worker_type: name,
+            workers: free.to_vec(),
+            drained: None,
+        };
+        for (place, worker) in (0u32..).zip(&record.workers) {
+            self.places[worker.index()] = Some((record.name.clone(), place));
+        }
+        self.step.records.push(Record::Server(record.clone()));
+        self.note(format!("{} joins with {n_workers} workers", record.name), None, Some(record.name.clone()));
+        self.servers.insert(record.name.clone(), Server::new(record));
+        true
+    }
+
+    /// Says once in a while that a server cannot join.
+    fn refuse_server(&mut self, name: &str, text: String) {
+        if self.refused.get(name) != Some(&text) {
+            self.refused.insert(name.to_owned(), text.clone());
+            self.warn(text, None, Some(name.to_owned()));
+        }
+    }
+
+    /// The ranks of live runs that a server has had, and that have not ended.
+    fn runs_on(&self, server: &str) -> Vec<(Run, u32)> {
+        let workers = self.servers.get(server).map_or(&[][..], |server| &server.record.workers);
+        let mut numbers: Vec<_> = workers.iter().flat_map(|worker| &self.holders[worker.index()]).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let runs = numbers.into_iter().filter_map(|number| self.jobs.get(number)?.run.as_ref());
+        runs.flat_map(|run| {
+            let here = (0u32..)
+                .zip(&run.ranks)
+                .filter(|(_, rank)| rank.server == server && rank.known.may_be_there());
+            here.map(|(number, _)| (run.run, number))
+        })
+        .collect()
+    }
+
+    fn take_rank(&mut self, server: &str, report: &RankReport) {
+        let live = self.jobs.get_mut(&report.run.job);
+        let run = live.and_then(|job| job.run.as_mut()).filter(|run| run.run == report.run);
+        let rank = run.and_then(|run| {
+            let rank = run.ranks.get_mut(report.rank as usize)?;
+            (rank.server == server).then_some(rank)
+        });
+        let Some(rank) = rank else {
+            // An earlier start, or one of a job that is over: it has been accounted for.
+            let Some(here) = self.servers.get_mut(server) else { return };
+            if report.phase.is_end() {
+                if !here.forget.contains(&report.run) {
+                    here.forget.push(report.run);
+                }
+            } else {
+                here.strays.push((report.run, report.worker));
+            }
+            return;
+        };
+        if rank.known.end().is_none() {
+            rank.known = Known::Reported(report.phase.clone());
+        }
+        self.touched.insert(report.run.job);
+        if report.rank == 0 {
+            self.take_progress(report.run, report.progress);
+        }
+    }
+
+    /// What rank 0 says of its work: a checkpoint makes sure of what has been counted.
+    fn take_progress(&mut self, run: Run, progress: Progress) {
+        self.count(run.job);
+        let Some(job) = self.jobs.get_mut(&run.job) else { return };
+        let Some(live) = &mut job.run else { return };
+        live.progress = progress;
+        let whole = progress.checkpointed.is_finite() && progress.checkpointed <= 1e15;
+        if whole && progress.checkpointed > job.record.checkpointed {
+            let more = progress.checkpointed - job.record.checkpointed;
+            job.record.checkpointed = progress.checkpointed;
+            job.record.failures = 0;
+            live.at_risk.clear();
+            let (id, lease) = (job.id, live.lease);
+            self.record_steps(id, lease, more);
+            self.record_job(run.job);
+        }
+    }
+
+    /// Ranks that a server has had and does not report any more. It has lost its memory of them: that is no word of their
+    /// end, so their workers are free when their leases are over.
+    fn note_vanished(&mut self, server: &str, ranks: &[(Run, u32)]) {
+        for (run, rank) in ranks {
+            let Some(live) = self.jobs.get_mut(&run.job).and_then(|job| job.run.as_mut()) else { continue };
+            if let Some(here) = live.ranks.get_mut(*rank as usize) {
+                here.known = Known::Lost;
+            }
+            let text =
+                format!("{server} does not know rank {rank} of {run} any more; its lease is waited for");
+            self.warn(text, Some(run.job), Some(server.to_owned()));
+            self.touched.insert(run.job);
+        }
+    }
+
+    /// Jobs that wait for workers of a server are looked at again.
+    fn touch_waiting(&mut self, server: &str) {
+        let waits = |job: &super::job::LiveJob| {
+            job.run.is_none()
+                && job.placement.as_ref().is_some_and(|placement| {
+                    placement.workers.iter().any(|worker| {
+                        self.places[worker.index()].as_ref().is_some_and(|(name, _)| name == server)
+                    })
+                })
+        };
+        let waiting: Vec<_> =
+            self.jobs.iter().filter(|(_, job)| waits(job)).map(|(number, _)| *number).collect();
+        self.touched.extend(waiting);
+    }
+}
+
+impl Phase {
+    /// Is no process of the rank left?
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+}

@@ -1,0 +1,247 @@
+//! What people and programs ask for, and what they are answered.
+
+use apportion::Job;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::answers::{JobView, NextView, ServerView, Why};
+use super::job::{Ending, LiveJob, Reason};
+use super::record::{How, JobRecord};
+use super::{Core, JobNumber};
+use crate::protocol::Program;
+
+/// A job to be taken in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    /// What its user calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// A word that no other submission has: sent again with the same one, it is the same job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What the policy is to know of it. Its arrival is the instant at which it is taken in.
+    pub job: Job,
+    /// What it runs.
+    pub program: Program,
+}
+
+/// What may be asked of the scheduler.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Take in a job.
+    Submit(Box<Submission>),
+    /// Stop a job, and never start it again.
+    Cancel(JobNumber),
+    /// Give a server no new job, for this reason.
+    Drain(String, String),
+    /// Give a server jobs again.
+    Resume(String),
+    /// All jobs that are active, and the last that were.
+    Jobs,
+    /// What binds a job.
+    Why(JobNumber),
+    /// What the round and the next one hold.
+    Next,
+    /// All servers that have joined.
+    Servers,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// The job has been taken in, under this number.
+    Submitted {
+        /// The number.
+        job: JobNumber,
+    },
+    /// It is done, or will be, whatever happens.
+    Done {
+        /// In words.
+        text: String,
+    },
+    /// Jobs.
+    Jobs(Vec<JobView>),
+    /// A job, and what binds it.
+    Why(Box<Why>),
+    /// Rounds.
+    Next(Box<NextView>),
+    /// Servers.
+    Servers(Vec<ServerView>),
+}
+
+/// Why a request is not granted.
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Refusal {
+    /// Something of it is wrong.
+    #[error("{text}")]
+    Invalid {
+        /// What, and what to do.
+        text: String,
+    },
+    /// There is no such job or server.
+    #[error("{text}")]
+    Unknown {
+        /// What there is.
+        text: String,
+    },
+}
+
+fn invalid(text: impl Into<String>) -> Refusal {
+    Refusal::Invalid { text: text.into() }
+}
+
+impl Core {
+    pub(super) fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
+        match request {
+            Request::Submit(submission) => self.submit(*submission).map(|job| Answer::Submitted { job }),
+            Request::Cancel(job) => self.cancel(job),
+            Request::Drain(server, reason) => self.drain(&server, reason),
+            Request::Resume(server) => self.resume(&server),
+            Request::Jobs => Ok(Answer::Jobs(self.job_views())),
+            Request::Why(job) => self.why(job).map(|why| Answer::Why(Box::new(why))),
+            Request::Next => Ok(Answer::Next(Box::new(self.next_view()))),
+            Request::Servers => Ok(Answer::Servers(self.server_views())),
+        }
+    }
+
+    fn submit(&mut self, submission: Submission) -> Result<JobNumber, Refusal> {
+        let Submission { name, user, key, mut job, program } = submission;
+        if let Some(known) = key.as_ref().and_then(|key| self.with_key(key)) {
+            return Ok(known);
+        }
+        if program.command.first().is_none_or(String::is_empty) {
+            return Err(invalid("the job has no command: name a program, and its arguments after it"));
+        }
+        let has_nul = |text: &String| text.contains('\0');
+        if program.command.iter().chain(&program.directory).any(has_nul)
+            || program
+                .environment
+                .iter()
+                .any(|(name, value)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value))
+        {
+            return Err(invalid(
+                "the command, the folder or a variable has a character that no process can have",
+            ));
+        }
+        if job.total_steps.get() < 1.0 {
+            return Err(invalid("the job has no steps: say how many it is to do, at least 1"));
+        }
+        job.arrival = self.now;
+        let number = JobNumber(self.next_job);
+        let id = self
+            .scheduler
+            .submit_as(number.to_string(), job.clone())
+            .map_err(|error| invalid(format!("the job cannot be taken in: {error}")))?;
+        self.next_job += 1;
+        self.numbers.insert(id, number);
+        let record = JobRecord {
+            number,
+            name,
+            user,
+            key,
+            job,
+            program,
+            incarnation: 0,
+            run: None,
+            checkpointed: 0.0,
+            failures: 0,
+            last_end: None,
+            cancelled: false,
+            outcome: None,
+        };
+        let not_before = self.now;
+        let job = LiveJob { record, id, placement: None, run: None, not_before, arrived: false };
+        self.jobs.insert(number, job);
+        self.record_job(number);
+        Ok(number)
+    }
+
+    fn with_key(&self, key: &str) -> Option<JobNumber> {
+        let active = self.jobs.values().map(|job| &job.record);
+        active.chain(&self.over).find(|record| record.key.as_deref() == Some(key)).map(|record| record.number)
+    }
+
+    fn cancel(&mut self, number: JobNumber) -> Result<Answer, Refusal> {
+        let now = self.now;
+        let Some(job) = self.jobs.get_mut(&number) else {
+            return match self.over.iter().find(|record| record.number == number) {
+                Some(record) => {
+                    let how = record.outcome.as_ref().map_or("over", |outcome| outcome.reason.as_str());
+                    Err(invalid(format!("job {number} is over already: {how}")))
+                }
+                None => Err(self.unknown_job(number)),
+            };
+        };
+        match &mut job.run {
+            None => {
+                self.end_job(number, How::Cancelled, "cancelled by its user".to_owned());
+                Ok(Answer::Done { text: format!("job {number} is cancelled") })
+            }
+            Some(run) => {
+                // A job that is stopped for other reasons, too, stops for this one.
+                run.ending = Some(Ending { reason: Reason::Cancelled, since: now });
+                job.placement = None;
+                job.record.cancelled = true;
+                self.record_job(number);
+                self.touched.insert(number);
+                let text = format!("job {number} is being stopped; it will not be started again");
+                Ok(Answer::Done { text })
+            }
+        }
+    }
+
+    pub(super) fn unknown_job(&self, number: JobNumber) -> Refusal {
+        let text = match self.next_job.checked_sub(1) {
+            None => format!("there is no job {number}: none has been submitted"),
+            Some(last) if number.0 > last => format!("there is no job {number}: the last is {last}"),
+            Some(_) => format!(
+                "job {number} was over long ago: only the last 1,000 jobs that are over are kept at hand"
+            ),
+        };
+        Refusal::Unknown { text }
+    }
+
+    fn unknown_server(&self, name: &str) -> Refusal {
+        let known: Vec<_> = self.servers.keys().map(String::as_str).collect();
+        let text = if known.is_empty() {
+            format!("there is no server `{name}`: none has joined")
+        } else {
+            format!("there is no server `{name}`, expected one of {}", known.join(", "))
+        };
+        Refusal::Unknown { text }
+    }
+
+    fn drain(&mut self, name: &str, reason: String) -> Result<Answer, Refusal> {
+        let refusal = self.unknown_server(name);
+        self.set_drained(name, Some(reason)).ok_or(refusal)?;
+        let text = format!("{name} gets no new job; what runs there stops when its lease is over");
+        Ok(Answer::Done { text })
+    }
+
+    fn resume(&mut self, name: &str) -> Result<Answer, Refusal> {
+        let refusal = self.unknown_server(name);
+        self.set_drained(name, None).ok_or(refusal)?;
+        Ok(Answer::Done { text: format!("{name} gets jobs from the next round on") })
+    }
+
+    /// Marks a server as drained, or not; none if there is no such server.
+    pub(super) fn set_drained(&mut self, name: &str, reason: Option<String>) -> Option<()> {
+        let server = self.servers.get_mut(name)?;
+        server.record.drained.clone_from(&reason);
+        server.failed.clear();
+        let record = server.record.clone();
+        self.step.records.push(super::Record::Server(record));
+        let text = match reason {
+            Some(reason) => format!("{name} is drained: {reason}"),
+            None => format!("{name} is given jobs again"),
+        };
+        self.note(text, None, Some(name.to_owned()));
+        Some(())
+    }
+}

@@ -1,0 +1,249 @@
+//! Rounds: when the next one is decided, and what the policy and the mechanism make of it.
+
+use apportion::Seconds;
+use apportion::index::WorkerId;
+use apportion::scheduler::{Decided, Lease, Round};
+use apportion::simulator::Event;
+
+use super::Core;
+use super::job::Placement;
+use super::record::Record;
+use super::settings::Settings;
+use crate::protocol::JobNumber;
+
+/// The round that runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Timeline {
+    pub(super) from: Seconds,
+    pub(super) until: Seconds,
+    /// Is the next one decided?
+    pub(super) is_decided: bool,
+}
+
+impl Timeline {
+    /// When something is to be done: the next round is to be decided, or starts.
+    pub(super) fn next(&self, settings: &Settings) -> Seconds {
+        if self.is_decided { self.until } else { self.until - settings.look_ahead }
+    }
+}
+
+impl Core {
+    /// Does what is due: decides the next round, starts it, or starts the first one when there is something to run and
+    /// something to run it on.
+    pub(super) fn advance(&mut self) {
+        self.note_silence();
+        let length = self.scheduler.options().round_length;
+        if self.timeline.is_none()
+            && !self.jobs.is_empty()
+            && self.servers.keys().any(|name| self.is_usable(name))
+        {
+            self.decide(self.now);
+            let until = self.now + length;
+            self.timeline = Some(Timeline { from: self.now, until, is_decided: false });
+        }
+        while let Some(timeline) = self.timeline.filter(|timeline| timeline.next(&self.settings) <= self.now)
+        {
+            if timeline.is_decided {
+                self.flush_slices();
+                let until = timeline.until + length;
+                self.timeline = Some(Timeline { from: timeline.until, until, is_decided: false });
+            } else if self.jobs.is_empty() {
+                self.timeline = None;
+                self.flush_slices();
+            } else {
+                // Where the scheduler has slept through its round, the next one starts now.
+                let start = timeline.until.max(self.now);
+                self.timeline = Some(Timeline { from: timeline.from, until: start, is_decided: true });
+                self.decide(start);
+            }
+        }
+    }
+
+    /// May a server be given jobs?
+    pub(super) fn is_usable(&self, name: &str) -> bool {
+        self.servers.get(name).is_some_and(|server| {
+            server.record.drained.is_none() && server.is_reachable(self.now, self.settings.silence)
+        })
+    }
+
+    /// Says of servers that they are not heard of any more.
+    fn note_silence(&mut self) {
+        let (now, silence) = (self.now, self.settings.silence);
+        let silent = self
+            .servers
+            .values_mut()
+            .filter(|server| server.heard.is_some() && !server.is_reachable(now, silence));
+        let silent: Vec<_> = silent
+            .map(|server| {
+                server.heard = None;
+                server.record.name.clone()
+            })
+            .collect();
+        for name in silent {
+            let text = format!("nothing has been heard of {name} for {silence}: it gets no new job");
+            self.warn(text, None, Some(name));
+        }
+    }
+
+    /// Decides the round that starts at `start`, now or at the end of the one that runs.
+    fn decide(&mut self, start: Seconds) {
+        self.tell_workers();
+        self.tell_received(start);
+        self.tell_measured();
+        self.note_arrivals();
+        let round = self.scheduler.tick(start, self.settings.decision_limit);
+        self.counters.rounds += 1;
+        match &round.decided {
+            Decided::Late { since } => {
+                self.counters.late_decisions += 1;
+                let text = format!(
+                    "the policy asked at {since} has not decided yet: the last allocation stays in force"
+                );
+                self.warn(text, None, None);
+            }
+            Decided::Failed { error } => {
+                self.counters.failed_decisions += 1;
+                self.warn(
+                    format!("the policy gave no decision: {error}; the last allocation stays in force"),
+                    None,
+                    None,
+                );
+            }
+            Decided::Fresh { .. } | Decided::Unchanged => {}
+        }
+        self.place(&round);
+        self.write_round(&round);
+        match serde_json::to_value(self.scheduler.state()) {
+            Ok(state) => self.step.records.push(Record::Scheduler(state)),
+            Err(error) => self.warn(format!("the mechanism's state cannot be saved: {error}"), None, None),
+        }
+        self.touched.extend(self.jobs.keys());
+    }
+
+    /// Tells the mechanism which workers there are.
+    fn tell_workers(&mut self) {
+        let mut changes: Vec<(WorkerId, bool)> = Vec::new();
+        let usable: Vec<_> = self.servers.keys().map(|name| self.is_usable(name)).collect();
+        for (server, is_usable) in self.servers.values_mut().zip(usable) {
+            for (place, worker) in (0u32..).zip(&server.record.workers) {
+                let is_held = server.strays.iter().any(|(_, held)| *held == place);
+                let up = is_usable && place < server.n_workers && !is_held;
+                let told = &mut server.up[place as usize];
+                if *told != up {
+                    *told = up;
+                    changes.push((*worker, up));
+                }
+            }
+        }
+        for (worker, up) in changes {
+            // (it exists: it was one of the cluster's when its server joined)
+            let _ = self.scheduler.set_up(worker, up);
+            let at = self.now;
+            self.event(
+                at,
+                &if up { Event::WorkerUp { at, worker } } else { Event::WorkerDown { at, worker } },
+            );
+        }
+    }
+
+    /// Gives each job the place that the round has for it.
+    fn place(&mut self, round: &Round) {
+        for job in self.jobs.values_mut() {
+            job.placement = None;
+        }
+        for lease in &round.leases {
+            let numbers: Vec<JobNumber> =
+                lease.jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
+            for number in &numbers {
+                let Some(job) = self.jobs.get_mut(number).filter(|job| !job.record.cancelled) else {
+                    continue;
+                };
+                job.placement = Some(Placement {
+                    workers: lease.workers.clone(),
+                    worker_type: lease.worker_type,
+                    beside: numbers.iter().find(|other| *other != number).copied(),
+                    jobs: lease.jobs,
+                    until: round.until,
+                });
+            }
+        }
+    }
+
+    /// Writes a round to the event log, as a simulation does.
+    fn write_round(&mut self, round: &Round) {
+        let now = round.from;
+        if let (Decided::Fresh { .. }, Some(in_force)) = (&round.decided, self.scheduler.in_force().cloned())
+        {
+            let solve = in_force.solve.as_ref();
+            let event = Event::Allocated {
+                now,
+                n_jobs: self.jobs.len(),
+                backend: solve.and_then(|solve| solve.backend.as_deref()),
+                route: solve.map(|solve| &*solve.route),
+                iterations: solve.map_or(0, |solve| solve.iterations),
+                fallbacks: solve.map_or(&[], |solve| &solve.fallbacks),
+                dropped: in_force.dropped.iter().map(|id| self.log_id(*id)).collect(),
+                uncertified: in_force.objective.as_ref().is_some_and(|objective| !objective.optimal),
+                solve_seconds: 0.0,
+            };
+            self.event(now, &event);
+        }
+        let (n_active, n_leases) = (self.jobs.len(), round.leases.len());
+        self.event(now, &Event::RoundStarted { now, round: round.number, n_active, n_leases });
+        for Lease { jobs, worker_type, .. } in &round.preempted {
+            let jobs = jobs.map(|id| self.log_id(id));
+            self.event(now, &Event::Preempted { now, jobs, worker_type: *worker_type });
+        }
+        for lease in &round.leases {
+            let Lease { jobs, worker_type, n_servers, extended, workers, .. } = lease;
+            let event = Event::Lease {
+                now,
+                jobs: jobs.map(|id| self.log_id(id)),
+                worker_type: *worker_type,
+                workers,
+                n_servers: *n_servers,
+                extended: *extended,
+            };
+            self.event(now, &event);
+        }
+    }
+
+    /// Writes the arrivals that the policy has not seen yet.
+    fn note_arrivals(&mut self) {
+        let now = self.now;
+        let new: Vec<_> = self
+            .jobs
+            .values()
+            .filter(|job| !job.arrived)
+            .map(|job| (job.id, job.record.job.clone()))
+            .collect();
+        for (id, job) in new {
+            self.event(now, &Event::Arrival { now, id: self.log_id(id), measured: true, job: &job });
+        }
+        for job in self.jobs.values_mut() {
+            job.arrived = true;
+        }
+    }
+
+    /// Tells the policy at what speed jobs that had their workers alone were measured.
+    fn tell_measured(&mut self) {
+        for job in self.jobs.values_mut() {
+            let Some(run) = &mut job.run else { continue };
+            let (steps, seconds) =
+                (run.progress.steps - run.measured.0, run.progress.seconds - run.measured.1);
+            let n_servers = {
+                let workers: Vec<_> = run.ranks.iter().map(|rank| rank.worker).collect();
+                let all = self.scheduler.workers();
+                all.n_servers_of(&workers) > all.n_servers_least(run.lease.1, workers.len())
+            };
+            let is_long_enough = seconds >= 0.1 * self.scheduler.options().round_length.get();
+            if run.lease.0.is_pair() || n_servers || !is_long_enough || steps.is_nan() || steps <= 0.0 {
+                continue;
+            }
+            run.measured = (run.progress.steps, run.progress.seconds);
+            let speed = apportion::StepsPerSecond::new(steps / seconds);
+            // (a speed out of range is not believed, and the one before stays)
+            let _ = self.scheduler.measure(job.id, run.lease.1, speed);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A server that has joined, and what passes between it and the scheduler.
+
+use std::collections::VecDeque;
+
+use apportion::Seconds;
+
+use super::record::ServerRecord;
+use crate::protocol::{JobNumber, LeaseOrder, ReportId, Run};
+
+/// What a server was last told, with its leases' ends as instants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Told {
+    pub(super) leases: Vec<(LeaseOrder, Seconds)>,
+    pub(super) forget: Vec<Run>,
+}
+
+/// A server, as the scheduler knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    pub(super) record: ServerRecord,
+    /// When its last report was received; none before the first since the scheduler's start.
+    pub(super) heard: Option<Seconds>,
+    pub(super) last: ReportId,
+    /// Number of the last orders.
+    pub(super) n_orders: u64,
+    pub(super) told: Told,
+    /// Runs that it reported as ended and that are over: it may forget them.
+    pub(super) forget: Vec<Run>,
+    /// The last different jobs that failed on it in a row.
+    pub(super) failed: VecDeque<JobNumber>,
+    /// Workers that are up, as the mechanism was told: `[workers]`.
+    pub(super) up: Vec<bool>,
+    /// How many of its workers it has, as it says.
+    pub(super) n_workers: u32,
+    /// Runs that it has and that nothing here knows: their workers are not free until they have ended.
+    pub(super) strays: Vec<(Run, u32)>,
+}
+
+impl Server {
+    pub(super) fn new(record: ServerRecord) -> Self {
+        let n_workers = record.workers.len();
+        Self {
+            record,
+            heard: None,
+            last: ReportId::default(),
+            n_orders: 0,
+            told: Told::default(),
+            forget: Vec::new(),
+            failed: VecDeque::new(),
+            up: vec![false; n_workers],
+            n_workers: 0,
+            strays: Vec::new(),
+        }
+    }
+
+    /// Has it been heard of lately?
+    pub(super) fn is_reachable(&self, now: Seconds, silence: Seconds) -> bool {
+        self.heard.is_some_and(|heard| now <= heard + silence)
+    }
+}

@@ -1,0 +1,91 @@
+//! What a live scheduler may be told.
+
+use std::time::Duration;
+
+use apportion::Seconds;
+use thiserror::Error;
+
+/// Times and limits of a live scheduler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The next round is decided so long before the round ends. Jobs that are to go have it for their checkpoint.
+    pub look_ahead: Seconds,
+    /// How long after it was asked to stop, or after its lease, a rank is killed.
+    pub grace: Seconds,
+    /// How long after that its worker is taken for free, if no word has come of its end: time for a kill to be done, and
+    /// for clocks that run at different speeds.
+    pub slack: Seconds,
+    /// A server from which nothing has been heard for so long gets no new job.
+    pub silence: Seconds,
+    /// A run whose ranks do not all run so long after the order has failed to start.
+    pub start_limit: Seconds,
+    /// How long a job waits after its first failure; twice as long after each further one, up to 64 times.
+    pub back_off: Seconds,
+    /// A job that failed so often in a row is given up.
+    pub failures_max: u32,
+    /// A server on which so many different jobs failed in a row gets no new job.
+    pub server_failures_max: usize,
+    /// How long a decision may take; none is as long as it takes. The last allocation stays in force after it.
+    pub decision_limit: Option<Duration>,
+}
+
+/// A setting out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{setting} is {value}, expected {expected}")]
+pub struct SettingError {
+    /// Which.
+    pub setting: &'static str,
+    /// What it is.
+    pub value: String,
+    /// What it ought to be.
+    pub expected: String,
+}
+
+impl Settings {
+    /// Settings for rounds of this length: what suits 360 s, and proportionally less for shorter rounds.
+    pub fn of_round(round_length: Seconds) -> Self {
+        let part = |most: f64, share: f64| Seconds::new(most.min(round_length.get() * share));
+        Self {
+            look_ahead: part(30.0, 0.25),
+            grace: part(60.0, 0.5),
+            slack: part(10.0, 0.25),
+            silence: part(15.0, 0.75),
+            start_limit: part(120.0, 1.0),
+            back_off: part(30.0, 0.25),
+            failures_max: 5,
+            server_failures_max: 3,
+            decision_limit: Some(Duration::from_secs_f64((round_length.get() / 8.0).clamp(0.05, 10.0))),
+        }
+    }
+
+    /// Refuses settings out of their range.
+    ///
+    /// # Errors
+    /// If a time is not finite or below 0, the look-ahead is not shorter than the round, or a limit is 0.
+    pub fn check(&self, round_length: Seconds) -> Result<(), SettingError> {
+        let times = [
+            ("look_ahead", self.look_ahead),
+            ("grace", self.grace),
+            ("slack", self.slack),
+            ("silence", self.silence),
+            ("start_limit", self.start_limit),
+            ("back_off", self.back_off),
+        ];
+        let refuse =
+            |setting, value: String, expected: String| Err(SettingError { setting, value, expected });
+        if let Some((setting, time)) =
+            times.into_iter().find(|(_, time)| !(time.is_finite() && time.get() >= 0.0))
+        {
+            return refuse(setting, time.to_string(), "a finite number of seconds, at least 0".into());
+        }
+        if self.look_ahead >= round_length {
+            let expected = format!("less than the round's {round_length}");
+            return refuse("look_ahead", self.look_ahead.to_string(), expected);
+        }
+        if self.failures_max == 0 || self.server_failures_max == 0 {
+            let setting = if self.failures_max == 0 { "failures_max" } else { "server_failures_max" };
+            return refuse(setting, "0".into(), "at least 1".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! What follows from the difference of placements and runs: extensions, stops and starts.
+
+use apportion::Seconds;
+use apportion::index::{Id, WorkerId};
+
+use super::Core;
+use super::job::{Ending, Known, LiveRun, Reason};
+use super::record::RunRecord;
+use crate::protocol::{JobNumber, Run};
+
+impl Core {
+    /// Looks at the jobs that something has happened to, and at those that wait for what they held.
+    pub(super) fn settle(&mut self) {
+        while let Some(number) = self.touched.pop_first() {
+            self.note_running(number);
+            self.end_run_if_over(number);
+            self.settle_run(number);
+            self.start_if_free(number);
+        }
+    }
+
+    /// A run on its placement has its lease extended; one without, and one that is not whole, is asked to stop.
+    fn settle_run(&mut self, number: JobNumber) {
+        let (now, settings) = (self.now, self.settings);
+        self.count(number);
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let Some(run) = &mut job.run else { return };
+        if run.ending.is_some() {
+            return;
+        }
+        let reason = if job.record.cancelled {
+            Some(Reason::Cancelled)
+        } else if run.is_broken(now, settings.grace) {
+            Some(Reason::RankEnded)
+        } else if run.running.is_none()
+            && run.ranks.iter().all(|rank| rank.known != Known::Believed)
+            && now > run.ordered + settings.start_limit
+        {
+            Some(Reason::NotStarted)
+        } else {
+            let workers = run.workers();
+            match &job.placement {
+                Some(placement) if placement.workers == workers => {
+                    run.until = run.until.max(placement.until);
+                    run.over_at = run.over_at.max(run.until + settings.grace + settings.slack);
+                    run.lease = (placement.jobs, placement.worker_type);
+                    None
+                }
+                _ => Some(Reason::Preempted),
+            }
+        };
+        run.ending = reason.map(|reason| Ending { reason, since: now });
+    }
+
+    /// A placement without a run is started, when its workers are free and their servers are here.
+    fn start_if_free(&mut self, number: JobNumber) {
+        let now = self.now;
+        let Some(job) = self.jobs.get(&number) else { return };
+        let Some(placement) = &job.placement else { return };
+        if job.run.is_some() || job.record.cancelled || now < job.not_before || now >= placement.until {
+            return;
+        }
+        let beside = placement.beside;
+        if !placement.workers.iter().all(|worker| self.is_free(*worker, beside)) {
+            return;
+        }
+        let mut ranks: Vec<_> = placement
+            .workers
+            .iter()
+            .filter_map(|worker| {
+                self.places[worker.index()].clone().map(|(server, place)| (server, place, *worker))
+            })
+            .collect();
+        ranks.sort();
+        let until = placement.until;
+        let lease = (placement.jobs, placement.worker_type);
+        let length = self.scheduler.options().round_length;
+        let record = RunRecord {
+            workers: ranks.iter().map(|(_, _, worker)| *worker).collect(),
+            servers: ranks.into_iter().map(|(server, _, _)| server).collect(),
+            outlives: length + self.settings.look_ahead + self.settings.grace + self.settings.slack,
+        };
+        let over_at = until + self.settings.grace + self.settings.slack;
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        job.record.incarnation += 1;
+        let run = Run { job: number, incarnation: job.record.incarnation };
+        let mut live = LiveRun::new(run, &record, lease, (Known::Ordered, now));
+        (live.until, live.over_at) = (until, over_at);
+        for worker in &record.workers {
+            self.holders[worker.index()].push(number);
+        }
+        job.record.run = Some(record);
+        job.run = Some(live);
+        self.counters.starts += 1;
+        self.record_job(number);
+    }
+
+    /// Is nothing on a worker, but the job that shares it, and is its server here?
+    fn is_free(&self, worker: WorkerId, beside: Option<JobNumber>) -> bool {
+        let Some((name, place)) = &self.places[worker.index()] else { return false };
+        let Some(server) = self.servers.get(name) else { return false };
+        server.is_reachable(self.now, self.settings.silence)
+            && server.record.drained.is_none()
+            && !server.strays.iter().any(|(_, held)| held == place)
+            && self.holders[worker.index()].iter().all(|holder| Some(*holder) == beside)
+    }
+
+    /// Frees the workers of a run; jobs that have their place there are looked at again.
+    pub(super) fn release(&mut self, number: JobNumber, workers: &[WorkerId]) {
+        for worker in workers {
+            self.holders[worker.index()].retain(|holder| *holder != number);
+        }
+        let waits = |placement: &super::job::Placement| {
+            placement.workers.iter().any(|worker| workers.contains(worker))
+        };
+        let waiting = self.jobs.iter().filter(|(_, job)| job.placement.as_ref().is_some_and(waits));
+        self.touched.extend(waiting.map(|(number, _)| *number));
+    }
+
+    /// How long a job waits after so many failures in a row.
+    pub(super) fn back_off(&self, failures: u32) -> Seconds {
+        let doublings = failures.saturating_sub(1).min(6);
+        self.settings.back_off * f64::from(1u32 << doublings)
+    }
+}

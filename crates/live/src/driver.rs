@@ -1,0 +1,315 @@
+//! The scheduler at work: its core and its store on a thread of their own, and a handle for all that talk to it.
+//!
+//! The thread takes one input after the other: the step that follows is put on disk, and only then is anything said. Where
+//! the disk refuses, nothing is said and nothing new is taken until it takes the step: leases run out on their nodes
+//! meanwhile, and [`Client::health`] says so.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use apportion::Seconds;
+use apportion::scheduler::Scheduler;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::clock::{Clock, wall_s};
+use crate::core::{
+    Answer, Core, Counters, Effect, Input, Note, Record, Refusal, Request, SettingError, Settings, Step,
+};
+use crate::protocol::{Orders, Report};
+use crate::store::{Store, StoreError};
+
+/// How often the clocks are noted, so that a restart knows how long the scheduler was away.
+const CLOCK_BEAT: Seconds = Seconds::new(5.0);
+
+/// How long the disk is given after it has refused.
+const DISK_PAUSE: Duration = Duration::from_millis(500);
+
+/// How many notes are kept at hand.
+const NOTES_MAX: usize = 200;
+
+/// Why a scheduler cannot be started.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Its records.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A setting.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The system has no thread for it.
+    #[error("no thread can be started: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// The scheduler has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the scheduler is ending")]
+pub struct Closed;
+
+/// How the scheduler is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Health {
+    /// Which start of it this is, counted from 1.
+    pub epoch: u64,
+    /// Now, on its clock.
+    pub now_s: f64,
+    /// The last input was so long ago, in s.
+    pub idle_s: f64,
+    /// Why nothing is taken at present; none if all is well.
+    pub disk: Option<String>,
+    /// What has happened since its start.
+    pub counters: Counters,
+}
+
+enum Message {
+    Input(Input),
+    Ask(Request, Sender<Result<Answer, Refusal>>),
+    /// Orders for this server go there from now on.
+    Listen(String, Sender<Orders>),
+    End,
+}
+
+/// What the thread shows to others.
+#[derive(Debug)]
+struct Shown {
+    health: Health,
+    clock: Clock,
+    notes: Vec<(Seconds, Note)>,
+}
+
+/// Talks to a scheduler. Clones talk to the same one.
+#[derive(Clone, Debug)]
+pub struct Client {
+    sender: Sender<Message>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Input(_) => "Input",
+            Self::Ask(..) => "Ask",
+            Self::Listen(..) => "Listen",
+            Self::End => "End",
+        })
+    }
+}
+
+impl Client {
+    /// Asks for something, and waits for the answer: what it promises is on disk.
+    ///
+    /// # Errors
+    /// If the scheduler is ending. What was asked may or may not have been done.
+    pub fn ask(&self, request: Request) -> Result<Result<Answer, Refusal>, Closed> {
+        let (sender, receiver) = channel();
+        self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
+        receiver.recv().map_err(|_| Closed)
+    }
+
+    /// Passes on an agent's report.
+    ///
+    /// # Errors
+    /// If the scheduler is ending.
+    pub fn report(&self, report: Report) -> Result<(), Closed> {
+        self.sender.send(Message::Input(Input::Report(report))).map_err(|_| Closed)
+    }
+
+    /// Orders for a server of this name, from now on; whoever listened before hears no more.
+    ///
+    /// # Errors
+    /// If the scheduler is ending.
+    pub fn listen(&self, server: &str) -> Result<Receiver<Orders>, Closed> {
+        let (sender, receiver) = channel();
+        self.sender.send(Message::Listen(server.to_owned(), sender)).map_err(|_| Closed)?;
+        Ok(receiver)
+    }
+
+    /// How the scheduler is.
+    pub fn health(&self) -> Health {
+        let shown = lock(&self.shown);
+        Health { idle_s: shown.clock.now().get() - shown.health.now_s, ..shown.health.clone() }
+    }
+
+    /// The newest notes, the oldest of them first.
+    pub fn notes(&self) -> Vec<(Seconds, Note)> {
+        lock(&self.shown).notes.clone()
+    }
+}
+
+fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A scheduler that runs; dropped, it ends, and touches no job.
+#[derive(Debug)]
+pub struct Driver {
+    client: Client,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Driver {
+    /// Starts a scheduler on the records of a store. `scheduler` has no jobs.
+    ///
+    /// # Errors
+    /// If the store cannot be opened, a setting is out of range, or there is no thread.
+    pub fn start(
+        settings: Settings,
+        scheduler: Scheduler,
+        path: &std::path::Path,
+    ) -> Result<Self, StartError> {
+        let (mut store, stored) = Store::open(path)?;
+        let clock = Clock::resumed(store.clock()?);
+        let (epoch, now) = (stored.epoch, clock.now());
+        let (core, step) = Core::open(settings, scheduler, stored, now)?;
+        store.commit(&step.records)?;
+        let health = Health { epoch, now_s: now.get(), idle_s: 0.0, disk: None, counters: core.counters() };
+        let notes = store.notes(u32::try_from(NOTES_MAX).unwrap_or(u32::MAX))?;
+        let shown = Arc::new(Mutex::new(Shown { health, clock, notes }));
+        let (sender, receiver) = channel();
+        let client = Client { sender, shown: Arc::clone(&shown) };
+        let work = Work {
+            core,
+            store,
+            clock,
+            shown,
+            listeners: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            n_asked: 0,
+            noted: now,
+        };
+        let thread = Builder::new().name("scheduler".into()).spawn(move || work.run(&receiver))?;
+        Ok(Self { client, thread: Some(thread) })
+    }
+
+    /// A handle.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.client.sender.send(Message::End);
+        if let Some(thread) = self.thread.take() {
+            // (a thread that has panicked has said so)
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's own.
+struct Work {
+    core: Core,
+    store: Store,
+    clock: Clock,
+    shown: Arc<Mutex<Shown>>,
+    listeners: BTreeMap<String, Sender<Orders>>,
+    asked: BTreeMap<u64, Sender<Result<Answer, Refusal>>>,
+    n_asked: u64,
+    noted: Seconds,
+}
+
+impl Work {
+    fn run(mut self, receiver: &Receiver<Message>) {
+        loop {
+            let wait = (self.core.wake_at() - self.clock.now()).max(Seconds::ZERO);
+            let wait = Duration::try_from_secs_f64(wait.get()).unwrap_or(DISK_PAUSE);
+            let input = match receiver.recv_timeout(wait) {
+                Ok(Message::Input(input)) => input,
+                Ok(Message::Ask(request, sender)) => {
+                    self.n_asked += 1;
+                    self.asked.insert(self.n_asked, sender);
+                    Input::Request(self.n_asked, request)
+                }
+                Ok(Message::Listen(server, sender)) => {
+                    self.listeners.insert(server, sender);
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => Input::Wake,
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
+            };
+            let step = self.core.take(self.clock.now(), input);
+            if !self.put(&step, receiver) {
+                return;
+            }
+            self.say(step);
+            self.show(None);
+            if self.clock.now() >= self.noted + CLOCK_BEAT {
+                self.noted = self.clock.now();
+                // (where it fails, the next start takes the scheduler to have been away a little longer)
+                let _ = self.store.note_clock(self.clock.now(), wall_s());
+            }
+        }
+        // (the next start takes the clock of the last note)
+        let _ = self.store.note_clock(self.clock.now(), wall_s());
+    }
+
+    /// Puts a step on disk, however long it takes. False if the scheduler is to end before it is there.
+    fn put(&mut self, step: &Step, receiver: &Receiver<Message>) -> bool {
+        let mut waiting = Vec::new();
+        loop {
+            match self.store.commit(&step.records) {
+                Ok(()) => break,
+                Err(error) => self.show(Some(error.to_string())),
+            }
+            match receiver.recv_timeout(DISK_PAUSE) {
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return false,
+                // Reports come again, and whoever asks is not answered before the disk is well.
+                Ok(Message::Ask(request, sender)) => waiting.push((request, sender)),
+                Ok(Message::Listen(server, sender)) => drop(self.listeners.insert(server, sender)),
+                Ok(Message::Input(_)) | Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        for (request, sender) in waiting {
+            self.n_asked += 1;
+            self.asked.insert(self.n_asked, sender);
+            let step = self.core.take(self.clock.now(), Input::Request(self.n_asked, request));
+            if !self.put(&step, receiver) {
+                return false;
+            }
+            self.say(step);
+        }
+        true
+    }
+
+    /// Says what is to be said, now that it is on disk.
+    fn say(&mut self, step: Step) {
+        let notes = step.records.into_iter().filter_map(|record| match record {
+            Record::Note(at, note) => Some((at, note)),
+            _ => None,
+        });
+        {
+            let mut shown = lock(&self.shown);
+            shown.notes.extend(notes);
+            let more = shown.notes.len().saturating_sub(NOTES_MAX);
+            shown.notes.drain(..more);
+        }
+        for effect in step.effects {
+            match effect {
+                // (who does not listen any more has to ask again; an agent reports again)
+                Effect::Send(server, orders) => {
+                    if let Some(listener) = self.listeners.get(&server) {
+                        let _ = listener.send(orders);
+                    }
+                }
+                Effect::Answer(number, answer) => {
+                    if let Some(asked) = self.asked.remove(&number) {
+                        let _ = asked.send(answer);
+                    }
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, disk: Option<String>) {
+        let mut shown = lock(&self.shown);
+        shown.health.now_s = self.clock.now().get();
+        shown.health.disk = disk;
+        shown.health.counters = self.core.counters();
+    }
+}

@@ -1,0 +1,309 @@
+//! The scheduler's records on disk: one SQLite file, one writer, nothing acknowledged before it is there.
+
+use std::path::{Path, PathBuf};
+
+use apportion::Seconds;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::core::{JobRecord, Note, Record, ServerRecord, Stored};
+
+/// The version of the file's layout.
+const VERSION: u32 = 1;
+
+/// Tells a file of ours from other SQLite files: "aplv".
+const APPLICATION: i32 = 0x6170_6c76;
+
+const LAYOUT: &str = "
+    CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS jobs (number INTEGER PRIMARY KEY, is_over INTEGER NOT NULL, document TEXT NOT NULL) STRICT;
+    CREATE INDEX IF NOT EXISTS active_jobs ON jobs (number) WHERE is_over = 0;
+    CREATE TABLE IF NOT EXISTS servers (name TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, at_s REAL NOT NULL, line TEXT NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS notes (number INTEGER PRIMARY KEY, at_s REAL NOT NULL, document TEXT NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS set_aside (number INTEGER PRIMARY KEY, from_table TEXT NOT NULL, key TEXT NOT NULL,
+        document TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
+";
+
+/// Why a store cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another scheduler has it.
+    #[error("{path}: another scheduler uses this state; stop it first, or name another folder by --state")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another program's file, or another version's.
+    #[error("{path}: {what}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what to do.
+        what: String,
+    },
+    /// The file cannot be read or written.
+    #[error("{path}: {source}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+}
+
+/// A scheduler's records.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens or makes the file, for this process alone, and begins a new epoch.
+    ///
+    /// # Errors
+    /// If another scheduler uses it, it is no such file or another version's, or it cannot be read or written.
+    pub fn open(path: &Path) -> Result<(Self, Stored), StoreError> {
+        let fail = |source: rusqlite::Error| {
+            let path = path.to_owned();
+            match source.sqlite_error_code() {
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::InUse { path },
+                Some(ErrorCode::NotADatabase) => StoreError::Foreign {
+                    path,
+                    what: "this is no SQLite file; name another folder by --state".into(),
+                },
+                _ => StoreError::Sqlite { path, source },
+            }
+        };
+        let connection = Connection::open(path).map_err(fail)?;
+        let mut store = Self { path: path.to_owned(), connection };
+        let version = store.prepare().map_err(fail)?;
+        store.check(version)?;
+        store.connection.execute_batch(LAYOUT).map_err(fail)?;
+        store.connection.pragma_update(None, "application_id", APPLICATION).map_err(fail)?;
+        store.connection.pragma_update(None, "user_version", VERSION).map_err(fail)?;
+        let stored = store.load().map_err(fail)?;
+        Ok((store, stored))
+    }
+
+    /// Takes the file for this process alone, and says whose it is: the application's number and the version.
+    fn prepare(&mut self) -> rusqlite::Result<(i32, u32)> {
+        let connection = &self.connection;
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        // (an exclusive lock is taken with the first transaction that writes, and kept)
+        connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
+        let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        Ok((application, version))
+    }
+
+    fn check(&self, (application, version): (i32, u32)) -> Result<(), StoreError> {
+        let tables: u32 = self
+            .connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
+        let what = match (application, version) {
+            (APPLICATION, VERSION) => return Ok(()),
+            (0, 0) if tables == 0 => return Ok(()),
+            (APPLICATION, other) => {
+                format!(
+                    "this is the state of another version (layout {other}, this program has {VERSION}): run that version"
+                )
+            }
+            _ => "this is another program's database; name another folder by --state".to_owned(),
+        };
+        Err(StoreError::Foreign { path: self.path.clone(), what })
+    }
+
+    /// Reads all that is needed to go on; what cannot be read is set aside.
+    fn load(&mut self) -> rusqlite::Result<Stored> {
+        let transaction = self.connection.transaction()?;
+        let mut stored = Stored::default();
+        let epoch: Option<String> = transaction
+            .query_row("SELECT value FROM meta WHERE key = 'epoch'", [], |row| row.get(0))
+            .optional()?;
+        stored.epoch = epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0u64) + 1;
+        put_meta(&transaction, "epoch", &stored.epoch.to_string())?;
+        stored.jobs =
+            read::<JobRecord>(&transaction, "jobs", "number", "WHERE is_over = 0", &mut stored.set_aside)?;
+        stored.servers = read::<ServerRecord>(&transaction, "servers", "name", "", &mut stored.set_aside)?;
+        let last: Option<i64> = transaction.query_row(
+            "SELECT max(number) FROM (SELECT number FROM jobs UNION ALL
+             SELECT CAST(key AS INTEGER) FROM set_aside WHERE from_table = 'jobs')",
+            [],
+            |row| row.get(0),
+        )?;
+        stored.next_job = last.map_or(0, |last| last.unsigned_abs() + 1);
+        let state: Option<String> = transaction
+            .query_row("SELECT value FROM meta WHERE key = 'scheduler'", [], |row| row.get(0))
+            .optional()?;
+        match state.as_deref().map(serde_json::from_str) {
+            None => {}
+            Some(Ok(state)) => stored.scheduler = Some(state),
+            Some(Err(error)) => {
+                stored.set_aside.push(format!("the mechanism's state cannot be read: {error}"));
+            }
+        }
+        transaction.commit()?;
+        Ok(stored)
+    }
+
+    /// Puts records on disk, all or none.
+    ///
+    /// # Errors
+    /// If they cannot be put there: then none is.
+    pub fn commit(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        write(&mut self.connection, records)
+            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+
+    /// The instant of the last record that has one, and what a clock on the wall said when the store was closed or last
+    /// asked to [note](Self::note_clock) it.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn clock(&self) -> Result<Option<(Seconds, f64)>, StoreError> {
+        let value: Option<String> = self
+            .connection
+            .query_row("SELECT value FROM meta WHERE key = 'clock'", [], |row| row.get(0))
+            .optional()
+            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
+        Ok(value.and_then(|value| serde_json::from_str(&value).ok()))
+    }
+
+    /// Notes what the scheduler's clock says, and the one on the wall, in s since 1970.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn note_clock(&mut self, now: Seconds, wall_s: f64) -> Result<(), StoreError> {
+        let value = serde_json::json!([now.get(), wall_s]).to_string();
+        put_meta(&self.connection, "clock", &value)
+            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+
+    /// The newest notes, the oldest of them first.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn notes(&self, most: u32) -> Result<Vec<(Seconds, Note)>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<(Seconds, Note)>> {
+            let mut statement = self
+                .connection
+                .prepare_cached("SELECT at_s, document FROM notes ORDER BY number DESC LIMIT ?1")?;
+            let rows =
+                statement.query_map([most], |row| Ok((row.get::<_, f64>(0)?, row.get::<_, String>(1)?)))?;
+            let mut notes = Vec::new();
+            for row in rows {
+                let (at, document) = row?;
+                // (one that cannot be read says nothing)
+                if let Ok(note) = serde_json::from_str(&document) {
+                    notes.push((Seconds::new(at), note));
+                }
+            }
+            notes.reverse();
+            Ok(notes)
+        };
+        read().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+
+    /// Passes on the lines of the event log after the one of this number, in order, with their numbers.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn events(&self, after: i64, mut line: impl FnMut(i64, &str)) -> Result<(), StoreError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self
+                .connection
+                .prepare_cached("SELECT number, line FROM events WHERE number > ?1 ORDER BY number")?;
+            let mut rows = statement.query([after])?;
+            while let Some(row) = rows.next()? {
+                line(row.get(0)?, row.get_ref(1)?.as_str()?);
+            }
+            Ok(())
+        };
+        read().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+}
+
+fn put_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    let mut statement =
+        connection.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
+    statement.execute(params![key, value]).map(drop)
+}
+
+/// Reads the documents of a table; those that cannot be read are moved out of the way, and it is said which.
+fn read<T: DeserializeOwned>(
+    connection: &Connection,
+    table: &str,
+    key: &str,
+    which: &str,
+    set_aside: &mut Vec<String>,
+) -> rusqlite::Result<Vec<T>> {
+    let mut statement = connection
+        .prepare(&format!("SELECT CAST({key} AS TEXT), document FROM {table} {which} ORDER BY {key}"))?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let mut read = Vec::new();
+    let mut unread = Vec::new();
+    for row in rows {
+        let (name, document) = row?;
+        match serde_json::from_str(&document) {
+            Ok(record) => read.push(record),
+            Err(error) => unread.push((name, document, error.to_string())),
+        }
+    }
+    for (name, document, reason) in unread {
+        connection.execute(
+            "INSERT INTO set_aside (from_table, key, document, reason) VALUES (?1, ?2, ?3, ?4)",
+            params![table, name, document, reason],
+        )?;
+        connection.execute(&format!("DELETE FROM {table} WHERE CAST({key} AS TEXT) = ?1"), [&name])?;
+        set_aside.push(format!(
+            "the record of {name} in `{table}` cannot be read and has been set aside: {reason}"
+        ));
+    }
+    Ok(read)
+}
+
+fn write(connection: &mut Connection, records: &[Record]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for record in records {
+        match record {
+            Record::Job(job) => {
+                let mut statement = transaction.prepare_cached(
+                    "INSERT OR REPLACE INTO jobs (number, is_over, document) VALUES (?1, ?2, ?3)",
+                )?;
+                let number = i64::try_from(job.number.0).unwrap_or(i64::MAX);
+                statement.execute(params![number, job.outcome.is_some(), to_text(job)?])?;
+            }
+            Record::Server(server) => {
+                let mut statement = transaction
+                    .prepare_cached("INSERT OR REPLACE INTO servers (name, document) VALUES (?1, ?2)")?;
+                statement.execute(params![server.name, to_text(server)?])?;
+            }
+            Record::Scheduler(state) => put_meta(&transaction, "scheduler", &to_text(state)?)?,
+            Record::Event(at, line) => {
+                let mut statement =
+                    transaction.prepare_cached("INSERT INTO events (at_s, line) VALUES (?1, ?2)")?;
+                statement.execute(params![at.get(), line])?;
+            }
+            Record::Note(at, note) => {
+                let mut statement =
+                    transaction.prepare_cached("INSERT INTO notes (at_s, document) VALUES (?1, ?2)")?;
+                statement.execute(params![at.get(), to_text(note)?])?;
+            }
+        }
+    }
+    transaction.commit()
+}
+
+fn to_text(document: &impl serde::Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(document).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}

@@ -1,0 +1,54 @@
+//! Whole worlds of a scheduler and nodes, in which messages are lost, repeated, reordered and late, and everything is
+//! ended at any instruction. Nothing here is real but the scheduler's core and the agents'; what is checked is what really
+//! runs on the nodes, not what the scheduler believes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
+
+mod node;
+mod random;
+mod world;
+
+use proptest::prelude::*;
+
+use world::{Faults, World};
+
+/// Sequences that are tried: with four kinds of faults, at least 10,000 in all.
+const SEQUENCES: u32 = 2_500;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: SEQUENCES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_lost_where_nothing_fails(seed: u64) {
+        let faults = Faults::default();
+        World::run(seed, faults);
+    }
+
+    #[test]
+    fn messages_are_lost_repeated_and_late(seed: u64) {
+        let faults = Faults { loss: 0.2, repeats: 0.2, late: 0.1, ..Faults::default() };
+        World::run(seed, faults);
+    }
+
+    #[test]
+    fn the_scheduler_ends_at_any_instruction(seed: u64) {
+        let faults = Faults { loss: 0.05, repeats: 0.05, late: 0.02, crashes: 0.02, ..Faults::default() };
+        World::run(seed, faults);
+    }
+
+    #[test]
+    fn everything_fails(seed: u64) {
+        let faults = Faults { loss: 0.1, repeats: 0.1, late: 0.05, crashes: 0.01, agents: 0.02, nodes: 0.005, jobs: 0.02 };
+        World::run(seed, faults);
+    }
+}
+
+/// The seed of a world that fails: `APPORTION_WORLD_SEED=7 cargo test -p apportion-live --test world one_world`.
+#[test]
+fn one_world() {
+    let seed = option_env!("APPORTION_WORLD_SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let faults =
+        Faults { loss: 0.1, repeats: 0.1, late: 0.05, crashes: 0.01, agents: 0.02, nodes: 0.005, jobs: 0.02 };
+    World::run(seed, faults);
+}

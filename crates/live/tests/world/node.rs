@@ -1,0 +1,266 @@
+//! A node that is pretended: an agent, the shims that outlive it, and the programs that they started.
+
+use std::collections::BTreeMap;
+
+use apportion::Seconds;
+use apportion_live::agent::{Act, Adopted, Agent, RankStart, Server};
+use apportion_live::protocol::{End, JobNumber, Orders, Phase, Progress, RankReport, Report, Run, Stop};
+
+use super::random::Random;
+
+/// How a job's program behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manners {
+    /// It writes its progress, and stops when its control file says so.
+    pub(crate) speaks: bool,
+    /// It does not stop when it is asked to.
+    pub(crate) is_deaf: bool,
+    /// The chance that a rank of it fails within a second.
+    pub(crate) failure_rate: f64,
+    /// Steps per second on any worker.
+    pub(crate) speed: f64,
+    /// How long it takes to stop, in s.
+    pub(crate) stop_time: f64,
+}
+
+/// What the programs of a job have left on disk.
+pub(crate) type Checkpoints = BTreeMap<JobNumber, f64>;
+
+/// A rank and its shim.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) start: RankStart,
+    /// True time at which the program was started.
+    since: f64,
+    first: f64,
+    steps: f64,
+    checkpointed: f64,
+    until: Seconds,
+    grace: Seconds,
+    /// When it was asked to stop, on the node's clock.
+    asked: Option<Seconds>,
+    after: Option<f64>,
+    speaks: bool,
+    proposed: Option<u64>,
+    done: bool,
+    pub(crate) end: Option<End>,
+}
+
+/// A node: its clock is its own.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) server: Server,
+    /// The node's clock is `offset + rate · true time`.
+    offset: f64,
+    rate: f64,
+    pub(crate) agent: Option<Agent>,
+    /// The agent's process is stopped: it takes and says nothing.
+    pub(crate) is_stopped: bool,
+    pub(crate) boots: u64,
+    pub(crate) processes: BTreeMap<(Run, u32), Process>,
+    next_beat: f64,
+    pub(crate) is_off: bool,
+}
+
+impl Node {
+    pub(crate) fn new(server: Server, random: &mut Random) -> Self {
+        let offset = 1000.0 * random.unit();
+        let rate = 1.0 + 0.002 * (random.unit() - 0.5);
+        let boots = 1;
+        let agent = Some(Agent::new(server.clone(), boots, Vec::new()));
+        let processes = BTreeMap::new();
+        Self {
+            server,
+            offset,
+            rate,
+            agent,
+            is_stopped: false,
+            boots,
+            processes,
+            next_beat: 0.0,
+            is_off: false,
+        }
+    }
+
+    fn clock(&self, now: f64) -> Seconds {
+        Seconds::new(self.offset + self.rate * now)
+    }
+
+    /// The agent is started again: it finds the shims, and what became of them.
+    pub(crate) fn start_agent(&mut self, now: f64) {
+        self.boots += 1;
+        let adopted = self.processes.iter().map(|((run, rank), process)| Adopted {
+            report: RankReport {
+                run: *run,
+                rank: *rank,
+                worker: process.start.worker,
+                phase: match (&process.end, process.asked) {
+                    (Some(end), _) => Phase::Ended(end.clone()),
+                    (None, Some(_)) => Phase::Stopping,
+                    (None, None) => Phase::Running,
+                },
+                progress: process.progress(now),
+            },
+            until: process.until,
+            grace: process.grace,
+        });
+        self.agent = Some(Agent::new(self.server.clone(), self.boots, adopted.collect()));
+        self.is_stopped = false;
+    }
+
+    /// The node is switched off: all processes are gone, and their folders, too, if the disk is new.
+    pub(crate) fn switch_off(&mut self, loses_disk: bool) {
+        self.agent = None;
+        self.is_off = true;
+        if loses_disk {
+            self.processes.clear();
+        }
+        for process in self.processes.values_mut().filter(|process| process.end.is_none()) {
+            process.end = Some(End::Vanished);
+        }
+    }
+
+    /// Takes orders, if the agent's process runs.
+    pub(crate) fn take(&mut self, now: f64, orders: &Orders, checkpoints: &Checkpoints) {
+        let clock = self.clock(now);
+        let Some(agent) = &mut self.agent else { return };
+        for act in agent.take(clock, orders) {
+            match act {
+                Act::Start(start) => {
+                    let first = checkpoints.get(&start.run.job).copied().unwrap_or(0.0);
+                    let process = Process {
+                        since: now,
+                        first,
+                        steps: first,
+                        checkpointed: first,
+                        until: start.until,
+                        grace: start.grace,
+                        asked: None,
+                        after: None,
+                        speaks: false,
+                        proposed: None,
+                        done: false,
+                        end: None,
+                        start: *start,
+                    };
+                    let key = (process.start.run, process.start.rank);
+                    assert!(self.processes.insert(key, process).is_none(), "{key:?} is started twice");
+                }
+                Act::Steer { run, rank, until, grace, stop } => {
+                    if let Some(process) = self.processes.get_mut(&(run, rank)) {
+                        process.until = until;
+                        process.grace = grace;
+                        process.steer(clock, stop);
+                    }
+                }
+            }
+        }
+        // Folders of ranks that the agent has forgotten are removed.
+        let known: Vec<_> = agent.report(clock).ranks.iter().map(|rank| (rank.run, rank.rank)).collect();
+        self.processes.retain(|key, process| process.end.is_none() || known.contains(key));
+    }
+
+    /// What happens on the node until now: shims and programs go on whether the agent runs or not.
+    pub(crate) fn go_on(
+        &mut self,
+        (now, since): (f64, f64),
+        manners: &BTreeMap<JobNumber, Manners>,
+        checkpoints: &mut Checkpoints,
+        random: &mut Random,
+    ) {
+        let clock = self.clock(now);
+        for ((run, rank), process) in &mut self.processes {
+            let Some(manners) = manners.get(&run.job).filter(|_| process.end.is_none()) else { continue };
+            process.go_on((now, since), clock, *manners, random);
+            if *rank == 0 {
+                let saved = checkpoints.entry(run.job).or_insert(0.0);
+                *saved = saved.max(process.checkpointed);
+            }
+        }
+        if let Some(agent) = self.agent.as_mut().filter(|_| !self.is_stopped) {
+            for ((run, rank), process) in &self.processes {
+                agent.note_progress(*run, *rank, process.progress(now));
+                if let Some(end) = &process.end {
+                    agent.note_end(*run, *rank, end.clone());
+                } else if process.asked.is_some() {
+                    agent.note_stopping(*run, *rank);
+                }
+            }
+        }
+    }
+
+    /// A report, where it is time for one and the agent's process runs.
+    pub(crate) fn report(&mut self, now: f64, beat: f64) -> Option<Report> {
+        let clock = self.clock(now);
+        let agent = self.agent.as_mut().filter(|_| !self.is_stopped && now >= self.next_beat)?;
+        self.next_beat = now + beat;
+        Some(agent.report(clock))
+    }
+}
+
+impl Process {
+    pub(crate) fn is_running(&self) -> bool {
+        self.end.is_none()
+    }
+
+    pub(crate) fn since(&self) -> f64 {
+        self.since
+    }
+
+    fn progress(&self, now: f64) -> Progress {
+        if !self.speaks {
+            return Progress::default();
+        }
+        Progress {
+            speaks: true,
+            steps: self.steps,
+            checkpointed: self.checkpointed,
+            first: self.first,
+            seconds: now - self.since,
+            proposed: self.proposed,
+            done: self.done,
+        }
+    }
+
+    fn steer(&mut self, clock: Seconds, stop: Option<Stop>) {
+        match stop {
+            None => {}
+            Some(Stop::Propose) => self.proposed = Some(self.steps.ceil() as u64 + 2),
+            Some(Stop::After(step)) => {
+                self.after = Some(step as f64);
+                self.asked.get_or_insert(clock);
+            }
+            Some(Stop::Now | Stop::Kill) => {
+                self.asked.get_or_insert(clock);
+            }
+        }
+    }
+
+    fn go_on(&mut self, (now, since): (f64, f64), clock: Seconds, manners: Manners, random: &mut Random) {
+        self.speaks = manners.speaks;
+        let time = (now - since.max(self.since)).max(0.0);
+        if clock >= self.until {
+            self.asked.get_or_insert(self.until);
+        }
+        let total = self.start.total_steps.get();
+        let most = self.after.map_or(total, |after| after.min(total).max(self.steps));
+        self.steps = (self.steps + manners.speed * time).min(most);
+        if manners.speaks && random.chance(0.2 * time) && self.start.rank == 0 {
+            self.checkpointed = self.steps;
+        }
+        if random.chance(manners.failure_rate * time) {
+            self.end = Some(if random.chance(0.5) { End::Exit(1) } else { End::Signal(11) });
+        } else if self.steps >= total {
+            (self.checkpointed, self.done) = (self.steps, true);
+            self.end = Some(if self.asked.is_some() { End::Stopped(Some(0)) } else { End::Exit(0) });
+        } else if let Some(asked) = self.asked {
+            let is_ready = self.after.is_none_or(|after| self.steps >= after);
+            if clock >= asked + self.grace {
+                self.end = Some(End::Killed);
+            } else if !manners.is_deaf && is_ready && clock >= asked + Seconds::new(manners.stop_time) {
+                self.checkpointed = self.steps;
+                self.end = Some(End::Stopped(Some(143)));
+            }
+        }
+    }
+}
