@@ -16,6 +16,7 @@ mod ledger;
 mod options;
 mod placement;
 mod priority;
+mod refill;
 mod rounds;
 mod selection;
 mod state;

@@ -49,7 +49,7 @@ pub struct Mechanism {
     /// Each slot's lease in the previous round: [slot].
     previous_of: Vec<u32>,
     pub(super) selection: Selection,
-    free: Free,
+    pub(super) free: Free,
     runs: Vec<bool>,
     /// Changes noted so far.
     n_changes: u64,
@@ -330,12 +330,13 @@ impl Mechanism {
         self.free.start_round(&self.workers);
         self.selection.select(&mut self.ledger, &self.workers, (&self.options, self.rules), order);
         for worker_type in order {
-            self.place(*worker_type);
+            self.place(*worker_type, true);
         }
     }
 
-    /// Gives the selected combinations of one type their workers, larger scale factors first.
-    fn place(&mut self, worker_type: WorkerTypeId) {
+    /// Gives the selected combinations of one type their workers, larger scale factors first; at the start of a round the
+    /// same as before, where they can be.
+    pub(super) fn place(&mut self, worker_type: WorkerTypeId, at_start: bool) {
         let mut chosen = std::mem::take(&mut self.selection.chosen[worker_type.index()]);
         let scale_factor = |slot: Slot| self.ledger.accounts[slot as usize].scale_factor;
         chosen.sort_by_key(|slot| Reverse(scale_factor(*slot)));
@@ -345,16 +346,16 @@ impl Mechanism {
             let largest = self.ledger.accounts[*largest as usize].scale_factor;
             let same = |slot: &Slot| self.ledger.accounts[*slot as usize].scale_factor == largest;
             let (group, smaller) = rest.split_at(rest.partition_point(same));
-            self.place_group(worker_type, group);
+            self.place_group(worker_type, group, at_start);
             rest = smaller;
         }
         self.selection.chosen[worker_type.index()] = chosen;
     }
 
     /// Extends what leases can be extended, then places the others.
-    fn place_group(&mut self, worker_type: WorkerTypeId, group: &[Slot]) {
+    fn place_group(&mut self, worker_type: WorkerTypeId, group: &[Slot], at_start: bool) {
         let first = self.current.leases.len();
-        for slot in group {
+        for slot in group.iter().filter(|_| at_start) {
             self.extend_lease(worker_type, *slot);
         }
         let extended = self.current.leases.len();

@@ -106,16 +106,48 @@ impl Selection {
         self.stamp += 1;
         self.n_taken = 0;
         for worker_type in order {
-            let column = worker_type.index();
-            self.left[column] = workers.n_up(*worker_type);
-            self.chosen[column].clear();
-            self.gather_sharing(ledger, column);
+            self.left[worker_type.index()] = workers.n_up(*worker_type);
+            self.select_for(ledger, (options, rules), worker_type.index());
+        }
+    }
+
+    /// Selects for every type in the order given, beside jobs that hold workers, by their places; so many workers of each
+    /// type are left.
+    pub(super) fn select_beside(
+        &mut self,
+        ledger: &mut Ledger,
+        (options, rules): (&MechanismOptions, Rules),
+        order: &[WorkerTypeId],
+        (holders, left): (&[u32], &[u32]),
+    ) {
+        if self.stale {
+            self.refresh(ledger);
+        }
+        self.stamp += 1;
+        self.n_taken = holders.len();
+        for place in holders {
+            ledger.taken[*place as usize] = self.stamp;
+        }
+        self.left.copy_from_slice(left);
+        for worker_type in order {
+            self.select_for(ledger, (options, rules), worker_type.index());
+        }
+    }
+
+    /// Selects for one type, of which workers are left: those with a share, then fillers.
+    fn select_for(
+        &mut self,
+        ledger: &mut Ledger,
+        (options, rules): (&MechanismOptions, Rules),
+        column: usize,
+    ) {
+        self.chosen[column].clear();
+        self.gather_sharing(ledger, column);
+        self.take_entries(ledger, column);
+        let all_taken = self.n_taken == ledger.n_jobs();
+        if self.left[column] > 0 && !rules.skip_zero_priority && !all_taken {
+            self.gather_fillers(ledger, options, column);
             self.take_entries(ledger, column);
-            let all_taken = self.n_taken == ledger.n_jobs();
-            if self.left[column] > 0 && !rules.skip_zero_priority && !all_taken {
-                self.gather_fillers(ledger, options, column);
-                self.take_entries(ledger, column);
-            }
         }
     }
 

@@ -77,6 +77,17 @@ pub(crate) struct Progress {
     /// Steps/s alone that the policy is shown since some were measured: [type]; empty if none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) believed: Vec<f64>,
+    /// What is left of its start-up on the workers that it has, s.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) start_up_left: f64,
+    /// Until when it stops on workers that it had, s.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) stops_until: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(time: &f64) -> bool {
+    time.total_cmp(&0.0).is_eq()
 }
 
 impl Progress {
@@ -94,6 +105,8 @@ impl Progress {
             isolated_steps: 0.0,
             noise: Vec::new(),
             believed: Vec::new(),
+            start_up_left: 0.0,
+            stops_until: 0.0,
         }
     }
 

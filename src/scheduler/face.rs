@@ -363,6 +363,17 @@ impl Scheduler {
         round
     }
 
+    /// Gives workers that have become idle inside the round, at `now`, to jobs that wait: those in the allocation in force,
+    /// by the same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and
+    /// are extended or not at its end as all others. Called after [`finish`](Self::finish).
+    pub fn refill(&mut self, now: Seconds) -> Vec<Lease> {
+        self.now = self.now.max(now);
+        let n_new = self.rounds.refill();
+        let leases = self.rounds.mechanism().leases();
+        let n_before = leases.len() - n_new;
+        leases.skip(n_before).map(|lease| self.lease(&lease)).collect()
+    }
+
     /// A lease in the user's words.
     fn lease(&self, granted: &GrantedLease<'_>) -> Lease {
         let mut workers = granted.workers.to_vec();

@@ -51,6 +51,9 @@ pub struct RoundsState {
     policy: serde_json::Value,
     type_order: TypeOrder,
     draws: Draws,
+    /// The order of the last round, where orders are drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    order: Vec<WorkerTypeId>,
     /// The policy is to be asked again at the next round, due or not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unanswered: bool,
@@ -165,6 +168,12 @@ impl Rounds {
         decided
     }
 
+    /// Gives workers that have become idle inside the round to jobs that wait, until it ends: by the order of worker types
+    /// at its start, as [`Mechanism::refill`] says. So many leases are new, the last of [`Mechanism::leases`].
+    pub fn refill(&mut self) -> usize {
+        self.mechanism.refill(&self.order)
+    }
+
     /// Is the policy here, and has it not failed at this round?
     fn may_ask(&self, decided: &Decided) -> bool {
         self.seat.question().is_none() && !matches!(decided, Decided::Failed { .. })
@@ -276,6 +285,7 @@ impl Rounds {
             policy: self.seat.state(),
             type_order: self.type_order,
             draws: self.draws.clone(),
+            order: if self.type_order == TypeOrder::Shuffled { self.order.clone() } else { Vec::new() },
             unanswered: self.unanswered || self.seat.question().is_some(),
         }
     }
@@ -287,8 +297,13 @@ impl Rounds {
     pub fn restore(&mut self, cluster: &Cluster, state: &RoundsState) -> Result<(), RestoreError> {
         let mechanism = Mechanism::restore(cluster, *self.mechanism.options(), &state.mechanism)
             .map_err(|reason| RestoreError::Mechanism { reason })?;
+        let order = if state.order.is_empty() { self.types.clone() } else { state.order.clone() };
+        if order.len() != self.types.len() || !self.types.iter().all(|of| order.contains(of)) {
+            let reason = "the order of worker types is of others".to_owned();
+            return Err(RestoreError::Mechanism { reason });
+        }
         self.seat.restore(&state.policy)?;
-        self.mechanism = mechanism;
+        (self.mechanism, self.order) = (mechanism, order);
         self.type_order = state.type_order;
         self.draws = state.draws.clone();
         self.unanswered = state.unanswered;

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Event, Observer};
 use super::options::Options;
 use super::outcome::SimulationError;
 use super::simulation::{Driver, Simulation};
@@ -262,20 +261,18 @@ impl Driver {
         }
     }
 
-    pub(super) fn tell_preempted(&self, now: Seconds, table: &Table, observer: &mut dyn Observer) {
+    /// Every lease of the round before that was not extended although a job of it is still here.
+    pub(super) fn each_lost(&self, table: &Table, tell: &mut dyn FnMut(GrantedLease<'_>)) {
         match self {
-            Self::Mechanized(rounds) => {
-                for lease in rounds.mechanism().preempted() {
-                    let (jobs, worker_type) = (lease.combination, lease.worker_type);
-                    observer.observe(&Event::Preempted { now, jobs, worker_type });
-                }
-            }
+            Self::Mechanized(rounds) => rounds.mechanism().preempted().for_each(tell),
             Self::Direct(direct) => {
                 for old in &direct.previous {
                     let active = old.combination.members().any(|job| table.find(job).is_some());
                     if active && !direct.placed.contains(old) {
-                        let (jobs, worker_type) = (old.combination, old.worker_type);
-                        observer.observe(&Event::Preempted { now, jobs, worker_type });
+                        let Placed { combination, worker_type, workers } = old;
+                        let (n_servers, extended) = (direct.workers.n_servers_of(workers), false);
+                        let (combination, worker_type) = (*combination, *worker_type);
+                        tell(GrantedLease { combination, worker_type, workers, n_servers, extended });
                     }
                 }
             }

@@ -45,6 +45,9 @@ pub struct Checkpoint {
     vigil: Vigil,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     estimator: Option<EstimatorState>,
+    /// Until when something stops on each worker, s; empty if nothing has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    free_at: Vec<f64>,
 }
 
 impl Simulation {
@@ -64,6 +67,7 @@ impl Simulation {
             fluid: self.fluid.clone(),
             vigil: self.vigil.clone(),
             estimator: self.table.estimator.as_ref().map(|estimator| estimator.state().clone()),
+            free_at: self.free_at.clone(),
         }
     }
 
@@ -120,6 +124,13 @@ impl Simulation {
         if checkpoint.clock.n_prices > self.setting.options.prices.len() {
             return refuse("it has seen more changes of prices than there are".to_owned());
         }
+        let n_types = self.setting.cluster.n_types();
+        if !checkpoint.jobs.iter().all(|progress| progress.has_types(n_types)) {
+            return refuse("its jobs are of another number of worker types".to_owned());
+        }
+        if !checkpoint.free_at.is_empty() && checkpoint.free_at.len() != self.driver.workers().len() {
+            return refuse("something stops on another number of workers".to_owned());
+        }
         for name in &checkpoint.entities {
             let inner = InnerRule::Fairness;
             self.table.entities.push(Entity { name: name.clone(), weight: 1.0, inner, parent: None });
@@ -143,6 +154,7 @@ impl Simulation {
         self.faults = checkpoint.faults.clone();
         self.fluid.clone_from(&checkpoint.fluid);
         self.vigil.clone_from(&checkpoint.vigil);
+        self.free_at.clone_from(&checkpoint.free_at);
         self.refresh_cluster();
         Ok(self)
     }
@@ -156,6 +168,7 @@ pub(super) fn check_options(options: &Options, cluster: &Cluster) -> Result<(), 
     let positive = |value: f64| value.is_finite() && value > 0.0;
     let not_negative = |value: f64| value.is_finite() && value >= 0.0;
     options.scheduler().check()?;
+    options.live.check(options)?;
     if let Some(window) = &options.measure {
         fine(!window.is_empty(), "measure", format!("{window:?}"), "a range that holds at least one job")?;
     }

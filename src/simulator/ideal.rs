@@ -179,7 +179,12 @@ impl Simulation {
         }
         for flow in flows {
             let jobs = self.rows()[flow.row].0;
-            if self.table.observe(jobs, flow.worker_type, flow.throughput) {
+            let alone = jobs.members().find_map(|job| self.table.find(job)).filter(|_| !jobs.is_pair());
+            let is_new = alone.is_some_and(|position| {
+                self.setting.options.live.measured
+                    && self.table.measure(position, flow.worker_type, flow.throughput[0])
+            });
+            if self.table.observe(jobs, flow.worker_type, flow.throughput) || is_new {
                 self.driver.note_change();
             }
         }

@@ -7,6 +7,9 @@
 //! advance the clock → end slices → completions → arrivals, faults, prices → policy, mechanism → start slices
 //! ```
 //!
+//! Under the options of a [live](Live) cluster rounds have an inside: the next one is decided ahead, workers become idle and
+//! are given to others, and jobs start and stop.
+//!
 //! Policies behind the mechanism run through [`scheduler::Rounds`](crate::scheduler::Rounds), as they do live.
 //! One step of [`Simulation`] is one round. [`Semantics`] names each point at which the published system's
 //! simulator differs from what it set out to do.
@@ -18,6 +21,8 @@ mod checkpoint;
 mod event;
 mod faults;
 mod ideal;
+mod inside;
+mod live;
 mod options;
 mod outcome;
 mod progress;
@@ -28,6 +33,7 @@ mod standstill;
 
 pub use checkpoint::Checkpoint;
 pub use event::{Event, Observer, Slice, Unobserved};
+pub use live::{Live, Refill};
 pub use options::{
     Consolidation, Contention, ExecutionTime, Faults, JobFaults, Options, PairEnd, PreemptionCost,
     PriceChange, Semantics, ShortSlice, Stragglers, WorkerFaults,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::live::Live;
 use crate::mechanism::MechanismOptions;
 use crate::scheduler::{self, EmptyCluster, TypeDraws};
 use crate::spec::Fidelity;
@@ -217,6 +218,9 @@ pub struct Options {
     /// Policies see estimates of co-located throughputs; none = the truth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiling: Option<Profiling>,
+    /// What a live cluster does; nothing by default.
+    #[serde(default, skip_serializing_if = "Live::is_off")]
+    pub live: Live,
 }
 
 impl Options {
@@ -233,6 +237,7 @@ impl Options {
             prices: Vec::new(),
             contention: None,
             profiling: None,
+            live: Live::default(),
         }
     }
 

@@ -46,6 +46,18 @@ pub(super) struct Running {
     pub(super) overhead: f64,
     pub(super) parts: [Part; 2],
     pub(super) fate: Fate,
+    /// It started inside the round, on workers that had become idle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_refilled: bool,
+    /// Its speed is what policies are to learn: it runs alone, on the fewest servers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_measured: bool,
+    /// What is left of its start-up when the round ends, s.
+    #[serde(skip)]
+    pub(super) start_up_left: f64,
+    /// The time that the mechanism was told ahead, until the slice ends, s.
+    #[serde(skip)]
+    pub(super) projected: Option<f64>,
 }
 
 /// Links in use: other spread jobs on each server.
@@ -91,11 +103,11 @@ pub(super) struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Plans a lease's slice from `start`; faults come after.
+    /// Plans a lease's slice from `start`, for so much of the round's length as is left then; faults come after.
     pub(super) fn plan(
         &self,
         (index, lease): (u32, &GrantedLease<'_>),
-        start: f64,
+        (start, length): (f64, f64),
         faults: &FaultState,
     ) -> Option<Running> {
         let mut positions = [self.table.find(lease.combination.first())?; 2];
@@ -108,10 +120,13 @@ impl Conditions<'_> {
             }
         };
         let overhead = self.overhead(lease, first).max(second.map_or(0.0, |job| self.overhead(lease, job)));
+        let due = self.start_up(lease, first).max(second.map_or(0.0, |job| self.start_up(lease, job)));
+        let start_up = due.min((length - overhead).max(0.0));
+        let overhead = overhead + start_up;
         let factor = self.slowdown(lease, faults);
         let rates = self.rates(lease, first, second)?.map(|rate| rate * factor);
         let begin = start + overhead;
-        let available = (self.options.round_length.get() - overhead).max(0.0);
+        let available = (length - overhead).max(0.0);
         let part = |active: &Active, throughput: f64| {
             let steps = self.steps(active, throughput, available);
             Part { steps, throughput, end: begin + steps / throughput }
@@ -121,7 +136,10 @@ impl Conditions<'_> {
         let end = start.max(one.end).max(other.map_or(start, |part| part.end));
         let scale_factor = f64::from(first.progress.job.scale_factor);
         let short = |part: &Part| part.steps <= 0.0 || (scale_factor > 1.0 && part.steps < scale_factor);
+        // (a slice that is cut short for another reason may well be)
+        let is_cut = due > 0.0 || length < self.options.round_length.get();
         let fails = self.options.semantics.short_slice == ShortSlice::Fails
+            && !is_cut
             && (short(&one) || other.as_ref().is_some_and(short));
         let mut parts = [one, other.unwrap_or_default()];
         if self.options.semantics.pair_end == PairEnd::Later {
@@ -139,6 +157,10 @@ impl Conditions<'_> {
             overhead,
             parts,
             fate: if fails { Fate::TooShort } else { Fate::Succeeds },
+            is_refilled: false,
+            is_measured: self.options.live.measured && second.is_none() && !self.is_scattered(lease),
+            start_up_left: due - start_up,
+            projected: None,
         })
     }
 
@@ -162,12 +184,21 @@ impl Conditions<'_> {
         own.unwrap_or(cost.checkpoint + cost.restore).get()
     }
 
+    /// What a job has yet to do before its first step on these workers, beside what preemption costs.
+    fn start_up(&self, lease: &GrantedLease<'_>, active: &Active) -> f64 {
+        if lease.extended { active.progress.start_up_left } else { self.options.live.start_up.get() }
+    }
+
+    /// Is it on more servers than it needs?
+    fn is_scattered(&self, lease: &GrantedLease<'_>) -> bool {
+        lease.workers.len() > 1
+            && lease.n_servers > self.workers.n_servers_least(lease.worker_type, lease.workers.len())
+    }
+
     fn rates(&self, lease: &GrantedLease<'_>, first: &Active, second: Option<&Active>) -> Option<[f64; 2]> {
         let column = lease.worker_type.index();
         let modelled = self.options.semantics.consolidation == Consolidation::Modelled;
-        let scattered = modelled
-            && lease.workers.len() > 1
-            && lease.n_servers > self.workers.n_servers_least(lease.worker_type, lease.workers.len());
+        let scattered = modelled && self.is_scattered(lease);
         // The fraction of its consolidated throughput that a job keeps when it is scattered.
         let keeps = |active: &Active| match active.spread[column] {
             Some(spread) if spread > 0.0 => spread / active.alone[column],

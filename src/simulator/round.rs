@@ -21,6 +21,9 @@ impl Simulation {
     /// # Errors
     /// How the simulation ends, if there is nothing to move on to.
     pub(super) fn advance_clock(&mut self, observer: &mut dyn Observer) -> Result<(), Step> {
+        if let Some(until) = self.clock.until {
+            return self.advance_inside(until, observer);
+        }
         let latest = self.running.iter().map(|slice| slice.end).fold(0.0, f64::max);
         if !self.running.is_empty() && latest > 0.0 {
             if !self.resolves(latest) {
@@ -30,6 +33,10 @@ impl Simulation {
             self.clock.round_end = Some(latest);
             self.clock.now = latest;
             return Ok(());
+        }
+        // (the last jobs may have been done after the next round was decided)
+        if self.setting.options.live.look_ahead.get() > 0.0 && self.is_finished() {
+            return Err(Step::Finished);
         }
         let before = self.clock.now;
         if let Some(next) = self.next_event() {
@@ -89,8 +96,8 @@ impl Simulation {
 
     fn end_slice(&mut self, slice: &Running, observer: &mut dyn Observer) {
         let base = match self.setting.options.semantics.execution_time {
-            ExecutionTime::OwnSlice => slice.start,
-            ExecutionTime::SinceLastRound => self.clock.round_base,
+            ExecutionTime::SinceLastRound if !slice.is_refilled => self.clock.round_base,
+            _ => slice.start,
         };
         let succeeded = slice.fate == Fate::Succeeds;
         let time = Seconds::new(slice.end - base);
@@ -113,14 +120,13 @@ impl Simulation {
             let throughput = slice.parts.map(|part| if succeeded { part.throughput } else { 0.0 });
             let (combination, worker_type) = (slice.jobs, slice.worker_type);
             self.ran.push(Ran { combination, worker_type, time, throughput });
-            if let Driver::Mechanized(rounds) = &mut self.driver {
-                rounds.mechanism_mut().record_lease(slice.lease as usize, time);
-            }
         }
+        self.count_time(slice, counted.then_some(time));
         match slice.fate {
             Fate::Succeeds => {
                 let measured = [slice.parts[0].throughput, slice.parts[1].throughput];
-                if self.table.observe(slice.jobs, slice.worker_type, measured) {
+                let of_pair = self.table.observe(slice.jobs, slice.worker_type, measured);
+                if self.measure(slice) || of_pair {
                     self.driver.note_change();
                 }
                 for ((job, part), before) in slice.jobs.members().zip(&slice.parts).zip(slice.positions) {
@@ -130,6 +136,22 @@ impl Simulation {
             }
             Fate::TooShort | Fate::JobFails => self.fail(slice, observer),
             Fate::WorkerFails => {}
+        }
+    }
+
+    /// Counts what a slice got of its workers, if it counts, beside what was counted of it ahead.
+    fn count_time(&mut self, slice: &Running, time: Option<Seconds>) {
+        let Driver::Mechanized(rounds) = &mut self.driver else { return };
+        let mechanism = rounds.mechanism_mut();
+        let ahead = slice.projected.map(Seconds::new);
+        if ahead.is_none() && !self.setting.options.live.has_inside() {
+            if let Some(time) = time {
+                mechanism.record_lease(slice.lease as usize, time);
+            }
+        } else if ahead.is_some() || time.is_some() {
+            // The mechanism's leases may be those of the next round, or of more jobs than are left.
+            let more = time.unwrap_or_default() - ahead.unwrap_or_default();
+            mechanism.record(slice.jobs, slice.worker_type, more);
         }
     }
 
@@ -236,13 +258,32 @@ impl Simulation {
         SimulationError::Decision { place, error: Box::new(error) }
     }
 
-    /// The second half of a step: asks for decisions and starts what was decided.
+    /// The second half of a step: asks for decisions and starts what was decided. Where the decision is made ahead, the
+    /// running round ends in between.
     ///
     /// # Errors
     /// If the policy fails.
     pub fn start_round(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
-        let now = self.now();
         self.faults.start_round(&self.setting.options.faults, self.clock.round);
+        if self.clock.is_ahead {
+            let shown = self.project();
+            let decided = self.decide(observer);
+            self.unproject(shown);
+            decided?;
+            if self.end_round(observer) {
+                return Ok(());
+            }
+            self.refill_emptied();
+        } else {
+            self.decide(observer)?;
+        }
+        self.start_leases(observer);
+        Ok(())
+    }
+
+    /// Has the policy and the mechanism decide the next round.
+    fn decide(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+        let now = self.now();
         let mut snapshot = EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
         match &mut self.driver {
             Driver::Mechanized(rounds) => {
@@ -259,26 +300,69 @@ impl Simulation {
                 }
             }
         }
-        let n_leases = self.driver.n_leases();
-        self.vigil.leased(n_leases);
-        let (round, n_active) = (self.clock.round, self.table.jobs.len());
-        observer.observe(&Event::RoundStarted { now, round, n_active, n_leases });
-        self.clock.round += 1;
-        self.driver.tell_preempted(now, &self.table, observer);
-        let workers = self.driver.workers();
-        if self.setting.options.contention.is_some() {
-            self.links.count(workers, (0..n_leases).map(|index| self.driver.lease(index)));
-        }
-        for index in 0..n_leases {
-            self.start_slice(index, observer);
-        }
         Ok(())
     }
 
-    fn start_slice(&mut self, index: usize, observer: &mut dyn Observer) {
-        let lease = self.driver.lease(index);
+    /// Starts the round that was decided.
+    fn start_leases(&mut self, observer: &mut dyn Observer) {
+        let now = self.now();
+        let n_leases = self.driver.n_leases();
+        self.vigil.leased(n_leases);
+        let (round, n_active) = (self.clock.round, self.table.jobs.len());
+        observer.observe(&Event::RoundStarted { now, round, n_active, n_leases: self.n_filled() });
+        self.clock.round += 1;
+        self.driver.each_lost(&self.table, &mut |lost| {
+            let (jobs, worker_type) = (lost.combination, lost.worker_type);
+            observer.observe(&Event::Preempted { now, jobs, worker_type });
+        });
+        self.stop_lost();
+        self.count_links();
+        let length = self.setting.options.round_length.get();
+        for index in 0..n_leases {
+            self.start_slice(index, length, observer);
+        }
+        let live = &self.setting.options.live;
+        let waits = || {
+            let arrival = self.arrivals.next_arrival();
+            !self.table.jobs.is_empty() || arrival.is_some_and(|arrival| arrival <= now)
+        };
+        // A round whose leases are all empty by now passes, too.
+        let passes = live.look_ahead.get() > 0.0 && n_leases > 0 && waits();
+        self.clock.until =
+            (live.has_inside() && (passes || !self.running.is_empty())).then_some(self.clock.now + length);
+    }
+
+    /// Leases of the round whose jobs are here.
+    fn n_filled(&self) -> usize {
+        let n_leases = self.driver.n_leases();
+        if self.setting.options.live.look_ahead.get() <= 0.0 {
+            return n_leases;
+        }
+        let is_filled = |index: &usize| self.left_of(self.driver.lease(*index).combination).is_some();
+        (0..n_leases).filter(is_filled).count()
+    }
+
+    /// Counts the links in use, where they matter.
+    pub(super) fn count_links(&mut self) {
+        if self.setting.options.contention.is_some() {
+            let has_inside = self.setting.options.live.has_inside();
+            let leases = (0..self.driver.n_leases()).map(|index| self.driver.lease(index));
+            let here = |jobs: Combination<JobId>| jobs.members().any(|job| self.table.find(job).is_some());
+            let leases = leases.filter(|lease| !has_inside || here(lease.combination));
+            self.links.count(self.driver.workers(), leases);
+        }
+    }
+
+    /// Starts the slice of a lease, for so much of the round's length as is left.
+    pub(super) fn start_slice(&mut self, index: usize, length: f64, observer: &mut dyn Observer) {
+        let mut lease = self.driver.lease(index);
+        let now = self.clock.now;
+        if self.setting.options.live.look_ahead.get() > 0.0 {
+            let Some(left) = self.left_of(lease.combination) else { return };
+            lease.combination = left;
+        }
         observer.observe(&Event::Lease {
-            now: Seconds::new(self.clock.now),
+            now: Seconds::new(now),
             jobs: lease.combination,
             worker_type: lease.worker_type,
             workers: lease.workers,
@@ -292,7 +376,9 @@ impl Simulation {
             links: &self.links,
         };
         let position = u32::try_from(index).expect("fewer than 2^32 leases");
-        let Some(mut slice) = conditions.plan((position, &lease), self.clock.now, &self.faults) else {
+        let start = self.free_from(lease.combination, lease.workers).min(now + length);
+        let left = length - (start - now);
+        let Some(mut slice) = conditions.plan((position, &lease), (start, left), &self.faults) else {
             return;
         };
         let failure = self.faults.first_failure(lease.workers);
@@ -300,15 +386,24 @@ impl Simulation {
             slice.fate = Fate::JobFails;
         }
         if let Some(at) = failure.filter(|at| at.get() < slice.end) {
-            slice.lose_worker(at);
+            slice.lose_worker(at.max(Seconds::new(slice.start)));
         }
+        slice.is_refilled = length < self.setting.options.round_length.get();
         self.running.push(slice);
-        if self.setting.options.preemption_cost.is_none() {
+        self.note_start(&slice);
+    }
+
+    /// Keeps of a slice that starts what the next one of its jobs will need.
+    fn note_start(&mut self, slice: &Running) {
+        let options = &self.setting.options;
+        if options.preemption_cost.is_none() && options.live.start_up <= Seconds::ZERO {
             return;
         }
         for job in slice.jobs.members() {
             if let Some(position) = self.table.find(job) {
-                self.table.jobs[position].progress.has_run = true;
+                let progress = &mut self.table.jobs[position].progress;
+                progress.has_run |= options.preemption_cost.is_some();
+                progress.start_up_left = slice.start_up_left;
             }
         }
     }

@@ -44,6 +44,12 @@ pub(super) struct Clock {
     pub(super) n_prices: usize,
     /// What happens at this boundary has been taken in only in part.
     pub(super) is_at_boundary: bool,
+    /// When the running round ends at the latest, where that matters [inside](super::Live).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) until: Option<f64>,
+    /// It stands where the next round is decided, before the end of this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_ahead: bool,
 }
 
 /// The policy, behind the mechanism or inside rounds.
@@ -109,6 +115,8 @@ pub struct Simulation {
     /// Room to put slices in the order in which they end.
     pub(super) ends: Vec<(u64, u32)>,
     pub(super) vigil: Vigil,
+    /// Until when something stops on each worker, s: [worker]; empty if nothing has.
+    pub(super) free_at: Vec<f64>,
     /// Why it gets nowhere, once that is known.
     pub(super) standstill: Option<Standstill>,
 }
@@ -148,6 +156,7 @@ impl Simulation {
             let expected = "false for a policy that decides inside rounds";
             return Err(SimulationError::Option { field: "ideal", value: "true".to_owned(), expected });
         }
+        options.live.check_direct()?;
         Self::with_driver((cluster, throughputs), arrivals, driver, options)
     }
 
@@ -176,6 +185,7 @@ impl Simulation {
             ran: Vec::new(),
             ends: Vec::new(),
             vigil: Vigil::default(),
+            free_at: Vec::new(),
             standstill: None,
         })
     }
@@ -276,7 +286,7 @@ impl Simulation {
     }
 
     /// The first half of a [`step`](Self::step) in rounds: goes on to the next boundary, where what ran has ended and
-    /// jobs have arrived. Unless all is over, [`start_round`](Self::start_round) must follow.
+    /// jobs have arrived; where decisions look ahead, to so long before it. Unless all is over, [`start_round`](Self::start_round) must follow.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -294,9 +304,11 @@ impl Simulation {
             if let Err(step) = self.advance_clock(observer) {
                 return Ok(Some(step));
             }
-            self.end_slices(observer);
-            if self.is_finished() {
-                return Ok(Some(Step::Finished));
+            if !self.clock.is_ahead {
+                self.end_slices(observer);
+                if self.is_finished() {
+                    return Ok(Some(Step::Finished));
+                }
             }
         }
         let is_all = self.take_in(observer)?;

@@ -1,0 +1,42 @@
+//! Workers that become idle inside a round, for jobs that wait.
+
+use super::rounds::Mechanism;
+use crate::index::{Id, WorkerTypeId};
+
+impl Mechanism {
+    /// Gives the workers of jobs that are gone, and all others that nobody holds, to jobs that hold none, until the round
+    /// ends: by the same priorities as at its start, types being filled in the order given. A gang gets workers if there
+    /// are enough for all of it. The new leases follow the others in [`leases`](Self::leases); so many they are.
+    ///
+    /// A lease lost at the start of the round is not extended by it, even on the same workers.
+    pub fn refill(&mut self, order: &[WorkerTypeId]) -> usize {
+        let mut left: Vec<u32> = (0..self.ledger.n_types)
+            .map(|column| self.workers.n_up(WorkerTypeId::from_index(column)))
+            .collect();
+        let mut holders = Vec::new();
+        self.free.start_round(&self.workers);
+        for lease in &self.current.leases {
+            let n_before = holders.len();
+            holders.extend(lease.combination.members().filter_map(|job| self.ledger.place(job)));
+            if holders.len() == n_before {
+                continue;
+            }
+            for worker in self.current.workers(lease) {
+                if self.free.is_free(&self.workers, *worker) {
+                    self.free.take(&self.workers, *worker);
+                    left[lease.worker_type.index()] -= 1;
+                }
+            }
+        }
+        if holders.len() == self.ledger.n_jobs() || left.iter().all(|left| *left == 0) {
+            return 0;
+        }
+        let n_leases = self.current.leases.len();
+        let rules = (&self.options, self.rules);
+        self.selection.select_beside(&mut self.ledger, rules, order, (&holders, &left));
+        for worker_type in order {
+            self.place(*worker_type, false);
+        }
+        self.current.leases.len() - n_leases
+    }
+}

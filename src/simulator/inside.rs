@@ -1,0 +1,214 @@
+//! What happens inside a round under the options of a [live](super::Live) cluster: the next round is decided ahead of its
+//! end, workers of jobs that are done get others, and what has lost its workers stops.
+
+use super::event::Observer;
+use super::live::Refill;
+use super::options::{ExecutionTime, PairEnd};
+use super::outcome::Step;
+use super::progress::{Fate, Running};
+use super::simulation::{Driver, Simulation};
+use crate::index::{Id, JobId, WorkerId};
+use crate::units::Seconds;
+use crate::workload::Combination;
+
+impl Simulation {
+    /// Moves on from the start of a round that ends at `until` at the latest: to its end, or to the instant at which the
+    /// next one is decided.
+    ///
+    /// # Errors
+    /// How the simulation ends, if there is nothing to move on to.
+    pub(super) fn advance_inside(&mut self, until: f64, observer: &mut dyn Observer) -> Result<(), Step> {
+        if !self.resolves(until) {
+            return Err(Step::Unresolved);
+        }
+        self.clock.round_base = self.clock.round_end.unwrap_or(self.clock.round_base);
+        let look_ahead = self.setting.options.live.look_ahead.get();
+        let ahead = (until - look_ahead).max(self.clock.now);
+        self.refill_before(ahead, observer);
+        if look_ahead > 0.0 && !self.is_finished() {
+            self.clock.now = ahead;
+            self.end_slices_by(ahead, observer);
+            self.complete_members(ahead, observer);
+            self.clock.is_ahead = !self.is_finished();
+        }
+        if !self.clock.is_ahead {
+            let latest = self.running.iter().map(|slice| slice.end).fold(self.clock.now, f64::max);
+            self.reach_end(if look_ahead > 0.0 { until } else { latest });
+        }
+        Ok(())
+    }
+
+    /// The round is over.
+    fn reach_end(&mut self, at: f64) {
+        self.clock.now = at;
+        self.clock.round_end = Some(at);
+        (self.clock.until, self.clock.is_ahead) = (None, false);
+    }
+
+    /// After the next round was decided ahead: the end of this one. Are all measured jobs done?
+    pub(super) fn end_round(&mut self, observer: &mut dyn Observer) -> bool {
+        self.reach_end(self.clock.until.unwrap_or(self.clock.now));
+        self.end_slices(observer);
+        self.is_finished()
+    }
+
+    /// Ends the slices that are over by an instant.
+    fn end_slices_by(&mut self, at: f64, observer: &mut dyn Observer) {
+        let running = std::mem::take(&mut self.running);
+        let (over, rest): (Vec<Running>, Vec<Running>) =
+            running.into_iter().partition(|slice| slice.end <= at);
+        self.running = over;
+        self.end_slices(observer);
+        self.running = rest;
+    }
+
+    /// Completes members of pairs that are done by an instant while the other runs on.
+    fn complete_members(&mut self, at: f64, observer: &mut dyn Observer) {
+        if self.setting.options.semantics.pair_end == PairEnd::Later {
+            return;
+        }
+        for slice in self.running.clone() {
+            for (job, part) in slice.jobs.members().zip(slice.parts) {
+                if slice.jobs.is_pair()
+                    && slice.fate == Fate::Succeeds
+                    && part.end <= at
+                    && let Some(position) = self.table.find(job)
+                    && self.table.jobs[position].progress.steps_remaining() <= part.steps
+                {
+                    self.progress(position, part.steps, (part.end, false), observer);
+                }
+            }
+        }
+    }
+
+    /// Ends slices before an instant, one after the other, wherever one leaves its workers idle, and gives those to jobs
+    /// that wait.
+    fn refill_before(&mut self, limit: f64, observer: &mut dyn Observer) {
+        if self.setting.options.live.refill == Refill::Never {
+            return;
+        }
+        while let Some(at) = self.next_vacancy().filter(|at| *at < limit) {
+            self.clock.now = self.clock.now.max(at);
+            self.end_slices_by(at, observer);
+            if self.is_finished() {
+                return;
+            }
+            self.refill(observer);
+        }
+    }
+
+    /// When the first of the running slices ends whose jobs are all done then.
+    fn next_vacancy(&self) -> Option<f64> {
+        let is_done = |job: JobId, steps: f64| {
+            self.table.get(job).is_none_or(|active| active.progress.steps_remaining() <= steps)
+        };
+        let leaves = |slice: &&Running| {
+            let mut members = slice.jobs.members().zip(slice.parts);
+            slice.fate == Fate::Succeeds && members.all(|(job, part)| is_done(job, part.steps))
+        };
+        self.running.iter().filter(leaves).map(|slice| slice.end).min_by(f64::total_cmp)
+    }
+
+    /// Gives idle workers to jobs that wait, until the round ends.
+    fn refill(&mut self, observer: &mut dyn Observer) {
+        let Driver::Mechanized(rounds) = &mut self.driver else { return };
+        let n_new = rounds.refill();
+        let n_leases = self.driver.n_leases();
+        self.vigil.leased(n_new);
+        self.count_links();
+        let length = self.clock.until.unwrap_or(self.clock.now) - self.clock.now;
+        for index in n_leases - n_new..n_leases {
+            self.start_slice(index, length, observer);
+        }
+    }
+
+    /// Gives leases of the round that is about to start, whose jobs have completed since it was decided, to others.
+    pub(super) fn refill_emptied(&mut self) {
+        if let Driver::Mechanized(rounds) = &mut self.driver
+            && self.setting.options.live.refill == Refill::Completion
+        {
+            rounds.refill();
+        }
+    }
+
+    /// Shows the policy and the mechanism what runs as it will be at the end of the round: its time, and the steps that are
+    /// done by now. Gives back what [`unproject`](Self::unproject) takes.
+    pub(super) fn project(&mut self) -> Vec<(usize, f64)> {
+        let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
+        let (now, until) = (self.clock.now, self.clock.until.unwrap_or(self.clock.now));
+        let mut shown = Vec::new();
+        for slice in &mut self.running {
+            let base = match self.setting.options.semantics.execution_time {
+                ExecutionTime::SinceLastRound if !slice.is_refilled => self.clock.round_base,
+                _ => slice.start,
+            };
+            slice.projected = Some(until - base);
+            rounds.mechanism_mut().record(slice.jobs, slice.worker_type, Seconds::new(until - base));
+            let run = (now - slice.start - slice.overhead).max(0.0);
+            for (job, part) in slice.jobs.members().zip(slice.parts) {
+                if let Some(position) = self.table.find(job) {
+                    let progress = &mut self.table.jobs[position].progress;
+                    shown.push((position, progress.steps_run));
+                    progress.steps_run += (part.throughput * run).floor().min(part.steps);
+                }
+            }
+        }
+        shown
+    }
+
+    /// Takes back the steps that were shown; they count when they have ended.
+    pub(super) fn unproject(&mut self, shown: Vec<(usize, f64)>) {
+        for (position, steps_run) in shown {
+            self.table.jobs[position].progress.steps_run = steps_run;
+        }
+    }
+
+    /// What has lost its workers, and is not done, stops.
+    pub(super) fn stop_lost(&mut self) {
+        let stop = self.setting.options.live.stop.get();
+        if stop <= 0.0 {
+            return;
+        }
+        let until = self.clock.now + stop;
+        self.free_at.resize(self.driver.workers().len(), 0.0);
+        let (mut lost, free_at) = (Vec::new(), &mut self.free_at);
+        self.driver.each_lost(&self.table, &mut |lease| {
+            lost.extend(lease.combination.members());
+            for worker in lease.workers {
+                free_at[worker.index()] = until;
+            }
+        });
+        for position in lost.into_iter().filter_map(|job| self.table.find(job)).collect::<Vec<_>>() {
+            self.table.jobs[position].progress.stops_until = until;
+        }
+    }
+
+    /// From when on jobs can have workers: when nothing stops there, and they have stopped elsewhere.
+    pub(super) fn free_from(&self, jobs: Combination<JobId>, workers: &[WorkerId]) -> f64 {
+        if self.free_at.is_empty() {
+            return self.clock.now;
+        }
+        let of_workers = workers.iter().map(|worker| self.free_at[worker.index()]);
+        let of_jobs =
+            jobs.members().filter_map(|job| self.table.get(job)).map(|job| job.progress.stops_until);
+        of_workers.chain(of_jobs).fold(self.clock.now, f64::max)
+    }
+
+    /// The members of a combination that are still here: under a decision ahead some may have completed since.
+    pub(super) fn left_of(&self, jobs: Combination<JobId>) -> Option<Combination<JobId>> {
+        let mut here = jobs.members().filter(|job| self.table.find(*job).is_some());
+        let first = here.next()?;
+        Some(here.next().map_or(Combination::single(first), |second| Combination::pair(first, second)))
+    }
+
+    /// The measured speed of a job that ran alone. Does that change what policies are shown?
+    pub(super) fn measure(&mut self, slice: &Running) -> bool {
+        let part = &slice.parts[0];
+        slice.is_measured
+            && part.steps > 0.0
+            && self
+                .table
+                .find_again(slice.jobs.first(), slice.positions[0])
+                .is_some_and(|position| self.table.measure(position, slice.worker_type, part.throughput))
+    }
+}

@@ -1,0 +1,98 @@
+//! What a live cluster does and rounds on paper do not: it decides ahead, and starting and stopping take time.
+
+use serde::{Deserialize, Serialize};
+
+use super::options::Options;
+use super::outcome::SimulationError;
+use crate::units::Seconds;
+
+/// When idle workers are given to jobs that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Refill {
+    /// At the start of rounds only.
+    #[default]
+    Never,
+    /// Also when a job is done inside a round.
+    Completion,
+}
+
+/// What a live cluster does that the published simulator does not; nothing by default.
+///
+/// `start_up` and `stop` are beside the [preemption cost](Options::preemption_cost), which is the published way: that is
+/// time that a job loses when it starts again. `start_up` is lost at every start, also the first, and `stop` is lost by
+/// whatever comes next on the workers. Where several are given, all are lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Live {
+    /// So long before the end of a round the next one is decided: by the jobs that have arrived, the completions and
+    /// failures that are known and the steps that are done by then, and as if what still runs ran until the end of the
+    /// round. Rounds that are decided ahead last their whole length, even where all that runs is done before. 0 = at
+    /// the end.
+    pub look_ahead: Seconds,
+    /// A job holds its workers so long without steps at the start of a lease that extends none. What does not fit into
+    /// the round is left for the next, if the lease is extended.
+    pub start_up: Seconds,
+    /// A job whose lease is not extended holds its workers so long after it, if it is not done: what comes next on them
+    /// starts that much later, and so does the job itself if it goes on elsewhere. No account counts that time.
+    pub stop: Seconds,
+    /// Whether workers of jobs that are done inside a round get others in the same round.
+    pub refill: Refill,
+    /// Policies see what was measured of jobs alone, on the fewest servers, averaged half and half with what was
+    /// believed before. Without it they see throughputs as they are known at a job's arrival.
+    pub measured: bool,
+}
+
+impl Live {
+    /// Is nothing of it asked for?
+    pub fn is_off(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Are rounds more than a start and an end?
+    pub(super) fn has_inside(&self) -> bool {
+        self.look_ahead.get() > 0.0 || self.refill == Refill::Completion
+    }
+
+    /// Refuses what is out of range, or cannot be under the other options.
+    pub(super) fn check(&self, options: &Options) -> Result<(), SimulationError> {
+        let refuse = |field, value: String, expected| Err(SimulationError::Option { field, value, expected });
+        let times = [("look_ahead", self.look_ahead), ("start_up", self.start_up), ("stop", self.stop)];
+        for (field, time) in times {
+            if !(time.get().is_finite() && time.get() >= 0.0) {
+                return refuse(field, time.get().to_string(), "a finite number of seconds, at least 0");
+            }
+            if options.ideal && time.get() > 0.0 {
+                return refuse(field, time.get().to_string(), "0 where there are no rounds (`ideal`)");
+            }
+        }
+        if self.look_ahead >= options.round_length {
+            return refuse(
+                "look_ahead",
+                self.look_ahead.get().to_string(),
+                "less than the length of a round",
+            );
+        }
+        if options.ideal && self.refill == Refill::Completion {
+            let expected = "`never` where there are no rounds (`ideal`)";
+            return refuse("refill", "completion".to_owned(), expected);
+        }
+        Ok(())
+    }
+
+    /// Refuses what a policy that decides inside rounds has no allocation for.
+    pub(super) fn check_direct(&self) -> Result<(), SimulationError> {
+        if self.look_ahead.get() > 0.0 {
+            let (field, value) = ("look_ahead", self.look_ahead.get().to_string());
+            let expected = "0 for a policy that decides inside rounds";
+            return Err(SimulationError::Option { field, value, expected });
+        }
+        if self.refill == Refill::Completion {
+            let (field, value) = ("refill", "completion".to_owned());
+            let expected = "`never` for a policy that decides inside rounds";
+            return Err(SimulationError::Option { field, value, expected });
+        }
+        Ok(())
+    }
+}
