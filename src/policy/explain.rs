@@ -186,6 +186,69 @@ impl Explanation {
         Self { decision, reason, types, jobs, constraints, prices_unknown, program: None }
     }
 
+    /// What holds a job, in words: half a sentence about it.
+    ///
+    /// # Panics
+    /// If the problem has no such job.
+    pub fn in_words(&self, job: JobIndex) -> String {
+        let part = &self.jobs[job.index()];
+        let words = self.reason_in_words(part);
+        match part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
+            Some(fixed) => {
+                format!("{words} (level {:.6}, fixed at step {} of {})", fixed.level, fixed.step, fixed.steps)
+            }
+            None => words,
+        }
+    }
+
+    /// The same without its level.
+    fn reason_in_words(&self, part: &JobExplanation) -> String {
+        let all_the_time = part.time >= 1.0 - IDLE_MIN;
+        let has_program = self.program.is_some();
+        match part.binding {
+            Binding::Discount => {
+                let kept = part.discount.unwrap_or(1.0);
+                let taken = 100.0 * (1.0 - kept);
+                let had = part.time / kept;
+                return format!(
+                    "the discount took {taken:.2} % of the {had:.4} of time it had, for what its presence costs the others"
+                );
+            }
+            Binding::Free if has_program => {
+                return "has time left that the objective does not ask for".to_owned();
+            }
+            Binding::Free => return "has time left, and workers that it can run on idle".to_owned(),
+            Binding::Capacity if !has_program => {
+                return "all workers that it can run on are given away".to_owned();
+            }
+            Binding::Time if !has_program => return "runs all the time".to_owned(),
+            _ => {}
+        }
+        let mut words = Vec::new();
+        if part.sets_objective {
+            words.push("sets the objective".to_owned());
+        }
+        words.extend(part.limits.iter().filter_map(|limit| match limit {
+            Limit::Constraint(of) => Some(format!("is held by `{}`", self.constraints[*of].text)),
+            Limit::Time => Some("runs all the time".to_owned()),
+            Limit::Capacity if all_the_time => None,
+            Limit::Capacity => {
+                Some("more time would take workers that are given away and have a price".to_owned())
+            }
+        }));
+        let explained = words.len() > usize::from(part.sets_objective);
+        if all_the_time && !part.limits.contains(&Limit::Time) {
+            words.push("runs all the time".to_owned());
+        } else if !explained {
+            let unknown = self.prices_unknown.is_some();
+            words.push(
+                if unknown { "the prices are not known" } else { "the prices do not say what limits it" }
+                    .to_owned(),
+            );
+        }
+        words.join("; ")
+    }
+
     /// The objective explained, if there is one.
     pub fn objective(&self) -> Option<&ObjectiveReport> {
         self.decision.objective.as_ref()

@@ -11,14 +11,9 @@ use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::index::{Id, JobIndex};
-use apportion::policy::{
-    Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit,
-};
+use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit};
 use apportion::program::expression::Subject;
 use apportion::program::text::{to_lp, to_mps};
-
-/// A share of time from which on a job runs all the time.
-const TIME_ALL: f64 = 1.0 - 1e-6;
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -81,65 +76,6 @@ fn program_text(explanation: &Explanation, form: ProgramForm) -> Result<String, 
     written.map_err(|error| Failure::usage(error.to_string(), None))
 }
 
-/// What holds a job, for people.
-fn binding_in_words(explanation: &Explanation, part: &JobExplanation) -> String {
-    let words = reason_in_words(explanation, part);
-    match part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
-        Some(fixed) => {
-            format!("{words} (level {:.6}, fixed at step {} of {})", fixed.level, fixed.step, fixed.steps)
-        }
-        None => words,
-    }
-}
-
-/// The same without its level.
-fn reason_in_words(explanation: &Explanation, part: &JobExplanation) -> String {
-    let all_the_time = part.time >= TIME_ALL;
-    let has_program = explanation.program.is_some();
-    match part.binding {
-        Binding::Discount => {
-            let kept = part.discount.unwrap_or(1.0);
-            let taken = 100.0 * (1.0 - kept);
-            let had = part.time / kept;
-            return format!(
-                "the discount took {taken:.2} % of the {had:.4} of time it had, for what its presence costs the others"
-            );
-        }
-        Binding::Free if has_program => {
-            return "has time left that the objective does not ask for".to_owned();
-        }
-        Binding::Free => return "has time left, and workers that it can run on idle".to_owned(),
-        Binding::Capacity if !has_program => {
-            return "all workers that it can run on are given away".to_owned();
-        }
-        Binding::Time if !has_program => return "runs all the time".to_owned(),
-        _ => {}
-    }
-    let mut words = Vec::new();
-    if part.sets_objective {
-        words.push("sets the objective".to_owned());
-    }
-    words.extend(part.limits.iter().filter_map(|limit| match limit {
-        Limit::Constraint(of) => Some(format!("is held by `{}`", explanation.constraints[*of].text)),
-        Limit::Time => Some("runs all the time".to_owned()),
-        Limit::Capacity if all_the_time => None,
-        Limit::Capacity => {
-            Some("more time would take workers that are given away and have a price".to_owned())
-        }
-    }));
-    let explained = words.len() > usize::from(part.sets_objective);
-    if all_the_time && !part.limits.contains(&Limit::Time) {
-        words.push("runs all the time".to_owned());
-    } else if !explained {
-        let unknown = explanation.prices_unknown.is_some();
-        words.push(
-            if unknown { "the prices are not known" } else { "the prices do not say what limits it" }
-                .to_owned(),
-        );
-    }
-    words.join("; ")
-}
-
 /// What more workers would do for the level at which water filling fixed a job.
 fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed) -> String {
     let mut text =
@@ -187,7 +123,7 @@ fn shown(price: f64) -> f64 {
 /// prices.
 fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -> String {
     let part = &explanation.jobs[job.index()];
-    let mut text = format!("{}: {}\n", question.label(job), binding_in_words(explanation, part));
+    let mut text = format!("{}: {}\n", question.label(job), explanation.in_words(job));
     if let Some(fixed) = part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
         text.push_str(&fixed_in_words(question, explanation, fixed));
     }
@@ -360,7 +296,7 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
             Cell::Number(throughput, 4),
             price(part.throughput_price),
             price(part.time_price),
-            binding_in_words(explanation, part).into(),
+            explanation.in_words(*job).into(),
         ]);
     }
     text.push_str(&table.aligned());

@@ -5,13 +5,16 @@
 //! meanwhile, and [`Client::health`] says so.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use apportion::Seconds;
+use apportion::index::{Id, JobIndex};
+use apportion::policy::Policy;
 use apportion::scheduler::Scheduler;
+use apportion::{Problem, Seconds};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -19,7 +22,7 @@ use crate::clock::{Clock, wall_s};
 use crate::core::{
     Answer, Core, Counters, Effect, Input, Note, Record, Refusal, Request, SettingError, Settings, Step,
 };
-use crate::protocol::{Orders, Report};
+use crate::protocol::{JobNumber, Orders, Report};
 use crate::store::{Store, StoreError};
 
 /// How often the clocks are noted, so that a restart knows how long the scheduler was away.
@@ -69,6 +72,8 @@ pub struct Health {
 enum Message {
     Input(Input),
     Ask(Request, Sender<Result<Answer, Refusal>>),
+    /// What a policy would be shown now, and the jobs by position.
+    Problem(Sender<Option<(Problem, Vec<JobNumber>)>>),
     /// Orders for this server go there from now on.
     Listen(String, Sender<Orders>),
     End,
@@ -87,6 +92,7 @@ struct Shown {
 pub struct Client {
     sender: Sender<Message>,
     shown: Arc<Mutex<Shown>>,
+    explainer: Arc<Mutex<Box<dyn Policy>>>,
 }
 
 impl std::fmt::Debug for Message {
@@ -94,6 +100,7 @@ impl std::fmt::Debug for Message {
         f.write_str(match self {
             Self::Input(_) => "Input",
             Self::Ask(..) => "Ask",
+            Self::Problem(_) => "Problem",
             Self::Listen(..) => "Listen",
             Self::End => "End",
         })
@@ -108,7 +115,29 @@ impl Client {
     pub fn ask(&self, request: Request) -> Result<Result<Answer, Refusal>, Closed> {
         let (sender, receiver) = channel();
         self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
-        receiver.recv().map_err(|_| Closed)
+        let mut answer = receiver.recv().map_err(|_| Closed)?;
+        if let Ok(Answer::Why(why)) = &mut answer {
+            why.because.extend(self.in_the_policys_terms(why.job.job)?);
+        }
+        Ok(answer)
+    }
+
+    /// What a policy of the scheduler's kind says of a job, asked here and now: none if it says nothing.
+    fn in_the_policys_terms(&self, job: JobNumber) -> Result<Option<String>, Closed> {
+        let (sender, receiver) = channel();
+        self.sender.send(Message::Problem(sender)).map_err(|_| Closed)?;
+        let Some((problem, jobs)) = receiver.recv().map_err(|_| Closed)? else { return Ok(None) };
+        let Some(position) = jobs.iter().position(|other| *other == job) else { return Ok(None) };
+        let mut policy = self.explainer.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(policy.explain(&problem).ok().map(|explanation| {
+            let position = JobIndex::from_index(position);
+            let part = &explanation.jobs[position.index()];
+            let time = 100.0 * part.time;
+            format!(
+                "Asked now, the policy gives it {time:.1} % of the time: {}.",
+                explanation.in_words(position)
+            )
+        }))
     }
 
     /// Passes on an agent's report.
@@ -153,14 +182,16 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts a scheduler on the records of a store. `scheduler` has no jobs.
+    /// Starts a scheduler on the records of a store. `scheduler` has no jobs; `explainer` is a policy of the same kind as its
+    /// own, which is asked why.
     ///
     /// # Errors
     /// If the store cannot be opened, a setting is out of range, or there is no thread.
     pub fn start(
         settings: Settings,
         scheduler: Scheduler,
-        path: &std::path::Path,
+        explainer: Box<dyn Policy>,
+        path: &Path,
     ) -> Result<Self, StartError> {
         let (mut store, stored) = Store::open(path)?;
         let clock = Clock::resumed(store.clock()?);
@@ -171,7 +202,8 @@ impl Driver {
         let notes = store.notes(u32::try_from(NOTES_MAX).unwrap_or(u32::MAX))?;
         let shown = Arc::new(Mutex::new(Shown { health, clock, notes }));
         let (sender, receiver) = channel();
-        let client = Client { sender, shown: Arc::clone(&shown) };
+        let explainer = Arc::new(Mutex::new(explainer));
+        let client = Client { sender, shown: Arc::clone(&shown), explainer };
         let work = Work {
             core,
             store,
@@ -230,6 +262,11 @@ impl Work {
                     self.listeners.insert(server, sender);
                     continue;
                 }
+                Ok(Message::Problem(sender)) => {
+                    // (who does not wait any more needs no answer)
+                    let _ = sender.send(self.core.problem());
+                    continue;
+                }
                 Err(RecvTimeoutError::Timeout) => Input::Wake,
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
             };
@@ -262,6 +299,7 @@ impl Work {
                 // Reports come again, and whoever asks is not answered before the disk is well.
                 Ok(Message::Ask(request, sender)) => waiting.push((request, sender)),
                 Ok(Message::Listen(server, sender)) => drop(self.listeners.insert(server, sender)),
+                Ok(Message::Problem(sender)) => drop(sender.send(None)),
                 Ok(Message::Input(_)) | Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -168,6 +168,7 @@ impl Core {
         self.numbers.remove(&job.id);
         self.accounts.close(job.id);
         self.scheduler.finish(job.id);
+        self.is_vacant = true;
         let (id, measured) = (number.in_log(), true);
         let ended = &job.record.job;
         let event = if how == How::Completed {

@@ -27,10 +27,11 @@ mod settle;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use apportion::index::{Id, JobId, WorkerId};
+use apportion::problem::ActiveJob;
 use apportion::scheduler::{Scheduler, SchedulerState};
 use apportion::simulator::Event;
 use apportion::workload::Combination;
-use apportion::{Cluster, Seconds};
+use apportion::{Cluster, Problem, Seconds};
 use serde::Serialize;
 
 use accounts::Accounts;
@@ -119,6 +120,8 @@ pub struct Core {
     accounts: Accounts,
     slices: BTreeMap<Combination<JobId>, leases::SliceLog>,
     counters: Counters,
+    /// Has a job gone since workers were last given to jobs that wait?
+    is_vacant: bool,
     now: Seconds,
     /// Jobs to be looked at before the step ends.
     touched: BTreeSet<JobNumber>,
@@ -160,6 +163,7 @@ impl Core {
             accounts: Accounts::default(),
             slices: BTreeMap::new(),
             counters: Counters::default(),
+            is_vacant: false,
             now,
             touched: BTreeSet::new(),
             step: Step::default(),
@@ -280,6 +284,8 @@ impl Core {
         }
         self.advance();
         self.settle();
+        self.refill();
+        self.settle();
         self.send_orders();
         std::mem::take(&mut self.step)
     }
@@ -297,6 +303,14 @@ impl Core {
     /// The cluster, with all its workers.
     pub fn cluster(&self) -> &Cluster {
         self.scheduler.cluster()
+    }
+
+    /// What a policy would be shown now, and the jobs by position; none if there is nothing to decide.
+    pub fn problem(&self) -> Option<(Problem, Vec<JobNumber>)> {
+        let problem = self.scheduler.problem().ok().filter(|problem| problem.n_jobs() > 0)?;
+        let number = |job: &ActiveJob| self.numbers.get(&job.id).copied();
+        let numbers = problem.jobs().iter().map(number).collect::<Option<_>>()?;
+        Some((problem, numbers))
     }
 
     /// What has happened since the start.

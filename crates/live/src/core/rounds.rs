@@ -152,20 +152,38 @@ impl Core {
             job.placement = None;
         }
         for lease in &round.leases {
-            let numbers: Vec<JobNumber> =
-                lease.jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
-            for number in &numbers {
-                let Some(job) = self.jobs.get_mut(number).filter(|job| !job.record.cancelled) else {
-                    continue;
-                };
-                job.placement = Some(Placement {
-                    workers: lease.workers.clone(),
-                    worker_type: lease.worker_type,
-                    beside: numbers.iter().find(|other| *other != number).copied(),
-                    jobs: lease.jobs,
-                    until: round.until,
-                });
-            }
+            self.place_lease(lease, round.until);
+        }
+    }
+
+    fn place_lease(&mut self, lease: &Lease, until: Seconds) {
+        let numbers: Vec<JobNumber> =
+            lease.jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
+        for number in &numbers {
+            let Some(job) = self.jobs.get_mut(number).filter(|job| !job.record.cancelled) else { continue };
+            job.placement = Some(Placement {
+                workers: lease.workers.clone(),
+                worker_type: lease.worker_type,
+                beside: numbers.iter().find(|other| *other != number).copied(),
+                jobs: lease.jobs,
+                until,
+            });
+            self.touched.insert(*number);
+        }
+    }
+
+    /// Gives what jobs that are over had to jobs that wait, until the round ends.
+    pub(super) fn refill(&mut self) {
+        if !std::mem::take(&mut self.is_vacant) || !self.settings.refill {
+            return;
+        }
+        let Some(timeline) = self.timeline else { return };
+        // Once the next round is decided, the leases that are granted are that round's.
+        let length = if timeline.is_decided { self.scheduler.options().round_length } else { Seconds::ZERO };
+        let now = self.now;
+        for lease in self.scheduler.refill(now) {
+            self.place_lease(&lease, timeline.until + length);
+            self.write_lease(now, &lease);
         }
     }
 
@@ -195,17 +213,21 @@ impl Core {
             self.event(now, &Event::Preempted { now, jobs, worker_type: *worker_type });
         }
         for lease in &round.leases {
-            let Lease { jobs, worker_type, n_servers, extended, workers, .. } = lease;
-            let event = Event::Lease {
-                now,
-                jobs: jobs.map(|id| self.log_id(id)),
-                worker_type: *worker_type,
-                workers,
-                n_servers: *n_servers,
-                extended: *extended,
-            };
-            self.event(now, &event);
+            self.write_lease(now, lease);
         }
+    }
+
+    fn write_lease(&mut self, now: Seconds, lease: &Lease) {
+        let Lease { jobs, worker_type, n_servers, extended, workers, .. } = lease;
+        let event = Event::Lease {
+            now,
+            jobs: jobs.map(|id| self.log_id(id)),
+            worker_type: *worker_type,
+            workers,
+            n_servers: *n_servers,
+            extended: *extended,
+        };
+        self.event(now, &event);
     }
 
     /// Writes the arrivals that the policy has not seen yet.

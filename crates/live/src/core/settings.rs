@@ -25,6 +25,8 @@ pub struct Settings {
     pub failures_max: u32,
     /// A server on which so many different jobs failed in a row gets no new job.
     pub server_failures_max: usize,
+    /// Are workers of a job that is over given to jobs that wait at once, rather than at the next round?
+    pub refill: bool,
     /// How long a decision may take; none is as long as it takes. The last allocation stays in force after it.
     pub decision_limit: Option<Duration>,
 }
@@ -54,6 +56,7 @@ impl Settings {
             back_off: part(30.0, 0.25),
             failures_max: 5,
             server_failures_max: 3,
+            refill: true,
             decision_limit: Some(Duration::from_secs_f64((round_length.get() / 8.0).clamp(0.05, 10.0))),
         }
     }
