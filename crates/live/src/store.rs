@@ -139,16 +139,9 @@ impl Store {
             |row| row.get(0),
         )?;
         stored.next_job = last.map_or(0, |last| last.unsigned_abs() + 1);
-        let state: Option<String> = transaction
+        stored.scheduler = transaction
             .query_row("SELECT value FROM meta WHERE key = 'scheduler'", [], |row| row.get(0))
             .optional()?;
-        match state.as_deref().map(serde_json::from_str) {
-            None => {}
-            Some(Ok(state)) => stored.scheduler = Some(state),
-            Some(Err(error)) => {
-                stored.set_aside.push(format!("the mechanism's state cannot be read: {error}"));
-            }
-        }
         transaction.commit()?;
         Ok(stored)
     }
@@ -288,7 +281,7 @@ fn write(connection: &mut Connection, records: &[Record]) -> rusqlite::Result<()
                     .prepare_cached("INSERT OR REPLACE INTO servers (name, document) VALUES (?1, ?2)")?;
                 statement.execute(params![server.name, to_text(server)?])?;
             }
-            Record::Scheduler(state) => put_meta(&transaction, "scheduler", &to_text(state)?)?,
+            Record::Scheduler(state) => put_meta(&transaction, "scheduler", state)?,
             Record::Event(at, line) => {
                 let mut statement =
                     transaction.prepare_cached("INSERT INTO events (at_s, line) VALUES (?1, ?2)")?;

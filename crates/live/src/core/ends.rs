@@ -165,7 +165,6 @@ impl Core {
             let id = number.in_log();
             self.event(at, &Event::Arrival { now: at, id, measured: true, job: &job.record.job });
         }
-        self.numbers.remove(&job.id);
         self.accounts.close(job.id);
         self.scheduler.finish(job.id);
         self.is_vacant = true;

@@ -125,6 +125,8 @@ pub struct Core {
     now: Seconds,
     /// Jobs to be looked at before the step ends.
     touched: BTreeSet<JobNumber>,
+    /// Servers for which there may be news.
+    to_tell: BTreeSet<String>,
     /// What the step has so far.
     step: Step,
 }
@@ -166,10 +168,12 @@ impl Core {
             is_vacant: false,
             now,
             touched: BTreeSet::new(),
+            to_tell: BTreeSet::new(),
             step: Step::default(),
         };
-        if let Err(text) = restored {
-            core.warn(text, None, None);
+        match restored {
+            Ok(numbers) => core.numbers = numbers,
+            Err(text) => core.warn(text, None, None),
         }
         core.adopt(stored);
         let step = std::mem::take(&mut core.step);
@@ -350,21 +354,22 @@ impl Core {
     }
 }
 
-/// Gives a scheduler the state in which the stored one was last. Jobs that were over by then are not in it.
+/// Gives a scheduler the state in which the stored one was last, without the jobs that were over since. Returns the numbers of
+/// all jobs that were in it.
 ///
 /// # Errors
 /// If it cannot be taken, in words: then the scheduler knows of no job.
-fn restore(scheduler: &mut Scheduler, stored: &Stored) -> Result<(), String> {
-    let Some(state) = &stored.scheduler else { return Ok(()) };
+fn restore(scheduler: &mut Scheduler, stored: &Stored) -> Result<BTreeMap<JobId, JobNumber>, String> {
+    let Some(state) = &stored.scheduler else { return Ok(BTreeMap::new()) };
     let what = "what the policy and the mechanism knew is lost, and jobs start with equal claims";
-    let state: SchedulerState = serde_json::from_value(state.clone())
+    let state: SchedulerState = serde_json::from_str(state)
         .map_err(|error| format!("the saved state cannot be read ({error}): {what}"))?;
     scheduler.restore(&state).map_err(|error| format!("the saved state does not fit ({error}): {what}"))?;
-    let active: BTreeSet<String> = stored.jobs.iter().map(|job| job.number.to_string()).collect();
-    let gone: Vec<_> =
-        scheduler.jobs().filter(|(_, name)| !active.contains(*name)).map(|(id, _)| id).collect();
-    for id in gone {
-        scheduler.finish(id);
+    let number = |(id, name): (JobId, &str)| name.parse().ok().map(|number| (id, JobNumber(number)));
+    let numbers: BTreeMap<_, _> = scheduler.jobs().filter_map(number).collect();
+    let active: BTreeSet<JobNumber> = stored.jobs.iter().map(|job| job.number).collect();
+    for (id, _) in numbers.iter().filter(|(_, number)| !active.contains(number)) {
+        scheduler.finish(*id);
     }
-    Ok(())
+    Ok(numbers)
 }

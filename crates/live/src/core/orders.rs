@@ -7,16 +7,27 @@ use apportion::index::Id;
 
 use super::server::Told;
 use super::{Core, Effect};
-use crate::protocol::{LeaseOrder, Orders, Run};
+use crate::protocol::{JobNumber, LeaseOrder, Orders, Run};
 
 impl Core {
-    /// Tells each server that is here what is new for it.
+    /// Notes that there may be news for the servers of a job's run.
+    pub(super) fn note_news(&mut self, number: JobNumber) {
+        let run = self.jobs.get(&number).and_then(|job| job.run.as_ref());
+        for rank in run.iter().flat_map(|run| &run.ranks) {
+            if !self.to_tell.contains(&rank.server) {
+                self.to_tell.insert(rank.server.clone());
+            }
+        }
+    }
+
+    /// Tells each server for which there may be news, and that is here, what is new for it.
     pub(super) fn send_orders(&mut self) {
         let (now, silence) = (self.now, self.settings.silence);
-        let here = self.servers.values().filter(|server| server.is_reachable(now, silence));
-        let names: Vec<_> = here.map(|server| server.record.name.clone()).collect();
-        for name in names {
-            let told = self.to_tell(&name);
+        for name in std::mem::take(&mut self.to_tell) {
+            if !self.servers.get(&name).is_some_and(|server| server.is_reachable(now, silence)) {
+                continue;
+            }
+            let told = self.all_to_tell(&name);
             let epoch = self.epoch;
             let Some(server) = self.servers.get_mut(&name) else { continue };
             if server.told == told && server.n_orders > 0 {
@@ -41,7 +52,7 @@ impl Core {
     }
 
     /// All that a server is to be told.
-    fn to_tell(&self, name: &str) -> Told {
+    fn all_to_tell(&self, name: &str) -> Told {
         let Some(server) = self.servers.get(name) else { return Told::default() };
         let mut leases: BTreeMap<Run, (LeaseOrder, Seconds)> = BTreeMap::new();
         let mut numbers: Vec<_> =

@@ -104,7 +104,7 @@ pub enum Record {
     /// A server, in place of what was known of it.
     Server(ServerRecord),
     /// The state of the policy and the mechanism, as JSON, in place of the last.
-    Scheduler(serde_json::Value),
+    Scheduler(String),
     /// A line of the event log, as simulations write it, and its instant on the scheduler's clock.
     Event(Seconds, String),
     /// What a live scheduler has to say beside the events of a simulation.
@@ -138,8 +138,8 @@ pub struct Stored {
     pub next_job: u64,
     /// Servers, by name.
     pub servers: Vec<ServerRecord>,
-    /// The state of the policy and the mechanism.
-    pub scheduler: Option<serde_json::Value>,
+    /// The state of the policy and the mechanism, as JSON.
+    pub scheduler: Option<String>,
     /// Records that could not be read, in words; they have been set aside.
     pub set_aside: Vec<String>,
 }

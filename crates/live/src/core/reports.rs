@@ -36,6 +36,7 @@ impl Core {
             // What was said last has not arrived, or has been forgotten: it is said again.
             server.told = super::server::Told::default();
         }
+        self.to_tell.insert(report.server.clone());
         server.forget.clear();
         server.strays.clear();
         if !was_reachable {

@@ -1,9 +1,12 @@
 //! Rounds: when the next one is decided, and what the policy and the mechanism make of it.
 
+use std::collections::BTreeSet;
+
 use apportion::Seconds;
-use apportion::index::WorkerId;
+use apportion::index::{JobId, WorkerId};
 use apportion::scheduler::{Decided, Lease, Round};
 use apportion::simulator::Event;
+use apportion::workload::Combination;
 
 use super::Core;
 use super::job::Placement;
@@ -113,11 +116,21 @@ impl Core {
         }
         self.place(&round);
         self.write_round(&round);
-        match serde_json::to_value(self.scheduler.state()) {
+        self.forget_numbers();
+        match serde_json::to_string(&self.scheduler.state()) {
             Ok(state) => self.step.records.push(Record::Scheduler(state)),
             Err(error) => self.warn(format!("the mechanism's state cannot be saved: {error}"), None, None),
         }
         self.touched.extend(self.jobs.keys());
+    }
+
+    /// Forgets the numbers of jobs that are over and that no run shares its workers with any more.
+    fn forget_numbers(&mut self) {
+        let mut needed: BTreeSet<JobId> = self.jobs.values().map(|job| job.id).collect();
+        let runs = self.jobs.values().filter_map(|job| job.run.as_ref());
+        needed.extend(runs.flat_map(|run| run.lease.0.members()));
+        needed.extend(self.slices.keys().flat_map(Combination::members));
+        self.numbers.retain(|id, _| needed.contains(id));
     }
 
     /// Tells the mechanism which workers there are.

@@ -13,9 +13,11 @@ impl Core {
     pub(super) fn settle(&mut self) {
         while let Some(number) = self.touched.pop_first() {
             self.note_running(number);
+            self.note_news(number);
             self.end_run_if_over(number);
             self.settle_run(number);
             self.start_if_free(number);
+            self.note_news(number);
         }
     }
 
