@@ -3,6 +3,9 @@
 //! In: [`Orders`] of a scheduler, and what ranks say and how they end. Out: [`Act`]s for whoever starts processes, and
 //! [`Report`]s. Instants are of the node's own clock, which must not be set and must go on while the node sleeps.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use apportion::{Seconds, Steps};
@@ -127,6 +130,11 @@ impl Agent {
         &self.server
     }
 
+    /// Is the rank here, running or ended and not forgotten yet?
+    pub fn has(&self, run: Run, rank: u32) -> bool {
+        self.ranks.contains_key(&(run, rank))
+    }
+
     /// A report that is sent at `now`, or later.
     pub fn report(&mut self, now: Seconds) -> Report {
         self.n_reports += 1;
@@ -171,7 +179,9 @@ impl Agent {
         }
         let is_wanted = |run: Run| orders.leases.iter().any(|lease| lease.run == run);
         for (&(run, rank), here) in &mut self.ranks {
-            if !is_wanted(run) && !here.is_over() && here.stop.is_none() {
+            // (one that was only asked for a proposal goes on, and nobody is left to answer it)
+            let goes_on = here.stop.is_none_or(|stop| stop == Stop::Propose);
+            if !is_wanted(run) && !here.is_over() && goes_on {
                 here.stop = Some(Stop::Now);
                 here.phase = Phase::Stopping;
                 let (until, grace) = (here.until, here.grace);
@@ -258,11 +268,15 @@ impl Agent {
         })
     }
 
-    /// Notes what a rank says of its work. It says nothing new of one that is over.
-    pub fn note_progress(&mut self, run: Run, rank: u32, progress: Progress) {
-        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
-            here.progress = progress;
-        }
+    /// Notes what a rank says of its work. It says nothing new of one that is over. Answers whether a scheduler waits for
+    /// what is new: that it speaks, a proposal, or that the job is done.
+    pub fn note_progress(&mut self, run: Run, rank: u32, progress: Progress) -> bool {
+        let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) else {
+            return false;
+        };
+        let is_waited_for = |progress: &Progress| (progress.speaks, progress.proposed, progress.done);
+        let before = std::mem::replace(&mut here.progress, progress);
+        is_waited_for(&before) != is_waited_for(&progress)
     }
 
     /// Notes that a rank has been asked to stop, because its lease is over.
