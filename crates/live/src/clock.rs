@@ -1,10 +1,11 @@
-//! The clocks of a live scheduler: the only place that reads one.
+//! The clocks of a live scheduler and of a node: the only place that reads one.
 
 #![expect(clippy::disallowed_methods, reason = "a live scheduler lives in time")]
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use apportion::Seconds;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The scheduler's clock: it goes on from start to start, and never back.
 #[derive(Clone, Copy, Debug)]
@@ -39,4 +40,11 @@ impl Clock {
 pub fn wall_s() -> f64 {
     // (before 1970, no time has passed since)
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// The node's clock, counted from the node's start: it cannot be set, and goes on while the node sleeps. All processes of
+/// the node agree on it.
+pub fn node_now() -> Seconds {
+    let now = clock_gettime(ClockId::Boottime);
+    Seconds::new(now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9)
 }

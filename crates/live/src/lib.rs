@@ -5,8 +5,12 @@
 //! instruction.
 
 pub mod protocol;
+pub mod clock;
+mod files;
+mod process;
+mod rank;
+pub mod shim;
 pub mod agent;
 pub mod core;
 pub mod store;
-pub mod clock;
 pub mod driver;

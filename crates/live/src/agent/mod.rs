@@ -8,11 +8,12 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use apportion::{Seconds, Steps};
+use apportion::Seconds;
 
 use crate::protocol::{
-    End, JobNumber, LeaseOrder, Orders, Phase, Program, Progress, RankReport, Report, ReportId, Run, Stop,
+    End, JobNumber, LeaseOrder, Orders, Phase, Progress, RankReport, Report, ReportId, Run, Stop,
 };
+pub use crate::rank::RankStart;
 
 /// How many reports an agent remembers the sending of; orders that answer an older one start and extend nothing.
 const REPORTS_REMEMBERED: usize = 4096;
@@ -26,31 +27,6 @@ pub struct Server {
     pub worker_type: String,
     /// How many it has.
     pub n_workers: u32,
-}
-
-/// One rank of a run: what is to be started, on which worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RankStart {
-    /// The run.
-    pub run: Run,
-    /// Which rank.
-    pub rank: u32,
-    /// Its worker, by its place on the server.
-    pub worker: u32,
-    /// Its place among the run's ranks on this server.
-    pub local_rank: u32,
-    /// Ranks on all servers.
-    pub world_size: u32,
-    /// The server of rank 0.
-    pub first_server: String,
-    /// Steps to the job's end.
-    pub total_steps: Steps,
-    /// What is run.
-    pub program: Program,
-    /// When its lease ends.
-    pub until: Seconds,
-    /// How long after it was asked to stop, or after the lease, it is killed.
-    pub grace: Seconds,
 }
 
 /// What is to be done with a rank.
@@ -248,6 +224,7 @@ impl Agent {
                 rank,
                 worker,
                 local_rank,
+                ranks_here: u32::try_from(lease.ranks.len()).unwrap_or(u32::MAX),
                 world_size: lease.world_size,
                 first_server: lease.first_server.clone(),
                 total_steps: lease.total_steps,

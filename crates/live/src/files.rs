@@ -1,0 +1,72 @@
+//! Documents that are read and written whole, and locks.
+
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Reads a document.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    serde_json::from_slice(&fs::read(path)?).map_err(io::Error::from)
+}
+
+/// Writes a document under a temporary name and renames it, so that nobody reads half of it.
+pub(crate) fn write<T: Serialize>(path: &Path, document: &T) -> io::Result<()> {
+    replace(path, document, false)
+}
+
+/// Writes a document as [`write`] does, and returns when it is on disk.
+pub(crate) fn write_durably<T: Serialize>(path: &Path, document: &T) -> io::Result<()> {
+    replace(path, document, true)?;
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+fn replace<T: Serialize>(path: &Path, document: &T, durable: bool) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let written = (|| {
+        let mut file = File::create(&name)?;
+        file.write_all(&serde_json::to_vec(document)?)?;
+        if durable { file.sync_all() } else { Ok(()) }
+    })();
+    let renamed = written.and_then(|()| fs::rename(&name, path));
+    if renamed.is_err() {
+        // On a full disk, half a file is in the way.
+        let _ = fs::remove_file(&name);
+    }
+    renamed
+}
+
+/// Returns when the names in a folder are on disk.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The file, locked until it is dropped; none if another holds the lock.
+pub(crate) fn try_lock(file: File) -> io::Result<Option<File>> {
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Tells whether a file that is replaced by renaming has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Version(Option<(u64, i64, i64, u64)>);
+
+impl Version {
+    /// Of a file as it is now; absent ones have one version.
+    pub(crate) fn of(path: &Path) -> Self {
+        let of = |data: Metadata| (data.ino(), data.mtime(), data.mtime_nsec(), data.len());
+        Self(fs::metadata(path).ok().map(of))
+    }
+
+    /// Is it there?
+    pub(crate) fn is_there(self) -> bool {
+        self.0.is_some()
+    }
+}

@@ -1,0 +1,132 @@
+//! Processes as the system shows them, and the signals that they are sent.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+
+/// A process, told apart from a later one with the same number by when it was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pub(crate) pid: i32,
+    /// In the kernel's units since the start of the server.
+    pub(crate) started: u64,
+}
+
+/// A process that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) identity: Identity,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// Is it dead, and only waits for its parent to ask how it ended?
+    is_dead: bool,
+}
+
+impl Seen {
+    /// The process with this number, if there is one.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// From a line `PID (NAME) STATE PARENT GROUP SESSION …`; the name may hold anything, parentheses as well.
+    fn parse(pid: i32, line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |place: usize| -> Option<i32> { fields.get(place)?.parse().ok() };
+        let started = fields.get(19)?.parse().ok()?;
+        Some(Self {
+            identity: Identity { pid, started },
+            parent: number(1)?,
+            group: number(2)?,
+            session: number(3)?,
+            is_dead: matches!(*fields.first()?, "Z" | "X" | "x"),
+        })
+    }
+
+    /// Sends it a signal. That it is gone meanwhile is no error.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(self.identity.pid) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// All processes that live.
+pub(crate) fn living() -> Vec<Seen> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pid = |name: &str| name.parse().ok();
+    let names = entries.flatten().filter_map(|entry| pid(entry.file_name().to_str()?));
+    names.filter_map(Seen::of).filter(|seen| !seen.is_dead).collect()
+}
+
+/// Sends a signal to a process group. That it is gone meanwhile is no error.
+pub(crate) fn signal_group(group: i32, signal: Signal) {
+    if let Some(group) = Pid::from_raw(group) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Which start of the server this is.
+pub(crate) fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// The processes of a rank: a shim and its program, whose numbers are those of a session and of a group, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owned {
+    /// Which start of the server this was: process numbers mean nothing in another.
+    pub(crate) boot_id: String,
+    pub(crate) shim: Identity,
+    pub(crate) program: Identity,
+}
+
+impl Owned {
+    /// Kills what is left of a rank whose shim is gone. Answers whether nothing was left.
+    ///
+    /// A process is the rank's if it is of its group *and* of its session, in the same start of the server. The number
+    /// of a group is not given out again as long as the group has members, so a leader that was started at another time
+    /// shows that all of the rank's are gone.
+    pub(crate) fn kill_rest(&self) -> bool {
+        let program = self.program;
+        let is_reused = Seen::of(program.pid).is_some_and(|seen| seen.identity != program);
+        if self.boot_id != boot_id() || is_reused {
+            return true;
+        }
+        let is_of_rank = |seen: &Seen| {
+            seen.group == program.pid
+                && seen.session == self.shim.pid
+                && seen.identity.started >= program.started
+        };
+        let is_left = living().iter().any(is_of_rank);
+        if is_left {
+            signal_group(program.pid, Signal::KILL);
+        }
+        !is_left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let line = "17 (a) b (c)) S 1 15 14 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 9 9";
+        let seen = Seen::parse(17, line).unwrap();
+        let identity = Identity { pid: 17, started: 12345 };
+        assert_eq!(seen, Seen { identity, parent: 1, group: 15, session: 14, is_dead: false });
+        assert!(Seen::parse(17, "17 (x) Z 1 15 14 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1").unwrap().is_dead);
+        assert_eq!(Seen::parse(17, "17 (x"), None);
+    }
+
+    #[test]
+    fn processes_of_another_start_of_the_server_are_not_ours() {
+        let own = Seen::of(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let (shim, program) = (Identity { pid: own.session, started: 0 }, own.identity);
+        // Were it taken for ours, this test would be killed.
+        assert!(Owned { boot_id: "another".to_owned(), shim, program }.kill_rest());
+        let earlier = Identity { started: program.started - 1, ..program };
+        assert!(Owned { boot_id: boot_id(), shim, program: earlier }.kill_rest());
+    }
+}

@@ -1,0 +1,234 @@
+//! The folder of a rank: the documents by which agent, shim and program know of each other.
+//!
+//! | file | written by | says |
+//! |---|---|---|
+//! | `start.json` | agent | what is started, and where |
+//! | `steer.json` | agent | the lease's end, and whether to stop |
+//! | `lock` | agent | nothing; the shim holds it as long as it lives |
+//! | `shim.json` | shim | which processes are the rank's |
+//! | `stopping.json` | shim | that the program has been asked to stop, and why |
+//! | `end.json` | shim | how the rank ended, once no process of it is left |
+//! | `control.json` | shim | to the program: that it is to stop |
+//! | `progress.json` | program | what it has done |
+//! | `output.log` | program | all that it printed |
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use apportion::{Seconds, Steps};
+use serde::{Deserialize, Serialize};
+
+use crate::files;
+use crate::protocol::{End, JobNumber, Program, Progress, Run, Stop};
+
+/// One rank of a run: what is to be started, on which worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankStart {
+    /// The run.
+    pub run: Run,
+    /// Which rank.
+    pub rank: u32,
+    /// Its worker, by its place on the server.
+    pub worker: u32,
+    /// Its place among the run's ranks on this server.
+    pub local_rank: u32,
+    /// How many ranks of the run are on this server.
+    pub ranks_here: u32,
+    /// Ranks on all servers.
+    pub world_size: u32,
+    /// The server of rank 0.
+    pub first_server: String,
+    /// Steps to the job's end.
+    pub total_steps: Steps,
+    /// What is run.
+    pub program: Program,
+    /// When its lease ends.
+    pub until: Seconds,
+    /// How long after it was asked to stop, or after the lease, it is killed.
+    pub grace: Seconds,
+}
+
+/// `start.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub(crate) rank: RankStart,
+    /// The folder in which each job has a folder for its checkpoints.
+    pub(crate) checkpoints: PathBuf,
+    pub(crate) worker_type: String,
+}
+
+/// `steer.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Steer {
+    pub(crate) until: Seconds,
+    pub(crate) grace: Seconds,
+    pub(crate) stop: Option<Stop>,
+}
+
+/// Why a program has been asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Why {
+    /// Its lease is over.
+    Lease,
+    /// The agent's orders say so.
+    Orders,
+}
+
+/// `stopping.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) why: Why,
+    /// When, by the node's clock.
+    pub(crate) at: Seconds,
+}
+
+/// `end.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    pub(crate) end: End,
+    /// When, by the node's clock.
+    pub(crate) at: Seconds,
+}
+
+/// `control.json`, which programs read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Control {
+    pub(crate) stop: Stop,
+}
+
+/// The version of `progress.json` that is read.
+pub(crate) const PROGRESS_VERSION: u32 = 1;
+
+/// What a program is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    Starting,
+    Running,
+    Saving,
+    Stopped,
+    Done,
+}
+
+/// `progress.json`, which programs write. What else stands in it is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Said {
+    pub(crate) version: u32,
+    pub(crate) steps: f64,
+    #[serde(default)]
+    pub(crate) checkpointed: f64,
+    #[serde(default)]
+    pub(crate) first: f64,
+    #[serde(default)]
+    pub(crate) seconds: f64,
+    pub(crate) state: State,
+    #[serde(default)]
+    pub(crate) proposed: Option<u64>,
+}
+
+impl Said {
+    fn progress(self) -> Progress {
+        Progress {
+            speaks: true,
+            steps: self.steps,
+            checkpointed: self.checkpointed,
+            first: self.first,
+            seconds: self.seconds,
+            proposed: self.proposed,
+            done: self.state == State::Done,
+        }
+    }
+}
+
+/// The folder's name: `JOB.INCARNATION.RANK`.
+pub(crate) fn name(run: Run, rank: u32) -> String {
+    format!("{}.{}.{rank}", run.job, run.incarnation)
+}
+
+/// The rank whose folder has this name.
+pub(crate) fn of_name(text: &str) -> Option<(Run, u32)> {
+    let mut numbers = text.split('.');
+    let job = JobNumber(numbers.next()?.parse().ok()?);
+    let incarnation = numbers.next()?.parse().ok()?;
+    let rank = numbers.next()?.parse().ok()?;
+    let run = Run { job, incarnation };
+    (numbers.next().is_none() && name(run, rank) == text).then_some((run, rank))
+}
+
+/// The folder of a rank.
+#[derive(Clone, Debug)]
+pub(crate) struct RankFolder(PathBuf);
+
+impl RankFolder {
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn start(&self) -> PathBuf {
+        self.0.join("start.json")
+    }
+
+    pub(crate) fn steer(&self) -> PathBuf {
+        self.0.join("steer.json")
+    }
+
+    pub(crate) fn owned(&self) -> PathBuf {
+        self.0.join("shim.json")
+    }
+
+    pub(crate) fn asked(&self) -> PathBuf {
+        self.0.join("stopping.json")
+    }
+
+    pub(crate) fn end(&self) -> PathBuf {
+        self.0.join("end.json")
+    }
+
+    pub(crate) fn control(&self) -> PathBuf {
+        self.0.join("control.json")
+    }
+
+    pub(crate) fn progress(&self) -> PathBuf {
+        self.0.join("progress.json")
+    }
+
+    pub(crate) fn output(&self) -> PathBuf {
+        self.0.join("output.log")
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.0.join("lock")
+    }
+
+    /// The program's output, to be added to.
+    pub(crate) fn open_output(&self) -> io::Result<File> {
+        File::options().append(true).create(true).open(self.output())
+    }
+
+    /// The lock, unless somebody holds it. It is held until the file is dropped.
+    pub(crate) fn try_lock(&self) -> io::Result<Option<File>> {
+        files::try_lock(File::options().write(true).open(self.lock())?)
+    }
+
+    /// How the rank ended, if that has been written.
+    pub(crate) fn read_end(&self) -> Option<End> {
+        files::read::<Ended>(&self.end()).ok().map(|ended| ended.end)
+    }
+
+    /// Writes how the rank ended, so that it survives the server.
+    pub(crate) fn write_end(&self, end: End, at: Seconds) -> io::Result<()> {
+        files::write_durably(&self.end(), &Ended { end, at })
+    }
+
+    /// What the program says that it has done. None if it says nothing, or nothing that can be read.
+    pub(crate) fn read_progress(&self) -> Option<Progress> {
+        let said = files::read::<Said>(&self.progress()).ok()?;
+        (said.version == PROGRESS_VERSION).then(|| said.progress())
+    }
+}

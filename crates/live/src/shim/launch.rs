@@ -1,0 +1,247 @@
+//! Starts a rank's program, by a step in between: the shim starts itself once more, and that process becomes the program.
+//!
+//! The step has itself killed when the shim ends, which only the process itself can ask for, then waits for the word that
+//! the shim has written down its number, and executes the program. What prevents it comes back through a pipe,
+//! which closes itself when a program is executed.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+
+use crate::files;
+use crate::process::{Identity, Owned, Seen, boot_id, signal_group};
+use crate::protocol::Run;
+use crate::rank::{RankFolder, RankStart, Start, Steer};
+
+/// Set for the step only: the number of its shim.
+const STEP: &str = "APPORTION_SHIM_OF_STEP";
+
+/// The first port that ranks meet at, and how many there are.
+const PORTS: (u64, u64) = (20_000, 40_000);
+
+/// A rank's program that has been started, or will say why not.
+pub(super) struct Launched {
+    pub(super) program: Identity,
+    pub(super) steer: Steer,
+    /// Says why the program could not be executed; nothing once it is.
+    pub(super) refusal: Receiver<String>,
+}
+
+/// The shim whose step this process is, if it is one.
+pub(super) fn shim_of_step() -> Option<Pid> {
+    Pid::from_raw(env::var_os(STEP)?.to_str()?.parse().ok()?)
+}
+
+/// Starts the step. The error is why there is no program, in words.
+pub(super) fn launch(folder: &RankFolder) -> Result<Launched, String> {
+    let at = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: io::Error| format!("{path}: {error}")
+    };
+    let start: Start = files::read(&folder.start()).map_err(at(&folder.start()))?;
+    let output = folder.open_output().map_err(at(&folder.output()))?;
+    let pipe = |error: io::Error| format!("a pipe: {error}");
+    let (go, mut going) = io::pipe().map_err(pipe)?;
+    let (mut said, say) = io::pipe().map_err(pipe)?;
+    let own = Path::new("/proc/self/exe");
+    let mut step = Command::new(own);
+    step.args(env::args_os().skip(1)).env(STEP, getpid().to_string());
+    step.stdin(go).stdout(say).stderr(output).process_group(0);
+    let child = step.spawn().map_err(at(own))?;
+    // Drops this process's ends of the pipes.
+    drop(step);
+    let pid = i32::try_from(child.id()).unwrap_or_default();
+    let owned = own_processes(folder, pid).inspect_err(|_| signal_group(pid, Signal::KILL))?;
+    // If it is gone already, that shows when it is waited for.
+    let _ = going.write_all(b"g");
+    let (sender, refusal) = channel();
+    thread::spawn(move || {
+        let mut words = String::new();
+        let _ = said.read_to_string(&mut words);
+        let _ = sender.send(words);
+    });
+    let RankStart { until, grace, .. } = start.rank;
+    Ok(Launched { program: owned.program, steer: Steer { until, grace, stop: None }, refusal })
+}
+
+/// Writes down which processes are the rank's, before the program is executed.
+fn own_processes(folder: &RankFolder, program: i32) -> Result<Owned, String> {
+    let seen = |pid: i32| {
+        let seen = Seen::of(pid).ok_or_else(|| format!("/proc/{pid}/stat cannot be read"))?;
+        Ok::<_, String>(seen.identity)
+    };
+    let shim = seen(getpid().as_raw_nonzero().get())?;
+    let owned = Owned { boot_id: boot_id(), shim, program: seen(program)? };
+    let path = folder.owned();
+    files::write_durably(&path, &owned).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(owned)
+}
+
+/// Becomes the rank's program. Comes back only if that failed: why, in words.
+pub(super) fn become_program(folder: &RankFolder, shim: Pid) -> String {
+    // Closed when a program is executed, as all files are that std opens.
+    let say = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let Err(words) = execute(folder, shim);
+    if let Ok(mut say) = say {
+        let _ = say.write_all(words.as_bytes());
+    }
+    words
+}
+
+fn execute(folder: &RankFolder, shim: Pid) -> Result<Infallible, String> {
+    let dies = set_parent_process_death_signal(Some(Signal::KILL));
+    dies.map_err(|error| format!("dying with the shim: {error}"))?;
+    let mut word = [0];
+    let has_word = io::stdin().read_exact(&mut word).is_ok();
+    if !has_word || getppid() != Some(shim) {
+        return Err("the shim ended before its program was started".to_owned());
+    }
+    let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let start: Start = files::read(&folder.start()).map_err(|error| at(&folder.start(), error))?;
+    let output = folder.open_output().map_err(|error| at(&folder.output(), error))?;
+    let errors = output.try_clone().map_err(|error| at(&folder.output(), error))?;
+    let checkpoints = checkpoints_of(&start);
+    fs::create_dir_all(&checkpoints).map_err(|error| at(&checkpoints, error))?;
+    let program = &start.rank.program;
+    let Some((name, arguments)) = program.command.split_first() else {
+        return Err("no program is named".to_owned());
+    };
+    if let Some(directory) = &program.directory {
+        let directory = Path::new(directory);
+        env::set_current_dir(directory).map_err(|error| format!("folder {}", at(directory, error)))?;
+    }
+    let mut command = Command::new(name);
+    command.args(arguments).env_remove(STEP);
+    command.envs(&program.environment).envs(contract(folder, &start));
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let error = command.exec();
+    let is_there = name.contains('/') && Path::new(name).exists();
+    if is_there && error.kind() == io::ErrorKind::NotFound {
+        return Err(format!("{name} is there, the interpreter that it names is not: {error}"));
+    }
+    Err(format!("{name}: {error}"))
+}
+
+fn checkpoints_of(start: &Start) -> std::path::PathBuf {
+    start.checkpoints.join(start.rank.run.job.to_string())
+}
+
+/// The variables by which a program knows what it is. They have precedence over those of its own.
+fn contract(folder: &RankFolder, start: &Start) -> BTreeMap<&'static str, String> {
+    let rank = &start.rank;
+    let mut variables = BTreeMap::from([
+        ("APPORTION_LEASE", folder.path().display().to_string()),
+        ("APPORTION_JOB", rank.run.job.to_string()),
+        ("APPORTION_INCARNATION", rank.run.incarnation.to_string()),
+        ("APPORTION_CHECKPOINTS", checkpoints_of(start).display().to_string()),
+        ("APPORTION_WORKER_TYPE", start.worker_type.clone()),
+        ("RANK", rank.rank.to_string()),
+        ("WORLD_SIZE", rank.world_size.to_string()),
+        ("LOCAL_RANK", rank.local_rank.to_string()),
+        ("MASTER_ADDR", meeting_host(rank)),
+        ("MASTER_PORT", meeting_port(rank.run).to_string()),
+        ("CUDA_VISIBLE_DEVICES", rank.worker.to_string()),
+    ]);
+    let total_steps = rank.total_steps.get().ceil();
+    if total_steps > 0.0 {
+        variables.insert("APPORTION_TOTAL_STEPS", format!("{total_steps:.0}"));
+    }
+    variables
+}
+
+/// Where ranks meet: the server of rank 0, whose name is its host's, or a host and a port.
+fn meeting_host(rank: &RankStart) -> String {
+    if rank.ranks_here == rank.world_size {
+        return "127.0.0.1".to_owned();
+    }
+    match rank.first_server.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') && port.parse::<u16>().is_ok() => host.to_owned(),
+        _ => rank.first_server.clone(),
+    }
+}
+
+/// A port that all ranks of a run agree on, and that two runs seldom share.
+fn meeting_port(run: Run) -> u64 {
+    let (first, n_ports) = PORTS;
+    let mixed = (run.job.0 ^ u64::from(run.incarnation).rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    first + (mixed >> 32) % n_ports
+}
+
+#[cfg(test)]
+mod tests {
+    use apportion::{Seconds, Steps};
+
+    use super::*;
+    use crate::protocol::{JobNumber, Program};
+
+    fn start(total_steps: f64) -> Start {
+        let run = Run { job: JobNumber(7), incarnation: 2 };
+        let program =
+            Program { command: vec!["x".to_owned()], directory: None, environment: BTreeMap::new() };
+        let rank = RankStart {
+            run,
+            rank: 3,
+            worker: 1,
+            local_rank: 1,
+            ranks_here: 2,
+            world_size: 4,
+            first_server: "head:7070".to_owned(),
+            total_steps: Steps::new(total_steps),
+            program,
+            until: Seconds::ZERO,
+            grace: Seconds::ZERO,
+        };
+        Start { rank, checkpoints: "/c".into(), worker_type: "fast".to_owned() }
+    }
+
+    #[test]
+    fn a_program_is_told_what_it_is() {
+        let folder = RankFolder::at("/s/ranks/7.2.3".into());
+        let variables = contract(&folder, &start(10.5));
+        let expected = [
+            ("APPORTION_CHECKPOINTS", "/c/7"),
+            ("APPORTION_INCARNATION", "2"),
+            ("APPORTION_JOB", "7"),
+            ("APPORTION_LEASE", "/s/ranks/7.2.3"),
+            ("APPORTION_TOTAL_STEPS", "11"),
+            ("APPORTION_WORKER_TYPE", "fast"),
+            ("CUDA_VISIBLE_DEVICES", "1"),
+            ("LOCAL_RANK", "1"),
+            ("MASTER_ADDR", "head"),
+            ("RANK", "3"),
+            ("WORLD_SIZE", "4"),
+        ];
+        let but_port = variables.iter().filter(|(name, _)| **name != "MASTER_PORT");
+        assert!(but_port.map(|(name, value)| (*name, value.as_str())).eq(expected), "{variables:?}");
+        assert!(!contract(&folder, &start(0.0)).contains_key("APPORTION_TOTAL_STEPS"));
+    }
+
+    #[test]
+    fn ranks_on_one_server_meet_there() {
+        let mut rank = start(1.0).rank;
+        rank.world_size = 2;
+        assert_eq!(meeting_host(&rank), "127.0.0.1");
+        rank.world_size = 3;
+        rank.first_server = "fe80::1".to_owned();
+        assert_eq!(meeting_host(&rank), "fe80::1");
+    }
+
+    #[test]
+    fn ports_are_in_range_and_differ_between_runs() {
+        let runs = (0..100).flat_map(|job| (1..11).map(move |incarnation| (JobNumber(job), incarnation)));
+        let ports: Vec<u64> = runs.map(|(job, incarnation)| meeting_port(Run { job, incarnation })).collect();
+        assert!(ports.iter().all(|port| (20_000..60_000).contains(port)));
+        let different: std::collections::BTreeSet<u64> = ports.iter().copied().collect();
+        assert!(different.len() > 980, "{} of 1000", different.len());
+    }
+}

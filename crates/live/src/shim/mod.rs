@@ -1,0 +1,116 @@
+//! The process that owns one rank, whatever becomes of the agent.
+//!
+//! An agent starts one for each rank: the program that it runs in has a subcommand that does nothing but [`run`]. It
+//! leaves the agent's session, starts the rank's program in a process group of its own, and sees to it that the program
+//! is asked to stop at the lease's end, or when the agent's orders say so, and that it is killed when it does not.
+//!
+//! **A program is asked to stop** by `control.json` in the folder named by `APPORTION_LEASE`, if it has written
+//! `progress.json` there; else by SIGTERM to its process group. Whatever is left after the grace gets SIGKILL, and again
+//! until nothing is left. What outlives the program itself gets SIGTERM at once, and SIGKILL after the grace.
+//!
+//! **Nothing is left** means: no child of the shim. It adopts its children's children when their parents end
+//! (`PR_SET_CHILD_SUBREAPER`), so that a process which left the group or the session is waited for and killed, too.
+//!
+//! **If the shim itself is killed**, the kernel kills the program (`PR_SET_PDEATHSIG`), and the agent kills what is left of
+//! its process group. Then only a process that had left the group goes on, and a program that the kernel
+//! gives other rights when it starts (set-user-id) is not killed by the kernel, but by the agent.
+//!
+//! A shim and its program are ended by whoever ends a whole control group: a service manager must be told to end the
+//! agent's own process only (`KillMode=process`).
+
+mod launch;
+mod stopping;
+mod watch;
+
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use apportion::Seconds;
+use rustix::process::{getpid, getsid, set_child_subreaper, setsid};
+
+use crate::clock;
+use crate::protocol::End;
+use crate::rank::RankFolder;
+
+/// How often a shim looks at its lease, its orders and its program.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a shim tries to write how its rank ended, on a full disk, before it leaves that to the agent to find.
+const END_TRIED: Seconds = Seconds::new(60.0);
+
+/// Why a shim could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ShimError {
+    /// The folder, or the system, does not let it.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Another shim owns the rank.
+    #[error("{0} has a shim already")]
+    Owned(String),
+    /// The step before the rank's program could not start it.
+    #[error("{0}")]
+    NotStarted(String),
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> ShimError {
+    let what = what.into();
+    move |source| ShimError::Io { what, source }
+}
+
+/// Owns the rank of a folder, until no process of it is left.
+///
+/// Must be called by a process that was started for it, on its main thread, and whose command line leads here: the shim
+/// starts itself once more, by the same command line, as the process that becomes the program.
+///
+/// # Errors
+/// If the folder cannot be used, or another shim has it. That a program could not be started is no error, but an
+/// [`End`].
+pub fn run(folder: &Path) -> Result<(), ShimError> {
+    let folder = RankFolder::at(folder.to_owned());
+    match launch::shim_of_step() {
+        Some(shim) => Err(ShimError::NotStarted(launch::become_program(&folder, shim))),
+        None => own(&folder),
+    }
+}
+
+fn own(folder: &RankFolder) -> Result<(), ShimError> {
+    if let Err(error) = setsid()
+        && getsid(None).ok() != Some(getpid())
+    {
+        return Err(failed("a session of its own")(error.into()));
+    }
+    set_child_subreaper(Some(getpid())).map_err(|error| failed("adopting processes")(error.into()))?;
+    let lock = folder.try_lock().map_err(failed(folder.lock().display().to_string()))?;
+    let Some(_lock) = lock else {
+        return Err(ShimError::Owned(folder.path().display().to_string()));
+    };
+    if folder.end().exists() {
+        // An agent that was started meanwhile has given this rank up.
+        return Ok(());
+    }
+    let end = match launch::launch(folder) {
+        Ok(launched) => watch::Watch::new(folder, launched).until_over(),
+        Err(why) => End::NotStarted(why),
+    };
+    write_end(folder, &end)
+}
+
+fn write_end(folder: &RankFolder, end: &End) -> Result<(), ShimError> {
+    let over = clock::node_now();
+    loop {
+        match folder.write_end(end.clone(), over) {
+            Err(error) if clock::node_now() > over + END_TRIED => {
+                return Err(failed(folder.end().display().to_string())(error));
+            }
+            Err(_) => thread::sleep(LOOK),
+            Ok(()) => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Watches over a program until nothing of it is left.
+
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, wait};
+
+use crate::clock;
+use crate::files::{self, Version};
+use crate::process::{Identity, Seen, living, signal_group};
+use crate::protocol::{End, Stop};
+use crate::rank::{Asked, Control, RankFolder, Steer};
+use crate::shim::launch::Launched;
+use crate::shim::stopping::{Measure, Stopping};
+
+/// A program and what has been done to it.
+pub(super) struct Watch<'a> {
+    folder: &'a RankFolder,
+    program: Identity,
+    refusal: std::sync::mpsc::Receiver<String>,
+    stopping: Stopping,
+    /// The version of the agent's orders that has been read.
+    steered: Version,
+    /// Is it on disk that the program has been asked to stop?
+    asking_noted: bool,
+    /// How the program itself ended.
+    status: Option<WaitStatus>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(folder: &'a RankFolder, launched: Launched) -> Self {
+        let Launched { program, steer, refusal } = launched;
+        Self {
+            folder,
+            program,
+            refusal,
+            stopping: Stopping::new(steer),
+            steered: Version::default(),
+            asking_noted: false,
+            status: None,
+        }
+    }
+
+    /// Waits until no process of the rank is left, and says how the program ended.
+    pub(super) fn until_over(mut self) -> End {
+        while self.reap() {
+            self.read_steer();
+            let speaks = Version::of(&self.folder.progress()).is_there();
+            let measure = self.stopping.next(clock::node_now(), speaks);
+            self.note_asking();
+            match measure {
+                Some(Measure::Write(stop)) => self.write(stop),
+                Some(Measure::Terminate) => self.signal(Signal::TERM),
+                Some(Measure::Kill) => self.signal(Signal::KILL),
+                None => {}
+            }
+            thread::sleep(super::LOOK);
+        }
+        self.end()
+    }
+
+    /// Takes notice of processes that have ended. Answers whether some are left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if pid.as_raw_nonzero().get() == self.program.pid {
+                        self.status = Some(status);
+                        self.stopping.note_program_ended(clock::node_now());
+                    }
+                }
+                Ok(None) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Reads the agent's orders, if they are new. Ones that cannot be read are as if they had not come.
+    fn read_steer(&mut self) {
+        let version = Version::of(&self.folder.steer());
+        if version != self.steered {
+            self.steered = version;
+            if let Ok(steer) = files::read::<Steer>(&self.folder.steer()) {
+                self.stopping.steer(steer);
+            }
+        }
+    }
+
+    /// Tells the program to stop; if that cannot be written, the next look asks for it again.
+    fn write(&mut self, stop: Stop) {
+        if files::write(&self.folder.control(), &Control { stop }).is_ok() {
+            self.stopping.note_written(stop);
+        }
+    }
+
+    fn note_asking(&mut self) {
+        if let Some((at, why)) = self.stopping.asked()
+            && !self.asking_noted
+        {
+            self.asking_noted = files::write(&self.folder.asked(), &Asked { why, at }).is_ok();
+        }
+    }
+
+    /// Sends a signal to the program's group; once the program itself is gone, to all that it left.
+    fn signal(&self, signal: Signal) {
+        let group = self.program.pid;
+        if self.status.is_none() {
+            signal_group(group, signal);
+            return;
+        }
+        // Of a group whose leader has been waited for, the number may be another's: only if a member is seen is it ours.
+        let own = getpid().as_raw_nonzero().get();
+        let rest: Vec<Seen> = living();
+        if rest.iter().any(|seen| seen.group == group && seen.session == own) {
+            signal_group(group, signal);
+        }
+        for child in rest.iter().filter(|seen| seen.parent == own && seen.group != group) {
+            child.signal(signal);
+        }
+    }
+
+    fn end(self) -> End {
+        let why = self.refusal.recv().unwrap_or_default();
+        if !why.is_empty() {
+            return End::NotStarted(why);
+        }
+        let was_asked = self.stopping.asked().is_some();
+        let is = |number: i32, signal: Signal| number == signal.as_raw();
+        let code = self.status.and_then(WaitStatus::exit_status);
+        let signal = self.status.and_then(WaitStatus::terminating_signal);
+        match (code, signal) {
+            (Some(code), _) if was_asked => End::Stopped(Some(code)),
+            (Some(code), _) => End::Exit(code),
+            (None, Some(number)) if is(number, Signal::KILL) && self.stopping.was_killed() => End::Killed,
+            (None, Some(number)) if is(number, Signal::TERM) && self.stopping.was_terminated() => {
+                End::Stopped(None)
+            }
+            (None, Some(number)) => End::Signal(number),
+            (None, None) => End::Vanished,
+        }
+    }
+}
