@@ -2,7 +2,12 @@
 //!
 //! In: [`Orders`] of a scheduler, and what ranks say and how they end. Out: [`Act`]s for whoever starts processes, and
 //! [`Report`]s. Instants are of the node's own clock, which must not be set and must go on while the node sleeps.
+//!
+//! Around it: [`Processes`] does what it says with real processes, and [`run`] carries documents over a [`Link`].
 
+mod drive;
+mod held;
+mod processes;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +19,9 @@ use crate::protocol::{
     End, JobNumber, LeaseOrder, Orders, Phase, Progress, RankReport, Report, ReportId, Run, Stop,
 };
 pub use crate::rank::RankStart;
+
+pub use drive::{Link, LinkError, run};
+pub use processes::{Home, Processes, ProcessesError};
 
 /// How many reports an agent remembers the sending of; orders that answer an older one start and extend nothing.
 const REPORTS_REMEMBERED: usize = 4096;

@@ -1,0 +1,72 @@
+//! Carries what an agent and a scheduler say to each other, at every beat and whenever something changes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use apportion::Seconds;
+
+use crate::agent::{Home, Processes, ProcessesError, Server};
+use crate::clock;
+use crate::protocol::{Orders, Report};
+
+/// How often an agent looks at its ranks, at least.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Why something could not be sent, in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LinkError(pub String);
+
+/// A way to a scheduler. It may lose, repeat and delay what it is given, and be down for as long as it likes.
+pub trait Link {
+    /// Sends a report.
+    ///
+    /// # Errors
+    /// If it was surely not sent. The agent sends another in its time.
+    fn send(&mut self, report: &Report) -> Result<(), LinkError>;
+
+    /// Orders that have come, or come within this time.
+    fn receive(&mut self, wait: Duration) -> Option<Orders>;
+}
+
+/// Runs a server's agent until `stop`. Its ranks go on afterwards, until their leases end or another agent takes over.
+///
+/// # Errors
+/// If it cannot begin. Once it has, nothing that the link or the ranks do ends it.
+pub fn run(
+    server: Server,
+    home: Home,
+    link: &mut impl Link,
+    beat: Duration,
+    stop: &AtomicBool,
+) -> Result<(), ProcessesError> {
+    let mut processes = Processes::open(server, home)?;
+    let beat_s = Seconds::new(beat.as_secs_f64());
+    let mut next_beat = clock::node_now();
+    let mut has_changed = false;
+    while !stop.load(Ordering::Relaxed) {
+        has_changed |= processes.look();
+        if has_changed || clock::node_now() >= next_beat {
+            // A report that was not sent is made good by the next one, in its time.
+            let _ = link.send(&processes.report());
+            has_changed = false;
+            next_beat = clock::node_now() + beat_s;
+        }
+        if let Some(orders) = receive(link, beat.min(LOOK)) {
+            has_changed |= processes.take(&orders);
+        }
+    }
+    Ok(())
+}
+
+/// Orders within this time. A link that is down may answer at once: the time is waited for all the same.
+fn receive(link: &mut impl Link, wait: Duration) -> Option<Orders> {
+    let until = clock::node_now() + Seconds::new(wait.as_secs_f64());
+    let orders = link.receive(wait);
+    let left = (until - clock::node_now()).get();
+    if orders.is_none() && left > 0.0 {
+        thread::sleep(Duration::from_secs_f64(left.min(wait.as_secs_f64())));
+    }
+    orders
+}

@@ -1,0 +1,221 @@
+//! One rank of a server, as its agent has it: a folder, and a shim that owns it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::agent::processes::Home;
+use crate::agent::{Adopted, RankStart};
+use crate::clock;
+use crate::files::{self, Version};
+use crate::process::Owned;
+use crate::protocol::{End, Phase, Progress, RankReport, Run, Stop};
+use crate::rank::{self, RankFolder, Start, Steer};
+
+/// What is new of a rank.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum News {
+    Progress(Progress),
+    /// It has been asked to stop.
+    Stopping,
+    /// No process of it is left.
+    Ended(End),
+}
+
+/// A rank whose folder is there.
+#[derive(Debug)]
+pub(super) struct Held {
+    folder: RankFolder,
+    /// The shim, if this agent started it.
+    shim: Option<Child>,
+    /// The rank's lock, once the shim has let go of it.
+    lock: Option<File>,
+    /// What could not be written for the shim yet.
+    steer: Option<Steer>,
+    /// The version of the program's progress that has been read.
+    progress: Version,
+    is_stopping: bool,
+    is_over: bool,
+}
+
+/// Words for what a path does not allow.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> String {
+    let path = path.display().to_string();
+    move |error| format!("{path}: {error}")
+}
+
+impl Held {
+    fn new(folder: RankFolder) -> Self {
+        Self {
+            folder,
+            shim: None,
+            lock: None,
+            steer: None,
+            progress: Version::default(),
+            is_stopping: false,
+            is_over: false,
+        }
+    }
+
+    /// Makes the rank's folder, and starts its shim once all of that is on disk. The error is why it could not, in words.
+    pub(super) fn start(home: &Home, start: &Start) -> Result<Self, String> {
+        let ranks = home.ranks();
+        let name = rank::name(start.rank.run, start.rank.rank);
+        let folder = RankFolder::at(ranks.join(&name));
+        let new = RankFolder::at(ranks.join(format!(".new-{name}")));
+        let made = make(&new, start).and_then(|()| {
+            fs::rename(new.path(), folder.path()).map_err(at(folder.path()))?;
+            files::sync_folder(&ranks).map_err(at(&ranks))
+        });
+        if let Err(why) = made {
+            let _ = fs::remove_dir_all(new.path());
+            return Err(why);
+        }
+        let mut held = Self::new(folder);
+        match held.spawn(home) {
+            Ok(shim) => held.shim = Some(shim),
+            Err(why) => {
+                let _ = fs::remove_dir_all(held.folder.path());
+                return Err(why);
+            }
+        }
+        Ok(held)
+    }
+
+    fn spawn(&self, home: &Home) -> Result<Child, String> {
+        let Some((program, arguments)) = home.shim.split_first() else {
+            return Err("the agent knows no program to start its ranks by".to_owned());
+        };
+        let output = self.folder.open_output().map_err(at(&self.folder.output()))?;
+        let errors = output.try_clone().map_err(at(&self.folder.output()))?;
+        let mut shim = Command::new(program);
+        shim.args(arguments).arg(self.folder.path());
+        shim.stdin(Stdio::null()).stdout(output).stderr(errors);
+        shim.spawn().map_err(at(Path::new(program)))
+    }
+
+    /// Takes over a rank that an earlier agent started. None if there is no rank in the folder that can be made out.
+    pub(super) fn adopt(run: Run, rank: u32, folder: RankFolder) -> Option<(Self, Adopted)> {
+        let start: Start = files::read(&folder.start()).ok()?;
+        let start = Some(start.rank).filter(|start| (start.run, start.rank) == (run, rank))?;
+        let RankStart { worker, until, grace, .. } = start;
+        let at_start = Steer { until, grace, stop: None };
+        let steer = files::read(&folder.steer()).unwrap_or(at_start);
+        let mut held = Self::new(folder);
+        let mut report =
+            RankReport { run, rank, worker, phase: Phase::Running, progress: Progress::default() };
+        if steer.stop.is_some_and(|stop| stop != Stop::Propose) {
+            report.phase = Phase::Stopping;
+            held.is_stopping = true;
+        }
+        for news in held.look() {
+            match news {
+                News::Progress(progress) => report.progress = progress,
+                News::Stopping => report.phase = Phase::Stopping,
+                News::Ended(end) => report.phase = Phase::Ended(end),
+            }
+        }
+        Some((held, Adopted { report, until: steer.until, grace: steer.grace }))
+    }
+
+    pub(super) fn folder(&self) -> &RankFolder {
+        &self.folder
+    }
+
+    /// Tells the shim; if that cannot be written, again at the next look.
+    pub(super) fn steer(&mut self, steer: Steer) {
+        self.steer = Some(steer);
+        self.write_steer();
+    }
+
+    fn write_steer(&mut self) {
+        if let Some(steer) = self.steer
+            && files::write(&self.folder.steer(), &steer).is_ok()
+        {
+            self.steer = None;
+        }
+    }
+
+    /// What is new since the last look.
+    pub(super) fn look(&mut self) -> Vec<News> {
+        if self.is_over {
+            self.reap();
+            return Vec::new();
+        }
+        self.write_steer();
+        let end = self.look_for_end();
+        let mut news = Vec::new();
+        // After the end, which may have come with a last word.
+        news.extend(self.look_for_progress().map(News::Progress));
+        if !self.is_stopping && Version::of(&self.folder.asked()).is_there() {
+            self.is_stopping = true;
+            news.push(News::Stopping);
+        }
+        if let Some(end) = end {
+            self.is_over = true;
+            news.push(News::Ended(end));
+        }
+        news
+    }
+
+    fn look_for_progress(&mut self) -> Option<Progress> {
+        let version = Version::of(&self.folder.progress());
+        if version == self.progress {
+            return None;
+        }
+        self.progress = version;
+        self.folder.read_progress()
+    }
+
+    fn look_for_end(&mut self) -> Option<End> {
+        let end = self.folder.read_end();
+        if end.is_some() || !self.is_without_shim() {
+            return end;
+        }
+        // It may have written the end between the two looks. From here on the lock is ours: no shim that is late
+        // starts anything.
+        let end = self.folder.read_end();
+        if end.is_some() || !self.nothing_is_left() {
+            return end;
+        }
+        let _ = self.folder.write_end(End::Vanished, clock::node_now());
+        Some(End::Vanished)
+    }
+
+    /// Is the shim gone? Then the rank's lock is held in its place.
+    fn is_without_shim(&mut self) -> bool {
+        if self.lock.is_none() && self.reap() {
+            self.lock = self.folder.try_lock().ok().flatten();
+        }
+        self.lock.is_some()
+    }
+
+    /// Is there no child of this agent that has the rank? A shim that was just started may not have its lock yet.
+    fn reap(&mut self) -> bool {
+        if let Some(shim) = &mut self.shim
+            && matches!(shim.try_wait(), Ok(Some(_)))
+        {
+            self.shim = None;
+        }
+        self.shim.is_none()
+    }
+
+    /// Kills what a shim has left behind. Answers whether nothing is left. No program runs that its shim has not
+    /// written down.
+    fn nothing_is_left(&self) -> bool {
+        files::read::<Owned>(&self.folder.owned()).map_or(true, |owned| owned.kill_rest())
+    }
+}
+
+/// A rank's folder, on disk.
+fn make(folder: &RankFolder, start: &Start) -> Result<(), String> {
+    let path = folder.path();
+    if path.exists() {
+        fs::remove_dir_all(path).map_err(at(path))?;
+    }
+    fs::create_dir(path).map_err(at(path))?;
+    File::create(folder.lock()).map_err(at(&folder.lock()))?;
+    folder.open_output().map_err(at(&folder.output()))?;
+    files::write_durably(&folder.start(), start).map_err(at(&folder.start()))
+}

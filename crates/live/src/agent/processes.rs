@@ -1,0 +1,308 @@
+//! Does with real processes what an [`Agent`] says, and keeps it so that a later agent finds it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use apportion::Seconds;
+
+use crate::agent::held::{Held, News};
+use crate::agent::{Act, Adopted, Agent, Server};
+use crate::clock;
+use crate::files;
+use crate::protocol::{End, Orders, Report, Run, Stop};
+use crate::rank::{self, RankFolder, Start, Steer};
+
+/// How many outputs of ranks that are forgotten are kept.
+const LOGS_KEPT: usize = 1000;
+
+/// How long an agent waits for another with its folder to end.
+const TAKEN_TRIED: Seconds = Seconds::new(1.0);
+
+/// Where an agent keeps what it must know after its own end, and how it starts ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The agent's own folder, for it alone.
+    pub state: PathBuf,
+    /// The folder in which each job has a folder for its checkpoints, named by its number. All servers should have the same.
+    pub checkpoints: PathBuf,
+    /// The program that calls [`shim::run`](crate::shim::run), and the arguments before the rank's folder.
+    pub shim: Vec<OsString>,
+}
+
+impl Home {
+    /// Ranks are started by the program that runs now, by its subcommand `shim`.
+    pub fn new(state: &Path, checkpoints: &Path) -> Self {
+        // The program as it runs, though its file be replaced meanwhile.
+        let shim = vec!["/proc/self/exe".into(), "shim".into()];
+        Self { state: state.to_owned(), checkpoints: checkpoints.to_owned(), shim }
+    }
+
+    pub(super) fn ranks(&self) -> PathBuf {
+        self.state.join("ranks")
+    }
+
+    /// Of what is set aside since it cannot be read.
+    fn aside(&self) -> PathBuf {
+        self.state.join("aside")
+    }
+
+    fn logs(&self) -> PathBuf {
+        self.state.join("logs")
+    }
+
+    fn boot(&self) -> PathBuf {
+        self.state.join("boot.json")
+    }
+}
+
+/// Why an agent cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessesError {
+    /// Its folder does not let it.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file or folder.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is an agent already.
+    #[error(
+        "{0} is the folder of an agent that is running: a server has one agent, or each has a folder of its own"
+    )]
+    Taken(String),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ProcessesError {
+    let path = path.display().to_string();
+    move |source| ProcessesError::Io { path, source }
+}
+
+/// The ranks of a server, with their processes. When it is dropped, they go on, and their leases end in time.
+#[derive(Debug)]
+pub struct Processes {
+    home: Home,
+    agent: Agent,
+    held: BTreeMap<(Run, u32), Held>,
+    /// Held as long as this is.
+    _lock: File,
+}
+
+impl Processes {
+    /// Takes over what an earlier agent left in the folder.
+    ///
+    /// # Errors
+    /// If there is an agent with this folder, or it cannot be used.
+    pub fn open(server: Server, home: Home) -> Result<Self, ProcessesError> {
+        let absolute = |path: &Path| std::path::absolute(path).map_err(at(path));
+        let home = Home {
+            state: absolute(&home.state)?,
+            checkpoints: absolute(&home.checkpoints)?,
+            shim: home.shim,
+        };
+        for folder in [home.ranks(), home.logs(), home.checkpoints.clone()] {
+            fs::create_dir_all(&folder).map_err(at(&folder))?;
+        }
+        let path = home.state.join("lock");
+        let Some(lock) = lock(&path).map_err(at(&path))? else {
+            return Err(ProcessesError::Taken(home.state.display().to_string()));
+        };
+        let boot = next_boot(&home).map_err(at(&home.boot()))?;
+        let (held, adopted) = adopt_all(&home)?;
+        Ok(Self { home, agent: Agent::new(server, boot, adopted), held, _lock: lock })
+    }
+
+    /// A report that is sent now, or later.
+    pub fn report(&mut self) -> Report {
+        self.agent.report(clock::node_now())
+    }
+
+    /// Takes orders and does what they ask for. Answers whether something has changed that a scheduler waits for: that
+    /// ranks were started. (Not that leases are longer, or each report would be answered by another.)
+    pub fn take(&mut self, orders: &Orders) -> bool {
+        let acts = self.agent.take(clock::node_now(), orders);
+        let has_changed = acts.iter().any(|act| matches!(act, Act::Start(_)));
+        for act in acts {
+            self.perform(act);
+        }
+        let Self { home, agent, held, .. } = self;
+        held.retain(|&(run, rank), held| {
+            agent.has(run, rank) || forget(home, &rank::name(run, rank), held.folder()).is_err()
+        });
+        has_changed
+    }
+
+    fn perform(&mut self, act: Act) {
+        match act {
+            Act::Start(start) => {
+                let key = (start.run, start.rank);
+                let checkpoints = self.home.checkpoints.clone();
+                let worker_type = self.agent.server().worker_type.clone();
+                match Held::start(&self.home, &Start { rank: *start, checkpoints, worker_type }) {
+                    Ok(held) => {
+                        self.held.insert(key, held);
+                    }
+                    Err(why) => self.agent.note_end(key.0, key.1, End::NotStarted(why)),
+                }
+            }
+            Act::Steer { run, rank, until, grace, stop } => {
+                if let Some(held) = self.held.get_mut(&(run, rank)) {
+                    held.steer(Steer { until, grace, stop });
+                }
+            }
+        }
+    }
+
+    /// Looks what has become of the ranks. Answers whether something has changed that a scheduler waits for: that a rank
+    /// stops, ended, or made a proposal.
+    pub fn look(&mut self) -> bool {
+        let mut has_changed = false;
+        for (&(run, rank), held) in &mut self.held {
+            for news in held.look() {
+                match news {
+                    News::Progress(progress) => {
+                        has_changed |= self.agent.note_progress(run, rank, progress);
+                        continue;
+                    }
+                    News::Stopping => self.agent.note_stopping(run, rank),
+                    News::Ended(end) => self.agent.note_end(run, rank, end),
+                }
+                has_changed = true;
+            }
+        }
+        has_changed
+    }
+}
+
+/// The lock of an agent's folder; none if another agent goes on holding it.
+///
+/// A process that an agent is just starting has the lock, too, until it executes its program: for an instant after the
+/// end of an agent, its lock may still be held.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let until = clock::node_now() + TAKEN_TRIED;
+    loop {
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        let lock = files::try_lock(file)?;
+        if lock.is_some() || clock::node_now() > until {
+            return Ok(lock);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The number of this start: larger than all before, even if the folder is lost or the calendar is set back.
+fn next_boot(home: &Home) -> io::Result<u64> {
+    let last: u64 = files::read(&home.boot()).unwrap_or_default();
+    let boot = wall().max(last.saturating_add(1));
+    files::write_durably(&home.boot(), &boot)?;
+    Ok(boot)
+}
+
+/// The wall's clock in whole seconds. It may be set: it only makes the number larger than those of a folder that is lost.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
+fn wall() -> u64 {
+    clock::wall_s() as u64
+}
+
+type AllHeld = BTreeMap<(Run, u32), Held>;
+
+/// Takes over the folders of ranks; one that cannot be read is set aside.
+fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), ProcessesError> {
+    let ranks = home.ranks();
+    let mut held = BTreeMap::new();
+    let mut adopted = Vec::new();
+    for entry in fs::read_dir(&ranks).map_err(at(&ranks))? {
+        let path = entry.map_err(at(&ranks))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        if name.starts_with('.') {
+            // Half made, or half removed.
+            let _ = fs::remove_dir_all(&path);
+            continue;
+        }
+        let Some((run, rank)) = rank::of_name(&name) else { continue };
+        match Held::adopt(run, rank, RankFolder::at(path.clone())) {
+            Some((one, report)) => {
+                held.insert((run, rank), one);
+                adopted.push(report);
+            }
+            None => set_aside(home, &name, &RankFolder::at(path)),
+        }
+    }
+    Ok((held, adopted))
+}
+
+/// Puts the folder of a rank that cannot be made out where nobody looks for ranks. If a shim has it, the rank is killed, and
+/// the folder is put there by the next agent.
+fn set_aside(home: &Home, name: &str, folder: &RankFolder) {
+    if folder.lock().exists() && !matches!(folder.try_lock(), Ok(Some(_))) {
+        let now = clock::node_now();
+        let kill = Steer { until: now, grace: Seconds::ZERO, stop: Some(Stop::Kill) };
+        let _ = files::write(&folder.steer(), &kill);
+        return;
+    }
+    let _ = fs::create_dir_all(home.aside());
+    let _ = fs::rename(folder.path(), home.aside().join(name));
+}
+
+/// Removes the folder of a rank, and keeps what it printed.
+fn forget(home: &Home, name: &str, folder: &RankFolder) -> io::Result<()> {
+    let gone = home.ranks().join(format!(".gone-{name}"));
+    let logs = home.logs();
+    if folder.path().exists() {
+        let _ = fs::rename(folder.output(), logs.join(format!("{name}.log")));
+        fs::rename(folder.path(), &gone)?;
+    }
+    let _ = fs::remove_dir_all(&gone);
+    drop_old_logs(&logs, LOGS_KEPT)
+}
+
+/// Removes the oldest outputs.
+fn drop_old_logs(logs: &Path, n_kept: usize) -> io::Result<()> {
+    let entries: Vec<fs::DirEntry> = fs::read_dir(logs)?.collect::<io::Result<_>>()?;
+    if entries.len() <= n_kept {
+        return Ok(());
+    }
+    let age = |entry: &fs::DirEntry| entry.metadata().and_then(|data| data.modified()).ok();
+    let mut by_age: Vec<_> = entries.iter().map(|entry| (age(entry), entry.path())).collect();
+    by_age.sort();
+    for (_, path) in &by_age[..by_age.len() - n_kept] {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_outputs_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..5 {
+            let file = File::create(folder.path().join(format!("{number}.log"))).unwrap();
+            let at = std::time::UNIX_EPOCH + Duration::from_secs(1000 - number);
+            file.set_modified(at).unwrap();
+        }
+        drop_old_logs(folder.path(), 2).unwrap();
+        let left = |number: i32| folder.path().join(format!("{number}.log")).exists();
+        assert_eq!((0..5).map(left).collect::<Vec<_>>(), [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn each_start_has_a_larger_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path(), folder.path());
+        let first = next_boot(&home).unwrap();
+        assert!(next_boot(&home).unwrap() > first);
+        // An earlier start while the calendar was ahead.
+        files::write(&home.boot(), &(first + 1_000_000)).unwrap();
+        assert_eq!(next_boot(&home).unwrap(), first + 1_000_001);
+        fs::write(home.boot(), "not a number").unwrap();
+        assert!(next_boot(&home).unwrap() >= first);
+    }
+}
