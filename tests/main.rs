@@ -22,5 +22,7 @@ mod cannot_run;
 mod classes;
 #[path = "suite/badly_scaled.rs"]
 mod badly_scaled;
+#[path = "suite/live.rs"]
+mod live;
 #[path = "suite/standstill.rs"]
 mod standstill;

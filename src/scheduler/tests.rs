@@ -13,7 +13,7 @@ use crate::index::{Id, JobId, WorkerId};
 use crate::policy::heuristic::Isolated;
 use crate::policy::{Decision, Policy, PolicyError};
 use crate::problem::{Entity, InnerRule, Problem};
-use crate::simulator::{self, Event, Limits, Observer, Outcome, Simulation, WorkerFaults};
+use crate::simulator::{self, Event, Limits, Live, Observer, Outcome, Refill, Simulation, WorkerFaults};
 use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps, StepsPerSecond};
 use crate::workload::{Combination, Job, Listed, Native, WorkloadOptions};
@@ -99,6 +99,7 @@ struct Shadow {
     n_leases: usize,
     n_preempted: usize,
     n_compared: usize,
+    n_refilled: usize,
 }
 
 impl Observer for Shadow {
@@ -123,7 +124,12 @@ impl Observer for Shadow {
                 self.round = Some(found);
             }
             Event::Lease { now, jobs, worker_type, workers, n_servers, extended } => {
-                let found = &self.round.as_ref().unwrap().leases[self.n_leases];
+                let round = self.round.as_mut().unwrap();
+                if self.n_leases == round.leases.len() {
+                    round.leases.extend(self.scheduler.refill(*now));
+                    self.n_refilled += 1;
+                }
+                let found = &round.leases[self.n_leases];
                 assert_eq!(of_round(found), (*jobs, *worker_type), "at {now}");
                 assert_eq!(found.workers.as_slice(), *workers, "at {now}");
                 assert_eq!((found.n_servers, found.extended), (*n_servers, *extended), "at {now}");
@@ -140,8 +146,11 @@ impl Observer for Shadow {
     }
 }
 
-fn shadowed(policy: &str, options: simulator::Options, seed: u64) {
-    let cluster: Cluster = "v100=6,p100=4,k80=4".parse().unwrap();
+/// How often the two gave idle workers to others.
+fn shadowed(policy: &str, options: simulator::Options, seed: u64) -> usize {
+    let is_small = options.live.refill == Refill::Completion;
+    let cluster = if is_small { "v100=4,k80=1" } else { "v100=6,p100=4,k80=4" };
+    let cluster: Cluster = cluster.parse().unwrap();
     let cluster = cluster.with_workers_per_server("v100", 4).unwrap();
     let options = options.with_seed(seed);
     let workload = WorkloadOptions::continuous(Seconds::new(1_500.0)).jobs(25).multi_worker(true);
@@ -156,12 +165,14 @@ fn shadowed(policy: &str, options: simulator::Options, seed: u64) {
         Catalog::embedded().build(policy, &options).unwrap()
     };
     let scheduler = Scheduler::new(&cluster, throughputs(), made(), options.scheduler()).unwrap();
-    let mut shadow = Shadow { scheduler, round: None, n_leases: 0, n_preempted: 0, n_compared: 0 };
+    let mut shadow =
+        Shadow { scheduler, round: None, n_leases: 0, n_preempted: 0, n_compared: 0, n_refilled: 0 };
     let mut simulation =
         Simulation::new((&cluster, throughputs()), Box::new(Listed::new(jobs)), made(), options).unwrap();
     let outcome = simulation.run(&mut shadow, &Limits { rounds: Some(20_000), ..Limits::default() });
     assert_eq!(outcome.unwrap(), Outcome::Finished);
-    assert!(shadow.n_compared > 100, "{policy}: {} leases", shadow.n_compared);
+    assert!(shadow.n_compared > 50, "{policy}: {} leases", shadow.n_compared);
+    shadow.n_refilled
 }
 
 #[test]
@@ -175,6 +186,7 @@ fn rounds_are_those_of_the_simulator() {
         "fifo_packed",
         "themis",
     ];
+    let mut n_refilled = 0;
     for (seed, policy) in (0..).zip(policies) {
         shadowed(policy, simulator::Options::corrected(), seed);
         let mut with_faults = simulator::Options::corrected();
@@ -183,7 +195,12 @@ fn rounds_are_those_of_the_simulator() {
             mean_time_to_repair: Seconds::new(3_000.0),
         });
         shadowed(policy, with_faults, seed + 100);
+        let mut live = simulator::Options::corrected();
+        let (start_up, stop) = (Seconds::new(30.0), Seconds::new(20.0));
+        live.live = Live { refill: Refill::Completion, start_up, stop, ..Live::default() };
+        n_refilled += shadowed(policy, live, seed + 200);
     }
+    assert!(n_refilled > 5, "{n_refilled}");
 }
 
 #[test]

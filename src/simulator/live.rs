@@ -32,10 +32,11 @@ pub struct Live {
     /// the end.
     pub look_ahead: Seconds,
     /// A job holds its workers so long without steps at the start of a lease that extends none. What does not fit into
-    /// the round is left for the next, if the lease is extended.
+    /// what is left of a round is left for the next, if the lease is extended.
     pub start_up: Seconds,
     /// A job whose lease is not extended holds its workers so long after it, if it is not done: what comes next on them
-    /// starts that much later, and so does the job itself if it goes on elsewhere. No account counts that time.
+    /// starts that much later, and so does the job itself if it goes on elsewhere. No account counts that time. With
+    /// `start_up` it is less than a round.
     pub stop: Seconds,
     /// Whether workers of jobs that are done inside a round get others in the same round.
     pub refill: Refill,
@@ -73,6 +74,11 @@ impl Live {
                 self.look_ahead.get().to_string(),
                 "less than the length of a round",
             );
+        }
+        // Else every lease might be lost before its first step.
+        if self.start_up + self.stop >= options.round_length {
+            let expected = "less than the length of a round, together with `stop`";
+            return refuse("start_up", self.start_up.get().to_string(), expected);
         }
         if options.ideal && self.refill == Refill::Completion {
             let expected = "`never` where there are no rounds (`ideal`)";

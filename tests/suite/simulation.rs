@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apportion::index::{Id, JobId};
+use apportion::index::{Id, JobId, WorkerId};
 use apportion::mechanism::Workers;
 use apportion::metrics::Recorder;
 use apportion::policy::Policy;
 use apportion::policy::heuristic::{Fifo, FifoPerf, Isolated};
 use apportion::scheduler::Rounds;
 use apportion::simulator::{
-    Checkpoint, Contention, Event, JobFaults, Limits, Observer, Options, Outcome, PreemptionCost,
-    PriceChange, Simulation, Stragglers, WorkerFaults,
+    Checkpoint, Contention, Event, JobFaults, Limits, Live, Observer, Options, Outcome, PreemptionCost,
+    PriceChange, Refill, Simulation, Stragglers, WorkerFaults,
 };
 use apportion::spec::Fidelity;
 use apportion::workload::random::SeedStreams;
@@ -26,7 +26,12 @@ use proptest::prelude::*;
 struct Checker {
     workers: Workers,
     busy: Vec<bool>,
-    leased: BTreeMap<Combination<JobId>, usize>,
+    leased: BTreeMap<Combination<JobId>, Vec<WorkerId>>,
+    /// Of the round before.
+    held: BTreeMap<JobId, Vec<WorkerId>>,
+    stop: f64,
+    /// Until when something stops on workers, and jobs stop.
+    stops: (BTreeMap<WorkerId, f64>, BTreeMap<JobId, f64>),
     placed: Vec<JobId>,
     done: BTreeMap<JobId, f64>,
     total: BTreeMap<JobId, (f64, f64)>,
@@ -43,6 +48,9 @@ impl Checker {
             busy: vec![false; workers.len()],
             workers,
             leased: BTreeMap::new(),
+            held: BTreeMap::new(),
+            stop: options.live.stop.get(),
+            stops: (BTreeMap::new(), BTreeMap::new()),
             placed: Vec::new(),
             done: BTreeMap::new(),
             total: BTreeMap::new(),
@@ -65,8 +73,19 @@ impl Observer for Checker {
                 assert!(now.get() >= self.now, "time runs backwards");
                 self.now = now.get();
                 self.busy.fill(false);
-                self.leased.clear();
+                let leased = std::mem::take(&mut self.leased);
+                let members =
+                    leased.iter().flat_map(|(jobs, workers)| jobs.members().map(move |job| (job, workers)));
+                self.held = members.map(|(job, workers)| (job, workers.clone())).collect();
                 self.placed.clear();
+            }
+            Event::Preempted { now, jobs, .. } if self.stop > 0.0 => {
+                let until = now.get() + self.stop;
+                for job in jobs.members() {
+                    let workers = self.held.get(&job).into_iter().flatten();
+                    self.stops.0.extend(workers.map(|worker| (*worker, until)));
+                    self.stops.1.insert(job, until);
+                }
             }
             Event::Lease { jobs, worker_type, workers, .. } => {
                 for worker in *workers {
@@ -77,14 +96,32 @@ impl Observer for Checker {
                     assert!(!self.placed.contains(&job), "job {job} twice");
                     self.placed.push(job);
                 }
-                self.leased.insert(*jobs, workers.len());
+                self.leased.insert(*jobs, workers.to_vec());
             }
             Event::Slice(slice) => {
-                assert_eq!(self.leased.get(&slice.jobs), Some(&(slice.n_workers as usize)));
+                let workers = &self.leased[&slice.jobs];
+                assert_eq!(workers.len(), slice.n_workers as usize);
+                for worker in workers {
+                    // Idle for the rest of the round, unless it is refilled.
+                    self.busy[worker.index()] = false;
+                    assert!(
+                        self.stops
+                            .0
+                            .get(worker)
+                            .is_none_or(|at| *at <= slice.start.get() || slice.end == slice.start)
+                    );
+                }
                 assert!(
                     slice.start.get() >= self.now && slice.end.get() <= self.now + self.round_length * 1.0001
                 );
                 for (index, job) in slice.jobs.members().enumerate() {
+                    self.placed.retain(|placed| *placed != job);
+                    assert!(
+                        self.stops
+                            .1
+                            .get(&job)
+                            .is_none_or(|at| *at <= slice.start.get() || slice.end == slice.start)
+                    );
                     let steps = slice.steps[index].get();
                     *self.done.get_mut(&job).unwrap() += steps;
                     let held = slice.end.get() - slice.start.get() - slice.overhead.get();
@@ -191,6 +228,14 @@ fn options(seed: u64) -> Options {
         };
         options.prices = vec![change(5_000.0, 2.0), change(20_000.0, 0.5)];
     }
+    if draws.below(2) == 0 {
+        let mut time = |chance, longest| {
+            Seconds::new(if draws.below(chance) == 0 { 1.0 + draws.uniform() * longest } else { 0.0 })
+        };
+        let (look_ahead, start_up, stop) = (time(2, 300.0), time(2, 250.0), time(2, 100.0));
+        let refill = if draws.below(2) == 0 { Refill::Completion } else { Refill::Never };
+        options.live = Live { look_ahead, start_up, stop, refill, measured: draws.below(2) == 0 };
+    }
     options
 }
 
@@ -228,7 +273,10 @@ proptest! {
     #[test]
     fn a_resumed_simulation_is_one_never_stopped(seed in 0_u64..1 << 40, stop in 1_u64..60) {
         let mut options = options(seed);
-        options.ideal = seed.is_multiple_of(7);
+        if seed.is_multiple_of(7) {
+            options.ideal = true;
+            options.live = Live { measured: options.live.measured, ..Live::default() };
+        }
         let mut whole = simulation(seed, options.clone());
         let mut observer = (Log::default(), Recorder::new(whole.cluster()));
         let outcome = whole.run(&mut observer, &limits()).unwrap();

@@ -26,6 +26,8 @@ struct Before {
     turns: Option<(usize, bool)>,
     measured: Option<(usize, usize, f64)>,
     is_restored: bool,
+    /// A job that is done inside the round, and whether the scheduler is restored before others get its workers.
+    leaves: Option<(usize, bool)>,
 }
 
 fn before() -> impl Strategy<Value = Before> {
@@ -33,8 +35,16 @@ fn before() -> impl Strategy<Value = Before> {
     let goes = proptest::option::weighted(0.2, 0_usize..8);
     let turns = proptest::option::weighted(0.15, (0_usize..7, any::<bool>()));
     let measured = proptest::option::weighted(0.3, (0_usize..8, 0_usize..3, 0.5_f64..20.0));
-    (comes, goes, turns, measured, proptest::bool::weighted(0.3)).prop_map(
-        |(comes, goes, turns, measured, is_restored)| Before { comes, goes, turns, measured, is_restored },
+    let leaves = proptest::option::weighted(0.3, (0_usize..8, any::<bool>()));
+    (comes, goes, turns, measured, proptest::bool::weighted(0.3), leaves).prop_map(
+        |(comes, goes, turns, measured, is_restored, leaves)| Before {
+            comes,
+            goes,
+            turns,
+            measured,
+            is_restored,
+            leaves,
+        },
     )
 }
 
@@ -53,11 +63,6 @@ fn tell(scheduler: &mut Scheduler, happens: &Before, number: u32) {
             if is_named { scheduler.submit_as(format!("job {number}"), job) } else { scheduler.submit(job) };
         taken.unwrap();
     }
-    let nth = |scheduler: &Scheduler, nth: usize| {
-        let jobs = scheduler.jobs();
-        let n_jobs = jobs.len().max(1);
-        scheduler.jobs().map(|(id, _)| id).nth(nth % n_jobs)
-    };
     if let Some((worker, up)) = happens.turns {
         scheduler.set_up(WorkerId::from_index(worker), up).unwrap();
     }
@@ -70,6 +75,11 @@ fn tell(scheduler: &mut Scheduler, happens: &Before, number: u32) {
     if let Some(id) = happens.goes.and_then(|job| nth(scheduler, job)) {
         assert!(scheduler.finish(id));
     }
+}
+
+fn nth(scheduler: &Scheduler, nth: usize) -> Option<JobId> {
+    let n_jobs = scheduler.jobs().len().max(1);
+    scheduler.jobs().map(|(id, _)| id).nth(nth % n_jobs)
 }
 
 /// The same scheduler, made anew from what was written to a file.
@@ -105,11 +115,42 @@ proptest! {
             for (scheduler, round) in [(&mut whole, &expected), (&mut pieces, &found)] {
                 run(scheduler, round);
             }
+            if let Some((job, is_restored)) = happens.leaves {
+                for scheduler in [&mut whole, &mut pieces] {
+                    nth(scheduler, job).map(|id| scheduler.finish(id));
+                }
+                if is_restored {
+                    pieces = restored(&pieces, policy);
+                }
+                let inside = start(number) + Seconds::new(100.0);
+                prop_assert_eq!(whole.refill(inside), pieces.refill(inside), "{} in round {}", policy, number);
+            }
             let shares = |scheduler: &Scheduler| scheduler.in_force().map(|in_force| in_force.shares.clone());
             prop_assert_eq!(shares(&whole), shares(&pieces));
         }
         prop_assert_eq!(whole.jobs().collect::<Vec<_>>(), pieces.jobs().collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn workers_of_a_job_that_is_done_are_given_to_one_that_waits() {
+    let mut scheduler = scheduler("v100=2", Catalog::embedded().policy("max_min_fairness_perf").unwrap());
+    let [first, _, third] =
+        ["first", "second", "third"].map(|name| scheduler.submit_as(name, job(2.0, 1.0)).unwrap());
+    let round = scheduler.tick(start(0), None);
+    assert_eq!(round.leases.len(), 2);
+    assert_eq!(scheduler.refill(Seconds::new(50.0)), []);
+    assert!(scheduler.finish(first));
+    let late = scheduler.submit_as("late", job(2.0, 1.0)).unwrap();
+    let refilled = scheduler.refill(Seconds::new(100.0));
+    assert_eq!(refilled.len(), 1);
+    let of_first = round.leases.iter().find(|lease| lease.jobs.contains(first)).unwrap();
+    assert_eq!((refilled[0].jobs, &refilled[0].names[0][..]), (Combination::single(third), "third"));
+    assert_eq!((&refilled[0].workers, refilled[0].extended), (&of_first.workers, false));
+    // One that is not in the allocation waits for the next round, which extends what was refilled.
+    assert!(scheduler.finish(third));
+    assert_eq!(scheduler.refill(Seconds::new(200.0)), []);
+    assert!(scheduler.tick(start(1), None).leases.iter().any(|lease| lease.jobs.contains(late)));
 }
 
 #[test]
