@@ -4,19 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::options::Options;
 use super::outcome::SimulationError;
+pub use crate::spec::run::Refill;
 use crate::units::Seconds;
-
-/// When idle workers are given to jobs that wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Refill {
-    /// At the start of rounds only.
-    #[default]
-    Never,
-    /// Also when a job is done inside a round.
-    Completion,
-}
 
 /// What a live cluster does that the published simulator does not; nothing by default.
 ///

@@ -7,6 +7,7 @@ mod corrections;
 mod digest;
 mod counts;
 mod faults;
+mod live;
 mod prices;
 mod profiling;
 
@@ -24,13 +25,14 @@ pub use corrections::CorrectionsSpec;
 pub use counts::WorkerCounts;
 pub use digest::{Sha256, canonical, sha256};
 pub use faults::FaultsSpec;
+pub use live::{LiveSpec, Refill};
 pub use prices::PricesSpec;
 pub use profiling::ProfilingSpec;
 
 /// Everything that determines the result of one simulation.
 ///
-/// Fields inside the groups `workload`, `mechanism`, `solver`, `faults` and `profiling` may be named without their group
-/// wherever a field is named, because no two share a name.
+/// Fields inside the groups `workload`, `mechanism`, `solver`, `faults`, `profiling` and `live` may be named without their
+/// group wherever a field is named, because no two share a name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -65,6 +67,9 @@ pub struct RunSpec {
     pub faults: FaultsSpec,
     /// How co-located throughputs become known; they are known by default.
     pub profiling: ProfilingSpec,
+    /// What a live cluster does and rounds on paper do not; nothing by default.
+    #[serde(skip_serializing_if = "LiveSpec::is_off")]
+    pub live: LiveSpec,
 }
 
 /// Where jobs come from: exactly one of `rate`, `static` and `trace`.
@@ -303,6 +308,7 @@ impl RunSpec {
         }
         self.faults.check(&mut found);
         self.profiling.check(&mut found);
+        self.live.check(self.mechanism.round_length, self.mechanism.ideal, &mut found);
         found.0
     }
 
@@ -403,7 +409,8 @@ impl RunSpec {
         Ok(cluster)
     }
 
-    /// The spec as JSON text in one canonical form: every field present, keys sorted, no spaces.
+    /// The spec as JSON text in one canonical form: every field present but a group `live` in
+    /// which nothing is asked for, keys sorted, no spaces.
     #[expect(clippy::missing_panics_doc, reason = "all keys are text, which is all that JSON asks for")]
     pub fn canonical(&self) -> String {
         canonical(&serde_json::to_value(self).expect("all keys are text"))

@@ -10,6 +10,7 @@
 // Modules are declared in import order: each may mention only those above it.
 
 mod conditions;
+mod live;
 mod paths;
 pub mod exit;
 mod count;

@@ -15,6 +15,7 @@ use crate::Session;
 use crate::conditions::{ConditionArguments, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
+use crate::live::LiveArguments;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -146,6 +147,8 @@ pub struct SimulateArguments {
     #[command(flatten)]
     conditions: ConditionArguments,
     #[command(flatten)]
+    live: LiveArguments,
+    #[command(flatten)]
     stop: StopArguments,
 }
 
@@ -254,6 +257,7 @@ fn spec(arguments: &SimulateArguments) -> RunSpec {
     spec.solver.refine.clone_from(&arguments.refine);
     spec.solver.backend.clone_from(&arguments.backend);
     arguments.conditions.put_into(&mut spec);
+    spec.live = arguments.live.spec();
     spec
 }
 

@@ -21,6 +21,12 @@ fn the_canonical_form_is_golden() {
         r#""multi_priority":false,"multi_worker":false,"rate":2.0,"slos":false,"static":null,"steady_state":false,"trace":null}}"#,
     );
     assert_eq!(spec().canonical(), expected);
+    // Runs of before there was such a group keep their digests.
+    let mut live = spec();
+    live.live.stop = Seconds::new(10.0);
+    let group = r#""live":{"look_ahead":0.0,"measured":false,"refill":"never","start_up":0.0,"stop":10.0},"#;
+    assert_eq!(live.canonical().replace(group, ""), expected);
+    assert_ne!(live.canonical(), expected);
 }
 
 #[test]
@@ -87,6 +93,11 @@ fn each_bad_value_is_one_complaint_about_its_field() {
         (json!({"faults": {"job_attempts": 0}}), "faults.job_attempts"),
         (json!({"faults": {"straggling_rounds": 0}}), "faults.straggling_rounds"),
         (json!({"faults": {"contention": -1.0}}), "faults.contention"),
+        (json!({"live": {"look_ahead": 360}}), "live.look_ahead"),
+        (json!({"live": {"start_up": "5min", "stop": "1min"}}), "live.start_up"),
+        (json!({"live": {"stop": "6min"}}), "live.stop"),
+        (json!({"live": {"stop": 1}, "mechanism": {"ideal": true}}), "live.stop"),
+        (json!({"live": {"refill": "completion"}, "mechanism": {"ideal": true}}), "live.refill"),
         (json!({"profiling": {"fraction": 0.5}}), "profiling"),
         (json!({"profiling": {"smoothing": 0.5}}), "profiling.smoothing"),
         (json!({"profiling": {"fraction": 1.5, "reference_models": 4}}), "profiling.fraction"),

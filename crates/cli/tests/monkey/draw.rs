@@ -232,6 +232,10 @@ impl Draw<'_> {
             ("--job-failure", &["0.1", "0.9"][..], 0.1),
             ("--noise", &["0.3", "1"][..], 0.1),
             ("--straggling", &["0.5", "0.99"][..], 0.1),
+            ("--look-ahead", &["1", "30", "360"][..], 0.1),
+            ("--start-up", &["20", "300"][..], 0.1),
+            ("--stop", &["10", "100"][..], 0.1),
+            ("--refill", &["never", "completion"][..], 0.1),
         ] {
             if self.chance(part) {
                 arguments.extend([flag.to_owned(), self.one(values).to_owned()]);

@@ -179,3 +179,93 @@ fn everything_that_can_go_wrong_does() {
     let refused = apportion(folder.path(), &[&["simulate"], &run[..], &["--worker-mtbf", "1h"]].concat());
     assert!(String::from_utf8(refused.stderr).unwrap().contains("--worker-mttr"));
 }
+
+/// Two jobs of one step a second on one worker: 700 steps, and 100 from 10 s on.
+const ONE: &str = "\
+format: apportion/throughputs-v1
+name: one
+unit: steps/s
+source: {who: nobody}
+worker_types: [v100]
+rows:
+  - {job_type: A, scale_factor: 1, consolidated: [1.0]}
+";
+
+#[test]
+fn what_a_live_cluster_does_is_a_flag_and_a_field() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("one.yaml"), ONE).unwrap();
+    fs::write(at("jobs.csv"), "job_type,total_steps,arrival\nA,700,0\nA,100,10\n").unwrap();
+    let run = "--policy fifo --cluster v100=1 --throughputs one.yaml --trace jobs.csv";
+    let run: Vec<&str> = run.split(' ').collect();
+    let jcts = |more: &[&str]| -> Vec<f64> {
+        let summary = simulate(folder.path(), &[&run[..], more].concat());
+        let jobs = summary["jobs"].as_array().unwrap();
+        jobs.iter().map(|job| job["completion"].as_f64().unwrap()).collect()
+    };
+    assert_eq!(jcts(&[]), [700.0, 800.0]);
+    let off = ["--look-ahead", "0", "--start-up", "0s", "--stop", "0", "--refill", "never"];
+    assert_eq!(simulate(folder.path(), &run), simulate(folder.path(), &[&run[..], &off].concat()));
+    // Decided at 660, when the first is not done: the second has the worker from 1080 on.
+    assert_eq!(jcts(&["--look-ahead", "60"]), [700.0, 1180.0]);
+    // 30 s of start-up each, and nothing stops, because the first is done.
+    assert_eq!(jcts(&["--start-up", "30s", "--stop", "20", "--measured"]), [730.0, 860.0]);
+
+    let sweep = "\
+format: apportion/sweep-v1
+name: ahead
+run: {policy: fifo, cluster: {v100: 1}, throughputs: one.yaml, trace: jobs.csv}
+axes:
+  look_ahead: [0, 1min]
+  live.refill: [never, completion]
+";
+    fs::write(at("ahead.yaml"), sweep).unwrap();
+    let ran = apportion(folder.path(), &["sweep", "ahead.yaml", "--out", "out", "--jobs", "1"]);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let csv = fs::read_to_string(at("out").join("results.csv")).unwrap();
+    let mut lines = csv::Reader::from_reader(csv.as_bytes());
+    let column = lines.headers().unwrap().iter().position(|name| name == "average_jct").unwrap();
+    let found: Vec<f64> = lines.records().map(|row| row.unwrap()[column].parse().unwrap()).collect();
+    // Under `fifo` a job that waits has no share, so that nobody is refilled.
+    assert_eq!(found, [745.0, 745.0, 935.0, 935.0]);
+}
+
+#[test]
+fn what_a_live_cluster_cannot_do_is_refused_with_its_place() {
+    let folder = TempDir::new().unwrap();
+    let refused = |arguments: &[&str]| {
+        let output = apportion(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let run = ["simulate", "--policy", "fifo", "--cluster", "v100=1", "--static", "1"];
+    for (flags, expected) in [
+        (&["--look-ahead", "360"][..], "live.look_ahead: 360 s, expected less than a round of 360 s"),
+        (&["--look-ahead", "-1"], "--look-ahead"),
+        (&["--stop", "soon"], "`soon` is no time"),
+        (&["--start-up", "5min", "--stop", "1min"], "live.start_up: 360 s to start up and stop"),
+        (&["--refill", "always"], "possible values: never, completion"),
+        (&["--ideal", "--refill", "completion"], "live.refill: is about rounds, and `ideal` runs without"),
+    ] {
+        let said = refused(&[&run[..], flags].concat());
+        assert!(said.contains(expected), "{flags:?}: {said}");
+    }
+    let sweep = |live: &str| {
+        let text = format!(
+            "format: apportion/sweep-v1\nname: wrong\nrun:\n  cluster: {{v100: 1}}\n  static: 1\n  {live}\n\
+             axes: {{policy: [fifo, isolated]}}\n"
+        );
+        fs::write(folder.path().join("wrong.yaml"), text).unwrap();
+        refused(&["sweep", "wrong.yaml", "--out", "out"])
+    };
+    for (live, expected) in [
+        ("live: {look_ahead: 7min}", "wrong.yaml:6:21"),
+        ("live: {stop: -1}", "wrong.yaml:6:16"),
+        ("refill: always", "wrong.yaml:6:11"),
+        ("live: {measure: true}", "measured"),
+    ] {
+        let said = sweep(live);
+        assert!(said.contains(expected), "{live}: {said}");
+    }
+}

@@ -174,6 +174,7 @@ run:
   faults: {worker_mtbf: 30d, worker_mttr: 2h, job_failure: 0.1, job_attempts: 5, straggling: 0.1, straggling_rounds: 3,
     noise: 0.1, contention: 0}
   profiling: {fraction: 0.5, reference_models: 2, smoothing: 0.5}
+  live: {look_ahead: 30s, start_up: 20, stop: 10s, refill: completion, measured: true}
 axes:
   policy: [fifo, isolated]
   rate: {from: 0.4, to: 6, points: 5, scale: log}

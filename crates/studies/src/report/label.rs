@@ -6,7 +6,8 @@ pub fn axis(name: &str) -> String {
     match last {
         "rate" => "arrival rate (jobs/h)".to_owned(),
         "static" => "jobs at the start".to_owned(),
-        "round_length" | "reset_interval" | "preemption_cost" | "duration" => {
+        "round_length" | "reset_interval" | "preemption_cost" | "duration" | "look_ahead" | "start_up"
+        | "stop" => {
             format!("{} (s)", last.replace('_', " "))
         }
         _ => last.replace('_', " "),

@@ -4,11 +4,11 @@ use crate::sweep::differences::{self, Kept};
 use crate::sweep::run_error::RunError;
 use apportion::catalog::{Catalog, CatalogError, PolicyOptions, Ready};
 use apportion::policy::Refine;
-use apportion::simulator::{Contention, Options, PreemptionCost, Stragglers, WorkerFaults};
+use apportion::simulator::{Contention, Live, Options, PreemptionCost, Stragglers, WorkerFaults};
 use apportion::solver::{Interrupt, registry};
 use apportion::spec::Fidelity;
 use apportion::spec::nearest::name_list;
-use apportion::spec::run::RunSpec;
+use apportion::spec::run::{LiveSpec, Refill, RunSpec};
 use apportion::throughput::Profiling;
 use apportion::throughput::estimator::ProfileColumns;
 use apportion::units::Seconds;
@@ -45,6 +45,8 @@ pub(super) fn of(spec: &RunSpec) -> Options {
         options.contention = Some(Contention { slowdown: faults.contention });
     }
     options.profiling = profiling(spec);
+    let LiveSpec { look_ahead, start_up, stop, refill, measured } = spec.live;
+    options.live = Live { look_ahead, start_up, stop, refill, measured };
     options
 }
 
@@ -84,7 +86,23 @@ pub(super) fn make_policy(
     let backend = spec.solver.backend.clone();
     let seed = spec.seed;
     let options = PolicyOptions { fidelity, seed, refine, backend, interrupt, ..PolicyOptions::default() };
-    catalog.ready(name_or_path, &options).map_err(refused)
+    let ready = catalog.ready(name_or_path, &options).map_err(refused)?;
+    if let Ready::InRounds(_) = ready {
+        check_in_rounds(&spec.live)?;
+    }
+    Ok(ready)
+}
+
+/// Refuses what only an allocation makes possible.
+fn check_in_rounds(live: &LiveSpec) -> Result<(), RunError> {
+    let message = "the policy decides inside rounds, at their start";
+    if live.look_ahead.get() > 0.0 {
+        return Err(RunError::field("live.look_ahead", message));
+    }
+    if live.refill == Refill::Completion {
+        return Err(RunError::field("live.refill", message));
+    }
+    Ok(())
 }
 
 /// The refinement of this name.

@@ -2,14 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use apportion::spec::run::RunSpec;
+use apportion::spec::run::{LiveSpec, RunSpec};
 
 /// The groups of fields inside a run.
-pub(super) const GROUPS: [&str; 5] = ["workload", "mechanism", "solver", "faults", "profiling"];
+pub(super) const GROUPS: [&str; 6] = ["workload", "mechanism", "solver", "faults", "profiling", "live"];
 
 /// The names of all fields of a run, dotted.
 pub fn field_names() -> Vec<String> {
-    let Ok(Value::Object(fields)) = serde_json::to_value(RunSpec::default()) else { return Vec::new() };
+    // (a group in which nothing is asked for is not written)
+    let live = LiveSpec { measured: true, ..LiveSpec::default() };
+    let whole = RunSpec { live, ..RunSpec::default() };
+    let Ok(Value::Object(fields)) = serde_json::to_value(whole) else { return Vec::new() };
     let mut names = Vec::new();
     for (name, value) in &fields {
         match value {
