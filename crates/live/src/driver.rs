@@ -54,6 +54,20 @@ pub enum StartError {
 #[error("the scheduler is ending")]
 pub struct Closed;
 
+/// Why there is no answer. What was asked may or may not have been done, or be done later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unanswered {
+    /// The scheduler has ended.
+    #[error(transparent)]
+    Closed(#[from] Closed),
+    /// It has not answered in time.
+    #[error("the scheduler has not answered in time")]
+    Late,
+}
+
+/// A part of the event log: its lines, in order, with their numbers; or why it cannot be read.
+pub type Events = Result<Vec<(i64, String)>, String>;
+
 /// How the scheduler is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Health {
@@ -63,6 +77,8 @@ pub struct Health {
     pub now_s: f64,
     /// The last input was so long ago, in s.
     pub idle_s: f64,
+    /// When the policy's decision that is in force was made, in s before now; none before the first.
+    pub decided_s_ago: Option<f64>,
     /// Why nothing is taken at present; none if all is well.
     pub disk: Option<String>,
     /// What has happened since its start.
@@ -76,6 +92,8 @@ enum Message {
     Problem(Sender<Option<(Problem, Vec<JobNumber>)>>),
     /// Orders for this server go there from now on.
     Listen(String, Sender<Orders>),
+    /// So many lines of the event log after the one of this number.
+    Events(i64, u32, Sender<Events>),
     End,
 }
 
@@ -84,6 +102,7 @@ enum Message {
 struct Shown {
     health: Health,
     clock: Clock,
+    decided: Option<Seconds>,
     notes: Vec<(Seconds, Note)>,
 }
 
@@ -102,6 +121,7 @@ impl std::fmt::Debug for Message {
             Self::Ask(..) => "Ask",
             Self::Problem(_) => "Problem",
             Self::Listen(..) => "Listen",
+            Self::Events(..) => "Events",
             Self::End => "End",
         })
     }
@@ -140,6 +160,34 @@ impl Client {
         }))
     }
 
+    /// Asks for something, and waits for the answer for so long at most.
+    ///
+    /// # Errors
+    /// If there is none in time, or the scheduler is ending.
+    pub fn ask_within(
+        &self,
+        request: Request,
+        patience: Duration,
+    ) -> Result<Result<Answer, Refusal>, Unanswered> {
+        let (sender, receiver) = channel();
+        self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
+        let mut answer = within(&receiver, patience)?;
+        if let Ok(Answer::Why(why)) = &mut answer {
+            why.because.extend(self.in_the_policys_terms(why.job.job)?);
+        }
+        Ok(answer)
+    }
+
+    /// The event log after the line of this number, `most` lines of it.
+    ///
+    /// # Errors
+    /// If it has not come in time, or the scheduler is ending.
+    pub fn events(&self, after: i64, most: u32, patience: Duration) -> Result<Events, Unanswered> {
+        let (sender, receiver) = channel();
+        self.sender.send(Message::Events(after, most, sender)).map_err(|_| Closed)?;
+        within(&receiver, patience)
+    }
+
     /// Passes on an agent's report.
     ///
     /// # Errors
@@ -161,13 +209,25 @@ impl Client {
     /// How the scheduler is.
     pub fn health(&self) -> Health {
         let shown = lock(&self.shown);
-        Health { idle_s: shown.clock.now().get() - shown.health.now_s, ..shown.health.clone() }
+        let now = shown.clock.now();
+        Health {
+            idle_s: now.get() - shown.health.now_s,
+            decided_s_ago: shown.decided.map(|decided| (now - decided).get()),
+            ..shown.health.clone()
+        }
     }
 
     /// The newest notes, the oldest of them first.
     pub fn notes(&self) -> Vec<(Seconds, Note)> {
         lock(&self.shown).notes.clone()
     }
+}
+
+fn within<T>(receiver: &Receiver<T>, patience: Duration) -> Result<T, Unanswered> {
+    receiver.recv_timeout(patience).map_err(|error| match error {
+        RecvTimeoutError::Timeout => Unanswered::Late,
+        RecvTimeoutError::Disconnected => Unanswered::Closed(Closed),
+    })
 }
 
 fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
@@ -198,9 +258,10 @@ impl Driver {
         let (epoch, now) = (stored.epoch, clock.now());
         let (core, step) = Core::open(settings, scheduler, stored, now)?;
         store.commit(&step.records)?;
-        let health = Health { epoch, now_s: now.get(), idle_s: 0.0, disk: None, counters: core.counters() };
+        let (now_s, counters) = (now.get(), core.counters());
+        let health = Health { epoch, now_s, idle_s: 0.0, decided_s_ago: None, disk: None, counters };
         let notes = store.notes(u32::try_from(NOTES_MAX).unwrap_or(u32::MAX))?;
-        let shown = Arc::new(Mutex::new(Shown { health, clock, notes }));
+        let shown = Arc::new(Mutex::new(Shown { health, clock, decided: core.decided(), notes }));
         let (sender, receiver) = channel();
         let explainer = Arc::new(Mutex::new(explainer));
         let client = Client { sender, shown: Arc::clone(&shown), explainer };
@@ -267,6 +328,10 @@ impl Work {
                     let _ = sender.send(self.core.problem());
                     continue;
                 }
+                Ok(Message::Events(after, most, sender)) => {
+                    self.tell_events(after, most, &sender);
+                    continue;
+                }
                 Err(RecvTimeoutError::Timeout) => Input::Wake,
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
             };
@@ -300,6 +365,7 @@ impl Work {
                 Ok(Message::Ask(request, sender)) => waiting.push((request, sender)),
                 Ok(Message::Listen(server, sender)) => drop(self.listeners.insert(server, sender)),
                 Ok(Message::Problem(sender)) => drop(sender.send(None)),
+                Ok(Message::Events(after, most, sender)) => self.tell_events(after, most, &sender),
                 Ok(Message::Input(_)) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -344,10 +410,18 @@ impl Work {
         }
     }
 
+    /// (whoever does not wait for them any more goes without)
+    fn tell_events(&self, after: i64, most: u32, sender: &Sender<Events>) {
+        let mut lines = Vec::new();
+        let read = self.store.events(after, most, |number, line| lines.push((number, line.to_owned())));
+        let _ = sender.send(read.map(|()| lines).map_err(|error| error.to_string()));
+    }
+
     fn show(&mut self, disk: Option<String>) {
         let mut shown = lock(&self.shown);
         shown.health.now_s = self.clock.now().get();
         shown.health.disk = disk;
+        shown.decided = self.core.decided();
         shown.health.counters = self.core.counters();
     }
 }

@@ -15,3 +15,4 @@ pub mod trainer;
 pub mod core;
 pub mod store;
 pub mod driver;
+pub mod front;

@@ -207,16 +207,16 @@ impl Store {
         read().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Passes on the lines of the event log after the one of this number, in order, with their numbers.
+    /// Passes on the lines of the event log after the one of this number, in order, with their numbers; so many at most.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn events(&self, after: i64, mut line: impl FnMut(i64, &str)) -> Result<(), StoreError> {
+    pub fn events(&self, after: i64, most: u32, mut line: impl FnMut(i64, &str)) -> Result<(), StoreError> {
         let mut read = || -> rusqlite::Result<()> {
-            let mut statement = self
-                .connection
-                .prepare_cached("SELECT number, line FROM events WHERE number > ?1 ORDER BY number")?;
-            let mut rows = statement.query([after])?;
+            let mut statement = self.connection.prepare_cached(
+                "SELECT number, line FROM events WHERE number > ?1 ORDER BY number LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![after, most])?;
             while let Some(row) = rows.next()? {
                 line(row.get(0)?, row.get_ref(1)?.as_str()?);
             }

@@ -322,6 +322,11 @@ impl Core {
         self.counters
     }
 
+    /// When the decision that is in force was made; none before the first.
+    pub fn decided(&self) -> Option<Seconds> {
+        self.scheduler.in_force().map(|decision| decision.adopted)
+    }
+
     fn event(&mut self, at: Seconds, event: &Event<'_>) {
         // (numbers, names and lists of them: there is no key that is not text)
         if let Ok(line) = serde_json::to_string(event) {

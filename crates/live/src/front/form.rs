@@ -1,0 +1,88 @@
+//! A job as it is submitted over HTTP.
+
+use std::collections::BTreeMap;
+
+use apportion::{Job, Seconds, Steps, StepsPerSecond};
+use serde::{Deserialize, Serialize};
+
+use crate::core::Submission;
+use crate::protocol::Program;
+
+/// A job to be taken in.
+///
+/// ```json
+/// {"name": "cifar", "key": "a-word-of-its-own",
+///  "job": {"job_type": "ResNet-50 (batch size 64)", "scale_factor": 2, "total_steps": 100000},
+///  "program": {"command": ["python", "train.py"], "directory": "code", "environment": {"SEED": "7"}}}
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Form {
+    /// What its user calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// A word that no other submission has: sent again with the same one, it is the same job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What the policy is to know of it.
+    pub job: JobForm,
+    /// What it runs.
+    pub program: Program,
+}
+
+/// What the policy is to know of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobForm {
+    /// The job type, by which the throughput matrix knows it.
+    pub job_type: String,
+    /// Workers it needs at once.
+    #[serde(default = "one")]
+    pub scale_factor: u32,
+    /// Steps to its end.
+    pub total_steps: f64,
+    /// The user's importance of it; larger is more.
+    #[serde(default = "weight")]
+    pub weight: f64,
+    /// The time from its arrival by which it ought to be done, in s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<f64>,
+    /// Who owns it, in hierarchical policies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Its own speed alone in steps/s, by worker type, in place of the matrix's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<BTreeMap<String, f64>>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn weight() -> f64 {
+    1.0
+}
+
+impl From<Form> for Submission {
+    fn from(form: Form) -> Self {
+        let Form { name, user, key, job, program } = form;
+        Self { name, user, key, job: job.into(), program }
+    }
+}
+
+impl From<JobForm> for Job {
+    fn from(form: JobForm) -> Self {
+        let mut job = Self::new(form.job_type).scale_factor(form.scale_factor);
+        job.total_steps = Steps::new(form.total_steps);
+        job.weight = form.weight;
+        job.slo = form.slo.map(Seconds::new);
+        job.entity = form.owner;
+        job.throughput = form.throughput.map(|speeds| {
+            speeds.into_iter().map(|(name, speed)| (name, StepsPerSecond::new(speed))).collect()
+        });
+        job
+    }
+}

@@ -1,0 +1,148 @@
+//! The scheduler's front, for people and programs: HTTP with JSON, metrics, and one page to look at.
+//!
+//! | request | is answered with |
+//! |---|---|
+//! | `POST /v1/jobs` | the number of the job that is taken in ([`Form`]) |
+//! | `GET /v1/jobs` | all jobs that are active, and the last that were |
+//! | `GET /v1/jobs/N` | a job, and what binds it |
+//! | `DELETE /v1/jobs/N` | its cancellation |
+//! | `GET /v1/next` | the round, and the next one where it is decided |
+//! | `GET /v1/servers` | all servers that have joined |
+//! | `POST /v1/servers/NAME/drain`, `…/resume` | a server gets no new job, for a reason; or jobs again |
+//! | `GET /v1/health` | how the scheduler is; 503 while the disk refuses |
+//! | `GET /v1/notes` | the newest notes |
+//! | `GET /v1/events?after=N&most=M` | lines of the event log, one JSON document each |
+//! | `GET /metrics` | numbers, as Prometheus reads them |
+//! | `GET /` | the page |
+//!
+//! What is refused is answered with `{"error": text}`: 400 where the request is at fault, 401 and 403 where it is not let
+//! in, 404 where there is no such thing, 503 where the scheduler cannot answer now.
+//!
+//! Without a token nothing but loopback is listened on, and only requests by a name of loopback are let in, so that no page
+//! of another site reaches it through a name of its own.
+
+mod form;
+mod guard;
+mod metrics;
+mod routes;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+use crate::driver::Client;
+
+pub use form::{Form, JobForm};
+pub use guard::{TokenError, Tokens};
+
+/// How many connections are served at once; more are closed.
+const CONNECTIONS_MAX: usize = 256;
+
+/// How long a request's head may take to come.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long answers may take that are under way when it stops.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// Threads on which requests wait for the scheduler.
+const WAITING_MAX: usize = 64;
+
+/// What the front may be told.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Whoever knows one of them is let in. Without them, whoever is on this machine is.
+    pub tokens: Option<Tokens>,
+}
+
+/// Why nothing can be served.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FrontError {
+    /// Others than this machine could connect, and nothing tells friends from strangers.
+    #[error("{address} can be reached from other machines: give a token, or listen on 127.0.0.1")]
+    NeedsToken {
+        /// What is listened on.
+        address: SocketAddr,
+    },
+    /// The system does not let it.
+    #[error("cannot serve: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Answers requests until `stop` is raised. What runs then goes on: only the front ends.
+///
+/// # Errors
+/// If the listener can be reached from elsewhere and there is no token, or the system does not let it serve.
+pub fn serve(
+    client: Client,
+    listener: TcpListener,
+    options: Options,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), FrontError> {
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() && options.tokens.is_none() {
+        return Err(FrontError::NeedsToken { address });
+    }
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(WAITING_MAX)
+        .thread_name("front")
+        .build()?;
+    let served = runtime.block_on(accept(client, listener, options, stop));
+    // (whoever still waits for the scheduler goes without an answer)
+    runtime.shutdown_timeout(Duration::ZERO);
+    served
+}
+
+async fn accept(
+    client: Client,
+    listener: TcpListener,
+    options: Options,
+    stop: &AtomicBool,
+) -> Result<(), FrontError> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let router = routes::router(client, options.tokens);
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(accepted) = tokio::time::timeout(LOOK, listener.accept()).await else { continue };
+        let Ok((stream, _)) = accepted else {
+            // (out of descriptors, or whoever came is gone)
+            tokio::time::sleep(LOOK).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            // Too many at once: this one comes again.
+            continue;
+        };
+        let router = router.clone();
+        drop(tokio::spawn(async move {
+            connection(stream, router).await;
+            drop(place);
+        }));
+    }
+    drop(listener);
+    // Connections that are kept open without a request are not waited for.
+    let n_places = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(LAST_ANSWERS, places.acquire_many(n_places)).await;
+    Ok(())
+}
+
+async fn connection(stream: TcpStream, router: axum::Router) {
+    let service = TowerToHyperService::new(router);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
+    // (whoever breaks off goes without the rest)
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+}
