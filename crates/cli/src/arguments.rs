@@ -8,6 +8,8 @@ use crate::check::CheckArguments;
 use crate::compare::CompareArguments;
 use crate::explain::ExplainArguments;
 use crate::gavel::GavelArguments;
+#[cfg(feature = "live")]
+use crate::live::LiveCommand;
 use crate::output::OutputFormat;
 use crate::policies::PoliciesArguments;
 use crate::progress::ProgressMode;
@@ -92,4 +94,8 @@ pub enum Command {
     Report(ReportArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
+    /// What concerns a live scheduler.
+    #[cfg(feature = "live")]
+    #[command(flatten)]
+    Live(LiveCommand),
 }

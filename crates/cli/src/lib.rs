@@ -10,7 +10,6 @@
 // Modules are declared in import order: each may mention only those above it.
 
 mod conditions;
-mod live;
 mod paths;
 pub mod exit;
 mod count;
@@ -42,6 +41,8 @@ pub mod sweep;
 pub mod gavel;
 pub mod train;
 pub mod world;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod arguments;
 
 use std::borrow::Cow;
@@ -93,6 +94,13 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return refused(refusal),
     };
+    // (ranks have no session of ours: what their signals do is their own affair)
+    #[cfg(feature = "live")]
+    if let Command::Live(command) = &arguments.command
+        && let Some(code) = live::rank(command)
+    {
+        return code;
+    }
     // (what decides once has nothing to finish first, and nothing to keep)
     let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
     let interrupt = if decides { Interrupt::new() } else { Interrupt::install() };
@@ -149,5 +157,7 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Compare(arguments) => compare::run(arguments, session),
         Command::Report(arguments) => report::run(arguments, session),
         Command::Schema(arguments) => schema::run(arguments, session),
+        #[cfg(feature = "live")]
+        Command::Live(command) => live::run(command, session),
     }
 }

@@ -1,47 +1,92 @@
-//! Flags of what a live cluster does in a simulation.
+//! The scheduler of real servers, and the commands that talk to it.
 
-use clap::{Args, ValueEnum};
+mod remote;
+mod jobs;
+mod local;
+mod demo;
+mod serve;
+mod servers;
+mod submit;
 
-use crate::conditions::time;
-use apportion::spec::run::{LiveSpec, Refill};
-use apportion::units::Seconds;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-/// What the published simulator leaves out.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "What a live cluster does")]
-pub(super) struct LiveArguments {
-    /// The next round is decided so long before the end of one, by what is known then
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
-    look_ahead: Seconds,
-    /// Time without steps at the start of every lease that extends none
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
-    start_up: Seconds,
-    /// Time that workers are held after a lease that is not extended, if its job is not done
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
-    stop: Seconds,
-    /// When idle workers are given to jobs that wait, beside the start of rounds
-    #[arg(long, value_enum, default_value = "never")]
-    refill: RefillFlag,
-    /// Policies see what was measured of jobs alone, averaged with what they saw before
-    #[arg(long)]
-    measured: bool,
+use apportion_live::{shim, trainer};
+use clap::Subcommand;
+
+use crate::Session;
+use crate::diagnostics;
+use crate::exit::{ExitStatus, Failure};
+
+/// What concerns a live scheduler.
+#[derive(Debug, Subcommand)]
+pub enum LiveCommand {
+    /// Schedule jobs on real servers, round by round
+    Serve(Box<serve::ServeArguments>),
+    /// Give a running scheduler a job
+    Submit(Box<submit::SubmitArguments>),
+    /// List the jobs of a running scheduler
+    Jobs(jobs::JobsArguments),
+    /// Say what binds a job of a running scheduler
+    Why(jobs::WhyArguments),
+    /// Say what a running scheduler's round and the next one hold
+    Next(jobs::NextArguments),
+    /// Stop a job of a running scheduler, and never start it again
+    Cancel(jobs::CancelArguments),
+    /// List the servers of a running scheduler
+    Servers(servers::ServersArguments),
+    /// Give a server no new job
+    Drain(servers::DrainArguments),
+    /// Give a server jobs again
+    Resume(servers::ResumeArguments),
+    /// Own one rank of a job: what agents start
+    #[command(hide = true)]
+    Shim {
+        /// The rank's folder
+        folder: PathBuf,
+    },
+    /// Pretend to train: what the demo's jobs run
+    #[command(hide = true)]
+    Trainer {
+        /// Its own flags
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum RefillFlag {
-    /// Never
-    Never,
-    /// When a job is done inside a round
-    Completion,
+/// Is what agents and jobs start, and ends as its own contract says; none if the command is for people.
+pub(super) fn rank(command: &LiveCommand) -> Option<ExitCode> {
+    let done = match command {
+        LiveCommand::Shim { folder } => shim::run(folder).map(|()| 0).map_err(|error| error.to_string()),
+        LiveCommand::Trainer { arguments } => trainer::run(arguments).map_err(|error| error.to_string()),
+        _ => return None,
+    };
+    Some(done.map_or_else(
+        |error| {
+            diagnostics::print(&format!("error: {error}"));
+            ExitStatus::Bug.into()
+        },
+        ExitCode::from,
+    ))
 }
 
-impl LiveArguments {
-    pub(super) fn spec(&self) -> LiveSpec {
-        let Self { look_ahead, start_up, stop, refill, measured } = *self;
-        let refill = match refill {
-            RefillFlag::Never => Refill::Never,
-            RefillFlag::Completion => Refill::Completion,
-        };
-        LiveSpec { look_ahead, start_up, stop, refill, measured }
+/// Runs such a command.
+///
+/// # Errors
+/// If an argument is at fault, or there is no scheduler that answers.
+pub(super) fn run(command: &LiveCommand, session: &Session) -> Result<(), Failure> {
+    match command {
+        LiveCommand::Serve(arguments) => serve::run(arguments, session),
+        LiveCommand::Submit(arguments) => submit::run(arguments, session),
+        LiveCommand::Jobs(arguments) => jobs::run(arguments, session),
+        LiveCommand::Why(arguments) => jobs::run_why(arguments, session),
+        LiveCommand::Next(arguments) => jobs::run_next(arguments, session),
+        LiveCommand::Cancel(arguments) => jobs::run_cancel(arguments, session),
+        LiveCommand::Servers(arguments) => servers::run(arguments, session),
+        LiveCommand::Drain(arguments) => servers::run_drain(arguments, session),
+        LiveCommand::Resume(arguments) => servers::run_resume(arguments, session),
+        LiveCommand::Shim { .. } | LiveCommand::Trainer { .. } => {
+            Err(Failure::Bug { message: "a rank is no command for people".to_owned() })
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `apportion simulate`: one simulation.
 
+mod live;
 mod saved;
 mod simulated;
 mod stop;
@@ -15,7 +16,6 @@ use crate::Session;
 use crate::conditions::{ConditionArguments, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
-use crate::live::LiveArguments;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -34,6 +34,7 @@ use apportion_published::plugin;
 use apportion_studies::report::run::{jobs_in_seconds, numbers};
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::{Inputs, Run};
+use live::LiveArguments;
 use saved::Saved;
 pub(super) use simulated::Simulated;
 use stop::StopArguments;

@@ -41,6 +41,9 @@ mod browser;
 mod report;
 #[path = "suite/report_simulation.rs"]
 mod report_simulation;
+#[cfg(feature = "live")]
+#[path = "suite/live.rs"]
+mod live;
 #[path = "suite/compare.rs"]
 mod compare;
 #[path = "suite/metrics.rs"]

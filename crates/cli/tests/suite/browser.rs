@@ -114,11 +114,34 @@ impl Browser {
     /// Opens a page of this machine and waits until it says that it is drawn.
     #[track_caller]
     pub(crate) fn open(&self, page: &Path) {
-        let url = format!("file://{}", page.canonicalize().unwrap().display());
-        self.ask("POST", &format!("{}/url", self.session), Some(&json!({"url": url})));
+        self.open_url(&format!("file://{}", page.canonicalize().unwrap().display()));
         let drawn = "const done = arguments[0]; const look = () => document.body.dataset.drawn \
                      || !document.getElementById('problem').hidden ? done(true) : requestAnimationFrame(look); look();";
         self.run_async(drawn);
+    }
+
+    /// Opens what is at an address, and waits until it has been read.
+    #[track_caller]
+    pub(crate) fn open_url(&self, url: &str) {
+        self.ask("POST", &format!("{}/url", self.session), Some(&json!({"url": url})));
+    }
+
+    /// Shows the page in light or dark, on a screen of this width.
+    #[cfg_attr(
+        not(feature = "live"),
+        expect(dead_code, reason = "only the live scheduler's page asks for it")
+    )]
+    #[track_caller]
+    pub(crate) fn show_as(&self, scheme: &str, width: u32) {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        let screen = json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false});
+        for (command, with) in [
+            ("Emulation.setEmulatedMedia", json!({"features": features})),
+            ("Emulation.setDeviceMetricsOverride", screen),
+        ] {
+            let place = format!("{}/goog/cdp/execute", self.session);
+            self.ask("POST", &place, Some(&json!({"cmd": command, "params": with})));
+        }
     }
 
     /// What a function's body hands, now or later, to its only argument.

@@ -1,0 +1,410 @@
+//! `apportion serve`: the scheduler of real servers, until it is asked to end.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::demo::{self, Demo};
+use super::local;
+use crate::Session;
+use crate::conditions::time;
+use crate::diagnostics;
+use crate::exit::Failure;
+use crate::paths::name_or_path;
+use apportion::Cluster;
+use apportion::catalog::PolicyOptions;
+use apportion::policy::Policy;
+use apportion::scheduler::{Options as SchedulerOptions, Scheduler};
+use apportion::spec::load_throughputs;
+use apportion::spec::nearest::{name_list, suggestion};
+use apportion::spec::run::{RunSpec, WorkerCounts};
+use apportion::throughput::Throughputs;
+use apportion::units::Seconds;
+use apportion_live::clock::wall_s;
+use apportion_live::core::{Note, SettingError, Settings};
+use apportion_live::driver::{Client, Driver, StartError};
+use apportion_live::front::{self, FrontError, Options, Tokens};
+use apportion_live::store::StoreError;
+use apportion_published::plugin;
+
+/// The scheduler's records, in the folder of its state.
+const RECORDS: &str = "scheduler.sqlite";
+
+/// How often it is looked for something to say.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Rounds between two resets of the mechanism, where nothing else is asked for: 1920 s at 360 s.
+const ROUNDS_PER_RESET: f64 = 1920.0 / 360.0;
+
+/// Its arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  apportion serve --demo
+  apportion serve --local --cluster v100=4 --policy max_min_fairness_perf --state state
+  apportion serve --cluster v100=8,k80=4 --servers v100=4,k80=4 --policy max_min_fairness_perf --state state
+  apportion serve --cluster v100=8 --policy fifo --state state --listen 0.0.0.0:7070 --token-file token.sha256
+
+It ends at Ctrl-C or SIGTERM; jobs go on, and a later start takes them over. See docs/live.md.")]
+pub struct ServeArguments {
+    /// A scheduler to look at: pretend workers and pretend jobs on this machine, rounds of 2 s, state in ./apportion-state
+    #[arg(long)]
+    demo: bool,
+    /// Workers of each type, such as v100=36,p100=36,k80=36; those that join later included
+    #[arg(long, value_name = "TYPE=N,…", required_unless_present = "demo")]
+    cluster: Option<WorkerCounts>,
+    /// Workers on each server; 1 where not given
+    #[arg(long, value_name = "TYPE=N,…")]
+    servers: Option<WorkerCounts>,
+    /// A policy's name, or a policy file
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path(), required_unless_present = "demo")]
+    policy: Option<String>,
+    /// The folder for the scheduler's records; made where there is none
+    #[arg(long, value_name = "DIR", required_unless_present = "demo")]
+    state: Option<PathBuf>,
+    /// The cluster is this machine: its one server's jobs run here, as you
+    #[arg(long)]
+    local: bool,
+    /// The address to listen on; beyond this machine only with `--token-file`
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
+    listen: String,
+    /// A file with digests of tokens, `sha256:` and the digest, one a line: whoever asks must know one
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A throughput matrix's name, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
+    throughputs: String,
+    /// Length of a round; 360 s where not given
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    round_length: Option<Seconds>,
+    /// Least time between two computations of the allocation; 5⅓ rounds where not given
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    reset_interval: Option<Seconds>,
+    #[command(flatten)]
+    times: TimeArguments,
+    /// How what happens is written to standard error
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    log: LogForm,
+}
+
+/// Times and limits; where not given they follow from the round's length.
+#[derive(Args, Clone, Debug)]
+struct TimeArguments {
+    /// The next round is decided so long before the round ends
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    look_ahead: Option<Seconds>,
+    /// How long after it was asked to stop a rank is killed
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    grace: Option<Seconds>,
+    /// How long after that its worker is taken for free without a word of its end
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    slack: Option<Seconds>,
+    /// A server that is not heard of for so long gets no new job
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    silence: Option<Seconds>,
+    /// How long all ranks of a job may take to start
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    start_limit: Option<Seconds>,
+    /// How long a job waits after its first failure; twice as long after each further one
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    back_off: Option<Seconds>,
+    /// A job that failed so often in a row is given up
+    #[arg(long, value_name = "N")]
+    failures_max: Option<u32>,
+    /// A server on which so many different jobs failed in a row gets no new job
+    #[arg(long, value_name = "N")]
+    server_failures_max: Option<usize>,
+    /// Leave workers of a job that is over idle until the next round
+    #[arg(long)]
+    no_refill: bool,
+    /// How long a decision may take; the last one stays in force after it
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    decision_limit: Option<Seconds>,
+}
+
+/// How what happens is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LogForm {
+    /// In words
+    #[default]
+    Text,
+    /// As JSON, one document a line
+    Json,
+}
+
+impl TimeArguments {
+    fn settings(&self, round_length: Seconds) -> Settings {
+        let usual = Settings::of_round(round_length);
+        let limit = self
+            .decision_limit
+            .map(|limit| Duration::try_from_secs_f64(limit.get()).unwrap_or(Duration::MAX));
+        Settings {
+            look_ahead: self.look_ahead.unwrap_or(usual.look_ahead),
+            grace: self.grace.unwrap_or(usual.grace),
+            slack: self.slack.unwrap_or(usual.slack),
+            silence: self.silence.unwrap_or(usual.silence),
+            start_limit: self.start_limit.unwrap_or(usual.start_limit),
+            back_off: self.back_off.unwrap_or(usual.back_off),
+            failures_max: self.failures_max.unwrap_or(usual.failures_max),
+            server_failures_max: self.server_failures_max.unwrap_or(usual.server_failures_max),
+            refill: !self.no_refill,
+            decision_limit: limit.or(usual.decision_limit),
+        }
+    }
+}
+
+/// What is served, with what the demo fills in.
+#[derive(Debug)]
+struct Plan {
+    cluster: Cluster,
+    policy: String,
+    state: PathBuf,
+    throughputs: Arc<Throughputs>,
+    round_length: Seconds,
+    reset_interval: Seconds,
+    settings: Settings,
+}
+
+impl Plan {
+    fn new(arguments: &ServeArguments) -> Result<Self, Failure> {
+        let missing = |flag: &str| Failure::usage(format!("`--{flag}` is missing"), None);
+        let throughputs = load_throughputs(&arguments.throughputs)?;
+        let demo = if arguments.demo { Some(Demo::defaults()?) } else { None };
+        let counts = arguments.cluster.as_ref().or(demo.as_ref()).ok_or_else(|| missing("cluster"))?;
+        let is_local = arguments.local || arguments.demo;
+        let servers = arguments.servers.as_ref().or(Some(counts).filter(|_| is_local));
+        let cluster = cluster(counts, servers, &throughputs)?;
+        if arguments.local && !arguments.demo && local::n_servers(&cluster) != 1 {
+            let help =
+                "`--local` runs jobs on the workers of this machine: name their type and how many there are";
+            let message =
+                format!("--local: `{cluster}` are workers of several servers, and this machine is one");
+            return Err(Failure::usage(message, Some(help.to_owned())));
+        }
+        let usual = Seconds::new(if arguments.demo { 2.0 } else { 360.0 });
+        let round_length = arguments.round_length.unwrap_or(usual);
+        let policy = arguments.policy.clone().or(arguments.demo.then(|| demo::POLICY.to_owned()));
+        let state = arguments.state.clone().or(arguments.demo.then(|| demo::STATE.into()));
+        Ok(Self {
+            cluster,
+            policy: policy.ok_or_else(|| missing("policy"))?,
+            state: state.ok_or_else(|| missing("state"))?,
+            throughputs,
+            round_length,
+            reset_interval: arguments.reset_interval.unwrap_or(round_length * ROUNDS_PER_RESET),
+            settings: arguments.times.settings(round_length),
+        })
+    }
+}
+
+/// Runs the command until it is asked to end.
+///
+/// # Errors
+/// If an argument is at fault, the address or the state is another's, or the system does not let it serve.
+pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), Failure> {
+    let plan = Plan::new(arguments)?;
+    let (scheduler, explainer) = scheduler(&plan)?;
+    let tokens = tokens(arguments.token_file.as_deref())?;
+    let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
+    let driver = start(&plan, scheduler, explainer)?;
+    let log = Log { form: arguments.log, session };
+    log.address(address);
+    let client = driver.client();
+    let is_ending = |_| Failure::Bug { message: "the scheduler ended by itself".to_owned() };
+    let agents = if arguments.local || arguments.demo {
+        local::agents(&plan.cluster, &client, &plan.state, plan.settings.silence).map_err(is_ending)?
+    } else {
+        Vec::new()
+    };
+    let demo = if arguments.demo {
+        Some(Demo::new(&plan.cluster, &plan.throughputs).map_err(Failure::io("find this program"))?)
+    } else {
+        None
+    };
+    let stop = session.interrupt.flag();
+    let is_over = AtomicBool::new(false);
+    let served = thread::scope(|scope| {
+        let (log, client, is_over) = (&log, &client, &is_over);
+        scope.spawn(move || log.follow(client, is_over));
+        for agent in agents {
+            scope.spawn(move || {
+                let name = agent.server.name.clone();
+                if let Err(error) = agent.run(is_over) {
+                    log.warning(&format!("the agent of {name} cannot begin: {error}"));
+                }
+            });
+        }
+        if let Some(demo) = demo {
+            scope.spawn(move || {
+                if let Err(error) = demo.run(client, is_over) {
+                    log.warning(&format!("there are no more pretend jobs: {error}"));
+                }
+            });
+        }
+        let served = front::serve(client.clone(), listener, Options { tokens }, &stop);
+        is_over.store(true, Ordering::Relaxed);
+        served
+    });
+    drop(driver);
+    served.map_err(|error| Failure::usage(error.to_string(), None))?;
+    log.say("ended; jobs go on until their leases end, and a later start takes them over", &json!({}));
+    Ok(())
+}
+
+fn tokens(path: Option<&Path>) -> Result<Option<Tokens>, Failure> {
+    path.map(Tokens::read).transpose().map_err(|error| {
+        let help =
+            "printf 'sha256:%s\\n' \"$(printf %s TOKEN | sha256sum | cut -d' ' -f1)\" >FILE writes one";
+        Failure::usage(error.to_string(), Some(help.to_owned()))
+    })
+}
+
+/// The policy and the mechanism on the cluster, and a policy of the same kind to be asked why.
+fn scheduler(plan: &Plan) -> Result<(Scheduler, Box<dyn Policy>), Failure> {
+    let catalog = plugin::catalog();
+    let policy = || catalog.build(&plan.policy, &PolicyOptions::default());
+    let options = SchedulerOptions::default()
+        .with_round_length(plan.round_length)
+        .with_reset_interval(plan.reset_interval);
+    let scheduler = Scheduler::new(&plan.cluster, Arc::clone(&plan.throughputs), policy()?, options)
+        .map_err(|error| Failure::usage(error.to_string(), None))?;
+    Ok((scheduler, policy()?))
+}
+
+fn cluster(
+    counts: &WorkerCounts,
+    servers: Option<&WorkerCounts>,
+    throughputs: &Throughputs,
+) -> Result<Cluster, Failure> {
+    let known = || throughputs.worker_types().iter().map(String::as_str);
+    if let Some((name, _)) = counts.0.iter().find(|(name, _)| throughputs.find_worker_type(name).is_none()) {
+        let (of, known_names) = (throughputs.name(), name_list(known()));
+        let message = format!(
+            "--cluster: the throughputs `{of}` have no worker type `{name}`, expected one of {known_names}"
+        );
+        let help = suggestion(name, known());
+        let help = help.unwrap_or_else(|| "`--throughputs FILE` names a matrix that has it".to_owned());
+        return Err(Failure::usage(message, Some(help)));
+    }
+    let servers = servers.cloned().unwrap_or_default();
+    let spec = RunSpec { cluster: counts.clone(), servers, ..RunSpec::default() };
+    spec.cluster().map_err(|error| Failure::usage(format!("--cluster, --servers: {error}"), None))
+}
+
+fn listen(address: &str, has_tokens: bool) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(address).map_err(|error| {
+        if error.kind() == ErrorKind::AddrInUse {
+            let message = format!("{address} is in use already");
+            let help = "another scheduler may run there (`apportion jobs`); `--listen 127.0.0.1:0` takes a free port";
+            return Failure::usage(message, Some(help.to_owned()));
+        }
+        let help = "`--listen` expects an address and a port of this machine, such as 127.0.0.1:7070";
+        Failure::usage(format!("cannot listen on {address}: {error}"), Some(help.to_owned()))
+    })?;
+    let address = listener.local_addr().map_err(Failure::io("listen"))?;
+    if !address.ip().is_loopback() && !has_tokens {
+        let help = "`--token-file FILE` names a file with digests of tokens; see docs/live.md";
+        return Err(Failure::usage(FrontError::NeedsToken { address }.to_string(), Some(help.to_owned())));
+    }
+    Ok((listener, address))
+}
+
+fn start(plan: &Plan, scheduler: Scheduler, explainer: Box<dyn Policy>) -> Result<Driver, Failure> {
+    let folder = &plan.state;
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::usage(format!("--state: cannot make {}: {error}", folder.display()), None)
+    })?;
+    let settings = plan.settings;
+    Driver::start(settings, scheduler, explainer, &folder.join(RECORDS)).map_err(|error| match error {
+        StartError::Setting(SettingError { setting, value, expected }) => {
+            Failure::usage(format!("--{} is {value}, expected {expected}", setting.replace('_', "-")), None)
+        }
+        StartError::Store(StoreError::Sqlite { path, source }) => {
+            let action = format!("use {}", path.display());
+            Failure::Io { action, source: std::io::Error::other(source) }
+        }
+        StartError::Thread(source) => Failure::Io { action: "start the scheduler".to_owned(), source },
+        error => Failure::usage(error.to_string(), None),
+    })
+}
+
+/// Says what happens.
+#[derive(Clone, Copy, Debug)]
+struct Log<'a> {
+    form: LogForm,
+    session: &'a Session,
+}
+
+impl Log<'_> {
+    fn address(self, address: SocketAddr) {
+        let text = format!("listening on http://{address}; the page is http://{address}/");
+        self.say(&text, &json!({"address": address.to_string(), "page": format!("http://{address}/")}));
+    }
+
+    /// Says something, with what programs read beside it.
+    fn say(self, text: &str, fields: &Value) {
+        match self.form {
+            LogForm::Text => self.session.note(text),
+            LogForm::Json if self.session.quiet => {}
+            LogForm::Json => {
+                let mut line = json!({"time_s": wall_s(), "level": "info", "text": text});
+                if let (Some(line), Some(fields)) = (line.as_object_mut(), fields.as_object()) {
+                    line.extend(fields.clone());
+                }
+                diagnostics::print_exactly(&line.to_string());
+            }
+        }
+    }
+
+    /// Says the scheduler's notes as they come, and what its disk does.
+    fn follow(self, client: &Client, is_over: &AtomicBool) {
+        let start = client.health().now_s;
+        let mut said: Option<(Seconds, Note)> = None;
+        let mut disk = None;
+        loop {
+            let is_last = is_over.load(Ordering::Relaxed);
+            let notes = client.notes();
+            let from = said.as_ref().and_then(|last| notes.iter().rposition(|note| note == last));
+            let new = notes.iter().skip(from.map_or(0, |place| place + 1));
+            for (_, note) in new.filter(|(at, _)| from.is_some() || at.get() >= start) {
+                self.note(note);
+            }
+            said = notes.last().cloned().or(said);
+            let health = client.health();
+            if health.disk != disk {
+                disk = health.disk;
+                match &disk {
+                    Some(why) => self.warning(&format!("the disk refuses, and nothing is taken: {why}")),
+                    None => self.say("the disk is well again", &json!({})),
+                }
+            }
+            if is_last {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn note(self, note: &Note) {
+        let about = match note.job.map(|job| format!("job {job}")) {
+            Some(job) if self.form == LogForm::Text && !note.text.contains(&job) => format!("{job}: "),
+            _ => String::new(),
+        };
+        let level = if note.is_warning { "warning" } else { "info" };
+        let mark = if note.is_warning && self.form == LogForm::Text { "warning: " } else { "" };
+        let fields = json!({"level": level, "job": note.job, "server": note.server});
+        self.say(&format!("{mark}{about}{}", note.text), &fields);
+    }
+
+    fn warning(self, text: &str) {
+        self.note(&Note { text: text.to_owned(), job: None, server: None, is_warning: true });
+    }
+}

@@ -1,0 +1,47 @@
+//! Flags of what a live cluster does in a simulation.
+
+use clap::{Args, ValueEnum};
+
+use crate::conditions::time;
+use apportion::spec::run::{LiveSpec, Refill};
+use apportion::units::Seconds;
+
+/// What the published simulator leaves out.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What a live cluster does")]
+pub(super) struct LiveArguments {
+    /// The next round is decided so long before the end of one, by what is known then
+    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    look_ahead: Seconds,
+    /// Time without steps at the start of every lease that extends none
+    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    start_up: Seconds,
+    /// Time that workers are held after a lease that is not extended, if its job is not done
+    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    stop: Seconds,
+    /// When idle workers are given to jobs that wait, beside the start of rounds
+    #[arg(long, value_enum, default_value = "never")]
+    refill: RefillFlag,
+    /// Policies see what was measured of jobs alone, averaged with what they saw before
+    #[arg(long)]
+    measured: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RefillFlag {
+    /// Never
+    Never,
+    /// When a job is done inside a round
+    Completion,
+}
+
+impl LiveArguments {
+    pub(super) fn spec(&self) -> LiveSpec {
+        let Self { look_ahead, start_up, stop, refill, measured } = *self;
+        let refill = match refill {
+            RefillFlag::Never => Refill::Never,
+            RefillFlag::Completion => Refill::Completion,
+        };
+        LiveSpec { look_ahead, start_up, stop, refill, measured }
+    }
+}

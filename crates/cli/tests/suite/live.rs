@@ -1,0 +1,422 @@
+//! The commands of a live scheduler, against one that serves; and its page in a browser.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::browser::Browser;
+
+/// How often something that must come is looked for.
+const LOOKS: usize = 600;
+
+/// A name that would break out of anything that takes it for more than text.
+const NASTY: &str = "</script><script>window.broken = 1</script><img src=x onerror=broken=1>";
+
+/// `apportion serve`, on a free port; ended when dropped.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder).args(["--progress", "never"]).args(arguments);
+    command.env_remove("APPORTION_SCHEDULER").env("USER", "ann");
+    command
+}
+
+const USUAL: [&str; 8] = [
+    "serve",
+    "--cluster",
+    "v100=2,k80=2",
+    "--servers",
+    "v100=2,k80=2",
+    "--policy",
+    "max_min_fairness_perf",
+    "--state=state",
+];
+
+impl Served {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let more = ["--listen", "127.0.0.1:0", "--log", "json"];
+        let arguments: Vec<&str> = arguments.iter().chain(&more).copied().collect();
+        let mut child = command(folder, &arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut all = String::new();
+        let url = loop {
+            let mut line = String::new();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it listened: {all}");
+            if let Ok(line) = serde_json::from_str::<Value>(&line)
+                && let Some(address) = line["address"].as_str()
+            {
+                break format!("http://{address}");
+            }
+            all += &line;
+        };
+        // (read on, or it could not go on writing)
+        thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Self { child, url }
+    }
+
+    fn run(&self, folder: &Path, arguments: &[&str]) -> Output {
+        command(folder, arguments).env("APPORTION_SCHEDULER", &self.url).output().unwrap()
+    }
+
+    #[track_caller]
+    fn ask(&self, folder: &Path, arguments: &[&str]) -> String {
+        let output = self.run(folder, arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn json(&self, folder: &Path, arguments: &[&str]) -> Value {
+        let arguments: Vec<&str> = arguments.iter().chain(&["--format", "json"]).copied().collect();
+        serde_json::from_str(&self.ask(folder, &arguments)).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(&self, folder: &Path, arguments: &[&str]) -> String {
+        said_with_2(self.run(folder, arguments))
+    }
+
+    /// Asked to end, as a service manager does; its exit code.
+    #[cfg(unix)]
+    fn end(mut self) -> Option<i32> {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(asked.success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn said_with_2(output: Output) -> String {
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+/// The usual command with one flag changed, or more at its end.
+fn usual_with<'a>(flag: &str, value: &'a str) -> Vec<&'a str> {
+    let mut arguments = USUAL.to_vec();
+    let place = arguments.iter().position(|argument| *argument == flag).unwrap();
+    arguments[place + 1] = value;
+    arguments
+}
+
+#[test]
+fn jobs_are_submitted_asked_about_and_cancelled() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let served = Served::start(at, &USUAL);
+    assert_eq!(served.json(at, &["jobs"]), json!([]));
+    assert_eq!(served.json(at, &["servers"]), json!([]));
+    let submit = "submit --name cifar --scale-factor 2 --steps 1000 --env SEED=7 --directory code";
+    let mut submit: Vec<&str> = submit.split(' ').collect();
+    submit.extend(["--job-type", "ResNet-50 (batch size 64)", "--", "python", "train.py", "--epochs", "90"]);
+    assert_eq!(served.ask(at, &submit), "0\n");
+    let own =
+        "submit --job-type mine --throughput v100=3.2,k80=1 --steps 50 --key word --format json -- true";
+    let own: Vec<&str> = own.split(' ').collect();
+    let first: Value = serde_json::from_str(&served.ask(at, &own)).unwrap();
+    assert_eq!(first, json!({"job": 1, "key": "word"}));
+    let again: Value = serde_json::from_str(&served.ask(at, &own)).unwrap();
+    assert_eq!(again, first, "with the same key it is the same job");
+
+    let jobs = served.json(at, &["jobs"]);
+    assert_eq!(jobs.as_array().unwrap().len(), 2);
+    let names = (jobs[0]["name"].as_str(), jobs[0]["user"].as_str(), jobs[0]["state"].as_str());
+    assert_eq!(names, (Some("cifar"), Some("ann"), Some("waiting")));
+    let table = served.ask(at, &["jobs"]);
+    assert!(table.contains("cifar") && table.contains("ResNet-50 (batch size 64)"), "{table}");
+    let why = served.ask(at, &["why", "0"]);
+    assert!(
+        why.contains("job 0 (cifar)") && why.contains("No server that may be given jobs is here."),
+        "{why}"
+    );
+    let next = served.ask(at, &["next"]);
+    assert!(next.contains("No round runs") && next.contains("Without a place: job 0, 1."), "{next}");
+    let said = served.ask(at, &["cancel", "0"]);
+    assert!(said.contains("job 0 is cancelled"), "{said}");
+
+    for (arguments, says) in [
+        (&["cancel", "0"][..], "job 0 is over already"),
+        (&["why", "9"], "there is no job 9: the last is 1"),
+        (&["drain", "nobody", "--reason", "x"], "there is no server `nobody`: none has joined"),
+        (&["resume", "a/../b"], "there is no server `a/../b`"),
+        (&["submit", "--job-type", "x", "--steps", "5", "--", "true"], "no throughputs for `x`"),
+        (&["submit", "--job-type", "x", "--steps", "5"], "<PROGRAM>"),
+        (
+            &["submit", "--job-type", "x", "--steps", "5", "--throughput", "v100", "--", "true"],
+            "TYPE=STEPS_PER_SECOND",
+        ),
+    ] {
+        let said = served.refused(at, arguments);
+        assert!(said.contains(says), "{arguments:?}: {said}");
+    }
+    #[cfg(unix)]
+    assert_eq!(served.end(), Some(0));
+    let served = Served::start(at, &USUAL);
+    assert_eq!(served.json(at, &["jobs"])[0]["job"], 1, "it is there after a restart");
+}
+
+#[test]
+fn what_hinders_a_scheduler_is_said_with_its_remedy() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let refused = |arguments: &[&str]| said_with_2(command(at, arguments).output().unwrap());
+    let with = |more: &[&'static str]| [&USUAL[..], more].concat();
+    let served = Served::start(at, &USUAL);
+    let port = served.url.trim_start_matches("http://");
+    fs::write(at.join("token"), "open sesame\n").unwrap();
+
+    let cases: Vec<(Vec<&str>, &[&str])> = vec![
+        (with(&["--listen", "127.0.0.1:0"]), &["another scheduler uses this state", "--state"]),
+        (usual_with("--cluster", "v10=2"), &["no worker type `v10`", "did you mean `v100`?"]),
+        (usual_with("--cluster", "v100"), &["worker_type=count"]),
+        (usual_with("--policy", "max_min_farness"), &["max_min_farness", "did you mean"]),
+        (with(&["--listen", "nowhere"]), &["cannot listen on nowhere", "127.0.0.1:7070"]),
+        (with(&["--listen", "0.0.0.0:0"]), &["can be reached from other machines", "--token-file"]),
+        (with(&["--listen", "0.0.0.0:0", "--token-file", "none"]), &["cannot read none", "sha256sum"]),
+        (
+            with(&["--listen", "0.0.0.0:0", "--token-file", "token"]),
+            &["token:1: this is no digest", "sha256sum"],
+        ),
+        (with(&["--local"]), &["several servers", "this machine is one"]),
+        (vec!["serve"], &["--cluster", "--policy", "--state"]),
+    ];
+    for (arguments, says) in cases {
+        let said = refused(&arguments);
+        assert!(says.iter().all(|says| said.contains(says)), "{arguments:?}: {said}");
+    }
+    let said = refused(&[&USUAL[..7], &["--state", "other", "--listen", port]].concat());
+    assert!(said.contains("is in use already") && said.contains("--listen 127.0.0.1:0"), "{said}");
+    let said = refused(
+        &[&USUAL[..7], &["--state", "other", "--listen", "127.0.0.1:0", "--look-ahead", "400"]].concat(),
+    );
+    assert!(said.contains("--look-ahead is 400") && said.contains("less than the round's"), "{said}");
+    drop(served);
+    rusqlite::Connection::open(at.join("state/scheduler.sqlite"))
+        .unwrap()
+        .pragma_update(None, "user_version", 9)
+        .unwrap();
+    let said = refused(&with(&["--listen", "127.0.0.1:0"]));
+    assert!(said.contains("another version (layout 9") && said.contains("run that version"), "{said}");
+}
+
+#[test]
+fn without_a_scheduler_the_commands_say_how_to_start_one() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // A port on which nobody listens any more.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}");
+    for arguments in
+        [&["jobs"][..], &["cancel", "1"], &["submit", "--job-type", "x", "--steps", "5", "--", "true"]]
+    {
+        let said = said_with_2(command(at, arguments).env("APPORTION_SCHEDULER", &url).output().unwrap());
+        assert!(said.contains(&url) && said.contains("apportion serve"), "{said}");
+    }
+    for (url, says) in [("https://head:7070", "only http is spoken"), ("head:7070", "http://HOST:PORT")] {
+        let said = said_with_2(command(at, &["jobs", "--scheduler", url]).output().unwrap());
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+/// Reads a request to its end; its body.
+fn heard(stream: &mut std::net::TcpStream) -> Value {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim_end().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn a_submission_whose_answer_is_lost_is_sent_again_with_its_key() {
+    let folder = TempDir::new().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let scheduler = thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        let sent = heard(&mut first);
+        drop(first);
+        let (mut second, _) = listener.accept().unwrap();
+        let again = heard(&mut second);
+        let answer = "HTTP/1.1 201 Created\r\nContent-Length: 9\r\nConnection: close\r\n\r\n{\"job\":4}";
+        second.write_all(answer.as_bytes()).unwrap();
+        (sent, again)
+    });
+    let arguments = ["submit", "--scheduler", &url, "--job-type", "x", "--steps", "5", "--format", "json"];
+    let mut submit = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = submit.current_dir(folder.path()).args(arguments).args(["--", "true"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (sent, again) = scheduler.join().unwrap();
+    assert_eq!(sent, again);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((answer["job"].as_u64(), answer["key"].as_str()), (Some(4), sent["key"].as_str()));
+    assert_eq!(sent["key"].as_str().map(str::len), Some(32));
+}
+
+#[test]
+fn a_scheduler_with_a_token_answers_those_who_know_it() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // printf %s abc | sha256sum
+    let digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n";
+    fs::write(at.join("token.sha256"), digest).unwrap();
+    fs::write(at.join("token"), "abc\n").unwrap();
+    fs::write(at.join("wrong"), "abd\n").unwrap();
+    let served = Served::start(at, &[&USUAL[..], &["--token-file", "token.sha256"]].concat());
+    assert!(served.refused(at, &["jobs"]).contains("`--token-file FILE`"));
+    assert!(served.refused(at, &["jobs", "--token-file", "wrong"]).contains("not one of the scheduler's"));
+    assert!(served.refused(at, &["jobs", "--token-file", "token.sha256"]).contains("the digest of a token"));
+    assert_eq!(served.json(at, &["jobs", "--token-file", "token"]), json!([]));
+}
+
+/// Opens the scheduler's page, and waits until it has been drawn.
+fn open(browser: &Browser, url: &str) {
+    browser.open_url(url);
+    browser.run_async(
+        "const done = arguments[0]; const look = () => document.body.dataset.drawn ? done(true) : requestAnimationFrame(look); look();",
+    );
+}
+
+/// Looks at the page until a function's body says so.
+#[track_caller]
+fn until(browser: &Browser, says: &str) {
+    let script = format!(
+        "const done = arguments[0]; let left = 1500; const is = () => {{ {says} }}; \
+         const look = () => is() ? done(true) : left-- > 0 ? setTimeout(look, 20) : done(document.body.innerText); look();"
+    );
+    let found = browser.run_async(&script);
+    assert_eq!(found, true, "{says}: {found}");
+}
+
+/// The least contrast of text that is shown with what is behind it, and the text.
+const CONTRAST: &str = "
+  const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = c => { const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b; };
+  const behind = element => { for (; element; element = element.parentElement) {
+    const c = numbers(getComputedStyle(element).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  let least = [99, ''];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || ['SCRIPT', 'STYLE'].includes(element.tagName) || !element.checkVisibility()) continue;
+    const [one, two] = [light(numbers(getComputedStyle(element).color)), light(behind(element))];
+    const contrast = (Math.max(one, two) + .05) / (Math.min(one, two) + .05);
+    if (contrast < least[0]) least = [contrast, walker.currentNode.textContent];
+  }
+  return least;";
+
+#[test]
+fn the_page_shows_names_as_text_and_says_when_nothing_answers() {
+    let Some(browser) = Browser::start() else { return };
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let served = Served::start(at, &USUAL);
+    let kind = "ResNet-50 (batch size 64)";
+    served.ask(at, &["submit", "--name", NASTY, "--job-type", kind, "--steps", "9", "--", "true"]);
+    open(&browser, &served.url);
+    assert_eq!(
+        browser.run("return document.querySelector('#jobs .name').textContent"),
+        format!("job 0 · {NASTY}")
+    );
+    assert_eq!(browser.run("return window.broken ?? null"), Value::Null);
+    assert_eq!(browser.run("return document.getElementById('problem').hidden"), true);
+    // By the keyboard alone.
+    browser.run("document.querySelector('#jobs .job').focus(); document.activeElement.click();");
+    until(
+        &browser,
+        "return document.querySelector('#jobs .why').innerText.includes('No server that may be given jobs is here')",
+    );
+    assert_eq!(
+        browser.run("return document.querySelector('#jobs .job').getAttribute('aria-expanded')"),
+        "true"
+    );
+    assert_eq!(browser.run("return document.activeElement.className"), "job", "the focus stays");
+    for scheme in ["light", "dark"] {
+        browser.show_as(scheme, 390);
+        let wide = browser.run("return document.documentElement.scrollWidth");
+        assert!(wide.as_u64().unwrap() <= 390, "{wide} px wide on a telephone");
+        let least = browser.run(CONTRAST);
+        assert!(least[0].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+    }
+    drop(served);
+    until(&browser, "return document.getElementById('problem').innerText.includes('Nothing answers here')");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('#jobs .job').length"),
+        1,
+        "what was shown stays"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn the_demo_shows_jobs_that_run() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let served = Served::start(at, &["serve", "--demo"]);
+    let runs = (0..LOOKS).any(|_| {
+        thread::park_timeout(Duration::from_millis(50));
+        let jobs = served.json(at, &["jobs"]);
+        jobs.as_array()
+            .unwrap()
+            .iter()
+            .any(|job| job["state"] == "running" && job["steps"].as_f64() > Some(0.0))
+    });
+    assert!(runs, "{}", served.ask(at, &["jobs"]));
+    let servers = served.json(at, &["servers"]);
+    assert_eq!(servers.as_array().unwrap().len(), 3);
+    if let Some(browser) = Browser::start() {
+        open(&browser, &served.url);
+        until(&browser, "return document.querySelectorAll('#servers .stay').length > 0");
+        until(
+            &browser,
+            "return [...document.querySelectorAll('#jobs .state')].some(state => state.textContent === 'running')",
+        );
+        assert!(
+            browser
+                .run("return document.getElementById('round').innerText")
+                .as_str()
+                .unwrap()
+                .contains("ends in")
+        );
+        let complaints = browser.complaints();
+        assert!(complaints.is_empty(), "{complaints:?}");
+        for scheme in ["light", "dark"] {
+            browser.show_as(scheme, 390);
+            let least = browser.run(CONTRAST);
+            assert!(least[0].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+        }
+    }
+    assert_eq!(served.end(), Some(0));
+}
