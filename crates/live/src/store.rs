@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::core::{JobRecord, Note, Record, ServerRecord, Stored};
+use crate::core::{JobRecord, Note, OVER_MAX, Record, ServerRecord, Stored};
 
 /// The version of the file's layout.
 const VERSION: u32 = 1;
@@ -131,6 +131,8 @@ impl Store {
         put_meta(&transaction, "epoch", &stored.epoch.to_string())?;
         stored.jobs =
             read::<JobRecord>(&transaction, "jobs", "number", "WHERE is_over = 0", &mut stored.set_aside)?;
+        let last = format!("WHERE is_over = 1 AND number > (SELECT max(number) FROM jobs) - {OVER_MAX}");
+        stored.over = read::<JobRecord>(&transaction, "jobs", "number", &last, &mut stored.set_aside)?;
         stored.servers = read::<ServerRecord>(&transaction, "servers", "name", "", &mut stored.set_aside)?;
         let last: Option<i64> = transaction.query_row(
             "SELECT max(number) FROM (SELECT number FROM jobs UNION ALL

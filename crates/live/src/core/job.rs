@@ -1,5 +1,7 @@
 //! A job that is not over, and its run.
 
+use std::collections::BTreeMap;
+
 use apportion::Seconds;
 use apportion::index::{JobId, WorkerId, WorkerTypeId};
 use apportion::workload::Combination;
@@ -102,8 +104,8 @@ pub(super) struct LiveRun {
     pub(super) counted: Seconds,
     /// What has been counted since the last checkpoint: the lease's jobs, its type, and the time.
     pub(super) at_risk: Vec<(Combination<JobId>, WorkerTypeId, Seconds)>,
-    /// Steps and time of steps at the last measurement of its throughput.
-    pub(super) measured: (f64, f64),
+    /// Steps and time of steps at the last measurement of its throughput; none before the first.
+    pub(super) measured: Option<(f64, f64)>,
 }
 
 impl LiveRun {
@@ -132,7 +134,7 @@ impl LiveRun {
             lease,
             counted: now,
             at_risk: Vec::new(),
-            measured: (0.0, 0.0),
+            measured: None,
         }
     }
 
@@ -183,6 +185,8 @@ pub(super) struct LiveJob {
     pub(super) run: Option<LiveRun>,
     /// After a failure it is not started before this.
     pub(super) not_before: Seconds,
+    /// The last measured speeds, in steps/s.
+    pub(super) told_speeds: BTreeMap<WorkerTypeId, f64>,
     /// Has the event of its arrival been written?
     pub(super) arrived: bool,
 }

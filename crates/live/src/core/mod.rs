@@ -47,7 +47,7 @@ pub use settings::{SettingError, Settings};
 use crate::protocol::{JobNumber, Orders, Report, Run};
 
 /// How many jobs that are over can still be asked about.
-const OVER_MAX: usize = 1000;
+pub const OVER_MAX: usize = 1000;
 
 /// What comes to the scheduler.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +139,7 @@ impl Core {
     pub fn open(
         settings: Settings,
         mut scheduler: Scheduler,
-        stored: Stored,
+        mut stored: Stored,
         now: Seconds,
     ) -> Result<(Self, Step), SettingError> {
         settings.check(scheduler.options().round_length)?;
@@ -156,7 +156,7 @@ impl Core {
             jobs: BTreeMap::new(),
             numbers: BTreeMap::new(),
             next_job: stored.next_job,
-            over: VecDeque::new(),
+            over: VecDeque::from(std::mem::take(&mut stored.over)),
             servers: BTreeMap::new(),
             refused: BTreeMap::new(),
             places: vec![None; n_workers],
@@ -250,7 +250,15 @@ impl Core {
             self.holders[worker.index()].push(number);
         }
         self.tell_steps(id, run.as_ref(), record.checkpointed);
-        let job = LiveJob { record, id, placement, run, not_before: self.now, arrived: true };
+        let job = LiveJob {
+            record,
+            id,
+            placement,
+            run,
+            not_before: self.now,
+            told_speeds: BTreeMap::new(),
+            arrived: true,
+        };
         self.jobs.insert(number, job);
         self.touched.insert(number);
     }

@@ -134,6 +134,8 @@ pub struct Stored {
     pub epoch: u64,
     /// Jobs that are not over, by number.
     pub jobs: Vec<JobRecord>,
+    /// The last jobs that were over, by number: some that can still be asked about.
+    pub over: Vec<JobRecord>,
     /// The number of the next job.
     pub next_job: u64,
     /// Servers, by name.

@@ -14,6 +14,9 @@ use super::record::Record;
 use super::settings::Settings;
 use crate::protocol::JobNumber;
 
+/// A measured speed that differs from the last one by less than this part is no news.
+const SPEED_NEWS: f64 = 0.02;
+
 /// The round that runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Timeline {
@@ -264,8 +267,8 @@ impl Core {
     fn tell_measured(&mut self) {
         for job in self.jobs.values_mut() {
             let Some(run) = &mut job.run else { continue };
-            let (steps, seconds) =
-                (run.progress.steps - run.measured.0, run.progress.seconds - run.measured.1);
+            let (steps_then, seconds_then) = run.measured.unwrap_or((run.progress.first, 0.0));
+            let (steps, seconds) = (run.progress.steps - steps_then, run.progress.seconds - seconds_then);
             let n_servers = {
                 let workers: Vec<_> = run.ranks.iter().map(|rank| rank.worker).collect();
                 let all = self.scheduler.workers();
@@ -275,10 +278,15 @@ impl Core {
             if run.lease.0.is_pair() || n_servers || !is_long_enough || steps.is_nan() || steps <= 0.0 {
                 continue;
             }
-            run.measured = (run.progress.steps, run.progress.seconds);
-            let speed = apportion::StepsPerSecond::new(steps / seconds);
+            run.measured = Some((run.progress.steps, run.progress.seconds));
+            let speed = steps / seconds;
+            // A speed that was told before, more or less, would only have the policy decide again on the same problem.
+            let told = job.told_speeds.insert(run.lease.1, speed);
+            if told.is_some_and(|told| (speed / told - 1.0).abs() <= SPEED_NEWS) {
+                continue;
+            }
             // (a speed out of range is not believed, and the one before stays)
-            let _ = self.scheduler.measure(job.id, run.lease.1, speed);
+            let _ = self.scheduler.measure(job.id, run.lease.1, apportion::StepsPerSecond::new(speed));
         }
     }
 }

@@ -17,8 +17,12 @@ pub(crate) struct Manners {
     pub(crate) is_deaf: bool,
     /// The chance that a rank of it fails within a second.
     pub(crate) failure_rate: f64,
-    /// Steps per second on any worker.
+    /// Steps per second on workers of every type but `k80`,
     pub(crate) speed: f64,
+    /// and on those.
+    pub(crate) slow_speed: f64,
+    /// How long it takes before its first step, in s.
+    pub(crate) start_up: f64,
     /// How long it takes to stop, in s.
     pub(crate) stop_time: f64,
 }
@@ -41,6 +45,7 @@ pub(crate) struct Process {
     asked: Option<Seconds>,
     after: Option<f64>,
     speaks: bool,
+    start_up: f64,
     proposed: Option<u64>,
     done: bool,
     pub(crate) end: Option<End>,
@@ -138,6 +143,7 @@ impl Node {
                         asked: None,
                         after: None,
                         speaks: false,
+                        start_up: 0.0,
                         proposed: None,
                         done: false,
                         end: None,
@@ -171,7 +177,8 @@ impl Node {
         let clock = self.clock(now);
         for ((run, rank), process) in &mut self.processes {
             let Some(manners) = manners.get(&run.job).filter(|_| process.end.is_none()) else { continue };
-            process.go_on((now, since), clock, *manners, random);
+            let speed = if self.server.worker_type == "k80" { manners.slow_speed } else { manners.speed };
+            process.go_on((now, since), clock, Manners { speed, ..*manners }, random);
             if *rank == 0 {
                 let saved = checkpoints.entry(run.job).or_insert(0.0);
                 *saved = saved.max(process.checkpointed);
@@ -216,7 +223,7 @@ impl Process {
             steps: self.steps,
             checkpointed: self.checkpointed,
             first: self.first,
-            seconds: now - self.since,
+            seconds: (now - self.since - self.start_up).max(0.0),
             proposed: self.proposed,
             done: self.done,
         }
@@ -238,7 +245,8 @@ impl Process {
 
     fn go_on(&mut self, (now, since): (f64, f64), clock: Seconds, manners: Manners, random: &mut Random) {
         self.speaks = manners.speaks;
-        let time = (now - since.max(self.since)).max(0.0);
+        self.start_up = manners.start_up;
+        let time = (now - since.max(self.since + manners.start_up)).max(0.0);
         if clock >= self.until {
             self.asked.get_or_insert(self.until);
         }

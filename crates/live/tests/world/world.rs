@@ -143,6 +143,7 @@ impl World {
         let stored = Stored {
             epoch: self.disk.epoch,
             jobs: self.disk.jobs.values().filter(|job| job.outcome.is_none()).cloned().collect(),
+            over: self.disk.jobs.values().filter(|job| job.outcome.is_some()).cloned().collect(),
             next_job: self.disk.jobs.last_key_value().map_or(0, |(number, _)| number.0 + 1),
             servers: self.disk.servers.values().cloned().collect(),
             scheduler: self.disk.scheduler.clone(),
@@ -297,6 +298,8 @@ impl World {
             is_deaf: self.random.chance(0.05),
             failure_rate: self.faults.jobs,
             speed,
+            slow_speed: speed,
+            start_up: self.random.unit(),
             stop_time: 2.0 * self.random.unit(),
         };
         let steps = 1 + self.random.below(300) as u32;
@@ -305,7 +308,7 @@ impl World {
         let mut job = Job::new(["A3C", "Recommendation (batch size 512)"][self.random.below(2)]).steps(steps);
         if self.shares() {
             // (jobs of their own speeds share with none)
-            manners.speed = 5.0;
+            (manners.speed, manners.slow_speed) = (5.0, 5.0);
         } else {
             job = job
                 .throughput("v100", believed(1.0))
