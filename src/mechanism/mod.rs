@@ -5,12 +5,13 @@
 //! simulation, and what time it is: instants are arguments.
 //!
 //! ```text
-//! record(what ran) → due(now)? → settle(now), adopt(allocation) → assign(order of worker types) → leases
+//! record(what ran), project(what runs on) → due(now)? → settle(now), adopt(allocation) → assign(order of worker types) → leases
 //! ```
 //!
 //! Source: Narayanan et al., OSDI '20, section 5. [`MechanismOptions`] names every point at which the published
 //! system differs from the mechanism it describes.
 
+mod ahead;
 mod leases;
 mod ledger;
 mod options;

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use super::ahead::Ahead;
 use super::leases::{GrantedLease, Lease, Leases};
 use super::ledger::{Ledger, Slot};
 use super::options::{Fillers, LastReset, MechanismOptions, PairStart, Unallocated};
@@ -53,6 +54,8 @@ pub struct Mechanism {
     runs: Vec<bool>,
     /// Changes noted so far.
     n_changes: u64,
+    /// Time that counts and has not been recorded.
+    pub(super) ahead: Vec<Ahead>,
 }
 
 impl Mechanism {
@@ -72,6 +75,7 @@ impl Mechanism {
             free: Free::default(),
             runs: vec![false; n_types],
             n_changes: 0,
+            ahead: Vec::new(),
         }
     }
 
@@ -148,10 +152,21 @@ impl Mechanism {
         self.note_change();
         self.selection.stale = true;
         self.ledger.remove_job(job);
+        self.ahead.retain(|ahead| !ahead.combination.contains(job));
     }
 
-    /// A combination held workers of a type for this long.
+    /// A combination held workers of a type for this long, since it was last recorded.
     pub fn record(&mut self, combination: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
+        let ahead = self.take_ahead(combination, worker_type);
+        self.receive(combination, worker_type, time - Seconds::new(ahead));
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        combination: Combination<JobId>,
+        worker_type: WorkerTypeId,
+        time: Seconds,
+    ) {
         if let Some(slot) = self.ledger.slot(combination) {
             self.add_received(slot, worker_type, time);
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ahead::Ahead;
 use super::leases::{Lease, Leases};
 use super::ledger::Ledger;
 use super::options::MechanismOptions;
@@ -21,6 +22,9 @@ pub struct MechanismState {
     total: Vec<f64>,
     leases: Vec<LeaseState>,
     down: Vec<WorkerId>,
+    /// Time that counts and has not been recorded, s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ahead: Vec<(Combination<JobId>, WorkerTypeId, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,6 +94,7 @@ impl Mechanism {
                 .map(WorkerId::from_index)
                 .filter(|worker| !self.workers.is_up(*worker))
                 .collect(),
+            ahead: self.ahead.iter().map(|of| (of.combination, of.worker_type, of.time)).collect(),
         }
     }
 
@@ -113,6 +118,17 @@ impl Mechanism {
         mechanism.ledger = restore_ledger(cluster.n_types(), &mechanism.options, state)?;
         mechanism.current = restore_leases(&mechanism, state)?;
         mechanism.resets = state.resets;
+        if state.ahead.iter().any(|(_, worker_type, _)| worker_type.index() >= cluster.n_types()) {
+            return Err(format!("time ahead is not of {} worker types", cluster.n_types()));
+        }
+        let ahead = state.ahead.iter();
+        mechanism.ahead = ahead
+            .map(|(combination, worker_type, time)| Ahead {
+                combination: *combination,
+                worker_type: *worker_type,
+                time: *time,
+            })
+            .collect();
         Ok(mechanism)
     }
 }

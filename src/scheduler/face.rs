@@ -230,18 +230,31 @@ impl Scheduler {
     pub fn record(&mut self, received: Received) -> Result<(), ReportError> {
         let Received { jobs, worker_type, time, steps } = received;
         self.check_report(jobs, worker_type)?;
-        let numbers = [("time", time.get()), ("steps", steps[0].get()), ("steps", steps[1].get())];
-        if let Some((field, value)) =
-            numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0))
-        {
-            return Err(ReportError::Value { field, value });
-        }
+        check_numbers([("time", time.get()), ("steps", steps[0].get()), ("steps", steps[1].get())])?;
         self.rounds.mechanism_mut().record(jobs, worker_type, time);
         for (id, steps) in jobs.members().zip(steps) {
             if let Some(position) = self.table.find(id) {
                 self.table.jobs[position].progress.steps_run += steps.get();
             }
         }
+        Ok(())
+    }
+
+    /// Takes what still holds workers of a type to do so for this long, beyond what was [recorded](Self::record): for a round
+    /// that is decided before the one that runs has ended. It counts until the next record of the same jobs there, which
+    /// counts in its place.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn project(
+        &mut self,
+        jobs: Combination<JobId>,
+        worker_type: WorkerTypeId,
+        time: Seconds,
+    ) -> Result<(), ReportError> {
+        self.check_report(jobs, worker_type)?;
+        check_numbers([("time", time.get())])?;
+        self.rounds.mechanism_mut().project(jobs, worker_type, time);
         Ok(())
     }
 
@@ -336,6 +349,9 @@ impl Scheduler {
     /// Starts a round at `now`, in seconds since any instant that stays the same: who runs on which workers from now until
     /// the round ends. An instant before the last round's counts as that one.
     ///
+    /// A round may be decided ahead, while the one before it runs on: after what runs was [projected](Self::project), and its
+    /// leases are to start when that ends.
+    ///
     /// With a deadline, the policy is waited for so long at most, and [`Round::decided`] says if its answer is
     /// [late](super::Decided::Late). Without one it decides on this thread, however long it takes.
     pub fn tick(&mut self, now: Seconds, deadline: Option<Duration>) -> Round {
@@ -421,6 +437,14 @@ impl Scheduler {
     /// The options.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+}
+
+/// Refuses numbers that are none, or below 0.
+fn check_numbers<const N: usize>(numbers: [(&'static str, f64); N]) -> Result<(), ReportError> {
+    match numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
+        None => Ok(()),
+        Some((field, value)) => Err(ReportError::Value { field, value }),
     }
 }
 

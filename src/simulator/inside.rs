@@ -137,13 +137,12 @@ impl Simulation {
         let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
         let (now, until) = (self.clock.now, self.clock.until.unwrap_or(self.clock.now));
         let mut shown = Vec::new();
-        for slice in &mut self.running {
+        for slice in &self.running {
             let base = match self.setting.options.semantics.execution_time {
                 ExecutionTime::SinceLastRound if !slice.is_refilled => self.clock.round_base,
                 _ => slice.start,
             };
-            slice.projected = Some(until - base);
-            rounds.mechanism_mut().record(slice.jobs, slice.worker_type, Seconds::new(until - base));
+            rounds.mechanism_mut().project(slice.jobs, slice.worker_type, Seconds::new(until - base));
             let run = (now - slice.start - slice.overhead).max(0.0);
             for (job, part) in slice.jobs.members().zip(slice.parts) {
                 if let Some(position) = self.table.find(job) {

@@ -55,9 +55,6 @@ pub(super) struct Running {
     /// What is left of its start-up when the round ends, s.
     #[serde(skip)]
     pub(super) start_up_left: f64,
-    /// The time that the mechanism was told ahead, until the slice ends, s.
-    #[serde(skip)]
-    pub(super) projected: Option<f64>,
 }
 
 /// Links in use: other spread jobs on each server.
@@ -160,7 +157,6 @@ impl Conditions<'_> {
             is_refilled: false,
             is_measured: self.options.live.measured && second.is_none() && !self.is_scattered(lease),
             start_up_left: due - start_up,
-            projected: None,
         })
     }
 

@@ -139,19 +139,15 @@ impl Simulation {
         }
     }
 
-    /// Counts what a slice got of its workers, if it counts, beside what was counted of it ahead.
+    /// Counts what a slice got of its workers, if it counts.
     fn count_time(&mut self, slice: &Running, time: Option<Seconds>) {
         let Driver::Mechanized(rounds) = &mut self.driver else { return };
         let mechanism = rounds.mechanism_mut();
-        let ahead = slice.projected.map(Seconds::new);
-        if ahead.is_none() && !self.setting.options.live.has_inside() {
-            if let Some(time) = time {
-                mechanism.record_lease(slice.lease as usize, time);
-            }
-        } else if ahead.is_some() || time.is_some() {
+        if self.setting.options.live.has_inside() {
             // The mechanism's leases may be those of the next round, or of more jobs than are left.
-            let more = time.unwrap_or_default() - ahead.unwrap_or_default();
-            mechanism.record(slice.jobs, slice.worker_type, more);
+            mechanism.record(slice.jobs, slice.worker_type, time.unwrap_or_default());
+        } else if let Some(time) = time {
+            mechanism.record_lease(slice.lease as usize, time);
         }
     }
 

@@ -25,6 +25,7 @@ struct Before {
     goes: Option<usize>,
     turns: Option<(usize, bool)>,
     measured: Option<(usize, usize, f64)>,
+    projected: Option<(usize, usize)>,
     is_restored: bool,
     /// A job that is done inside the round, and whether the scheduler is restored before others get its workers.
     leaves: Option<(usize, bool)>,
@@ -36,12 +37,14 @@ fn before() -> impl Strategy<Value = Before> {
     let turns = proptest::option::weighted(0.15, (0_usize..7, any::<bool>()));
     let measured = proptest::option::weighted(0.3, (0_usize..8, 0_usize..3, 0.5_f64..20.0));
     let leaves = proptest::option::weighted(0.3, (0_usize..8, any::<bool>()));
-    (comes, goes, turns, measured, proptest::bool::weighted(0.3), leaves).prop_map(
-        |(comes, goes, turns, measured, is_restored, leaves)| Before {
+    let projected = proptest::option::weighted(0.3, (0_usize..8, 0_usize..3));
+    (comes, goes, turns, measured, projected, proptest::bool::weighted(0.3), leaves).prop_map(
+        |(comes, goes, turns, measured, projected, is_restored, leaves)| Before {
             comes,
             goes,
             turns,
             measured,
+            projected,
             is_restored,
             leaves,
         },
@@ -71,6 +74,12 @@ fn tell(scheduler: &mut Scheduler, happens: &Before, number: u32) {
     {
         // (refused where the job has no throughput)
         drop(scheduler.measure(id, WorkerTypeId::from_index(worker_type), StepsPerSecond::new(speed)));
+    }
+    if let Some((job, worker_type)) = happens.projected
+        && let Some(id) = nth(scheduler, job)
+    {
+        let worker_type = WorkerTypeId::from_index(worker_type);
+        scheduler.project(Combination::single(id), worker_type, Seconds::new(90.0)).unwrap();
     }
     if let Some(id) = happens.goes.and_then(|job| nth(scheduler, job)) {
         assert!(scheduler.finish(id));
@@ -130,6 +139,30 @@ proptest! {
         }
         prop_assert_eq!(whole.jobs().collect::<Vec<_>>(), pieces.jobs().collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn what_is_projected_counts_until_it_is_recorded() {
+    let mut scheduler = scheduler("v100=1", Catalog::embedded().policy("max_min_fairness_perf").unwrap());
+    let jobs = Combination::single(scheduler.submit(job(2.0, 1.0)).unwrap());
+    let worker_type = scheduler.tick(start(0), None).leases[0].worker_type;
+    // (beside the credit of half a round)
+    let received =
+        |scheduler: &Scheduler| scheduler.mechanism().received(jobs, worker_type).unwrap().get() - 180.0;
+    let record = |scheduler: &mut Scheduler, time: f64| {
+        let (time, steps) = (Seconds::new(time), [Steps::new(1.0), Steps::ZERO]);
+        scheduler.record(Received { jobs, worker_type, time, steps }).unwrap();
+    };
+    record(&mut scheduler, 300.0);
+    scheduler.project(jobs, worker_type, Seconds::new(60.0)).unwrap();
+    assert!((received(&scheduler) - 360.0).abs() < 1e-9);
+    record(&mut scheduler, 40.0);
+    assert!((received(&scheduler) - 340.0).abs() < 1e-9, "it had them for less");
+    scheduler.project(jobs, worker_type, Seconds::new(60.0)).unwrap();
+    scheduler.project(jobs, worker_type, Seconds::new(50.0)).unwrap();
+    assert!((received(&scheduler) - 390.0).abs() < 1e-9, "the last counts");
+    let error = scheduler.project(jobs, worker_type, Seconds::new(-1.0)).unwrap_err();
+    assert!(matches!(error, ReportError::Value { field: "time", .. }), "{error}");
 }
 
 #[test]

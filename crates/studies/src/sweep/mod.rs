@@ -35,12 +35,13 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [apportion::spec::lookup::Embedded; 15] = [
+pub const EMBEDDED: [apportion::spec::lookup::Embedded; 16] = [
     ("common-ground", include_str!("../../../../sweeps/common-ground.yaml")),
     ("common-ground-shifted", include_str!("../../../../sweeps/common-ground-shifted.yaml")),
     ("knee", include_str!("../../../../sweeps/knee.yaml")),
     ("learned-gangs", include_str!("../../../../sweeps/learned-gangs.yaml")),
     ("learned-vs-optimized", include_str!("../../../../sweeps/learned-vs-optimized.yaml")),
+    ("live-options", include_str!("../../../../sweeps/live-options.yaml")),
     ("osdi20-estimation", include_str!("../../../../sweeps/osdi20-estimation.yaml")),
     ("osdi20-figure-10", include_str!("../../../../sweeps/osdi20-figure-10.yaml")),
     ("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.yaml")),

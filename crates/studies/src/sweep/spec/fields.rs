@@ -2,17 +2,21 @@
 
 use serde_json::{Map, Value};
 
-use apportion::spec::run::{LiveSpec, RunSpec};
+use apportion::spec::run::RunSpec;
 
 /// The groups of fields inside a run.
 pub(super) const GROUPS: [&str; 6] = ["workload", "mechanism", "solver", "faults", "profiling", "live"];
 
+/// A run as a tree in which every group is, also one that is not written because nothing of it is asked for.
+pub(super) fn whole(spec: &RunSpec) -> Option<Value> {
+    let mut tree = serde_json::to_value(spec).ok()?;
+    tree["live"] = serde_json::to_value(spec.live).ok()?;
+    Some(tree)
+}
+
 /// The names of all fields of a run, dotted.
 pub fn field_names() -> Vec<String> {
-    // (a group in which nothing is asked for is not written)
-    let live = LiveSpec { measured: true, ..LiveSpec::default() };
-    let whole = RunSpec { live, ..RunSpec::default() };
-    let Ok(Value::Object(fields)) = serde_json::to_value(whole) else { return Vec::new() };
+    let Some(Value::Object(fields)) = whole(&RunSpec::default()) else { return Vec::new() };
     let mut names = Vec::new();
     for (name, value) in &fields {
         match value {

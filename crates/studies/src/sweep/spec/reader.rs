@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::document::{QuickDocument, SweepDocument};
-use super::fields::{GROUPS, field_names, json, overlap, resolve, set};
+use super::fields::{GROUPS, field_names, json, overlap, resolve, set, whole};
 use super::{Axis, AxisPlace, POINTS_MAX, SweepSpec};
 use apportion::spec::complaint::in_plain_words;
 use apportion::spec::document::{Source, SpecError};
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         set(&mut probe, field, value);
         match serde_json::from_value::<RunSpec>(probe) {
             Ok(spec) => {
-                let tree = serde_json::to_value(spec).ok()?;
+                let tree = whole(&spec)?;
                 field.split('.').try_fold(&tree, |here, part| here.get(part)).cloned()
             }
             Err(error) => {
