@@ -45,9 +45,17 @@ const STRIDE: usize = 7;
 /// Pretend jobs of the types that the cluster can run.
 #[derive(Debug)]
 pub(super) struct Demo {
-    /// Job type, workers, and steps/s by worker type.
-    kinds: Vec<(String, u32, Vec<(String, f64)>)>,
+    kinds: Vec<Kind>,
     program: String,
+}
+
+/// A kind of pretend job.
+#[derive(Debug)]
+struct Kind {
+    job_type: String,
+    scale_factor: u32,
+    /// In steps/s, by worker type.
+    speeds: Vec<(String, f64)>,
 }
 
 impl Demo {
@@ -76,7 +84,7 @@ impl Demo {
                 .filter(|(_, speed)| *speed > 0.0)
                 .collect();
             let is_whole = speeds.len() == types.len();
-            is_whole.then(|| (row.job_type.clone(), row.scale_factor, speeds))
+            is_whole.then(|| Kind { job_type: row.job_type.clone(), scale_factor: row.scale_factor, speeds })
         });
         let program = env::current_exe()?.display().to_string();
         Ok(Self { kinds: kinds.collect(), program })
@@ -84,7 +92,8 @@ impl Demo {
 
     /// The pretend job of this number.
     fn job(&self, epoch: u64, number: usize) -> Option<Form> {
-        let (job_type, scale_factor, speeds) = self.kinds.get(number * STRIDE % self.kinds.len().max(1))?;
+        let Kind { job_type, scale_factor, speeds } =
+            self.kinds.get(number * STRIDE % self.kinds.len().max(1))?;
         let fastest = speeds.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
         // From a quarter of a minute to three quarters on the fastest workers.
         let seconds = 15.0 + (number * 11 % 31) as f64;

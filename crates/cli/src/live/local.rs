@@ -54,7 +54,7 @@ pub(super) fn agents(
 ) -> Result<Vec<LocalAgent>, Closed> {
     let beat = Duration::from_secs_f64((silence.get() / 5.0).clamp(0.05, 5.0));
     let mut agents = Vec::new();
-    for kind in cluster.types().iter() {
+    for kind in cluster.types() {
         let per_server = kind.workers_per_server.max(1);
         for place in 0..kind.n_workers.div_ceil(per_server) {
             let name = format!("{}-{place}", kind.name);

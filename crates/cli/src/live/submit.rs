@@ -32,7 +32,8 @@ Examples:
   apportion submit --name cifar --job-type TYPE --scale-factor 2 --steps 100000 -- python train.py --epochs 90
   apportion submit --job-type mine --throughput v100=3.2,k80=1 --steps 5000 --env SEED=7 -- ./train
 
-`apportion throughputs show osdi20` lists the types that it knows. The program gets the job's steps, its folder for checkpoints and its lease by variables: see docs/live.md.")]
+`apportion throughputs show osdi20` lists types that a scheduler knows. The program gets the job's steps, its folder for
+checkpoints and its lease by variables: see docs/live.md.")]
 pub struct SubmitArguments {
     /// What you call it
     #[arg(long, value_name = "NAME")]
