@@ -16,6 +16,9 @@ use crate::throughput::{Estimator, Profiling, Throughputs};
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
 
+/// A measured speed that differs from the believed one by no more than this part is no reason to decide again.
+const SPEED_NEWS: f64 = 0.02;
+
 /// An active job and what it has run.
 #[derive(Clone, Debug)]
 pub(crate) struct Active {
@@ -284,7 +287,7 @@ impl Table {
         let before = *believed;
         // However slow it gets, it does not come to run nowhere.
         *believed = averaged(SMOOTHING, measured, before).max(f64::MIN_POSITIVE);
-        believed.total_cmp(&before).is_ne()
+        (measured / before - 1.0).abs() > SPEED_NEWS
     }
 
     /// A pair that cannot share workers stands still there. Was it believed to run?

@@ -1,7 +1,5 @@
 //! A job that is not over, and its run.
 
-use std::collections::BTreeMap;
-
 use apportion::Seconds;
 use apportion::index::{JobId, WorkerId, WorkerTypeId};
 use apportion::workload::Combination;
@@ -185,8 +183,6 @@ pub(super) struct LiveJob {
     pub(super) run: Option<LiveRun>,
     /// After a failure it is not started before this.
     pub(super) not_before: Seconds,
-    /// The last measured speeds, in steps/s.
-    pub(super) told_speeds: BTreeMap<WorkerTypeId, f64>,
     /// Has the event of its arrival been written?
     pub(super) arrived: bool,
 }

@@ -120,7 +120,7 @@ pub struct Core {
     accounts: Accounts,
     slices: BTreeMap<Combination<JobId>, leases::SliceLog>,
     counters: Counters,
-    /// Has a job gone since workers were last given to jobs that wait?
+    /// Has a job gone, or a server come, since workers were last given to jobs that wait?
     is_vacant: bool,
     now: Seconds,
     /// Jobs to be looked at before the step ends.
@@ -250,15 +250,7 @@ impl Core {
             self.holders[worker.index()].push(number);
         }
         self.tell_steps(id, run.as_ref(), record.checkpointed);
-        let job = LiveJob {
-            record,
-            id,
-            placement,
-            run,
-            not_before: self.now,
-            told_speeds: BTreeMap::new(),
-            arrived: true,
-        };
+        let job = LiveJob { record, id, placement, run, not_before: self.now, arrived: true };
         self.jobs.insert(number, job);
         self.touched.insert(number);
     }

@@ -40,6 +40,8 @@ impl Core {
         server.forget.clear();
         server.strays.clear();
         if !was_reachable {
+            // Its workers are idle until the next round, unless jobs that wait have them now.
+            self.is_vacant = true;
             self.note(format!("{} is here", report.server), None, Some(report.server.clone()));
         }
         let mut vanished = self.runs_on(&report.server);

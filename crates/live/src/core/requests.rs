@@ -1,7 +1,5 @@
 //! What people and programs ask for, and what they are answered.
 
-use std::collections::BTreeMap;
-
 use apportion::Job;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -158,15 +156,7 @@ impl Core {
             outcome: None,
         };
         let not_before = self.now;
-        let job = LiveJob {
-            record,
-            id,
-            placement: None,
-            run: None,
-            not_before,
-            told_speeds: BTreeMap::new(),
-            arrived: false,
-        };
+        let job = LiveJob { record, id, placement: None, run: None, not_before, arrived: false };
         self.jobs.insert(number, job);
         self.record_job(number);
         Ok(number)

@@ -2,20 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use apportion::Seconds;
 use apportion::index::{JobId, WorkerId};
 use apportion::scheduler::{Decided, Lease, Round};
 use apportion::simulator::Event;
 use apportion::workload::Combination;
+use apportion::{Seconds, StepsPerSecond};
 
 use super::Core;
 use super::job::Placement;
 use super::record::Record;
 use super::settings::Settings;
 use crate::protocol::JobNumber;
-
-/// A measured speed that differs from the last one by less than this part is no news.
-const SPEED_NEWS: f64 = 0.02;
 
 /// The round that runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,7 +185,7 @@ impl Core {
         }
     }
 
-    /// Gives what jobs that are over had to jobs that wait, until the round ends.
+    /// Gives what jobs that are over had, and workers that have come, to jobs that wait, until the round ends.
     pub(super) fn refill(&mut self) {
         if !std::mem::take(&mut self.is_vacant) || !self.settings.refill {
             return;
@@ -196,6 +193,7 @@ impl Core {
         let Some(timeline) = self.timeline else { return };
         // Once the next round is decided, the leases that are granted are that round's.
         let length = if timeline.is_decided { self.scheduler.options().round_length } else { Seconds::ZERO };
+        self.tell_workers();
         let now = self.now;
         for lease in self.scheduler.refill(now) {
             self.place_lease(&lease, timeline.until + length);
@@ -279,14 +277,9 @@ impl Core {
                 continue;
             }
             run.measured = Some((run.progress.steps, run.progress.seconds));
-            let speed = steps / seconds;
-            // A speed that was told before, more or less, would only have the policy decide again on the same problem.
-            let told = job.told_speeds.insert(run.lease.1, speed);
-            if told.is_some_and(|told| (speed / told - 1.0).abs() <= SPEED_NEWS) {
-                continue;
-            }
+            let speed = StepsPerSecond::new(steps / seconds);
             // (a speed out of range is not believed, and the one before stays)
-            let _ = self.scheduler.measure(job.id, run.lease.1, apportion::StepsPerSecond::new(speed));
+            let _ = self.scheduler.measure(job.id, run.lease.1, speed);
         }
     }
 }
