@@ -16,8 +16,10 @@ use crate::throughput::{Estimator, Profiling, Throughputs};
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
 
-/// A measured speed that differs from the believed one by no more than this part is no reason to decide again.
-const SPEED_NEWS: f64 = 0.02;
+/// The part by which a measurement must change what is believed of a job for policies to be asked about it: others are
+/// shown when they are asked for another reason. Each time they are asked, accounts are settled anew, and measurements never
+/// end.
+const MEASURED_CHANGE: f64 = 0.01;
 
 /// An active job and what it has run.
 #[derive(Clone, Debug)]
@@ -275,7 +277,7 @@ impl Table {
     }
 
     /// A job ran alone on the fewest servers, at so many steps/s, which are averaged with what was believed of it. Does
-    /// that change what policies are shown?
+    /// that change what policies are shown by more than a [little](MEASURED_CHANGE)?
     pub(crate) fn measure(&mut self, position: usize, worker_type: WorkerTypeId, measured: f64) -> bool {
         let active = &mut self.jobs[position];
         if active.progress.believed.is_empty() {
@@ -287,7 +289,7 @@ impl Table {
         let before = *believed;
         // However slow it gets, it does not come to run nowhere.
         *believed = averaged(SMOOTHING, measured, before).max(f64::MIN_POSITIVE);
-        (measured / before - 1.0).abs() > SPEED_NEWS
+        (*believed - before).abs() > MEASURED_CHANGE * before
     }
 
     /// A pair that cannot share workers stands still there. Was it believed to run?

@@ -263,8 +263,8 @@ impl Scheduler {
     ///
     ///   believed ← ½ · measured + ½ · believed
     ///
-    /// and policies are shown what is believed. What differs by more than 2 % is a change, on which the policy is asked again
-    /// when it may be. It changes nothing for a job that is gone.
+    /// and policies are shown what is believed; they are asked again if it changes by more than a hundredth. It changes
+    /// nothing for a job that is gone.
     ///
     /// # Errors
     /// If there never was such a job or worker type, the job has no throughput there, or the speed is not a finite number

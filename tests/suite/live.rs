@@ -197,7 +197,7 @@ fn measured_speeds_replace_noise() {
     let (_, seen) = seen(vec![job(2000, 0.0)], "v100=1", fifo(), noisy);
     let speeds: Vec<f64> = seen.shown.iter().map(|(_, _, speed)| *speed).collect();
     assert!((speeds[0] - 1.0).abs() > 0.01, "{speeds:?}");
-    assert!(speeds.len() >= 5, "{speeds:?}");
+    assert!(speeds.len() >= 3, "{speeds:?}");
     for pair in speeds.windows(2) {
         assert!((pair[1] - (0.5 * pair[0] + 0.5)).abs() < 1e-12, "{speeds:?}");
     }

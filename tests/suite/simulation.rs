@@ -13,7 +13,7 @@ use apportion::policy::heuristic::{Fifo, FifoPerf, Isolated};
 use apportion::scheduler::Rounds;
 use apportion::simulator::{
     Checkpoint, Contention, Event, JobFaults, Limits, Live, Observer, Options, Outcome, PreemptionCost,
-    PriceChange, Refill, Simulation, Stragglers, WorkerFaults,
+    PriceChange, Refill, Simulation, Slice, Stragglers, WorkerFaults,
 };
 use apportion::spec::Fidelity;
 use apportion::workload::random::SeedStreams;
@@ -59,6 +59,39 @@ impl Checker {
             round_length: options.round_length.get(),
         }
     }
+
+    /// What a lease ran.
+    fn ran(&mut self, slice: &Slice) {
+        let workers = &self.leased[&slice.jobs];
+        assert_eq!(workers.len(), slice.n_workers as usize);
+        for worker in workers {
+            // Idle for the rest of the round, unless it is refilled.
+            self.busy[worker.index()] = false;
+            assert!(
+                self.stops
+                    .0
+                    .get(worker)
+                    .is_none_or(|at| *at <= slice.start.get() || slice.end == slice.start)
+            );
+        }
+        assert!(slice.start.get() >= self.now && slice.end.get() <= self.now + self.round_length * 1.0001);
+        for (index, job) in slice.jobs.members().enumerate() {
+            self.placed.retain(|placed| *placed != job);
+            assert!(
+                self.stops.1.get(&job).is_none_or(|at| *at <= slice.start.get() || slice.end == slice.start)
+            );
+            let steps = slice.steps[index].get();
+            *self.done.get_mut(&job).unwrap() += steps;
+            let held = slice.end.get() - slice.start.get() - slice.overhead.get();
+            // Work is conserved: no more steps than throughput × time; exactly so many, alone.
+            // A worker may fail before the job has even been restored.
+            let most = slice.throughput[index] * held.max(0.0);
+            assert!(steps <= most * (1.0 + 1e-9) + 1e-6, "{steps} steps of {most}: {slice:?}");
+            if slice.succeeded && !slice.jobs.is_pair() {
+                assert!((steps - slice.throughput[index] * held).abs() <= 1e-6 * steps.max(1.0));
+            }
+        }
+    }
 }
 
 impl Observer for Checker {
@@ -98,42 +131,7 @@ impl Observer for Checker {
                 }
                 self.leased.insert(*jobs, workers.to_vec());
             }
-            Event::Slice(slice) => {
-                let workers = &self.leased[&slice.jobs];
-                assert_eq!(workers.len(), slice.n_workers as usize);
-                for worker in workers {
-                    // Idle for the rest of the round, unless it is refilled.
-                    self.busy[worker.index()] = false;
-                    assert!(
-                        self.stops
-                            .0
-                            .get(worker)
-                            .is_none_or(|at| *at <= slice.start.get() || slice.end == slice.start)
-                    );
-                }
-                assert!(
-                    slice.start.get() >= self.now && slice.end.get() <= self.now + self.round_length * 1.0001
-                );
-                for (index, job) in slice.jobs.members().enumerate() {
-                    self.placed.retain(|placed| *placed != job);
-                    assert!(
-                        self.stops
-                            .1
-                            .get(&job)
-                            .is_none_or(|at| *at <= slice.start.get() || slice.end == slice.start)
-                    );
-                    let steps = slice.steps[index].get();
-                    *self.done.get_mut(&job).unwrap() += steps;
-                    let held = slice.end.get() - slice.start.get() - slice.overhead.get();
-                    // Work is conserved: no more steps than throughput × time; exactly so many, alone.
-                    // A worker may fail before the job has even been restored.
-                    let most = slice.throughput[index] * held.max(0.0);
-                    assert!(steps <= most * (1.0 + 1e-9) + 1e-6, "{steps} steps of {most}: {slice:?}");
-                    if slice.succeeded && !slice.jobs.is_pair() {
-                        assert!((steps - slice.throughput[index] * held).abs() <= 1e-6 * steps.max(1.0));
-                    }
-                }
-            }
+            Event::Slice(slice) => self.ran(slice),
             Event::Completion { at, id, .. } => {
                 let (total, arrival) = self.total[id];
                 assert!(

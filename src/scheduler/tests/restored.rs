@@ -265,10 +265,11 @@ fn measured_speeds_are_averaged_and_shown_to_policies() {
     let round = scheduler.tick(Seconds::new(1_920.0), None);
     assert_eq!(held(&round), [("fast".to_owned(), "k80"), ("slow".to_owned(), "v100")]);
 
-    // What says nothing new is no change.
-    scheduler.measure(fast, k80, StepsPerSecond::new(1.0)).unwrap();
+    // What says little new is shown, and no reason to ask.
+    scheduler.measure(fast, k80, StepsPerSecond::new(1.015_625)).unwrap();
+    assert_eq!(shown(&scheduler), [3.0, 1.007_812_5]);
     assert!(!scheduler.mechanism().has_changed());
-    scheduler.measure(fast, k80, StepsPerSecond::new(1.5)).unwrap();
+    scheduler.measure(fast, k80, StepsPerSecond::new(1.492_187_5)).unwrap();
     assert!(scheduler.mechanism().has_changed());
     assert_eq!(shown(&scheduler), [3.0, 1.25]);
 
