@@ -302,7 +302,7 @@ impl World {
             start_up: self.random.unit(),
             stop_time: 2.0 * self.random.unit(),
         };
-        let steps = 1 + self.random.below(300) as u32;
+        let steps = 1 + self.random.below(120) as u32;
         let scale_factor = [1, 1, 1, 2, 4][self.random.below(5)];
         let believed = |factor: f64| StepsPerSecond::new(speed * factor);
         let mut job = Job::new(["A3C", "Recommendation (batch size 512)"][self.random.below(2)]).steps(steps);
