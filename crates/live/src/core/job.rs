@@ -55,7 +55,8 @@ impl Known {
 #[derive(Clone, Debug)]
 pub(super) struct Rank {
     pub(super) server: String,
-    pub(super) worker: WorkerId,
+    /// None where the cluster that the scheduler was started with does not have it there any more.
+    pub(super) worker: Option<WorkerId>,
     pub(super) known: Known,
 }
 
@@ -116,7 +117,7 @@ impl LiveRun {
     ) -> Self {
         let rank = |(server, worker): (&String, &WorkerId)| Rank {
             server: server.clone(),
-            worker: *worker,
+            worker: Some(*worker),
             known: known.clone(),
         };
         Self {
@@ -136,9 +137,14 @@ impl LiveRun {
         }
     }
 
+    /// Has a rank of it a worker that the cluster does not have there any more? Such a run is stopped, and not counted.
+    pub(super) fn is_displaced(&self) -> bool {
+        self.ranks.iter().any(|rank| rank.worker.is_none())
+    }
+
     /// Its workers, in the order of ids.
     pub(super) fn workers(&self) -> Vec<WorkerId> {
-        let mut workers: Vec<_> = self.ranks.iter().map(|rank| rank.worker).collect();
+        let mut workers: Vec<_> = self.ranks.iter().filter_map(|rank| rank.worker).collect();
         workers.sort_unstable();
         workers
     }

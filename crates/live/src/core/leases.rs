@@ -35,7 +35,7 @@ impl Core {
         let Some(run) = &mut job.run else { return };
         let since = std::mem::replace(&mut run.counted, now);
         let time = now - run.running.map_or(now, |running| running.max(since));
-        if !counts || time.get() <= 0.0 {
+        if !counts || time.get() <= 0.0 || run.is_displaced() {
             return;
         }
         match run.at_risk.last_mut().filter(|last| (last.0, last.1) == run.lease) {

@@ -26,7 +26,7 @@ mod settle;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use apportion::index::{Id, JobId, WorkerId};
+use apportion::index::{Id, JobId, WorkerId, WorkerTypeId};
 use apportion::problem::ActiveJob;
 use apportion::scheduler::{Scheduler, SchedulerState};
 use apportion::simulator::Event;
@@ -187,9 +187,8 @@ impl Core {
             self.warn(text, None, None);
         }
         for record in stored.servers {
-            let exists = |worker: &WorkerId| worker.index() < self.places.len();
-            if !record.workers.iter().all(exists) {
-                let text = "its workers are not in the cluster any more: it has to join again".to_owned();
+            if !self.has_place_for(&record) {
+                let text = "the cluster is another one than before: it has to join again".to_owned();
                 self.warn(text, None, Some(record.name.clone()));
                 continue;
             }
@@ -213,6 +212,16 @@ impl Core {
         }
     }
 
+    /// Are the workers that a server had still workers of its type, that no other server has?
+    fn has_place_for(&self, record: &ServerRecord) -> bool {
+        let kinds = self.scheduler.cluster().types();
+        record.workers.iter().all(|worker| {
+            let kind = self.scheduler.workers().worker_type(*worker).map(|kind| &kinds[kind].name);
+            kind == Some(&record.worker_type) && self.places[worker.index()].is_none()
+        })
+    }
+
+    /// Takes over a job. Its run is where its ranks' servers still have the same workers; else it is stopped there.
     fn adopt_job(&mut self, mut record: JobRecord) {
         let number = record.number;
         let name = number.to_string();
@@ -229,24 +238,28 @@ impl Core {
             }
         };
         self.numbers.insert(id, number);
-        let known = record.run.as_ref().filter(|run| {
-            let fits = |worker: &WorkerId| worker.index() < self.places.len();
-            run.workers.len() == run.servers.len() && !run.workers.is_empty() && run.workers.iter().all(fits)
-        });
-        let run = known.and_then(|known| {
-            let worker_type = self.scheduler.workers().worker_type(*known.workers.first()?)?;
+        let run = record.run.as_ref().map(|known| {
             let run = Run { job: number, incarnation: record.incarnation };
-            let lease = (Combination::single(id), worker_type);
-            Some(LiveRun::new(run, known, lease, (Known::Believed, self.now)))
+            let kind = known.workers.first().and_then(|worker| self.scheduler.workers().worker_type(*worker));
+            let lease = (Combination::single(id), kind.unwrap_or(WorkerTypeId::from_index(0)));
+            let mut run = LiveRun::new(run, known, lease, (Known::Believed, self.now));
+            for rank in &mut run.ranks {
+                let place = rank.worker.and_then(|worker| self.places.get(worker.index())?.as_ref());
+                if place.is_none_or(|(server, _)| *server != rank.server) {
+                    rank.worker = None;
+                }
+            }
+            run
         });
-        let placement = run.as_ref().map(|run| Placement {
+        let placed = run.as_ref().filter(|run| !run.is_displaced());
+        let placement = placed.map(|run| Placement {
             workers: run.workers(),
             worker_type: run.lease.1,
             beside: None,
             jobs: run.lease.0,
             until: self.now,
         });
-        for worker in placement.iter().flat_map(|placement| &placement.workers) {
+        for worker in run.iter().flat_map(LiveRun::workers) {
             self.holders[worker.index()].push(number);
         }
         self.tell_steps(id, run.as_ref(), record.checkpointed);
@@ -279,7 +292,7 @@ impl Core {
     pub fn take(&mut self, now: Seconds, input: Input) -> Step {
         self.now = self.now.max(now);
         match input {
-            Input::Report(report) => self.take_report(report),
+            Input::Report(report) => self.take_report(&report),
             Input::Request(number, request) => {
                 let answer = self.answer(request);
                 self.step.effects.push(Effect::Answer(number, answer));

@@ -66,7 +66,7 @@ impl Core {
                 .zip(&run.ranks)
                 .filter(|(_, rank)| rank.server == name && Self::is_ordered(&rank.known));
             let ranks: Vec<_> = here
-                .filter_map(|(number, rank)| Some((number, self.places[rank.worker.index()].as_ref()?.1)))
+                .filter_map(|(number, rank)| Some((number, self.places[rank.worker?.index()].as_ref()?.1)))
                 .collect();
             if ranks.is_empty() {
                 continue;

@@ -10,8 +10,8 @@ use crate::protocol::{Phase, Progress, RankReport, Report, Run};
 
 impl Core {
     /// Takes an agent's report, unless a later one of it has come.
-    pub(super) fn take_report(&mut self, report: Report) {
-        if !self.servers.contains_key(&report.server) && !self.join(&report) {
+    pub(super) fn take_report(&mut self, report: &Report) {
+        if !self.servers.contains_key(&report.server) && !self.join(report) {
             return;
         }
         let (now, silence) = (self.now, self.settings.silence);
@@ -25,7 +25,7 @@ impl Core {
                  It gets no job; give it another name",
                 report.server, report.worker_type, server.record.worker_type
             );
-            self.warn(text, None, Some(report.server));
+            self.refuse_server(&report.server, text);
             return;
         }
         let was_reachable = server.is_reachable(now, silence);

@@ -267,13 +267,13 @@ impl Core {
             let Some(run) = &mut job.run else { continue };
             let (steps_then, seconds_then) = run.measured.unwrap_or((run.progress.first, 0.0));
             let (steps, seconds) = (run.progress.steps - steps_then, run.progress.seconds - seconds_then);
-            let n_servers = {
-                let workers: Vec<_> = run.ranks.iter().map(|rank| rank.worker).collect();
-                let all = self.scheduler.workers();
-                all.n_servers_of(&workers) > all.n_servers_least(run.lease.1, workers.len())
-            };
+            if run.is_displaced() || run.lease.0.is_pair() {
+                continue;
+            }
+            let (all, workers) = (self.scheduler.workers(), run.workers());
+            let is_spread = all.n_servers_of(&workers) > all.n_servers_least(run.lease.1, workers.len());
             let is_long_enough = seconds >= 0.1 * self.scheduler.options().round_length.get();
-            if run.lease.0.is_pair() || n_servers || !is_long_enough || steps.is_nan() || steps <= 0.0 {
+            if is_spread || !is_long_enough || steps.is_nan() || steps <= 0.0 {
                 continue;
             }
             run.measured = Some((run.progress.steps, run.progress.seconds));
