@@ -65,11 +65,11 @@ impl LiveSpec {
             }
             return;
         }
-        if look_ahead >= round_length {
+        if look_ahead > Seconds::ZERO && look_ahead >= round_length {
             let message = format!("{look_ahead}, expected less than a round of {round_length}");
             found.push("live.look_ahead", message, None);
         }
-        if start_up + stop >= round_length {
+        if start_up + stop > Seconds::ZERO && start_up + stop >= round_length {
             let field = if stop >= round_length { "live.stop" } else { "live.start_up" };
             let both = start_up + stop;
             let message =

@@ -242,7 +242,7 @@ fn what_a_live_cluster_cannot_do_is_refused_with_its_place() {
     let run = ["simulate", "--policy", "fifo", "--cluster", "v100=1", "--static", "1"];
     for (flags, expected) in [
         (&["--look-ahead", "360"][..], "live.look_ahead: 360 s, expected less than a round of 360 s"),
-        (&["--look-ahead", "-1"], "--look-ahead"),
+        (&["--look-ahead=-1"], "`-1` is no time"),
         (&["--stop", "soon"], "`soon` is no time"),
         (&["--start-up", "5min", "--stop", "1min"], "live.start_up: 360 s to start up and stop"),
         (&["--refill", "always"], "possible values: never, completion"),
