@@ -161,7 +161,7 @@ impl Core {
     pub(super) fn end_job(&mut self, number: JobNumber, how: How, reason: String) {
         let Some(mut job) = self.jobs.remove(&number) else { return };
         let at = self.now;
-        if !job.arrived {
+        if !std::mem::replace(&mut job.record.arrived, true) {
             let id = number.in_log();
             self.event(at, &Event::Arrival { now: at, id, measured: true, job: &job.record.job });
         }

@@ -189,6 +189,4 @@ pub(super) struct LiveJob {
     pub(super) run: Option<LiveRun>,
     /// After a failure it is not started before this.
     pub(super) not_before: Seconds,
-    /// Has the event of its arrival been written?
-    pub(super) arrived: bool,
 }

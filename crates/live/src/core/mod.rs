@@ -263,7 +263,7 @@ impl Core {
             self.holders[worker.index()].push(number);
         }
         self.tell_steps(id, run.as_ref(), record.checkpointed);
-        let job = LiveJob { record, id, placement, run, not_before: self.now, arrived: true };
+        let job = LiveJob { record, id, placement, run, not_before: self.now };
         self.jobs.insert(number, job);
         self.touched.insert(number);
     }

@@ -37,6 +37,9 @@ pub struct JobRecord {
     /// What became of its last start, in words; none before the first end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<String>,
+    /// The event log has its arrival.
+    #[serde(default)]
+    pub arrived: bool,
     /// Its user has cancelled it: it is over when its last start is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,

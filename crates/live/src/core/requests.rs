@@ -152,11 +152,12 @@ impl Core {
             checkpointed: 0.0,
             failures: 0,
             last_end: None,
+            arrived: false,
             cancelled: false,
             outcome: None,
         };
         let not_before = self.now;
-        let job = LiveJob { record, id, placement: None, run: None, not_before, arrived: false };
+        let job = LiveJob { record, id, placement: None, run: None, not_before };
         self.jobs.insert(number, job);
         self.record_job(number);
         Ok(number)

@@ -247,17 +247,14 @@ impl Core {
     /// Writes the arrivals that the policy has not seen yet.
     fn note_arrivals(&mut self) {
         let now = self.now;
-        let new: Vec<_> = self
-            .jobs
-            .values()
-            .filter(|job| !job.arrived)
-            .map(|job| (job.id, job.record.job.clone()))
-            .collect();
-        for (id, job) in new {
-            self.event(now, &Event::Arrival { now, id: self.log_id(id), measured: true, job: &job });
-        }
-        for job in self.jobs.values_mut() {
-            job.arrived = true;
+        let new: Vec<_> =
+            self.jobs.iter().filter(|(_, job)| !job.record.arrived).map(|(number, _)| *number).collect();
+        for number in new {
+            let Some(job) = self.jobs.get_mut(&number) else { continue };
+            job.record.arrived = true;
+            let job = job.record.job.clone();
+            self.event(now, &Event::Arrival { now, id: number.in_log(), measured: true, job: &job });
+            self.record_job(number);
         }
     }
 

@@ -412,6 +412,14 @@ impl World {
                 assert!(outcome.how != How::Failed, "seed {seed}: {job:?}");
             }
         }
+        for job in self.disk.jobs.keys() {
+            let is_of = |event: &&serde_json::Value| event["id"].as_u64() == Some(job.0);
+            let of = |name: &str| {
+                self.disk.events.iter().filter(is_of).filter(|event| event["event"] == name).count()
+            };
+            let ends = of("completion") + of("dropped");
+            assert!(of("arrival") == 1 && ends == 1, "seed {seed}: job {job} has {ends} ends in the log");
+        }
         self.check_accounts();
     }
 
