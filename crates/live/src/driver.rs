@@ -258,6 +258,7 @@ impl Driver {
         let (epoch, now) = (stored.epoch, clock.now());
         let (core, step) = Core::open(settings, scheduler, stored, now)?;
         store.commit(&step.records)?;
+        store.note_clock(now, wall_s())?;
         let (now_s, counters) = (now.get(), core.counters());
         let health = Health { epoch, now_s, idle_s: 0.0, decided_s_ago: None, disk: None, counters };
         let notes = store.notes(u32::try_from(NOTES_MAX).unwrap_or(u32::MAX))?;

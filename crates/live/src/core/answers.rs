@@ -306,6 +306,11 @@ impl Core {
         let part = |view: &&TypeView| {
             let share = 100.0 * view.share;
             let TypeView { worker_type, n_up, held_by, .. } = view;
+            if *n_up == 0 {
+                return format!(
+                    "It is to have {worker_type} for {share:.1} % of the time; no worker of that type may be given jobs now."
+                );
+            }
             let holders: Vec<_> = held_by.iter().map(ToString::to_string).collect();
             let holders =
                 if holders.is_empty() { "no job".to_owned() } else { format!("job {}", holders.join(", ")) };

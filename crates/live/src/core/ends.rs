@@ -51,6 +51,12 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     if let Some((rank, _)) = ends.iter().find(|(_, end)| matches!(end, Some(End::Vanished))) {
         return Verdict::Lost(format!("on {}, it {}", rank.server, End::Vanished));
     }
+    let is_saved = run.progress.speaks && run.progress.checkpointed >= run.progress.steps;
+    if ends.iter().any(|(_, end)| matches!(end, Some(End::Killed))) && is_saved {
+        return Verdict::Stopped(
+            "it saved its last step, and was killed, since it did not end in time".into(),
+        );
+    }
     if ends.iter().any(|(_, end)| matches!(end, Some(End::Killed))) {
         return Verdict::Lost(format!("it {}", End::Killed));
     }

@@ -11,6 +11,7 @@ use crate::protocol::{Phase, Progress, RankReport, Report, Run};
 impl Core {
     /// Takes an agent's report, unless a later one of it has come.
     pub(super) fn take_report(&mut self, report: &Report) {
+        self.release_if_grown(report);
         if !self.servers.contains_key(&report.server) && !self.join(report) {
             return;
         }
@@ -51,6 +52,23 @@ impl Core {
         }
         self.note_vanished(&report.server, &vanished);
         self.touch_waiting(&report.server);
+    }
+
+    /// A server that has more workers than when it joined joins again, if nothing is on those that it has.
+    fn release_if_grown(&mut self, report: &Report) {
+        let Some(server) = self.servers.get(&report.server) else { return };
+        let workers = &server.record.workers;
+        let is_held = workers.iter().any(|worker| !self.holders[worker.index()].is_empty());
+        if server.record.drained.is_some() || is_held || report.n_workers as usize <= workers.len() {
+            return;
+        }
+        let workers = workers.clone();
+        for worker in workers {
+            self.places[worker.index()] = None;
+            // (it exists)
+            let _ = self.scheduler.set_up(worker, false);
+        }
+        self.servers.remove(&report.server);
     }
 
     /// A server that has not been here before takes workers that no server has. False if there are none.

@@ -113,7 +113,17 @@ impl Core {
     fn submit(&mut self, submission: Submission) -> Result<JobNumber, Refusal> {
         let Submission { name, user, key, mut job, program } = submission;
         if let Some(known) = key.as_ref().and_then(|key| self.with_key(key)) {
-            return Ok(known);
+            let is_same = known.program == program
+                && (&known.job.job_type, known.job.scale_factor, known.job.total_steps)
+                    == (&job.job_type, job.scale_factor, job.total_steps);
+            return if is_same {
+                Ok(known.number)
+            } else {
+                Err(invalid(format!(
+                    "the key is that of job {}, which is another one: take another key",
+                    known.number
+                )))
+            };
         }
         if program.command.first().is_none_or(String::is_empty) {
             return Err(invalid("the job has no command: name a program, and its arguments after it"));
@@ -163,9 +173,9 @@ impl Core {
         Ok(number)
     }
 
-    fn with_key(&self, key: &str) -> Option<JobNumber> {
+    fn with_key(&self, key: &str) -> Option<&JobRecord> {
         let active = self.jobs.values().map(|job| &job.record);
-        active.chain(&self.over).find(|record| record.key.as_deref() == Some(key)).map(|record| record.number)
+        active.chain(&self.over).find(|record| record.key.as_deref() == Some(key))
     }
 
     fn cancel(&mut self, number: JobNumber) -> Result<Answer, Refusal> {
@@ -228,7 +238,7 @@ impl Core {
     fn resume(&mut self, name: &str) -> Result<Answer, Refusal> {
         let refusal = self.unknown_server(name);
         self.set_drained(name, None).ok_or(refusal)?;
-        Ok(Answer::Done { text: format!("{name} gets jobs from the next round on") })
+        Ok(Answer::Done { text: format!("{name} gets jobs again") })
     }
 
     /// Marks a server as drained, or not; none if there is no such server.
@@ -238,11 +248,10 @@ impl Core {
         server.failed.clear();
         let record = server.record.clone();
         self.step.records.push(super::Record::Server(record));
-        let text = match reason {
-            Some(reason) => format!("{name} is drained: {reason}"),
-            None => format!("{name} is given jobs again"),
-        };
-        self.note(text, None, Some(name.to_owned()));
+        match reason {
+            Some(reason) => self.warn(format!("{name} is drained: {reason}"), None, Some(name.to_owned())),
+            None => self.note(format!("{name} is given jobs again"), None, Some(name.to_owned())),
+        }
         Some(())
     }
 }

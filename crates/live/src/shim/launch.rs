@@ -144,6 +144,7 @@ fn contract(folder: &RankFolder, start: &Start) -> BTreeMap<&'static str, String
         ("APPORTION_JOB", rank.run.job.to_string()),
         ("APPORTION_INCARNATION", rank.run.incarnation.to_string()),
         ("APPORTION_CHECKPOINTS", checkpoints_of(start).display().to_string()),
+        ("APPORTION_GRACE", rank.grace.get().to_string()),
         ("APPORTION_WORKER_TYPE", start.worker_type.clone()),
         ("RANK", rank.rank.to_string()),
         ("WORLD_SIZE", rank.world_size.to_string()),
@@ -210,6 +211,7 @@ mod tests {
         let variables = contract(&folder, &start(10.5));
         let expected = [
             ("APPORTION_CHECKPOINTS", "/c/7"),
+            ("APPORTION_GRACE", "0"),
             ("APPORTION_INCARNATION", "2"),
             ("APPORTION_JOB", "7"),
             ("APPORTION_LEASE", "/s/ranks/7.2.3"),

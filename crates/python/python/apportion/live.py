@@ -33,8 +33,10 @@ Batch = TypeVar("Batch")
 LOOK_EVERY = 0.02
 #: Seconds between two records of progress.
 RECORD_EVERY = 1.0
-#: Seconds that it may take to tell all ranks of a gang after which step they stop.
+#: Seconds that it may take to tell all ranks of a gang after which step they stop,
 RELAY_SECONDS = 2.0
+#: and the part of the time after which ranks are killed that it takes at most.
+RELAY_PART = 0.25
 #: Steps that a gang goes on for at least after its first rank was asked when all can stop.
 RELAY_STEPS = 2
 #: How a program ends that stopped because it was told to.
@@ -108,6 +110,8 @@ class Lease:
         self.total_steps: int | None = known["APPORTION_TOTAL_STEPS"]
         if self.total_steps is None and total_steps is not None:
             self.total_steps = operator.index(total_steps)
+        grace = _number(os.environ.get("APPORTION_GRACE")) if folder else math.inf
+        self._relay = min(RELAY_SECONDS, RELAY_PART * grace)
         self._user_save = save
         self._user_load = load
         self._checkpoint_every = math.inf if checkpoint_every is None else float(checkpoint_every)
@@ -276,7 +280,7 @@ class Lease:
         """
         steps, seconds = self._recent[0]
         rate = (self._step - steps) / max(self._seconds() - seconds, 1e-6)
-        ahead = self._step + max(RELAY_STEPS, math.ceil(RELAY_SECONDS * rate))
+        ahead = self._step + max(RELAY_STEPS, math.ceil(self._relay * rate))
         self._proposed = ahead if self.total_steps is None else min(ahead, self.total_steps)
         self._record()
 
@@ -357,6 +361,15 @@ def _stop(control: Any) -> Any:
     if type(after) is not int:
         raise ValueError(f"{json.dumps(control)[:100]} says nothing of `stop` that is known here")
     return after
+
+
+def _number(text: str | None) -> float:
+    """A number of seconds above 0; infinite where there is none."""
+    try:
+        number = float(text or "inf")
+    except ValueError:
+        return math.inf
+    return number if number > 0 else math.inf
 
 
 def _whole(name: str, is_checked: bool) -> int | None:
