@@ -260,7 +260,7 @@ fn what_a_live_cluster_cannot_do_is_refused_with_its_place() {
         refused(&["sweep", "wrong.yaml", "--out", "out"])
     };
     for (live, expected) in [
-        ("live: {look_ahead: 7min}", "wrong.yaml:6:21"),
+        ("live: {look_ahead: 7min}", "wrong.yaml:6:22"),
         ("live: {stop: -1}", "wrong.yaml:6:16"),
         ("refill: always", "wrong.yaml:6:11"),
         ("live: {measure: true}", "measured"),

@@ -173,7 +173,9 @@ fn jobs_are_submitted_asked_about_and_cancelled() {
     #[cfg(unix)]
     assert_eq!(served.end(), Some(0));
     let served = Served::start(at, &USUAL);
-    assert_eq!(served.json(at, &["jobs"])[0]["job"], 1, "it is there after a restart");
+    let jobs = served.json(at, &["jobs"]);
+    let active: Vec<_> = jobs.as_array().unwrap().iter().filter(|job| job["ended_s"].is_null()).collect();
+    assert!(active.len() == 1 && active[0]["job"] == 1, "it is there after a restart: {jobs}");
 }
 
 #[test]
