@@ -32,7 +32,7 @@ pub struct Job {
     pub weight: f64,
     /// The time from its arrival by which it ought to be done.
     pub slo: Option<Seconds>,
-    /// Who owns it, in hierarchical policies.
+    /// Its owner, for hierarchical policies.
     pub entity: Option<String>,
     /// The time it would take alone on the reference worker type, where its generator drew one.
     pub duration: Option<Seconds>,

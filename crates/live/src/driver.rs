@@ -196,7 +196,7 @@ impl Client {
         self.sender.send(Message::Input(Input::Report(report))).map_err(|_| Closed)
     }
 
-    /// Orders for a server of this name, from now on; whoever listened before hears no more.
+    /// Orders for a server of this name, from now on. An earlier listener for it gets none any more.
     ///
     /// # Errors
     /// If the scheduler is ending.
@@ -411,7 +411,7 @@ impl Work {
         }
     }
 
-    /// (whoever does not wait for them any more goes without)
+    /// Sends lines of the event log, if the receiver still waits for them.
     fn tell_events(&self, after: i64, most: u32, sender: &Sender<Events>) {
         let mut lines = Vec::new();
         let read = self.store.events(after, most, |number, line| lines.push((number, line.to_owned())));

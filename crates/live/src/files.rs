@@ -13,7 +13,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     serde_json::from_slice(&fs::read(path)?).map_err(io::Error::from)
 }
 
-/// Writes a document under a temporary name and renames it, so that nobody reads half of it.
+/// Writes a document under a temporary name and renames it, so that half of it is never read.
 pub(crate) fn write<T: Serialize>(path: &Path, document: &T) -> io::Result<()> {
     replace(path, document, false)
 }

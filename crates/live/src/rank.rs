@@ -211,7 +211,7 @@ impl RankFolder {
         File::options().append(true).create(true).open(self.output())
     }
 
-    /// The lock, unless somebody holds it. It is held until the file is dropped.
+    /// The lock, unless another process holds it. It is held until the file is dropped.
     pub(crate) fn try_lock(&self) -> io::Result<Option<File>> {
         files::try_lock(File::options().write(true).open(self.lock())?)
     }

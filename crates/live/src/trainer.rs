@@ -133,7 +133,7 @@ struct Checkpoint {
     steps: u64,
 }
 
-/// What the environment says, of a rank or of a program that nobody schedules.
+/// What the environment says, of a rank or of a program without a scheduler.
 fn variable(name: &str) -> Option<String> {
     env::var_os(name)?.into_string().ok()
 }

@@ -29,7 +29,7 @@ const CLUSTER: &str = "v100=2,p100=2,k80=2";
 /// Jobs that are submitted at once.
 const FIRST: usize = 6;
 
-/// No more jobs come while so many are there.
+/// The number of active jobs from which on the demo submits no further one.
 const ACTIVE_MAX: usize = 12;
 
 /// Looks between two jobs that come later.

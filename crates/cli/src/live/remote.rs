@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The most bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
 
-/// Which scheduler, and how it is told who asks.
+/// The address of the scheduler, and the token that lets the command in.
 #[derive(Args, Clone, Debug)]
 pub(super) struct RemoteArguments {
     /// Where the scheduler is
@@ -48,7 +48,7 @@ pub(super) struct Remote {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) struct Lost {
-    /// Nobody was there to hear the question.
+    /// No connection was made, so the scheduler has not taken the request.
     pub(super) is_unheard: bool,
     error: ureq::Error,
 }
@@ -117,7 +117,7 @@ impl Remote {
         self.try_post(path, document).map_err(|lost| self.failure(lost))?
     }
 
-    /// The same, where whoever asks may ask again when the answer was lost.
+    /// Posts a document. Where the answer is lost, the caller may post it again.
     pub(super) fn try_post(
         &self,
         path: &str,

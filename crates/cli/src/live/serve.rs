@@ -76,7 +76,7 @@ pub struct ServeArguments {
     /// The address to listen on; beyond this machine only with `--token-file`
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: String,
-    /// A file with digests of tokens, `sha256:` and the digest, one a line: whoever asks must know one
+    /// A file with digests of tokens, `sha256:` and the digest, one a line: a request must carry one of the tokens
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// A throughput matrix's name, or a file
@@ -119,7 +119,7 @@ struct TimeArguments {
     /// A job that failed so often in a row is given up
     #[arg(long, value_name = "N")]
     failures_max: Option<u32>,
-    /// A server on which so many different jobs failed in a row gets no new job
+    /// The number of different jobs that fail on a server one after the other until it is drained
     #[arg(long, value_name = "N")]
     server_failures_max: Option<usize>,
     /// Leave workers of a job that is over idle until the next round

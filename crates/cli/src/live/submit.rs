@@ -19,7 +19,7 @@ use apportion::units::Seconds;
 use apportion_live::front::{Form, JobForm};
 use apportion_live::protocol::Program;
 
-/// How often a submission is sent whose answer is lost.
+/// The most times that a submission is sent while its answer is lost.
 const SENT_MAX: u32 = 5;
 
 /// How long it waits before it sends it again.
@@ -53,7 +53,7 @@ pub struct SubmitArguments {
     /// The time from now by which it ought to be done, in policies with deadlines: 3600, 90min, 2h
     #[arg(long, value_name = "SECONDS", value_parser = time)]
     slo: Option<Seconds>,
-    /// Who owns it, in hierarchical policies
+    /// Its owner, for hierarchical policies
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
     /// Its speeds in steps/s by worker type, in place of its type's, such as v100=3.2,k80=1
@@ -65,7 +65,7 @@ pub struct SubmitArguments {
     /// A variable of its environment
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
-    /// Who submits it
+    /// Its user's name
     #[arg(long, value_name = "NAME", env = "USER", hide_env = true)]
     user: Option<String>,
     /// A word of its own: sent again with the same one, it is the same job. Drawn where not given

@@ -1,6 +1,6 @@
 //! The agent of a server: what it makes of orders, without processes, sockets or clocks.
 //!
-//! In: [`Orders`] of a scheduler, and what ranks say and how they end. Out: [`Act`]s for whoever starts processes, and
+//! In: [`Orders`] of a scheduler, and what ranks say and how they end. Out: [`Act`]s for the code that starts processes, and
 //! [`Report`]s. Instants are of the node's own clock, which must not be set and must go on while the node sleeps.
 //!
 //! Around it: [`Processes`] does what it says with real processes, and [`run`] carries documents over a [`Link`].

@@ -236,7 +236,7 @@ fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), ProcessesError> {
     Ok((held, adopted))
 }
 
-/// Puts the folder of a rank that cannot be made out where nobody looks for ranks. If a shim has it, the rank is killed, and
+/// Puts the folder of a rank that cannot be made out where ranks are not looked for. If a shim has it, the rank is killed, and
 /// the folder is put there by the next agent.
 fn set_aside(home: &Home, name: &str, folder: &RankFolder) {
     if folder.lock().exists() && !matches!(folder.try_lock(), Ok(Some(_))) {

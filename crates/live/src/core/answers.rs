@@ -79,8 +79,6 @@ pub struct TypeView {
     pub received_s: f64,
     /// How much longer it ought to have had them up to the last reset, in s.
     pub deficit_s: f64,
-    /// Its priority: larger goes first.
-    pub priority: Option<f64>,
     /// How many workers of the type there are, up.
     pub n_up: u32,
     /// The jobs that hold workers of the type.
@@ -234,7 +232,6 @@ impl Core {
             share,
             received_s,
             deficit_s,
-            priority: None,
             n_up: self.scheduler.workers().n_up(worker_type),
             held_by,
         })

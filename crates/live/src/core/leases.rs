@@ -1,4 +1,4 @@
-//! The time of leases: who held which workers how long, and what of it counts.
+//! The time of leases: how long jobs held which workers, and how much of it counts.
 
 use apportion::index::{JobId, WorkerTypeId};
 use apportion::scheduler::Received;

@@ -54,7 +54,7 @@ pub const OVER_MAX: usize = 1000;
 pub enum Input {
     /// An agent's report.
     Report(Report),
-    /// Somebody's request, and the number by which its answer is known.
+    /// A request, and the number by which its answer is known.
     Request(u64, Request),
     /// Time has passed: see [`Core::wake_at`].
     Wake,

@@ -15,7 +15,7 @@ pub struct JobRecord {
     /// The name that its user gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Who submitted it.
+    /// The user who submitted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The submission's key: another submission with the same key is the same one.
@@ -114,7 +114,7 @@ pub enum Record {
     Note(Seconds, Note),
 }
 
-/// Something that whoever runs the cluster may want to know.
+/// Something that the cluster's operator may want to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
@@ -126,7 +126,7 @@ pub struct Note {
     /// The server that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Does it want somebody's attention?
+    /// Does it want the operator's attention?
     pub is_warning: bool,
 }
 

@@ -23,7 +23,7 @@ pub struct Settings {
     pub back_off: Seconds,
     /// A job that failed so often in a row is given up.
     pub failures_max: u32,
-    /// A server on which so many different jobs failed in a row gets no new job.
+    /// The number of different jobs that fail on a server one after the other until it is drained.
     pub server_failures_max: usize,
     /// Are workers of a job that is over given to jobs that wait at once, rather than at the next round?
     pub refill: bool,

@@ -50,7 +50,7 @@ pub struct JobForm {
     /// The time from its arrival by which it ought to be done, in s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<f64>,
-    /// Who owns it, in hierarchical policies.
+    /// Its owner, for hierarchical policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Its own speed alone in steps/s, by worker type, in place of the matrix's.

@@ -1,4 +1,4 @@
-//! Who is let in: whoever knows a token, or without tokens whoever is on this machine.
+//! Which requests are let in: those with a token or, where there are no tokens, those from this machine.
 
 use std::fmt;
 use std::fs;
@@ -159,7 +159,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Is this host, with or without a port, a name of this machine that nobody else can give to another one?
+/// Is this host, with or without a port, a name that always means this machine?
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

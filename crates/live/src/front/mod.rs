@@ -61,7 +61,7 @@ const WAITING_MAX: usize = 64;
 /// What the front may be told.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Whoever knows one of them is let in. Without them, whoever is on this machine is.
+    /// A request that carries one of them is let in. Without tokens, every request from this machine is.
     pub tokens: Option<Tokens>,
 }
 

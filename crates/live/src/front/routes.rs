@@ -96,7 +96,7 @@ pub(super) fn router(client: Client, tokens: Option<Tokens>) -> Router {
         .with_state(client)
 }
 
-/// Lets a request in, or says why not; and nobody keeps the answer.
+/// Lets a request in, or says why not; answers are marked as not to be stored.
 async fn guarded(request: Request, next: Next, tokens: Option<&Tokens>) -> Response {
     let let_in = guard::refuse(tokens, request.method(), request.uri().path(), request.headers());
     let mut response = match let_in {
@@ -127,7 +127,7 @@ async fn ask(client: Client, request: Asked) -> Result<Answer, Fault> {
     }
 }
 
-/// Nothing is taken while the disk refuses, and nobody is kept waiting for it.
+/// Nothing is taken while the disk refuses: a request gets 503 instead of a wait.
 fn well(client: &Client) -> Result<(), Fault> {
     match client.health().disk {
         None => Ok(()),

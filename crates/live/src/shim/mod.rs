@@ -15,7 +15,7 @@
 //! its process group. Then only a process that had left the group goes on, and a program that the kernel
 //! gives other rights when it starts (set-user-id) is not killed by the kernel, but by the agent.
 //!
-//! A shim and its program are ended by whoever ends a whole control group: a service manager must be told to end the
+//! A shim and its program end with their whole control group: a service manager must be told to end the
 //! agent's own process only (`KillMode=process`).
 
 mod launch;
