@@ -1,0 +1,114 @@
+//! What the mechanism is told that a job has received: until the end of the round that runs, and no work that is lost.
+
+use std::collections::BTreeMap;
+
+use apportion::scheduler::{Options, Scheduler};
+use apportion::{Catalog, Job, Seconds, StepsPerSecond, Throughputs};
+use apportion_live::agent::Server;
+use apportion_live::core::{Answer, Core, Effect, Input, Request, Settings, Stored, Submission};
+use apportion_live::protocol::{JobNumber, Program};
+
+use super::node::{Checkpoints, Manners, Node};
+use super::random::Random;
+
+const STEP: f64 = 0.25;
+
+/// One job on one worker, in rounds of 60 s that are decided 10 s ahead.
+struct Alone {
+    core: Core,
+    node: Node,
+    manners: BTreeMap<JobNumber, Manners>,
+    now: f64,
+}
+
+impl Alone {
+    fn start() -> Self {
+        let options =
+            Options::corrected().with_round_length(Seconds::new(60.0)).with_reset_interval(Seconds::new(1e6));
+        let policy = Catalog::embedded().policy("max_min_fairness_perf").unwrap();
+        let cluster = "v100=1".parse().unwrap();
+        let scheduler =
+            Scheduler::new(&cluster, Throughputs::embedded("osdi20").unwrap(), policy, options).unwrap();
+        let mut settings = Settings::of_round(Seconds::new(60.0));
+        settings.look_ahead = Seconds::new(10.0);
+        settings.decision_limit = None;
+        let stored = Stored { epoch: 1, ..Stored::default() };
+        let (core, _) = Core::open(settings, scheduler, stored, Seconds::ZERO).unwrap();
+        let server = Server { name: "a".into(), worker_type: "v100".into(), n_workers: 1 };
+        let node = Node::new(server, &mut Random::new(1));
+        let mut alone = Self { core, node, manners: BTreeMap::new(), now: 0.0 };
+        let manners = Manners {
+            speaks: false,
+            is_deaf: false,
+            failure_rate: 0.0,
+            speed: 1.0,
+            slow_speed: 1.0,
+            start_up: 0.0,
+            stop_time: 0.0,
+        };
+        alone.manners.insert(JobNumber(0), manners);
+        let job = Job::new("my own").steps(10_000).throughput("v100", StepsPerSecond::new(1.0));
+        let program =
+            Program { command: vec!["train".into()], directory: None, environment: BTreeMap::new() };
+        let submission = Submission { name: None, user: None, key: None, job, program };
+        alone.ask(Request::Submit(Box::new(submission)));
+        alone
+    }
+
+    fn ask(&mut self, request: Request) -> Answer {
+        let step = self.core.take(Seconds::new(self.now), Input::Request(1, request));
+        let answer = step.effects.into_iter().find_map(|effect| match effect {
+            Effect::Answer(1, answer) => answer.ok(),
+            _ => None,
+        });
+        answer.unwrap()
+    }
+
+    fn until(&mut self, end: f64) {
+        let (mut random, mut checkpoints) = (Random::new(2), Checkpoints::new());
+        while self.now < end {
+            let since = self.now;
+            self.now += STEP;
+            self.node.go_on((self.now, since), &self.manners, &mut checkpoints, &mut random);
+            let report = self.node.report(self.now, STEP).map(Input::Report);
+            for input in report.into_iter().chain([Input::Wake]) {
+                for effect in self.core.take(Seconds::new(self.now), input).effects {
+                    if let Effect::Send(_, orders) = effect {
+                        self.node.take(self.now, &orders, &checkpoints);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the mechanism knows to be received, beyond the credit of half a round that every job starts with, in s.
+    fn received(&mut self) -> f64 {
+        let Answer::Why(why) = self.ask(Request::Why(JobNumber(0))) else { return f64::NAN };
+        why.worker_types[0].received_s - 30.0
+    }
+}
+
+#[test]
+fn time_is_told_until_the_end_of_the_round_and_lost_work_is_held_against_what_follows() {
+    let mut alone = Alone::start();
+    alone.until(55.0);
+    // The round of 0 to 60 s is told whole at 50 s, but for the second or so until the job was reported to run.
+    let first = alone.received();
+    assert!((58.0..=60.0).contains(&first), "{first}");
+
+    // It fails at 70 s, and is started again some seconds later: what it held until then counts no more.
+    alone.until(70.0);
+    let mut failing = alone.manners[&JobNumber(0)];
+    failing.failure_rate = 1e9;
+    let before = alone.manners.insert(JobNumber(0), failing).unwrap();
+    alone.until(70.5);
+    alone.manners.insert(JobNumber(0), before);
+    alone.until(115.0);
+    assert!((alone.received() - first).abs() < 1e-9);
+
+    // It is told again when it has held its worker for longer than was told before.
+    alone.until(175.0);
+    let later = alone.received();
+    let held = 180.0 - 70.5 - 15.0;
+    assert!((held - 3.0..=held + 3.0).contains(&later), "{later}, {held} held");
+}
