@@ -6,6 +6,7 @@ mod local;
 mod demo;
 mod serve;
 mod servers;
+mod slurm;
 mod submit;
 
 use std::path::PathBuf;
@@ -39,11 +40,15 @@ pub enum LiveCommand {
     Drain(servers::DrainArguments),
     /// Give a server jobs again
     Resume(servers::ResumeArguments),
-    /// Own one rank of a job: what agents start
+    /// Own the ranks of a job: what agents and Slurm start
     #[command(hide = true)]
     Shim {
-        /// The rank's folder
-        folder: PathBuf,
+        /// Start a shim for each of the folders
+        #[arg(long)]
+        each: bool,
+        /// The rank's folder, or several
+        #[arg(required = true)]
+        folders: Vec<PathBuf>,
     },
     /// Pretend to train: what the demo's jobs run
     #[command(hide = true)]
@@ -57,7 +62,13 @@ pub enum LiveCommand {
 /// Is what agents and jobs start, and ends as its own contract says; none if the command is for people.
 pub(super) fn rank(command: &LiveCommand) -> Option<ExitCode> {
     let done = match command {
-        LiveCommand::Shim { folder } => shim::run(folder).map(|()| 0).map_err(|error| error.to_string()),
+        LiveCommand::Shim { each, folders } => {
+            let owned = match folders.as_slice() {
+                [folder] if !each => shim::run(folder),
+                folders => shim::run_all(folders),
+            };
+            owned.map(|()| 0).map_err(|error| error.to_string())
+        }
         LiveCommand::Trainer { arguments } => trainer::run(arguments).map_err(|error| error.to_string()),
         _ => return None,
     };

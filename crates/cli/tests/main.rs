@@ -21,6 +21,8 @@ mod sweep;
 mod gavel;
 #[path = "suite/standstill.rs"]
 mod standstill;
+#[path = "suite/slurm_cluster.rs"]
+mod slurm_cluster;
 #[path = "suite/slurm.rs"]
 mod slurm;
 #[path = "suite/conditions.rs"]
@@ -44,6 +46,9 @@ mod report_simulation;
 #[cfg(feature = "live")]
 #[path = "suite/live.rs"]
 mod live;
+#[cfg(feature = "live")]
+#[path = "suite/live_slurm.rs"]
+mod live_slurm;
 #[path = "suite/compare.rs"]
 mod compare;
 #[path = "suite/metrics.rs"]

@@ -59,10 +59,11 @@ pub(crate) fn try_lock(file: File) -> io::Result<Option<File>> {
 pub(crate) struct Version(Option<(u64, i64, i64, u64)>);
 
 impl Version {
-    /// Of a file as it is now; absent ones have one version.
+    /// Of a file as it is now; absent ones have one version. The file is opened for it: on a network's file system, only
+    /// that asks the server for what another node has written.
     pub(crate) fn of(path: &Path) -> Self {
         let of = |data: Metadata| (data.ino(), data.mtime(), data.mtime_nsec(), data.len());
-        Self(fs::metadata(path).ok().map(of))
+        Self(File::open(path).and_then(|file| file.metadata()).ok().map(of))
     }
 
     /// Is it there?

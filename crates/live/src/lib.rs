@@ -11,6 +11,7 @@ mod process;
 mod rank;
 pub mod shim;
 pub mod agent;
+pub mod slurm;
 pub mod trainer;
 pub mod core;
 pub mod store;

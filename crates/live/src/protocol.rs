@@ -173,6 +173,8 @@ pub struct RankReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
+    /// It has been given to Slurm, which has not started it yet.
+    Waiting,
     /// Its program has been started.
     Running,
     /// It has been asked to stop.
@@ -197,6 +199,8 @@ pub enum End {
     NotStarted(String),
     /// Its agent found it gone, without an account of its end.
     Vanished,
+    /// It is gone without an account of its end; what is known of why.
+    Lost(String),
 }
 
 impl fmt::Display for End {
@@ -207,6 +211,7 @@ impl fmt::Display for End {
             Self::Stopped(_) => f.write_str("stopped when asked to"),
             Self::Killed => f.write_str("was killed, since it did not stop in time"),
             Self::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Self::Lost(why) => write!(f, "was lost: {why}"),
             Self::Vanished => f.write_str("was gone when its agent looked, without a word of its end"),
         }
     }

@@ -5,6 +5,7 @@
 //! | `start.json` | agent | what is started, and where |
 //! | `steer.json` | agent | the lease's end, and whether to stop |
 //! | `lock` | agent | nothing; the shim holds it as long as it lives |
+//! | `slurm.sh`, `slurm.out` | agent, Slurm | the batch script, and what was printed before a shim ran; where Slurm starts ranks |
 //! | `shim.json` | shim | which processes are the rank's |
 //! | `stopping.json` | shim | that the program has been asked to stop, and why |
 //! | `end.json` | shim | how the rank ended, once no process of it is left |
@@ -49,10 +50,29 @@ pub struct RankStart {
     pub grace: Seconds,
 }
 
+/// What starts shims, and so whose clock the documents of a rank mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StartedBy {
+    /// An agent on the same node: instants are of the node's clock.
+    #[default]
+    Agent,
+    /// Slurm, for a scheduler on another node: in place of an instant there is the time until then, which the shim counts
+    /// from when it reads it.
+    Slurm {
+        /// The lowest rank of the Slurm job.
+        first: u32,
+        /// The rank's worker, by its place among those that Slurm gives the job.
+        place: u32,
+    },
+}
+
 /// `start.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) rank: RankStart,
+    #[serde(default)]
+    pub(crate) by: StartedBy,
     /// The folder in which each job has a folder for its checkpoints.
     pub(crate) checkpoints: PathBuf,
     pub(crate) worker_type: String,
@@ -74,6 +94,8 @@ pub(crate) enum Why {
     Lease,
     /// The agent's orders say so.
     Orders,
+    /// The shim was sent SIGTERM or SIGUSR1: the node goes down, or Slurm's time limit is near.
+    Signal,
 }
 
 /// `stopping.json`.
@@ -126,6 +148,16 @@ pub(crate) struct Said {
     pub(crate) state: State,
     #[serde(default)]
     pub(crate) proposed: Option<u64>,
+}
+
+impl StartedBy {
+    /// The instant, by the node's clock, that a time in the rank's documents means when they are read `now`.
+    pub(crate) fn instant(self, now: Seconds, written: Seconds) -> Seconds {
+        match self {
+            Self::Agent => written,
+            Self::Slurm { .. } => now + written,
+        }
+    }
 }
 
 impl Said {
@@ -200,6 +232,16 @@ impl RankFolder {
 
     pub(crate) fn output(&self) -> PathBuf {
         self.0.join("output.log")
+    }
+
+    /// The batch script, in the folder of the lowest rank of a Slurm job.
+    pub(crate) fn script(&self) -> PathBuf {
+        self.0.join("slurm.sh")
+    }
+
+    /// What the Slurm job prints beside the program's output.
+    pub(crate) fn slurm_output(&self) -> PathBuf {
+        self.0.join("slurm.out")
     }
 
     pub(crate) fn lock(&self) -> PathBuf {

@@ -22,9 +22,19 @@ pub(super) struct LocalAgent {
 
 /// The way to a scheduler in the same process.
 #[derive(Debug)]
-struct Direct {
+pub(super) struct Direct {
     client: Client,
     orders: Receiver<Orders>,
+}
+
+impl Direct {
+    /// For the server of this name.
+    ///
+    /// # Errors
+    /// If the scheduler is ending.
+    pub(super) fn new(client: &Client, server: &str) -> Result<Self, Closed> {
+        Ok(Self { client: client.clone(), orders: client.listen(server)? })
+    }
 }
 
 impl Link for Direct {
@@ -35,6 +45,11 @@ impl Link for Direct {
     fn receive(&mut self, wait: Duration) -> Option<Orders> {
         self.orders.recv_timeout(wait).ok()
     }
+}
+
+/// How often a server reports, where it is not to be silent for so long.
+pub(super) fn beat(silence: Seconds) -> Duration {
+    Duration::from_secs_f64((silence.get() / 5.0).clamp(0.05, 5.0))
 }
 
 /// How many servers a cluster has.
@@ -52,7 +67,7 @@ pub(super) fn agents(
     state: &Path,
     silence: Seconds,
 ) -> Result<Vec<LocalAgent>, Closed> {
-    let beat = Duration::from_secs_f64((silence.get() / 5.0).clamp(0.05, 5.0));
+    let beat = beat(silence);
     let mut agents = Vec::new();
     for kind in cluster.types() {
         let per_server = kind.workers_per_server.max(1);
@@ -60,7 +75,7 @@ pub(super) fn agents(
             let name = format!("{}-{place}", kind.name);
             let n_workers = per_server.min(kind.n_workers - place * per_server);
             let home = Home::new(&state.join("agents").join(&name), &state.join("checkpoints"));
-            let link = Direct { client: client.clone(), orders: client.listen(&name)? };
+            let link = Direct::new(client, &name)?;
             let server = Server { name, worker_type: kind.name.clone(), n_workers };
             agents.push(LocalAgent { server, home, link, beat });
         }

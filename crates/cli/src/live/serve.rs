@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::demo::{self, Demo};
 use super::local;
+use super::slurm::{self, Partition, SlurmArguments};
 use crate::Session;
 use crate::conditions::time;
 use crate::diagnostics;
@@ -51,6 +52,7 @@ Examples:
   apportion serve --demo
   apportion serve --local --cluster v100=4 --policy max_min_fairness_perf --state state
   apportion serve --cluster v100=8,k80=4 --servers v100=4,k80=4 --policy max_min_fairness_perf --state state
+  apportion serve --executor slurm --partition gpu --policy max_min_fairness_perf --state state --shared /shared/me
   apportion serve --cluster v100=8 --policy fifo --state state --listen 0.0.0.0:7070 --token-file token.sha256
 
 It ends at Ctrl-C or SIGTERM; jobs go on, and a later start takes them over. See docs/live.md.")]
@@ -59,8 +61,11 @@ pub struct ServeArguments {
     #[arg(long)]
     demo: bool,
     /// Workers of each type, such as v100=36,p100=36,k80=36; those that join later included
-    #[arg(long, value_name = "TYPE=N,…", required_unless_present = "demo")]
+    #[arg(long, value_name = "TYPE=N,…")]
     cluster: Option<WorkerCounts>,
+    /// What starts jobs: agents on the servers, or Slurm
+    #[arg(long, value_name = "NAME", value_enum, default_value_t, conflicts_with = "demo")]
+    executor: ExecutorKind,
     /// Workers on each server; 1 where not given
     #[arg(long, value_name = "TYPE=N,…")]
     servers: Option<WorkerCounts>,
@@ -90,6 +95,8 @@ pub struct ServeArguments {
     reset_interval: Option<Seconds>,
     #[command(flatten)]
     times: TimeArguments,
+    #[command(flatten)]
+    slurm: SlurmArguments,
     /// How what happens is written to standard error
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     log: LogForm,
@@ -128,6 +135,16 @@ struct TimeArguments {
     /// How long a decision may take; the last one stays in force after it
     #[arg(long, value_name = "SECONDS", value_parser = time)]
     decision_limit: Option<Seconds>,
+}
+
+/// What starts jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ExecutorKind {
+    /// Agents, one on each server
+    #[default]
+    Agents,
+    /// Slurm: the cluster is a partition of it
+    Slurm,
 }
 
 /// How what happens is written.
@@ -171,16 +188,23 @@ struct Plan {
     round_length: Seconds,
     reset_interval: Seconds,
     settings: Settings,
+    /// The partition that is the cluster, where Slurm starts jobs.
+    partition: Option<Partition>,
 }
 
 impl Plan {
     fn new(arguments: &ServeArguments) -> Result<Self, Failure> {
         let missing = |flag: &str| Failure::usage(format!("`--{flag}` is missing"), None);
         let throughputs = load_throughputs(&arguments.throughputs)?;
+        let partition = arguments.partition(&throughputs)?;
+        let of_slurm = partition.as_ref().map(Partition::workers);
         let demo = if arguments.demo { Some(Demo::defaults()?) } else { None };
-        let counts = arguments.cluster.as_ref().or(demo.as_ref()).ok_or_else(|| missing("cluster"))?;
+        let counts =
+            arguments.cluster.as_ref().or(demo.as_ref()).or(of_slurm.as_ref().map(|(counts, _)| counts));
+        let counts = counts.ok_or_else(|| missing("cluster"))?;
         let is_local = arguments.local || arguments.demo;
-        let servers = arguments.servers.as_ref().or(Some(counts).filter(|_| is_local));
+        let servers = arguments.servers.as_ref().or(of_slurm.as_ref().map(|(_, servers)| servers));
+        let servers = servers.or(Some(counts).filter(|_| is_local));
         let cluster = cluster(counts, servers, &throughputs)?;
         if arguments.local && !arguments.demo && local::n_servers(&cluster) != 1 {
             let help =
@@ -201,7 +225,35 @@ impl Plan {
             round_length,
             reset_interval: arguments.reset_interval.unwrap_or(round_length * ROUNDS_PER_RESET),
             settings: arguments.times.settings(round_length),
+            partition,
         })
+    }
+}
+
+impl ServeArguments {
+    /// The partition that is the cluster, if Slurm starts jobs.
+    fn partition(&self, throughputs: &Throughputs) -> Result<Option<Partition>, Failure> {
+        if self.executor == ExecutorKind::Slurm {
+            for (flag, is_given) in [
+                ("--cluster", self.cluster.is_some()),
+                ("--servers", self.servers.is_some()),
+                ("--local", self.local),
+            ] {
+                if is_given {
+                    let message =
+                        format!("{flag}: with `--executor slurm` the cluster is a partition of Slurm");
+                    return Err(Failure::usage(message, Some("leave it out".to_owned())));
+                }
+            }
+            return Partition::find(&self.slurm, throughputs).map(Some);
+        }
+        match self.slurm.given() {
+            Some(flag) => {
+                let message = format!("{flag} says something of Slurm, which is not what starts jobs here");
+                Err(Failure::usage(message, Some("add `--executor slurm`".to_owned())))
+            }
+            None => Ok(None),
+        }
     }
 }
 
@@ -212,12 +264,23 @@ impl Plan {
 pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), Failure> {
     let plan = Plan::new(arguments)?;
     let (scheduler, explainer) = scheduler(&plan)?;
+    let executor = plan.partition.clone().map(|partition| {
+        slurm::check_policy(&plugin::catalog(), &plan.policy)?;
+        slurm::executor(&arguments.slurm, partition, &plan.state)
+    });
+    let executor = executor.transpose()?;
     let tokens = tokens(arguments.token_file.as_deref())?;
     let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
     let driver = start(&plan, scheduler, explainer)?;
     let log = Log { form: arguments.log, session };
     log.address(address);
     let client = driver.client();
+    let executor = executor.map(|(executor, warnings)| {
+        for warning in &warnings {
+            log.warning(warning);
+        }
+        executor
+    });
     let is_ending = |_| Failure::Bug { message: "the scheduler ended by itself".to_owned() };
     let agents = if arguments.local || arguments.demo {
         local::agents(&plan.cluster, &client, &plan.state, plan.settings.silence).map_err(is_ending)?
@@ -231,6 +294,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     };
     let stop = session.interrupt.flag();
     let is_over = AtomicBool::new(false);
+    let silence = plan.settings.silence;
     let served = thread::scope(|scope| {
         let (log, client, is_over) = (&log, &client, &is_over);
         scope.spawn(move || log.follow(client, is_over));
@@ -239,6 +303,14 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
                 let name = agent.server.name.clone();
                 if let Err(error) = agent.run(is_over) {
                     log.warning(&format!("the agent of {name} cannot begin: {error}"));
+                }
+            });
+        }
+        if let Some(mut executor) = executor {
+            scope.spawn(move || {
+                let (beat, say) = (local::beat(silence), |words: &str| log.warning(words));
+                if let Err(error) = slurm::run(&mut executor, client, (beat, &say), is_over) {
+                    log.warning(&format!("Slurm is given no job: {error}"));
                 }
             });
         }

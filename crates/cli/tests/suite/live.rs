@@ -22,7 +22,7 @@ const LOOKS: usize = 600;
 const NASTY: &str = "</script><script>window.broken = 1</script><img src=x onerror=broken=1>";
 
 /// `apportion serve`, on a free port; ended when dropped.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     url: String,
 }
@@ -47,9 +47,16 @@ const USUAL: [&str; 8] = [
 
 impl Served {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(folder, arguments, &[])
+    }
+
+    /// With these variables in its environment.
+    pub(crate) fn start_with(folder: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> Self {
         let more = ["--listen", "127.0.0.1:0", "--log", "json"];
         let arguments: Vec<&str> = arguments.iter().chain(&more).copied().collect();
-        let mut child = command(folder, &arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut served = command(folder, &arguments);
+        served.envs(variables.iter().copied());
+        let mut child = served.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut all = String::new();
         let url = loop {
@@ -72,14 +79,14 @@ impl Served {
     }
 
     #[track_caller]
-    fn ask(&self, folder: &Path, arguments: &[&str]) -> String {
+    pub(crate) fn ask(&self, folder: &Path, arguments: &[&str]) -> String {
         let output = self.run(folder, arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
     #[track_caller]
-    fn json(&self, folder: &Path, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, folder: &Path, arguments: &[&str]) -> Value {
         let arguments: Vec<&str> = arguments.iter().chain(&["--format", "json"]).copied().collect();
         serde_json::from_str(&self.ask(folder, &arguments)).unwrap()
     }

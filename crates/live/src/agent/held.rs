@@ -1,4 +1,4 @@
-//! One rank of a server, as its agent has it: a folder, and a shim that owns it.
+//! One rank of a server, as its agent has it: a folder, and a shim that owns it, started by the agent or by Slurm.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,11 +11,11 @@ use crate::clock;
 use crate::files::{self, Version};
 use crate::process::Owned;
 use crate::protocol::{End, Phase, Progress, RankReport, Run, Stop};
-use crate::rank::{self, RankFolder, Start, Steer};
+use crate::rank::{self, RankFolder, Start, StartedBy, Steer};
 
 /// What is new of a rank.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum News {
+pub(crate) enum News {
     Progress(Progress),
     /// It has been asked to stop.
     Stopping,
@@ -25,8 +25,9 @@ pub(super) enum News {
 
 /// A rank whose folder is there.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     folder: RankFolder,
+    by: StartedBy,
     /// The shim, if this agent started it.
     shim: Option<Child>,
     /// The rank's lock, once the shim has let go of it.
@@ -46,9 +47,10 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> String {
 }
 
 impl Held {
-    fn new(folder: RankFolder) -> Self {
+    fn new(folder: RankFolder, by: StartedBy) -> Self {
         Self {
             folder,
+            by,
             shim: None,
             lock: None,
             steer: None,
@@ -59,7 +61,20 @@ impl Held {
     }
 
     /// Makes the rank's folder, and starts its shim once all of that is on disk. The error is why it could not, in words.
-    pub(super) fn start(home: &Home, start: &Start) -> Result<Self, String> {
+    pub(crate) fn start(home: &Home, start: &Start) -> Result<Self, String> {
+        let mut held = Self::make(home, start)?;
+        match held.spawn(home) {
+            Ok(shim) => held.shim = Some(shim),
+            Err(why) => {
+                let _ = fs::remove_dir_all(held.folder.path());
+                return Err(why);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Makes the rank's folder, and returns when it is on disk. The error is why it could not, in words.
+    pub(crate) fn make(home: &Home, start: &Start) -> Result<Self, String> {
         let ranks = home.ranks();
         let name = rank::name(start.rank.run, start.rank.rank);
         let folder = RankFolder::at(ranks.join(&name));
@@ -72,15 +87,7 @@ impl Held {
             let _ = fs::remove_dir_all(new.path());
             return Err(why);
         }
-        let mut held = Self::new(folder);
-        match held.spawn(home) {
-            Ok(shim) => held.shim = Some(shim),
-            Err(why) => {
-                let _ = fs::remove_dir_all(held.folder.path());
-                return Err(why);
-            }
-        }
-        Ok(held)
+        Ok(Self::new(folder, start.by))
     }
 
     fn spawn(&self, home: &Home) -> Result<Child, String> {
@@ -96,13 +103,13 @@ impl Held {
     }
 
     /// Takes over a rank that an earlier agent started. None if there is no rank in the folder that can be made out.
-    pub(super) fn adopt(run: Run, rank: u32, folder: RankFolder) -> Option<(Self, Adopted)> {
-        let start: Start = files::read(&folder.start()).ok()?;
-        let start = Some(start.rank).filter(|start| (start.run, start.rank) == (run, rank))?;
+    pub(crate) fn adopt(run: Run, rank: u32, folder: RankFolder) -> Option<(Self, Adopted)> {
+        let Start { rank: start, by, .. } = files::read(&folder.start()).ok()?;
+        let start = Some(start).filter(|start| (start.run, start.rank) == (run, rank))?;
         let RankStart { worker, until, grace, .. } = start;
         let at_start = Steer { until, grace, stop: None };
         let steer = files::read(&folder.steer()).unwrap_or(at_start);
-        let mut held = Self::new(folder);
+        let mut held = Self::new(folder, by);
         let mut report =
             RankReport { run, rank, worker, phase: Phase::Running, progress: Progress::default() };
         if steer.stop.is_some_and(|stop| stop != Stop::Propose) {
@@ -116,15 +123,29 @@ impl Held {
                 News::Ended(end) => report.phase = Phase::Ended(end),
             }
         }
-        Some((held, Adopted { report, until: steer.until, grace: steer.grace }))
+        if by != StartedBy::Agent && report.phase == Phase::Running && !held.has_begun() {
+            report.phase = Phase::Waiting;
+        }
+        let until = by.instant(clock::node_now(), steer.until);
+        Some((held, Adopted { report, until, grace: steer.grace }))
     }
 
-    pub(super) fn folder(&self) -> &RankFolder {
+    /// What started its shim, or is to.
+    pub(crate) fn by(&self) -> StartedBy {
+        self.by
+    }
+
+    /// Has its shim written down its processes?
+    pub(crate) fn has_begun(&self) -> bool {
+        self.folder.owned().exists()
+    }
+
+    pub(crate) fn folder(&self) -> &RankFolder {
         &self.folder
     }
 
     /// Tells the shim; if that cannot be written, again at the next look.
-    pub(super) fn steer(&mut self, steer: Steer) {
+    pub(crate) fn steer(&mut self, steer: Steer) {
         self.steer = Some(steer);
         self.write_steer();
     }
@@ -138,7 +159,7 @@ impl Held {
     }
 
     /// What is new since the last look.
-    pub(super) fn look(&mut self) -> Vec<News> {
+    pub(crate) fn look(&mut self) -> Vec<News> {
         if self.is_over {
             self.reap();
             return Vec::new();
@@ -159,6 +180,16 @@ impl Held {
         news
     }
 
+    /// Gives up a rank of which Slurm says that it is over, or was never there. A shim that holds its lock speaks for
+    /// itself. The end that is written keeps a shim that comes late from starting anything.
+    pub(crate) fn give_up(&mut self, end: End) -> Option<End> {
+        let _lock = self.folder.try_lock().ok().flatten()?;
+        let end = self.folder.read_end().unwrap_or(end);
+        self.folder.write_end(end.clone(), clock::node_now()).ok()?;
+        self.is_over = true;
+        Some(end)
+    }
+
     fn look_for_progress(&mut self) -> Option<Progress> {
         let version = Version::of(&self.folder.progress());
         if version == self.progress {
@@ -170,7 +201,8 @@ impl Held {
 
     fn look_for_end(&mut self) -> Option<End> {
         let end = self.folder.read_end();
-        if end.is_some() || !self.is_without_shim() {
+        let is_elsewhere = self.by != StartedBy::Agent;
+        if end.is_some() || is_elsewhere || !self.is_without_shim() {
             return end;
         }
         // It may have written the end between the two looks. From here on the lock is ours: no shim that is late

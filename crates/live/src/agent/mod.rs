@@ -6,8 +6,8 @@
 //! Around it: [`Processes`] does what it says with real processes, and [`run`] carries documents over a [`Link`].
 
 mod drive;
-mod held;
-mod processes;
+pub(crate) mod held;
+pub(crate) mod processes;
 #[cfg(test)]
 mod tests;
 
@@ -71,6 +71,13 @@ struct Rank {
 impl Rank {
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ended(_))
+    }
+
+    /// It has been asked to stop; one that waits to be started goes on waiting.
+    fn note_stopping(&mut self) {
+        if self.phase == Phase::Running {
+            self.phase = Phase::Stopping;
+        }
     }
 }
 
@@ -167,7 +174,7 @@ impl Agent {
             let goes_on = here.stop.is_none_or(|stop| stop == Stop::Propose);
             if !is_wanted(run) && !here.is_over() && goes_on {
                 here.stop = Some(Stop::Now);
-                here.phase = Phase::Stopping;
+                here.note_stopping();
                 let (until, grace) = (here.until, here.grace);
                 acts.push(Act::Steer { run, rank, until, grace, stop: here.stop });
             }
@@ -192,7 +199,7 @@ impl Agent {
         here.grace = lease.grace;
         here.stop = lease.stop.or(here.stop);
         if here.stop.is_some_and(|stop| stop != Stop::Propose) {
-            here.phase = Phase::Stopping;
+            here.note_stopping();
         }
         let after = (here.until, here.grace, here.stop);
         (after != before).then_some(Act::Steer { run, rank, until: after.0, grace: after.1, stop: after.2 })
@@ -264,10 +271,24 @@ impl Agent {
         is_waited_for(&before) != is_waited_for(&progress)
     }
 
+    /// Notes that a rank that was to be started waits for it.
+    pub(crate) fn note_waiting(&mut self, run: Run, rank: u32) {
+        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| here.phase == Phase::Running) {
+            here.phase = Phase::Waiting;
+        }
+    }
+
+    /// Notes that a rank that waited to be started runs.
+    pub(crate) fn note_started(&mut self, run: Run, rank: u32) {
+        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| here.phase == Phase::Waiting) {
+            here.phase = Phase::Running;
+        }
+    }
+
     /// Notes that a rank has been asked to stop, because its lease is over.
     pub fn note_stopping(&mut self, run: Run, rank: u32) {
-        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
-            here.phase = Phase::Stopping;
+        if let Some(here) = self.ranks.get_mut(&(run, rank)) {
+            here.note_stopping();
         }
     }
 

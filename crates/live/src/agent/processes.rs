@@ -15,7 +15,7 @@ use crate::agent::{Act, Adopted, Agent, Server};
 use crate::clock;
 use crate::files;
 use crate::protocol::{End, Orders, Report, Run, Stop};
-use crate::rank::{self, RankFolder, Start, Steer};
+use crate::rank::{self, RankFolder, Start, StartedBy, Steer};
 
 /// How many outputs of ranks that are forgotten are kept.
 const LOGS_KEPT: usize = 1000;
@@ -42,7 +42,7 @@ impl Home {
         Self { state: state.to_owned(), checkpoints: checkpoints.to_owned(), shim }
     }
 
-    pub(super) fn ranks(&self) -> PathBuf {
+    pub(crate) fn ranks(&self) -> PathBuf {
         self.state.join("ranks")
     }
 
@@ -51,7 +51,7 @@ impl Home {
         self.state.join("aside")
     }
 
-    fn logs(&self) -> PathBuf {
+    pub(crate) fn logs(&self) -> PathBuf {
         self.state.join("logs")
     }
 
@@ -78,7 +78,7 @@ pub enum ProcessesError {
     Taken(String),
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ProcessesError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> ProcessesError {
     let path = path.display().to_string();
     move |source| ProcessesError::Io { path, source }
 }
@@ -143,7 +143,10 @@ impl Processes {
                 let key = (start.run, start.rank);
                 let checkpoints = self.home.checkpoints.clone();
                 let worker_type = self.agent.server().worker_type.clone();
-                match Held::start(&self.home, &Start { rank: *start, checkpoints, worker_type }) {
+                match Held::start(
+                    &self.home,
+                    &Start { rank: *start, by: StartedBy::Agent, checkpoints, worker_type },
+                ) {
                     Ok(held) => {
                         self.held.insert(key, held);
                     }
@@ -183,7 +186,7 @@ impl Processes {
 ///
 /// A process that an agent is just starting has the lock, too, until it executes its program: for an instant after the
 /// end of an agent, its lock may still be held.
-fn lock(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
     let until = clock::node_now() + TAKEN_TRIED;
     loop {
         let file = File::options().write(true).create(true).truncate(false).open(path)?;
@@ -196,7 +199,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// The number of this start: larger than all before, even if the folder is lost or the calendar is set back.
-fn next_boot(home: &Home) -> io::Result<u64> {
+pub(crate) fn next_boot(home: &Home) -> io::Result<u64> {
     let last: u64 = files::read(&home.boot()).unwrap_or_default();
     let boot = wall().max(last.saturating_add(1));
     files::write_durably(&home.boot(), &boot)?;
@@ -209,10 +212,10 @@ fn wall() -> u64 {
     clock::wall_s() as u64
 }
 
-type AllHeld = BTreeMap<(Run, u32), Held>;
+pub(crate) type AllHeld = BTreeMap<(Run, u32), Held>;
 
 /// Takes over the folders of ranks; one that cannot be read is set aside.
-fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), ProcessesError> {
+pub(crate) fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), ProcessesError> {
     let ranks = home.ranks();
     let mut held = BTreeMap::new();
     let mut adopted = Vec::new();
@@ -250,11 +253,14 @@ fn set_aside(home: &Home, name: &str, folder: &RankFolder) {
 }
 
 /// Removes the folder of a rank, and keeps what it printed.
-fn forget(home: &Home, name: &str, folder: &RankFolder) -> io::Result<()> {
+pub(crate) fn forget(home: &Home, name: &str, folder: &RankFolder) -> io::Result<()> {
     let gone = home.ranks().join(format!(".gone-{name}"));
     let logs = home.logs();
     if folder.path().exists() {
         let _ = fs::rename(folder.output(), logs.join(format!("{name}.log")));
+        if fs::metadata(folder.slurm_output()).is_ok_and(|data| data.len() > 0) {
+            let _ = fs::rename(folder.slurm_output(), logs.join(format!("{name}.slurm.log")));
+        }
         fs::rename(folder.path(), &gone)?;
     }
     let _ = fs::remove_dir_all(&gone);

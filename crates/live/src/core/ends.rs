@@ -48,8 +48,9 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     if let Some((rank, _)) = ends.iter().find(|(_, end)| end.is_none()) {
         return Verdict::Lost(format!("{} did not say how it ended before its lease was over", rank.server));
     }
-    if let Some((rank, _)) = ends.iter().find(|(_, end)| matches!(end, Some(End::Vanished))) {
-        return Verdict::Lost(format!("on {}, it {}", rank.server, End::Vanished));
+    let is_gone = |end: Option<&End>| matches!(end, Some(End::Vanished | End::Lost(_)));
+    if let Some((rank, Some(end))) = ends.iter().find(|(_, end)| is_gone(*end)) {
+        return Verdict::Lost(format!("on {}, it {end}", rank.server));
     }
     let is_saved = run.progress.speaks && run.progress.checkpointed >= run.progress.steps;
     if ends.iter().any(|(_, end)| matches!(end, Some(End::Killed))) && is_saved {
@@ -119,11 +120,12 @@ impl Core {
             }
             Verdict::Stopped(what) => what,
             Verdict::Lost(what) => {
-                self.warn(
-                    format!("{} lost its work since the last checkpoint: {what}", run.run),
-                    Some(number),
-                    None,
-                );
+                let text = if run.running.is_some() {
+                    format!("{} lost its work since the last checkpoint: {what}", run.run)
+                } else {
+                    format!("{} did not come to run: {what}", run.run)
+                };
+                self.warn(text, Some(number), None);
                 what
             }
             Verdict::Failed(what, server) => {

@@ -8,7 +8,7 @@ use apportion::{Seconds, Steps};
 
 use super::Core;
 use super::job::{Known, LiveRun};
-use crate::protocol::JobNumber;
+use crate::protocol::{JobNumber, Phase};
 
 /// What a combination has run in the current round, for the event log.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ impl Core {
     pub(super) fn note_running(&mut self, number: JobNumber) {
         let now = self.now;
         let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
-        let runs = |known: &Known| matches!(known, Known::Reported(phase) if !phase.is_end());
+        let runs = |known: &Known| matches!(known, Known::Reported(Phase::Running | Phase::Stopping));
         if run.running.is_none() && run.ranks.iter().all(|rank| runs(&rank.known)) {
             run.running = Some(now);
             run.counted = now;

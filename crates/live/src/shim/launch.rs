@@ -18,13 +18,17 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
+use crate::clock;
 use crate::files;
 use crate::process::{Identity, Owned, Seen, boot_id, signal_group};
 use crate::protocol::Run;
-use crate::rank::{RankFolder, RankStart, Start, Steer};
+use crate::rank::{RankFolder, RankStart, Start, StartedBy, Steer};
 
 /// Set for the step only: the number of its shim.
 const STEP: &str = "APPORTION_SHIM_OF_STEP";
+
+/// The variable that says which workers a process may use.
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// The first port that ranks meet at, and how many there are.
 const PORTS: (u64, u64) = (20_000, 40_000);
@@ -32,6 +36,7 @@ const PORTS: (u64, u64) = (20_000, 40_000);
 /// A rank's program that has been started, or will say why not.
 pub(super) struct Launched {
     pub(super) program: Identity,
+    pub(super) by: StartedBy,
     pub(super) steer: Steer,
     /// Says why the program could not be executed; nothing once it is.
     pub(super) refusal: Receiver<String>,
@@ -71,7 +76,9 @@ pub(super) fn launch(folder: &RankFolder) -> Result<Launched, String> {
         let _ = sender.send(words);
     });
     let RankStart { until, grace, .. } = start.rank;
-    Ok(Launched { program: owned.program, steer: Steer { until, grace, stop: None }, refusal })
+    let until = start.by.instant(clock::node_now(), until);
+    let steer = Steer { until, grace, stop: None };
+    Ok(Launched { program: owned.program, by: start.by, steer, refusal })
 }
 
 /// Writes down which processes are the rank's, before the program is executed.
@@ -132,6 +139,14 @@ fn execute(folder: &RankFolder, shim: Pid) -> Result<Infallible, String> {
     Err(format!("{name}: {error}"))
 }
 
+/// What a program is told of its worker, of those that this process was `given`: none where Slurm names no devices.
+fn visible_worker(start: &Start, given: Option<&str>) -> Option<String> {
+    match start.by {
+        StartedBy::Agent => Some(start.rank.worker.to_string()),
+        StartedBy::Slurm { place, .. } => given?.split(',').nth(place as usize).map(str::to_owned),
+    }
+}
+
 fn checkpoints_of(start: &Start) -> std::path::PathBuf {
     start.checkpoints.join(start.rank.run.job.to_string())
 }
@@ -151,8 +166,12 @@ fn contract(folder: &RankFolder, start: &Start) -> BTreeMap<&'static str, String
         ("LOCAL_RANK", rank.local_rank.to_string()),
         ("MASTER_ADDR", meeting_host(rank)),
         ("MASTER_PORT", meeting_port(rank.run).to_string()),
-        ("CUDA_VISIBLE_DEVICES", rank.worker.to_string()),
     ]);
+    if let Some(worker) =
+        visible_worker(start, env::var_os(VISIBLE).and_then(|given| given.into_string().ok()).as_deref())
+    {
+        variables.insert(VISIBLE, worker);
+    }
     let total_steps = rank.total_steps.get().ceil();
     if total_steps > 0.0 {
         variables.insert("APPORTION_TOTAL_STEPS", format!("{total_steps:.0}"));
@@ -202,7 +221,7 @@ mod tests {
             until: Seconds::ZERO,
             grace: Seconds::ZERO,
         };
-        Start { rank, checkpoints: "/c".into(), worker_type: "fast".to_owned() }
+        Start { rank, by: StartedBy::Agent, checkpoints: "/c".into(), worker_type: "fast".to_owned() }
     }
 
     #[test]
@@ -226,6 +245,19 @@ mod tests {
         let but_port = variables.iter().filter(|(name, _)| **name != "MASTER_PORT");
         assert!(but_port.map(|(name, value)| (*name, value.as_str())).eq(expected), "{variables:?}");
         assert!(!contract(&folder, &start(0.0)).contains_key("APPORTION_TOTAL_STEPS"));
+    }
+
+    #[test]
+    fn a_worker_is_one_of_those_that_slurm_gives() {
+        let by_slurm = |place| Start { by: StartedBy::Slurm { first: 0, place }, ..start(1.0) };
+        assert_eq!(
+            visible_worker(&start(1.0), Some("4,5")).as_deref(),
+            Some("1"),
+            "by an agent: the worker's place"
+        );
+        assert_eq!(visible_worker(&by_slurm(1), Some("4,5")).as_deref(), Some("5"));
+        assert_eq!(visible_worker(&by_slurm(2), Some("4,5")), None);
+        assert_eq!(visible_worker(&by_slurm(0), None), None);
     }
 
     #[test]

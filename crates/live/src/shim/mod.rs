@@ -19,20 +19,26 @@
 //! agent's own process only (`KillMode=process`).
 
 mod launch;
+mod signals;
 mod stopping;
 mod watch;
 
+use std::env;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use apportion::Seconds;
-use rustix::process::{getpid, getsid, set_child_subreaper, setsid};
+use rustix::process::{Pid, Signal, getpid, getsid, kill_process, set_child_subreaper, setsid};
 
 use crate::clock;
 use crate::protocol::End;
 use crate::rank::RankFolder;
+
+/// What stands before the folders of [`run_all`] on a command line.
+pub const EACH: &str = "--each";
 
 /// How often a shim looks at its lease, its orders and its program.
 const LOOK: Duration = Duration::from_millis(50);
@@ -67,7 +73,8 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> ShimError {
 /// Owns the rank of a folder, until no process of it is left.
 ///
 /// Must be called by a process that was started for it, on its main thread, and whose command line leads here: the shim
-/// starts itself once more, by the same command line, as the process that becomes the program.
+/// starts itself once more, by the same command line, as the process that becomes the program. SIGTERM and SIGUSR1 ask the
+/// program to stop.
 ///
 /// # Errors
 /// If the folder cannot be used, or another shim has it. That a program could not be started is no error, but an
@@ -78,6 +85,42 @@ pub fn run(folder: &Path) -> Result<(), ShimError> {
         Some(shim) => Err(ShimError::NotStarted(launch::become_program(&folder, shim))),
         None => own(&folder),
     }
+}
+
+/// Starts a shim for each of the folders, and waits for their ends: what a Slurm job of several ranks runs. SIGTERM and
+/// SIGUSR1 are passed on to the shims.
+///
+/// Must be called on the main thread of a process whose command line is that of [`run`] once its last words, [`EACH`] and
+/// the folders, are replaced by one of these.
+///
+/// # Errors
+/// If a shim cannot be started; those that have been are asked to end.
+pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
+    let told = signals::Told::listen().map_err(failed("listening to signals"))?;
+    let command: Vec<_> = env::args_os().skip(1).collect();
+    let own = command.len().saturating_sub(folders.len() + 1);
+    let mut shims = Vec::new();
+    let mut failure = None;
+    for folder in folders {
+        let mut shim = Command::new("/proc/self/exe");
+        shim.args(&command[..own]).arg(folder).stdin(Stdio::null());
+        match shim.spawn() {
+            Ok(shim) => shims.push(shim),
+            Err(error) => failure = Some(failed(folder.display().to_string())(error)),
+        }
+    }
+    let mut is_passed_on = false;
+    while !shims.is_empty() {
+        if (told.is_told() || failure.is_some()) && !is_passed_on {
+            is_passed_on = true;
+            for pid in shims.iter().filter_map(|shim| Pid::from_raw(i32::try_from(shim.id()).ok()?)) {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        shims.retain_mut(|shim| !matches!(shim.try_wait(), Ok(Some(_))));
+        thread::sleep(LOOK);
+    }
+    failure.map_or(Ok(()), Err)
 }
 
 fn own(folder: &RankFolder) -> Result<(), ShimError> {
@@ -95,8 +138,9 @@ fn own(folder: &RankFolder) -> Result<(), ShimError> {
         // An agent that was started meanwhile has given this rank up.
         return Ok(());
     }
+    let told = signals::Told::listen().map_err(failed("listening to signals"))?;
     let end = match launch::launch(folder) {
-        Ok(launched) => watch::Watch::new(folder, launched).until_over(),
+        Ok(launched) => watch::Watch::new(folder, launched).until_over(&told),
         Err(why) => End::NotStarted(why),
     };
     write_end(folder, &end)

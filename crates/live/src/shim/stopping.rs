@@ -64,6 +64,14 @@ impl Stopping {
         self.written = Some(stop);
     }
 
+    /// Notes that the shim was told by a signal to end: the program is asked to stop, if it has not been yet.
+    pub(super) fn note_signal(&mut self, now: Seconds) {
+        if self.wanted.is_none_or(|wanted| strength(wanted) < strength(Stop::Now)) {
+            self.wanted = Some(Stop::Now);
+        }
+        self.asked.get_or_insert((now, Why::Signal));
+    }
+
     pub(super) fn note_program_ended(&mut self, now: Seconds) {
         self.program_ended.get_or_insert(now);
     }
@@ -201,6 +209,17 @@ mod tests {
         }
         stopping.steer(with(Some(Stop::Kill)));
         assert_eq!(stopping.next(at(3.0), SPEAKS), Some(Measure::Kill));
+    }
+
+    #[test]
+    fn a_signal_to_the_shim_asks_the_program_to_stop() {
+        let mut stopping = stopping(None);
+        stopping.note_signal(at(3.0));
+        assert_eq!(stopping.next(at(3.0), SPEAKS), Some(Measure::Write(Stop::Now)));
+        stopping.note_written(Stop::Now);
+        stopping.note_signal(at(4.0));
+        assert_eq!(stopping.asked(), Some((at(3.0), Why::Signal)), "the first counts");
+        assert_eq!(stopping.next(at(8.0), SPEAKS), Some(Measure::Kill));
     }
 
     #[test]

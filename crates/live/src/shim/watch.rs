@@ -9,14 +9,16 @@ use crate::clock;
 use crate::files::{self, Version};
 use crate::process::{Identity, Seen, living, signal_group};
 use crate::protocol::{End, Stop};
-use crate::rank::{Asked, Control, RankFolder, Steer};
+use crate::rank::{Asked, Control, RankFolder, StartedBy, Steer};
 use crate::shim::launch::Launched;
+use crate::shim::signals::Told;
 use crate::shim::stopping::{Measure, Stopping};
 
 /// A program and what has been done to it.
 pub(super) struct Watch<'a> {
     folder: &'a RankFolder,
     program: Identity,
+    by: StartedBy,
     refusal: std::sync::mpsc::Receiver<String>,
     stopping: Stopping,
     /// The version of the agent's orders that has been read.
@@ -29,10 +31,11 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub(super) fn new(folder: &'a RankFolder, launched: Launched) -> Self {
-        let Launched { program, steer, refusal } = launched;
+        let Launched { program, by, steer, refusal } = launched;
         Self {
             folder,
             program,
+            by,
             refusal,
             stopping: Stopping::new(steer),
             steered: Version::default(),
@@ -42,9 +45,12 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits until no process of the rank is left, and says how the program ended.
-    pub(super) fn until_over(mut self) -> End {
+    pub(super) fn until_over(mut self, told: &Told) -> End {
         while self.reap() {
             self.read_steer();
+            if told.is_told() {
+                self.stopping.note_signal(clock::node_now());
+            }
             let speaks = Version::of(&self.folder.progress()).is_there();
             let measure = self.stopping.next(clock::node_now(), speaks);
             self.note_asking();
@@ -56,7 +62,7 @@ impl<'a> Watch<'a> {
             }
             thread::sleep(super::LOOK);
         }
-        self.end()
+        self.end(told)
     }
 
     /// Takes notice of processes that have ended. Answers whether some are left.
@@ -82,7 +88,8 @@ impl<'a> Watch<'a> {
         if version != self.steered {
             self.steered = version;
             if let Ok(steer) = files::read::<Steer>(&self.folder.steer()) {
-                self.stopping.steer(steer);
+                let until = self.by.instant(clock::node_now(), steer.until);
+                self.stopping.steer(Steer { until, ..steer });
             }
         }
     }
@@ -120,12 +127,18 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn end(self) -> End {
+    fn end(self, told: &Told) -> End {
         let why = self.refusal.recv().unwrap_or_default();
         if !why.is_empty() {
             return End::NotStarted(why);
         }
-        let was_asked = self.stopping.asked().is_some();
+        let is_signalled =
+            self.status.and_then(WaitStatus::terminating_signal) == Some(Signal::TERM.as_raw());
+        if is_signalled && !told.is_told() {
+            // Slurm sends all processes of a job SIGTERM, one after the other: the shim's may be on its way.
+            thread::sleep(super::LOOK);
+        }
+        let was_asked = self.stopping.asked().is_some() || told.is_told();
         let is = |number: i32, signal: Signal| number == signal.as_raw();
         let code = self.status.and_then(WaitStatus::exit_status);
         let signal = self.status.and_then(WaitStatus::terminating_signal);
@@ -133,7 +146,9 @@ impl<'a> Watch<'a> {
             (Some(code), _) if was_asked => End::Stopped(Some(code)),
             (Some(code), _) => End::Exit(code),
             (None, Some(number)) if is(number, Signal::KILL) && self.stopping.was_killed() => End::Killed,
-            (None, Some(number)) if is(number, Signal::TERM) && self.stopping.was_terminated() => {
+            (None, Some(number))
+                if is(number, Signal::TERM) && (self.stopping.was_terminated() || told.is_told()) =>
+            {
                 End::Stopped(None)
             }
             (None, Some(number)) => End::Signal(number),

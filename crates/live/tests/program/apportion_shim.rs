@@ -53,6 +53,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["shim", folder] => shim::run(Path::new(folder))?,
+        ["shim", shim::EACH, folders @ ..] => {
+            shim::run_all(&folders.iter().map(PathBuf::from).collect::<Vec<_>>())?;
+        }
         ["agent", state, mailbox] => run_agent(state, mailbox)?,
         ["trainer", ..] => return Ok(ExitCode::from(trainer::run(&arguments[1..])?)),
         _ => return Err("shim FOLDER | agent STATE MAILBOX | trainer …".into()),

@@ -1,0 +1,322 @@
+//! `apportion serve --executor slurm`: the cluster is a partition of Slurm, and Slurm carries the leases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::local::Direct;
+use crate::exit::Failure;
+use apportion::catalog::Catalog;
+use apportion::spec::nearest::name_list;
+use apportion::spec::policy::{Colocation, PolicyKind, Rule};
+use apportion::spec::run::WorkerCounts;
+use apportion::throughput::Throughputs;
+use apportion_live::agent::LinkError;
+use apportion_live::driver::Client;
+use apportion_live::slurm::{self, Executor, Node, Options, SlurmError};
+
+/// What a worker without a type of its own is called in `--slurm-types`.
+const UNTYPED: &str = "gpu";
+
+/// How leases become Slurm jobs.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Slurm (--executor slurm)")]
+pub(super) struct SlurmArguments {
+    /// The partition whose nodes are the cluster; Slurm's default one where not given
+    #[arg(long, value_name = "NAME")]
+    partition: Option<String>,
+    /// A folder that all nodes see by the same path: outputs and checkpoints; STATE/shared where not given
+    #[arg(long, value_name = "DIR")]
+    shared: Option<PathBuf>,
+    /// What the throughputs call Slurm's types of GPU, such as tesla=v100; `gpu=v100` names those without a type
+    #[arg(long, value_name = "GRES=TYPE,…", value_delimiter = ',', value_parser = pair)]
+    slurm_types: Vec<(String, String)>,
+    /// Time limit of a Slurm job, as Slurm writes it; the partition's where not given. Before it a job saves, and goes on in
+    /// another
+    #[arg(long, value_name = "TIME", value_parser = word)]
+    slurm_time: Option<String>,
+    /// One more argument of `sbatch`, such as --account=x; may be given several times
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true, value_parser = word)]
+    sbatch: Vec<String>,
+    /// This program's path on the nodes; its path here where not given
+    #[arg(long, value_name = "FILE")]
+    node_program: Option<PathBuf>,
+}
+
+impl SlurmArguments {
+    /// A flag that says something of Slurm, if there is one.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--partition", self.partition.is_some()),
+            ("--shared", self.shared.is_some()),
+            ("--slurm-types", !self.slurm_types.is_empty()),
+            ("--slurm-time", self.slurm_time.is_some()),
+            ("--sbatch", !self.sbatch.is_empty()),
+            ("--node-program", self.node_program.is_some()),
+        ];
+        flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((gres, name)) if !gres.is_empty() && !name.is_empty() => Ok((gres.to_owned(), name.to_owned())),
+        _ => Err("expected GRES=TYPE: Slurm's name and that of the throughputs".to_owned()),
+    }
+}
+
+fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
+        return Err("expected one word".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// The partition that is the cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Partition {
+    name: String,
+    /// The nodes, and what the throughputs call the type of each one's workers.
+    nodes: Vec<(Node, String)>,
+}
+
+impl Partition {
+    /// Asks Slurm for it.
+    ///
+    /// # Errors
+    /// If Slurm does not say, or a node's workers are of no type that the throughputs have.
+    pub(super) fn find(arguments: &SlurmArguments, throughputs: &Throughputs) -> Result<Self, Failure> {
+        let failed = |error: slurm::NodesError| {
+            let help =
+                "`sinfo` and `scontrol show node` show what there is; `--partition NAME` names another";
+            Failure::usage(error.to_string(), Some(help.to_owned()))
+        };
+        let name = slurm::partition(arguments.partition.as_deref()).map_err(failed)?;
+        let nodes = slurm::nodes(&name).map_err(failed)?;
+        let typed = |node: Node| {
+            let worker_type = worker_type(&node, arguments, throughputs)?;
+            Ok((node, worker_type))
+        };
+        Ok(Self { name, nodes: nodes.into_iter().map(typed).collect::<Result<_, Failure>>()? })
+    }
+
+    /// Workers of each type, and workers on each of its servers; the largest where nodes differ.
+    pub(super) fn workers(&self) -> (WorkerCounts, WorkerCounts) {
+        let mut sizes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (node, worker_type) in &self.nodes {
+            sizes.entry(worker_type).or_default().push(node.n_workers);
+        }
+        let most = |sizes: &[u32]| sizes.iter().copied().max().unwrap_or(1);
+        let per_server = |(name, sizes): (&&str, &Vec<u32>)| ((*name).to_owned(), most(sizes));
+        let in_all = |(name, sizes): (&&str, &Vec<u32>)| {
+            let n_nodes = u32::try_from(sizes.len()).unwrap_or(u32::MAX);
+            ((*name).to_owned(), most(sizes).saturating_mul(n_nodes))
+        };
+        let counts = WorkerCounts(sizes.iter().map(in_all).collect());
+        (counts, WorkerCounts(sizes.iter().map(per_server).collect()))
+    }
+}
+
+fn worker_type(
+    node: &Node,
+    arguments: &SlurmArguments,
+    throughputs: &Throughputs,
+) -> Result<String, Failure> {
+    let gres = node.gres_type.as_deref().unwrap_or(UNTYPED);
+    let named = arguments.slurm_types.iter().find(|(other, _)| other == gres).map(|(_, name)| name.as_str());
+    let wanted = named.unwrap_or(gres);
+    let known = throughputs.worker_types();
+    if let Some(name) = known.iter().find(|name| name.eq_ignore_ascii_case(wanted)) {
+        return Ok(name.clone());
+    }
+    let types = name_list(known.iter().map(String::as_str));
+    let of = throughputs.name();
+    let message = match named {
+        Some(name) => format!(
+            "--slurm-types: the throughputs `{of}` have no worker type `{name}`, expected one of {types}"
+        ),
+        None if node.gres_type.is_none() => format!(
+            "Slurm does not say of which type the GPUs of node {} are: `--slurm-types gpu=TYPE` says it, one of {types}",
+            node.name
+        ),
+        None => format!(
+            "Slurm calls the GPUs of node {} `{gres}`, and the throughputs `{of}` have {types}: `--slurm-types {gres}=TYPE` \
+             says which that is",
+            node.name
+        ),
+    };
+    Err(Failure::usage(message, None))
+}
+
+/// Refuses policies that put two jobs on one worker: Slurm gives a worker to one.
+///
+/// # Errors
+/// If the policy is such a one, or cannot be read.
+pub(super) fn check_policy(catalog: &Catalog, policy: &str) -> Result<(), Failure> {
+    let document = catalog.document(policy)?;
+    let shares = match &document.kind {
+        PolicyKind::Program(program) => program.colocation == Colocation::Pairs,
+        PolicyKind::Heuristic(heuristic) => matches!(heuristic.rule, Rule::FifoPacked | Rule::Gandiva),
+        PolicyKind::Plugin(_) => false,
+    };
+    if !shares {
+        return Ok(());
+    }
+    let message =
+        format!("--policy {policy}: it puts two jobs on one worker, and Slurm gives a worker to one job");
+    let help =
+        "take a policy without space sharing (`apportion policies` lists them), or agents in place of Slurm";
+    Err(Failure::usage(message, Some(help.to_owned())))
+}
+
+/// The executor, and what an operator should know of its folders.
+///
+/// # Errors
+/// If its folder cannot be used, or Slurm would take no job.
+pub(super) fn executor(
+    arguments: &SlurmArguments,
+    partition: Partition,
+    state: &Path,
+) -> Result<(Executor, Vec<String>), Failure> {
+    let shared = arguments.shared.clone().unwrap_or_else(|| state.join("shared"));
+    let here = || env::current_exe().map_err(Failure::io("find this program"));
+    let program = arguments.node_program.clone().map_or_else(here, Ok)?;
+    let warnings = warnings(&partition, state, &shared);
+    let mut options = Options::new(partition.name, shared, program, partition.nodes);
+    options.time_limit.clone_from(&arguments.slurm_time);
+    options.arguments.clone_from(&arguments.sbatch);
+    let executor = Executor::open(options).map_err(|error| {
+        let help = match &error {
+            SlurmError::Refuses { .. } => {
+                "`--sbatch --account=NAME` and the like state what this site's Slurm asks for".to_owned()
+            }
+            _ => "`--shared DIR` names a folder that all nodes see".to_owned(),
+        };
+        Failure::usage(error.to_string(), Some(help))
+    })?;
+    Ok((executor, warnings))
+}
+
+/// Runs it until `stop`.
+///
+/// # Errors
+/// If the scheduler is ending.
+pub(super) fn run(
+    executor: &mut Executor,
+    client: &Client,
+    (beat, say): (Duration, &dyn Fn(&str)),
+    stop: &AtomicBool,
+) -> Result<(), LinkError> {
+    let link = |name: &str| Direct::new(client, name).map_err(|error| LinkError(error.to_string()));
+    executor.run(link, (beat, say), stop)
+}
+
+/// What looks wrong of where the folders are.
+fn warnings(partition: &Partition, state: &Path, shared: &Path) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let kind = |path: &Path| std::path::absolute(path).ok().and_then(|path| file_system(&mounts, &path));
+    if let Some(kind) = kind(state).filter(|kind| is_networked(kind)) {
+        warnings.push(format!(
+            "{} is on {kind}: the scheduler's records want a local disk; `--state` on one, and `--shared` here",
+            state.display()
+        ));
+    }
+    let addresses: BTreeSet<&str> = partition.nodes.iter().map(|(node, _)| node.address.as_str()).collect();
+    let is_here = |address: &&str| address.starts_with("127.") || *address == "localhost";
+    if let Some(kind) = kind(shared).filter(|kind| !is_networked(kind))
+        && !addresses.iter().all(is_here)
+    {
+        warnings.push(format!(
+            "{} is on {kind}, which looks local: all nodes must see this folder by this path",
+            shared.display()
+        ));
+    }
+    warnings
+}
+
+/// The kind of the file system on which a path is, or would be.
+fn file_system(mounts: &str, path: &Path) -> Option<String> {
+    let mount = |line: &str| {
+        let mut fields = line.split(' ');
+        let (_, place, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        let place = place.replace("\\040", " ");
+        path.starts_with(&place).then(|| (Path::new(&place).components().count(), kind.to_owned()))
+    };
+    mounts.lines().filter_map(mount).max_by_key(|(depth, _)| *depth).map(|(_, kind)| kind)
+}
+
+fn is_networked(kind: &str) -> bool {
+    let known =
+        ["nfs", "lustre", "ceph", "gpfs", "beegfs", "cifs", "smb", "afs", "panfs", "wekafs", "fuse", "9p"];
+    known.iter().any(|name| kind.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, gres_type: Option<&str>, n_workers: u32) -> Node {
+        Node {
+            name: name.to_owned(),
+            address: name.to_owned(),
+            gres_type: gres_type.map(str::to_owned),
+            n_workers,
+            n_cpus: 8,
+            memory_mib: 1000,
+            unusable: None,
+        }
+    }
+
+    #[test]
+    fn the_cluster_is_the_partition() {
+        let of =
+            |name: &str, n_workers: u32, kind: &str| (node(name, Some(kind), n_workers), kind.to_owned());
+        let nodes = vec![of("a", 4, "v100"), of("b", 2, "v100"), of("c", 8, "k80")];
+        let (counts, servers) = Partition { name: "gpu".to_owned(), nodes }.workers();
+        let pairs = |counts: WorkerCounts| counts.0.into_iter().collect::<BTreeMap<_, _>>();
+        let expected = |v100, k80| BTreeMap::from([("k80".to_owned(), k80), ("v100".to_owned(), v100)]);
+        assert_eq!((pairs(counts), pairs(servers)), (expected(8, 8), expected(4, 8)));
+    }
+
+    #[test]
+    fn types_are_known_by_their_names_or_by_what_is_said_of_them() {
+        let throughputs = apportion::spec::load_throughputs("osdi20").unwrap();
+        let arguments = SlurmArguments {
+            slurm_types: vec![("tesla".to_owned(), "p100".to_owned())],
+            ..SlurmArguments::default()
+        };
+        let of = |gres: Option<&str>| worker_type(&node("n", gres, 1), &arguments, &throughputs);
+        assert_eq!(of(Some("V100")).unwrap(), "v100");
+        assert_eq!(of(Some("tesla")).unwrap(), "p100");
+        assert!(of(Some("a100")).unwrap_err().to_string().contains("--slurm-types a100=TYPE"));
+        assert!(of(None).unwrap_err().to_string().contains("--slurm-types gpu=TYPE"));
+    }
+
+    #[test]
+    fn policies_that_share_workers_are_refused() {
+        let catalog = apportion_published::plugin::catalog();
+        for policy in ["max_min_fairness_packed", "fifo_packed", "gandiva"] {
+            assert!(check_policy(&catalog, policy).is_err(), "{policy}");
+        }
+        for policy in ["max_min_fairness_perf", "fifo", "dl2"] {
+            assert!(check_policy(&catalog, policy).is_ok(), "{policy}");
+        }
+    }
+
+    #[test]
+    fn file_systems_are_known_by_the_deepest_mount() {
+        let mounts = "/dev/a / ext4 rw 0 0\nhead:/shared /shared nfs4 rw 0 0\n/dev/b /shared/local\\040disk xfs rw 0 0\n";
+        let of = |path: &str| file_system(mounts, Path::new(path)).unwrap();
+        assert_eq!(
+            (of("/tmp/x"), of("/shared/x"), of("/shared/local disk/x")),
+            ("ext4".into(), "nfs4".into(), "xfs".into())
+        );
+        assert!(is_networked("nfs4") && !is_networked("ext4"));
+    }
+}

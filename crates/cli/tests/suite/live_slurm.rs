@@ -1,0 +1,181 @@
+//! A live scheduler whose leases a real Slurm carries, on nodes of three types. Skipped where Slurm is not installed or the
+//! user may not start it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::live::Served;
+use crate::slurm_cluster::{Node, Slurm};
+
+const NODES: [Node<'_>; 3] = [
+    ("v100-0", "CPUs=4 RealMemory=1000 Gres=gpu:v100:2"),
+    ("p100-0", "CPUs=4 RealMemory=1000 Gres=gpu:p100:2"),
+    ("k80-0", "CPUs=4 RealMemory=1000 Gres=gpu:k80:2"),
+];
+
+const SERVE: [&str; 9] = [
+    "serve",
+    "--executor",
+    "slurm",
+    "--policy",
+    "max_min_fairness_perf",
+    "--round-length",
+    "6",
+    "--state=state",
+    "--slurm-time=10",
+];
+
+/// A cluster and its scheduler.
+struct World {
+    slurm: Slurm,
+    folder: TempDir,
+    served: Option<Served>,
+}
+
+/// A Slurm job that is not over: its number, its run's job, its node, and how many workers it holds.
+type Held = (u64, String, String, usize);
+
+impl World {
+    fn serve(&mut self) {
+        let conf = self.slurm.at("slurm.conf");
+        self.served = Some(Served::start_with(self.folder.path(), &SERVE, &[("SLURM_CONF", &conf)]));
+    }
+
+    fn ask(&self, arguments: &[&str]) -> String {
+        self.served.as_ref().unwrap().ask(self.folder.path(), arguments)
+    }
+
+    fn submit(&self, arguments: &[&str], program: &[&str]) -> String {
+        let usual = ["--quiet", "submit", "--job-type", "ResNet-18 (batch size 64)"];
+        self.ask(&[&usual, arguments, &["--"], program].concat()).trim().to_owned()
+    }
+
+    fn jobs(&self) -> BTreeMap<String, Value> {
+        let jobs = self.served.as_ref().unwrap().json(self.folder.path(), &["jobs"]);
+        jobs.as_array().unwrap().iter().map(|job| (job["job"].to_string(), job.clone())).collect()
+    }
+
+    /// The Slurm jobs that are not over; checked for two of one job, and for more on a node than it has workers.
+    fn held(&self) -> Vec<Held> {
+        let queue = self.slurm.said("squeue", &["--noheader", "--states=RUNNING", "--format=%A|%k"]);
+        let held: Vec<Held> = queue
+            .lines()
+            .map(|line| {
+                let (id, comment) = line.split_once('|').unwrap();
+                let parts: Vec<&str> = comment.split(':').collect();
+                let [_, _, node, name, n_ranks] = parts.as_slice() else { unreachable!("{line}") };
+                let job = name.split('.').next().unwrap().to_owned();
+                (id.trim().parse().unwrap(), job, (*node).to_owned(), n_ranks.trim().parse().unwrap())
+            })
+            .collect();
+        let jobs: BTreeSet<&String> = held.iter().map(|(_, job, ..)| job).collect();
+        assert_eq!(jobs.len(), held.len(), "a job twice: {queue}");
+        for (name, _) in NODES {
+            let n_held: usize = held.iter().filter(|(_, _, node, _)| node == name).map(|held| held.3).sum();
+            assert!(n_held <= 2, "{name}: {queue}");
+        }
+        held
+    }
+
+    fn until(&mut self, mut holds: impl FnMut(&Self) -> bool) {
+        while !holds(self) {
+            self.held();
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+
+    fn is_running(&self, job: &str) -> bool {
+        self.jobs()[job]["state"] == "running"
+    }
+}
+
+/// What the ranks of a job's first start printed.
+fn printed(folder: &Path, job: &str) -> BTreeSet<String> {
+    let nodes = fs::read_dir(folder.join("state/shared/nodes")).unwrap();
+    let logs = nodes.flat_map(|node| fs::read_dir(node.unwrap().path().join("logs")).unwrap());
+    let of_job = logs
+        .map(|log| log.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&format!("{job}.1.")));
+    of_job.map(|path| fs::read_to_string(path).unwrap().trim().to_owned()).collect()
+}
+
+#[test]
+fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
+    let slurm = match Slurm::start(&NODES) {
+        Ok(slurm) => slurm,
+        Err(lacking) => {
+            eprintln!("skipped: a live scheduler on a real Slurm: {lacking}");
+            return;
+        }
+    };
+    let mut world = World { slurm, folder: TempDir::new().unwrap(), served: None };
+    world.serve();
+    let trainer = [env!("CARGO_BIN_EXE_apportion"), "trainer", "--speed", "v100=40,p100=30,k80=20"];
+    let singles: Vec<String> = (0..5).map(|_| world.submit(&["--steps", "600"], &trainer)).collect();
+    let gang = world.submit(&["--scale-factor", "2", "--steps", "400"], &trainer);
+    let says = "echo $RANK of $WORLD_SIZE on $CUDA_VISIBLE_DEVICES";
+    let telling = world.submit(&["--scale-factor", "2", "--steps", "10"], &["sh", "-c", says]);
+    world.until(|world| singles.iter().filter(|job| world.is_running(job)).count() >= 2);
+
+    // The scheduler ends at once, and is back: nothing that runs is touched.
+    let before: BTreeSet<u64> = world.held().iter().map(|held| held.0).collect();
+    drop(world.served.take());
+    world.serve();
+    let after: BTreeSet<u64> = world.held().iter().map(|held| held.0).collect();
+    assert!(before.intersection(&after).next().is_some(), "{before:?}, then {after:?}");
+    world.until(|world| singles.iter().any(|job| world.is_running(job)));
+
+    world.slurm.kill_controller();
+    world.slurm.start_controller();
+    world.until(|world| world.held().len() > 1);
+
+    // What an administrator cancels is no fault of the job, and is started again.
+    let victim = world.held().into_iter().find(|held| held.1 != telling).unwrap();
+    world.slurm.said("scancel", &[&victim.0.to_string()]);
+    let cancelled = singles.last().unwrap();
+    world.ask(&["cancel", cancelled]);
+    world.until(|world| world.jobs().values().all(|job| !job["ended_s"].is_null()));
+
+    let states: BTreeMap<String, Value> =
+        world.jobs().into_iter().map(|(job, view)| (job, view["state"].clone())).collect();
+    for (job, state) in &states {
+        assert_eq!(state, if job == cancelled { "cancelled" } else { "completed" }, "job {job}: {states:?}");
+    }
+    let ranks = printed(world.folder.path(), &telling);
+    assert_eq!(ranks, BTreeSet::from(["0 of 2 on 0".to_owned(), "1 of 2 on 1".to_owned()]));
+    world.until(|world| world.held().is_empty());
+    assert!(states.contains_key(&gang));
+}
+
+#[test]
+fn a_partition_that_cannot_be_the_cluster_is_refused_with_its_reason() {
+    let nodes = [("a100-0", "CPUs=4 RealMemory=1000 Gres=gpu:a100:2")];
+    let Ok(slurm) = Slurm::start(&nodes) else {
+        eprintln!("skipped: partitions of a real Slurm");
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let refused = |more: &[&str]| {
+        let mut command = slurm.client(env!("CARGO_BIN_EXE_apportion"), &SERVE);
+        let output = command.args(more).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    };
+    for (more, says) in [
+        (&[][..], "Slurm calls the GPUs of node a100-0 `a100`"),
+        (&["--partition", "other"], "no partition `other`; its partitions are main"),
+        (&["--slurm-types", "a100=h100"], "no worker type `h100`"),
+        (&["--slurm-types", "a100=v100", "--sbatch", "--reservation=nothing"], "Slurm would not take a job"),
+        (&["--slurm-types", "a100=v100", "--cluster", "v100=2"], "the cluster is a partition of Slurm"),
+    ] {
+        let said = refused(more);
+        assert!(said.contains(says), "{more:?}: {said}");
+    }
+}

@@ -1,0 +1,372 @@
+//! A Slurm job: the ranks of a run that were started on a node at one time.
+
+use std::fs;
+use std::path::Path;
+
+use apportion::Seconds;
+
+use super::Options;
+use super::nodes::Node;
+use super::queue::{Comment, Entry, Queue, Stage, cancel};
+use super::tools::{ToolError, ask, quoted};
+use crate::agent::held::{Held, News};
+use crate::protocol::{End, Stop};
+use crate::rank::{self, Steer};
+use crate::shim::EACH;
+
+/// A submission that was not answered, and that Slurm shows nothing of so long after, has not come to it.
+const UNANSWERED: Seconds = Seconds::new(5.0);
+
+/// A rank that an earlier scheduler left, and that Slurm shows nothing of so long after, was never given to Slurm.
+const UNSEEN: Seconds = Seconds::new(30.0);
+
+/// How long after Slurm says that a job is over the last words of its ranks may take to be seen.
+const LAST_WORDS: Seconds = Seconds::new(5.0);
+
+/// How long after its ranks ought to have been killed by their shims, a job is cancelled; and after that again.
+const PATIENCE: Seconds = Seconds::new(10.0);
+
+/// How often a submission that Slurm did not take is tried again.
+const AGAIN: Seconds = Seconds::new(2.0);
+
+/// Seconds before Slurm's time limit at which ranks are asked to stop, beside their grace: Slurm may be a minute early.
+const BEFORE_LIMIT: f64 = 60.0;
+
+/// How far a Slurm job is.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// To be submitted, not before this.
+    New { not_before: Seconds },
+    /// Submitted, without an answer.
+    Unanswered { since: Seconds },
+    /// Left by an earlier scheduler.
+    Adopted { since: Seconds },
+    /// Slurm has, or had, it under this number.
+    Submitted { id: u64, at: Seconds },
+}
+
+/// A rank of it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) rank: u32,
+    pub(super) held: Held,
+    pub(super) has_begun: bool,
+    pub(super) is_over: bool,
+}
+
+impl Member {
+    pub(super) fn new(rank: u32, held: Held) -> Self {
+        Self { rank, held, has_begun: false, is_over: false }
+    }
+}
+
+/// What is new of a Slurm job.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Event {
+    /// A rank has begun to run.
+    Begun(u32),
+    /// What a rank says, or how it ended.
+    News(u32, News),
+    /// Slurm does not take the job, and why.
+    Refused(String),
+    /// Slurm does not answer, and why.
+    Unreachable(String),
+    /// It waits in Slurm, for this reason.
+    Waits(String),
+}
+
+/// A Slurm job.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) comment: Comment,
+    pub(super) members: Vec<Member>,
+    state: State,
+    until: Seconds,
+    grace: Seconds,
+    stop: Option<(Stop, Seconds)>,
+    /// When it was last cancelled.
+    cancelled: Option<Seconds>,
+    /// Since when Slurm has shown it as over, or not at all.
+    gone: Option<Seconds>,
+    /// The reason of its waiting that was last said.
+    said: Option<String>,
+}
+
+impl Batch {
+    /// One whose ranks' folders have been made, or were left by an earlier scheduler.
+    pub(super) fn new(
+        comment: Comment,
+        members: Vec<Member>,
+        steer: Steer,
+        adopted: Option<Seconds>,
+    ) -> Self {
+        let new = State::New { not_before: Seconds::ZERO };
+        Self {
+            comment,
+            members,
+            state: adopted.map_or(new, |since| State::Adopted { since }),
+            until: steer.until,
+            grace: steer.grace,
+            stop: None,
+            cancelled: None,
+            gone: None,
+            said: None,
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.members.iter().all(|member| member.is_over)
+    }
+
+    /// How many workers it has asked Slurm for since Slurm was asked for its jobs.
+    pub(super) fn n_asked_since(&self, asked: Seconds) -> u32 {
+        let since = match self.state {
+            State::Submitted { at, .. } => at,
+            State::Unanswered { since } => since,
+            State::New { .. } | State::Adopted { .. } => return 0,
+        };
+        if since >= asked { self.comment.n_ranks } else { 0 }
+    }
+
+    /// Tells a rank of its lease and whether to stop. Instants are of this node's clock.
+    pub(super) fn steer(&mut self, rank: u32, steer: Steer, now: Seconds) {
+        self.until = steer.until;
+        self.grace = steer.grace;
+        if let Some(stop) = steer.stop.filter(|stop| *stop != Stop::Propose) {
+            let since = self.stop.map_or(now, |(_, since)| since);
+            self.stop = Some((stop, since));
+        }
+        let left = (steer.until - now).max(Seconds::ZERO);
+        if let Some(member) = self.members.iter_mut().find(|member| member.rank == rank) {
+            member.held.steer(Steer { until: left, ..steer });
+        }
+    }
+
+    /// What is new since the last look. It is submitted where its workers are among those that Slurm has `free`, and
+    /// cancelled where that is due; neither while nothing is known of them, since Slurm does not answer.
+    pub(super) fn look(
+        &mut self,
+        queue: &Queue,
+        place: (&Node, &Options),
+        (now, free): (Seconds, Option<u32>),
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
+        for member in &mut self.members {
+            look_at(member, &mut events);
+        }
+        if self.is_over() {
+            return events;
+        }
+        let entries = queue.of(&self.comment);
+        self.follow(queue, entries, now);
+        if matches!(self.state, State::New { not_before } if now >= not_before) {
+            if self.stop.is_some() || now >= self.until {
+                // It is to run no more before it has begun.
+                self.end_all(&End::Stopped(None), &mut events);
+            } else if free.is_some_and(|free| free >= self.comment.n_ranks) {
+                self.submit(place, now, &mut events);
+            }
+        }
+        let waiting = entries.iter().find(|entry| entry.stage == Stage::Pending);
+        if let Some(entry) = waiting
+            && self.said.as_ref() != Some(&entry.reason)
+            && self.is_submitted_before(queue.asked)
+        {
+            self.said = Some(entry.reason.clone());
+            if !["None", "Priority"].contains(&entry.reason.as_str()) {
+                events.push(Event::Waits(format!("Slurm job {}: {}", entry.id, entry.reason)));
+            }
+        }
+        if free.is_some() {
+            self.cancel_if_due(entries, now);
+        }
+        self.give_up_if_gone(queue, entries, (now, &mut events));
+        events
+    }
+
+    fn is_submitted_before(&self, asked: Seconds) -> bool {
+        matches!(self.state, State::Submitted { at, .. } if at < asked)
+    }
+
+    /// Takes over what Slurm shows of it.
+    fn follow(&mut self, queue: &Queue, entries: &[Entry], now: Seconds) {
+        self.state = match (&self.state, entries.first()) {
+            (State::Unanswered { since } | State::Adopted { since }, Some(first)) if queue.asked > *since => {
+                State::Submitted { id: first.id, at: now }
+            }
+            (State::Unanswered { since }, None) if queue.asked > *since + UNANSWERED => {
+                State::New { not_before: now }
+            }
+            (state, _) => state.clone(),
+        };
+    }
+
+    fn submit(&mut self, (node, options): (&Node, &Options), now: Seconds, events: &mut Vec<Event>) {
+        match submit(self, node, options) {
+            Ok(id) => self.state = State::Submitted { id, at: now },
+            Err(error @ ToolError::Unreachable { .. }) => {
+                self.state = State::Unanswered { since: now };
+                events.push(Event::Unreachable(error.to_string()));
+            }
+            Err(error @ ToolError::NotRun { .. }) => {
+                self.state = State::New { not_before: now + AGAIN };
+                events.push(Event::Unreachable(error.to_string()));
+            }
+            Err(error @ ToolError::Refused { .. }) => {
+                events.push(Event::Refused(error.to_string()));
+                self.end_all(&End::Lost(format!("Slurm did not take it: {error}")), events);
+            }
+        }
+    }
+
+    /// Cancels what is to run no more: what waits, what the shims ought to have killed long ago, and all but the first of
+    /// several submissions.
+    fn cancel_if_due(&mut self, entries: &[Entry], now: Seconds) {
+        if self.cancelled.is_some_and(|at| now < at + PATIENCE) {
+            return;
+        }
+        let alive = || entries.iter().filter(|entry| entry.stage != Stage::Over);
+        let is_to_end = self.stop.is_some() || now >= self.until;
+        let asked = self.stop.map_or(self.until, |(_, since)| since.min(self.until));
+        let is_overdue = now >= asked + self.grace + PATIENCE;
+        let is_killed = matches!(self.stop, Some((Stop::Kill, _)));
+        let is_due = |(place, entry): &(usize, &Entry)| {
+            *place > 0 || is_overdue || is_killed || (is_to_end && entry.stage == Stage::Pending)
+        };
+        let due: Vec<u64> = alive().enumerate().filter(is_due).map(|(_, entry)| entry.id).collect();
+        if !due.is_empty() {
+            self.cancelled = Some(now);
+            // Where Slurm does not answer, the next look tries again.
+            if cancel(due).is_err() {
+                self.cancelled = None;
+            }
+        }
+    }
+
+    /// Gives up ranks of which Slurm says that they are over, and that have not said how.
+    fn give_up_if_gone(
+        &mut self,
+        queue: &Queue,
+        entries: &[Entry],
+        (now, events): (Seconds, &mut Vec<Event>),
+    ) {
+        let is_known_by = match self.state {
+            State::Submitted { at, .. } => at,
+            State::Adopted { since } => since + UNSEEN,
+            State::New { .. } | State::Unanswered { .. } => return,
+        };
+        if queue.asked <= is_known_by || entries.iter().any(|entry| entry.stage != Stage::Over) {
+            self.gone = None;
+            return;
+        }
+        if now < *self.gone.get_or_insert(now) + LAST_WORDS {
+            return;
+        }
+        let end = self.end_by_slurm(entries);
+        self.end_all(&end, events);
+    }
+
+    /// What Slurm's words say of ranks that have said nothing themselves.
+    fn end_by_slurm(&self, entries: &[Entry]) -> End {
+        let has_begun = self.members.iter().any(|member| member.has_begun);
+        if !has_begun && (self.stop.is_some() || self.cancelled.is_some()) {
+            return End::Stopped(None);
+        }
+        let last = entries.last().map(|entry| (entry.id, entry.state.as_str(), entry.reason.as_str()));
+        End::Lost(match last {
+            Some((id, "FAILED" | "COMPLETED", _)) if !has_begun => format!(
+                "Slurm job {id} ended before it could run the program: is this folder, and the program of apportion, the \
+                 same on the node? {} in the folder of logs has what it printed",
+                self.members.first().map_or_else(String::new, |first| {
+                    rank::name(self.comment.run, first.rank) + ".slurm.log"
+                })
+            ),
+            Some((id, state, reason)) => format!("Slurm says of its job {id}: {state} ({reason})"),
+            None => "Slurm has no job for it any more".to_owned(),
+        })
+    }
+
+    fn end_all(&mut self, end: &End, events: &mut Vec<Event>) {
+        for member in self.members.iter_mut().filter(|member| !member.is_over) {
+            if let Some(end) = member.held.give_up(end.clone()) {
+                member.is_over = true;
+                events.push(Event::News(member.rank, News::Ended(end)));
+            }
+        }
+    }
+}
+
+fn look_at(member: &mut Member, events: &mut Vec<Event>) {
+    if member.is_over {
+        return;
+    }
+    // On a network's file system, only opening a folder asks for what another node has put there.
+    let _ = fs::File::open(member.held.folder().path());
+    if !member.has_begun && member.held.has_begun() {
+        member.has_begun = true;
+        events.push(Event::Begun(member.rank));
+    }
+    for news in member.held.look() {
+        member.is_over |= matches!(news, News::Ended(_));
+        events.push(Event::News(member.rank, news));
+    }
+}
+
+/// Gives the job to Slurm. The answer is its number there.
+fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolError> {
+    let tool = "sbatch";
+    let refused = |said: String| ToolError::Refused { tool, said };
+    let Some(first) = batch.members.first() else { return Err(refused("it has no ranks".to_owned())) };
+    let folder = first.held.folder();
+    let folders: Vec<&Path> = batch.members.iter().map(|member| member.held.folder().path()).collect();
+    let script = folder.script();
+    fs::write(&script, self::script(&options.program, &folders))
+        .map_err(|error| refused(format!("{}: {error}", script.display())))?;
+    let mut arguments = resources(node, batch.members.len(), options);
+    let output = folder.slurm_output().display().to_string().replace('%', "%%");
+    let lead = (batch.grace.get() + BEFORE_LIMIT).ceil().min(65_535.0);
+    arguments.extend([
+        "--parsable".to_owned(),
+        format!("--job-name=apportion-{}.{}", batch.comment.run.job, batch.comment.run.incarnation),
+        format!("--comment={}", batch.comment),
+        format!("--signal=B:USR1@{lead:.0}"),
+        format!("--output={output}"),
+        format!("--chdir={}", folder.path().display()),
+    ]);
+    arguments.extend(options.arguments.iter().cloned());
+    arguments.push(script.display().to_string());
+    let printed = ask(tool, &arguments)?;
+    // `ID`, or `ID;CLUSTER`.
+    let id = printed.trim().split(';').next().and_then(|id| id.parse().ok());
+    id.ok_or(ToolError::Unreachable { tool, said: format!("`{}` is no number of a job", printed.trim()) })
+}
+
+/// What of a node a job of so many ranks asks for: their workers, and as large a part of processors and memory.
+pub(super) fn resources(node: &Node, n_ranks: usize, options: &Options) -> Vec<String> {
+    let n_ranks = u32::try_from(n_ranks).unwrap_or(u32::MAX);
+    let n_cpus = (node.n_cpus / node.n_workers.max(1)).saturating_mul(n_ranks).max(1);
+    let memory_mib = (node.memory_mib / u64::from(node.n_workers.max(1))).saturating_mul(u64::from(n_ranks));
+    let mut arguments = vec![
+        format!("--partition={}", options.partition),
+        format!("--nodelist={}", node.name),
+        "--nodes=1".to_owned(),
+        "--ntasks=1".to_owned(),
+        format!("--cpus-per-task={n_cpus}"),
+        format!("--gres=gpu:{n_ranks}"),
+        "--no-requeue".to_owned(),
+        "--open-mode=append".to_owned(),
+    ];
+    if memory_mib > 0 {
+        // (a job that asks for none would have all)
+        arguments.push(format!("--mem={memory_mib}"));
+    }
+    if let Some(limit) = &options.time_limit {
+        arguments.push(format!("--time={limit}"));
+    }
+    arguments
+}
+
+fn script(program: &Path, folders: &[&Path]) -> String {
+    let folders: Vec<String> = folders.iter().map(|folder| quoted(folder)).collect();
+    format!("#!/bin/sh\nexec {} shim {EACH} {}\n", quoted(program), folders.join(" "))
+}

@@ -1,0 +1,324 @@
+//! Slurm as what carries leases: the servers are the nodes of a partition, and ranks are Slurm jobs.
+//!
+//! The ranks of a run on a node are one Slurm job, submitted to this node by name. It runs a [shim](crate::shim) for each
+//! rank; what the scheduler says to it, and hears of it, stands in the rank's folder, which lies on a file system that all
+//! nodes share. The scheduler sees nothing of this: it has an agent for each node, as it has elsewhere.
+//!
+//! **One job a worker** holds by Slurm: it gives a worker to no second job before the first is over. What Slurm
+//! acknowledges is not trusted: a submission carries a comment by which it is looked for before it is tried again, and a
+//! job counts as over when Slurm's list of jobs says so, however often it has been cancelled.
+//!
+//! **Leases** end by the shim's clock, which counts from when it reads how long the lease still is; so no two clocks need
+//! agree. If the scheduler is gone, jobs stop and save when their leases are over. A time limit of Slurm is only a second
+//! hold: a while before it Slurm sends SIGUSR1, and the shim asks its program to stop.
+//!
+//! **Rights.** All of it needs no more than the right to submit jobs to the partition. Jobs run as the user of the
+//! scheduler.
+
+mod batch;
+mod node;
+mod nodes;
+mod queue;
+mod tools;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use apportion::Seconds;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::agent::processes::{at, lock};
+use crate::agent::{Link, LinkError, ProcessesError};
+use crate::clock;
+use crate::files;
+use node::NodeAgent;
+use queue::{Queue, cancel};
+use tools::ask;
+use watch::Seen;
+
+pub use nodes::{Node, NodesError, nodes, partition};
+pub use tools::ToolError;
+
+/// How often it is looked at the ranks' folders and at orders.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Before all instants.
+const NEVER: Seconds = Seconds::new(f64::NEG_INFINITY);
+
+/// How leases become Slurm jobs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The partition.
+    pub partition: String,
+    /// The folder of ranks, outputs and checkpoints, by the same path on all nodes.
+    pub shared: PathBuf,
+    /// The program whose subcommand `shim` is [`run_all`](crate::shim::run_all), by the same path on all nodes.
+    pub program: PathBuf,
+    /// The time limit of a Slurm job, as `sbatch --time` reads it; none is the partition's.
+    pub time_limit: Option<String>,
+    /// More arguments of `sbatch`, such as `--account=x`; each is one word. They have precedence.
+    pub arguments: Vec<String>,
+    /// The nodes, and the type of each one's workers as the throughputs call it.
+    pub nodes: Vec<(Node, String)>,
+    /// Which executor's the Slurm jobs are; drawn when its folder is first used.
+    key: String,
+    addresses: BTreeMap<String, String>,
+}
+
+impl Options {
+    /// What is needed at least: the usual time limit, and no more arguments.
+    pub fn new(partition: String, shared: PathBuf, program: PathBuf, nodes: Vec<(Node, String)>) -> Self {
+        let addresses = nodes.iter().map(|(node, _)| (node.name.clone(), node.address.clone())).collect();
+        Self {
+            partition,
+            shared,
+            program,
+            time_limit: None,
+            arguments: Vec::new(),
+            nodes,
+            key: String::new(),
+            addresses,
+        }
+    }
+
+    fn address_of(&self, node: &str) -> String {
+        self.addresses.get(node).cloned().unwrap_or_else(|| node.to_owned())
+    }
+}
+
+/// Why leases cannot be given to Slurm.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SlurmError {
+    /// The folder does not let it, or another scheduler has it.
+    #[error(transparent)]
+    Folder(#[from] ProcessesError),
+    /// The shared folder is what no command of Slurm can be told.
+    #[error("{path}: Slurm takes no path with `{letter}` in it")]
+    Path {
+        /// The path.
+        path: String,
+        /// The character.
+        letter: char,
+    },
+    /// A job that asks for a worker of a node would not be taken.
+    #[error("Slurm would not take a job for a worker of {node}: {source}")]
+    Refuses {
+        /// The node.
+        node: String,
+        /// What Slurm says.
+        source: ToolError,
+    },
+}
+
+/// `slurm.json` in the shared folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Identity {
+    key: String,
+}
+
+/// Gives leases to Slurm, for all nodes.
+#[derive(Debug)]
+pub struct Executor {
+    options: Options,
+    nodes: Vec<NodeAgent>,
+    queue: Queue,
+    /// Held as long as this is.
+    _lock: File,
+}
+
+impl Executor {
+    /// Takes over what an earlier scheduler left, and asks Slurm whether it would take a job on a node of each type.
+    ///
+    /// # Errors
+    /// If the folder cannot be used, another scheduler has it, or Slurm would take no job.
+    pub fn open(mut options: Options) -> Result<Self, SlurmError> {
+        options.shared = std::path::absolute(&options.shared).map_err(at(&options.shared))?;
+        let text = options.shared.to_string_lossy().into_owned();
+        if let Some(letter) = text.chars().find(|letter| letter.is_control() || *letter == '\\') {
+            return Err(SlurmError::Path { path: text, letter });
+        }
+        let shared = options.shared.clone();
+        fs::create_dir_all(&shared).map_err(at(&shared))?;
+        let path = shared.join("lock");
+        let Some(lock) = lock(&path).map_err(at(&path))? else {
+            return Err(ProcessesError::Taken(shared.display().to_string()).into());
+        };
+        options.key = key(&shared).map_err(at(&shared))?;
+        would_take(&options)?;
+        let now = clock::node_now();
+        let open =
+            |(node, worker_type): &(Node, String)| NodeAgent::open(node.clone(), worker_type, &options, now);
+        let nodes = options.nodes.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Self { options, nodes, queue: Queue::default(), _lock: lock })
+    }
+
+    /// Carries out what the scheduler orders until `stop`, and `say`s what an operator should know. `link` is the way to the
+    /// scheduler for the node of this name; each node reports at least every `beat`. Slurm jobs go on afterwards, until
+    /// their leases end or another executor takes over.
+    ///
+    /// # Errors
+    /// If there is no way to the scheduler. Once it has begun, nothing that Slurm or the ranks do ends it.
+    pub fn run<L: Link>(
+        &mut self,
+        link: impl Fn(&str) -> Result<L, LinkError>,
+        (beat, say): (Duration, &dyn Fn(&str)),
+        stop: &AtomicBool,
+    ) -> Result<(), LinkError> {
+        let mut links =
+            self.nodes.iter().map(|agent| link(&agent.node.name)).collect::<Result<Vec<L>, _>>()?;
+        let (sender, seen) = channel();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (key, partition) = (self.options.key.clone(), self.options.partition.clone());
+            let is_over = &is_over;
+            scope.spawn(move || watch::watch(&key, &partition, &sender, is_over));
+            let mut state = State {
+                silent: None,
+                reported: vec![NEVER; self.nodes.len()],
+                beat: Seconds::new(beat.as_secs_f64()),
+                say,
+            };
+            while !stop.load(Ordering::Relaxed) {
+                while let Ok(seen) = seen.try_recv() {
+                    self.take(seen, &mut state);
+                }
+                for (place, link) in links.iter_mut().enumerate() {
+                    self.look(place, link, &mut state);
+                }
+                thread::sleep(LOOK);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        Ok(())
+    }
+
+    /// Looks at a node's ranks, and carries what it and the scheduler say to each other.
+    fn look(&mut self, place: usize, link: &mut impl Link, state: &mut State<'_>) {
+        let Self { options, nodes, queue, .. } = self;
+        let agent = &mut nodes[place];
+        let found = agent.look(queue, options, (clock::node_now(), state.silent.is_none()));
+        for words in &found.words {
+            (state.say)(words);
+        }
+        if let Some(why) = &found.unreachable {
+            state.note_silence(why);
+        }
+        let now = clock::node_now();
+        if found.has_changed || now >= state.reported[place] + state.beat {
+            state.reported[place] = now;
+            if let Some(report) = agent.report(now) {
+                // A report that was not sent is made good by the next one.
+                let _ = link.send(&report);
+            }
+        }
+        while let Some(orders) = link.receive(Duration::ZERO) {
+            agent.take(&orders, options, clock::node_now());
+            state.reported[place] = NEVER;
+        }
+    }
+
+    /// Takes over what Slurm shows. A node that gets jobs now and did not, or the reverse, reports at once.
+    fn take(&mut self, seen: Seen, state: &mut State<'_>) {
+        match seen {
+            Seen::Silence(why) => state.note_silence(&why),
+            Seen::Queue(queue) => {
+                self.queue = queue;
+                state.note_answer();
+                self.cancel_strays();
+            }
+            Seen::Nodes(nodes) => {
+                for (agent, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
+                    let now = nodes.iter().find(|node| node.name == agent.node.name);
+                    let gone = || Some("it is not a node of the partition any more".to_owned());
+                    let why = now.map_or_else(gone, |node| node.unusable.clone());
+                    if agent.set_unusable(why.clone()) {
+                        let name = &agent.node.name;
+                        (state.say)(&match why {
+                            Some(why) => format!("Slurm gives {name} no job: {why}"),
+                            None => format!("Slurm gives {name} jobs"),
+                        });
+                        *reported = NEVER;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Cancels jobs of this executor that no folder speaks of: their submission was late.
+    fn cancel_strays(&self) {
+        let is_ours = |node: &str| self.nodes.iter().find(|agent| agent.node.name == node);
+        let strays = self
+            .queue
+            .iter()
+            .filter(|(comment, _)| is_ours(&comment.node).is_some_and(|agent| !agent.has(comment)));
+        let alive = strays.flat_map(|(_, entries)| entries).filter(|entry| entry.stage != queue::Stage::Over);
+        // Where Slurm does not answer, the next look tries again.
+        let _ = cancel(alive.map(|entry| entry.id));
+    }
+}
+
+/// What an executor that runs knows of its surroundings.
+struct State<'a> {
+    /// Since when Slurm has not answered; none if it does.
+    silent: Option<Seconds>,
+    /// When each node last reported: `[nodes]`.
+    reported: Vec<Seconds>,
+    /// How often a node reports, at least.
+    beat: Seconds,
+    /// Tells an operator.
+    say: &'a dyn Fn(&str),
+}
+
+impl State<'_> {
+    fn note_silence(&mut self, why: &str) {
+        if self.silent.is_none() {
+            self.silent = Some(clock::node_now());
+            (self.say)(&format!("{why}; jobs that run go on, and none is started until Slurm answers"));
+        }
+    }
+
+    fn note_answer(&mut self) {
+        if let Some(since) = self.silent.take() {
+            (self.say)(&format!("Slurm answers again, after {:.0} s", (clock::node_now() - since).get()));
+        }
+    }
+}
+
+/// The key of the folder's executor.
+fn key(shared: &Path) -> io::Result<String> {
+    let path = shared.join("slurm.json");
+    if let Ok(Identity { key }) = files::read(&path) {
+        return Ok(key);
+    }
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let key = format!("{:016x}", u64::from_le_bytes(bytes));
+    files::write_durably(&path, &Identity { key: key.clone() })?;
+    Ok(key)
+}
+
+/// Asks Slurm whether it would take a job on a node of each type that it gives jobs.
+fn would_take(options: &Options) -> Result<(), SlurmError> {
+    let mut types = BTreeMap::new();
+    for (node, worker_type) in options.nodes.iter().filter(|(node, _)| node.unusable.is_none()) {
+        types.entry(worker_type).or_insert(node);
+    }
+    for node in types.into_values() {
+        let mut arguments = batch::resources(node, 1, options);
+        arguments.push("--test-only".to_owned());
+        arguments.extend(options.arguments.iter().cloned());
+        arguments.push("--wrap=true".to_owned());
+        ask("sbatch", &arguments)
+            .map_err(|source| SlurmError::Refuses { node: node.name.clone(), source })?;
+    }
+    Ok(())
+}

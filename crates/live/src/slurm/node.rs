@@ -1,0 +1,249 @@
+//! One node of a Slurm cluster, as the scheduler's agent of it: what orders and reports are about, with Slurm jobs in
+//! place of processes.
+
+use std::collections::BTreeMap;
+
+use apportion::Seconds;
+
+use super::Options;
+use super::batch::{Batch, Event, Member};
+use super::nodes::Node;
+use super::queue::{Comment, Queue};
+use crate::agent::held::{Held, News};
+use crate::agent::processes::{adopt_all, at, forget, next_boot};
+use crate::agent::{Act, Agent, Home, ProcessesError, RankStart, Server};
+use crate::protocol::{End, Orders, Report, Run};
+use crate::rank::{self, Start, StartedBy, Steer};
+
+/// How long a node gets no job after Slurm has refused one there.
+const PAUSE: Seconds = Seconds::new(60.0);
+
+/// A node.
+#[derive(Debug)]
+pub(super) struct NodeAgent {
+    pub(super) node: Node,
+    home: Home,
+    agent: Agent,
+    /// By run and lowest rank.
+    batches: BTreeMap<(Run, u32), Batch>,
+    /// Until when it gets no job, since Slurm has refused one.
+    paused: Option<Seconds>,
+    has_reported: bool,
+}
+
+/// What a look at a node has found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Has something changed that a scheduler waits for?
+    pub(super) has_changed: bool,
+    /// Sentences for the scheduler's log.
+    pub(super) words: Vec<String>,
+    /// Why Slurm does not answer, if it does not.
+    pub(super) unreachable: Option<String>,
+}
+
+impl NodeAgent {
+    /// Takes over what an earlier scheduler left of the node.
+    pub(super) fn open(
+        node: Node,
+        worker_type: &str,
+        options: &Options,
+        now: Seconds,
+    ) -> Result<Self, ProcessesError> {
+        let home = Home {
+            state: options.shared.join("nodes").join(&node.name),
+            checkpoints: options.shared.join("checkpoints"),
+            shim: Vec::new(),
+        };
+        for folder in [home.ranks(), home.logs(), home.checkpoints.clone()] {
+            std::fs::create_dir_all(&folder).map_err(at(&folder))?;
+        }
+        let boot = next_boot(&home).map_err(at(&home.state))?;
+        let (held, adopted) = adopt_all(&home)?;
+        let until = |key: (Run, u32)| {
+            let one = adopted.iter().find(|one| (one.report.run, one.report.rank) == key);
+            one.map_or((now, Seconds::ZERO), |one| (one.until, one.grace))
+        };
+        let mut members: BTreeMap<(Run, u32), Vec<Member>> = BTreeMap::new();
+        let mut ends = BTreeMap::new();
+        for ((run, rank), held) in held {
+            let StartedBy::Slurm { first, .. } = held.by() else { continue };
+            ends.insert((run, first), until((run, rank)));
+            members.entry((run, first)).or_default().push(Member::new(rank, held));
+        }
+        let batch = |((run, first), members): ((Run, u32), Vec<Member>)| {
+            let n_ranks = u32::try_from(members.len()).unwrap_or(u32::MAX);
+            let comment = Comment { key: options.key.clone(), node: node.name.clone(), run, first, n_ranks };
+            let (until, grace) = ends.get(&(run, first)).copied().unwrap_or((now, Seconds::ZERO));
+            ((run, first), Batch::new(comment, members, Steer { until, grace, stop: None }, Some(now)))
+        };
+        let batches = members.into_iter().map(batch).collect();
+        let server = Server {
+            name: node.name.clone(),
+            worker_type: worker_type.to_owned(),
+            n_workers: node.n_workers,
+        };
+        let agent = Agent::new(server, boot, adopted);
+        Ok(Self { node, home, agent, batches, paused: None, has_reported: false })
+    }
+
+    /// A report that is sent now, or later; none of a node that Slurm does not give jobs and that never had any.
+    pub(super) fn report(&mut self, now: Seconds) -> Option<Report> {
+        let gets_jobs = self.node.unusable.is_none() && self.paused.is_none_or(|until| now >= until);
+        if !gets_jobs && !self.has_reported && self.batches.is_empty() {
+            return None;
+        }
+        self.has_reported = true;
+        let mut report = self.agent.report(now);
+        if !gets_jobs {
+            report.n_workers = 0;
+        }
+        Some(report)
+    }
+
+    /// Takes orders. Ranks that are to be started are made ready; the next look gives them to Slurm.
+    pub(super) fn take(&mut self, orders: &Orders, options: &Options, now: Seconds) {
+        let mut starts: BTreeMap<Run, Vec<RankStart>> = BTreeMap::new();
+        for act in self.agent.take(now, orders) {
+            match act {
+                Act::Start(start) => starts.entry(start.run).or_default().push(*start),
+                Act::Steer { run, rank, until, grace, stop } => {
+                    let of_rank = |batch: &&mut Batch| {
+                        batch.comment.run == run && batch.members.iter().any(|member| member.rank == rank)
+                    };
+                    if let Some(batch) = self.batches.values_mut().find(of_rank) {
+                        batch.steer(rank, Steer { until, grace, stop }, now);
+                    }
+                }
+            }
+        }
+        for (run, ranks) in starts {
+            let shares = orders.leases.iter().any(|lease| lease.run == run && lease.beside.is_some());
+            let made = if shares {
+                Err(End::Lost(
+                    "Slurm gives a worker to one job only, and the policy wants two on it".to_owned(),
+                ))
+            } else {
+                self.make(run, &ranks, options, now).map_err(End::NotStarted)
+            };
+            for RankStart { rank, .. } in ranks {
+                match &made {
+                    Ok(()) => self.agent.note_waiting(run, rank),
+                    Err(end) => self.agent.note_end(run, rank, end.clone()),
+                }
+            }
+        }
+        self.forget();
+    }
+
+    /// Makes the folders of ranks that one Slurm job is to start. The error is why it could not, in words.
+    fn make(&mut self, run: Run, ranks: &[RankStart], options: &Options, now: Seconds) -> Result<(), String> {
+        let first = ranks.iter().map(|start| start.rank).min().unwrap_or(0);
+        let mut members: Vec<Member> = Vec::new();
+        let mut steer = Steer { until: now, grace: Seconds::ZERO, stop: None };
+        for (place, start) in (0u32..).zip(ranks) {
+            steer = Steer { until: start.until, grace: start.grace, stop: None };
+            let mut rank = start.clone();
+            rank.until = (start.until - now).max(Seconds::ZERO);
+            rank.first_server = options.address_of(&start.first_server);
+            let start = Start {
+                rank,
+                by: StartedBy::Slurm { first, place },
+                checkpoints: self.home.checkpoints.clone(),
+                worker_type: self.agent.server().worker_type.clone(),
+            };
+            match Held::make(&self.home, &start) {
+                Ok(held) => members.push(Member::new(start.rank.rank, held)),
+                Err(why) => {
+                    for member in members {
+                        let _ = std::fs::remove_dir_all(member.held.folder().path());
+                    }
+                    return Err(why);
+                }
+            }
+        }
+        let n_ranks = u32::try_from(members.len()).unwrap_or(u32::MAX);
+        let comment = Comment { key: options.key.clone(), node: self.node.name.clone(), run, first, n_ranks };
+        self.batches.insert((run, first), Batch::new(comment, members, steer, None));
+        Ok(())
+    }
+
+    /// Removes what the scheduler has taken down, and keeps what was printed.
+    fn forget(&mut self) {
+        let Self { home, agent, batches, .. } = self;
+        batches.retain(|_, batch| {
+            let run = batch.comment.run;
+            batch.members.retain(|member| {
+                let name = rank::name(run, member.rank);
+                agent.has(run, member.rank) || forget(home, &name, member.held.folder()).is_err()
+            });
+            !batch.members.is_empty()
+        });
+    }
+
+    /// Looks what has become of the ranks. Where Slurm `answers`, it submits and cancels.
+    pub(super) fn look(
+        &mut self,
+        queue: &Queue,
+        options: &Options,
+        (now, answers): (Seconds, bool),
+    ) -> Found {
+        let mut found = Found::default();
+        if self.paused.is_some_and(|until| now >= until) {
+            self.paused = None;
+            found.has_changed = true;
+        }
+        let asked = queue.asked;
+        let held = |batches: &BTreeMap<_, Batch>| {
+            let since: u32 = batches.values().map(|batch| batch.n_asked_since(asked)).sum();
+            since + queue.n_held(&self.node.name)
+        };
+        let mut held = held(&self.batches);
+        for batch in self.batches.values_mut() {
+            let run = batch.comment.run;
+            let free =
+                (answers && found.unreachable.is_none()).then(|| self.node.n_workers.saturating_sub(held));
+            let before = batch.n_asked_since(asked);
+            let events = batch.look(queue, (&self.node, options), (now, free));
+            held += batch.n_asked_since(asked).saturating_sub(before);
+            for event in events {
+                match event {
+                    Event::Begun(rank) => self.agent.note_started(run, rank),
+                    Event::News(rank, News::Progress(progress)) => {
+                        found.has_changed |= self.agent.note_progress(run, rank, progress);
+                        continue;
+                    }
+                    Event::News(rank, News::Stopping) => self.agent.note_stopping(run, rank),
+                    Event::News(rank, News::Ended(end)) => self.agent.note_end(run, rank, end),
+                    Event::Waits(why) => {
+                        found.words.push(format!("{run} waits on {}: {why}", self.node.name));
+                        continue;
+                    }
+                    Event::Refused(why) => {
+                        self.paused = Some(now + PAUSE);
+                        let pause = PAUSE;
+                        found.words.push(format!("{} gets no job for {pause}: {why}", self.node.name));
+                    }
+                    Event::Unreachable(why) => {
+                        found.unreachable = Some(why);
+                        continue;
+                    }
+                }
+                found.has_changed = true;
+            }
+        }
+        found
+    }
+
+    /// Has it ranks that this comment names?
+    pub(super) fn has(&self, comment: &Comment) -> bool {
+        self.batches.contains_key(&(comment.run, comment.first))
+    }
+
+    /// Takes over what Slurm says of the node now. Answers whether it matters to a scheduler.
+    pub(super) fn set_unusable(&mut self, why: Option<String>) -> bool {
+        let differs = why.is_some() != self.node.unusable.is_some();
+        self.node.unusable = why;
+        differs
+    }
+}

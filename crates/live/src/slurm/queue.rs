@@ -1,0 +1,188 @@
+//! What Slurm says of the jobs that were given to it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use apportion::Seconds;
+
+use super::tools::{ToolError, ask};
+use crate::clock;
+use crate::protocol::Run;
+use crate::rank;
+
+/// What the comments of all of apportion's Slurm jobs begin with.
+const PREFIX: &str = "apportion:";
+
+/// The comment of a Slurm job: which executor's it is, on which node, and of which ranks. It is looked for before the job
+/// is submitted again, so that none is submitted twice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Comment {
+    pub(super) key: String,
+    pub(super) node: String,
+    pub(super) run: Run,
+    /// The lowest of its ranks.
+    pub(super) first: u32,
+    /// How many they are.
+    pub(super) n_ranks: u32,
+}
+
+impl fmt::Display for Comment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, node, run, first, n_ranks } = self;
+        write!(f, "{PREFIX}{key}:{node}:{}:{n_ranks}", rank::name(*run, *first))
+    }
+}
+
+impl Comment {
+    fn parse(text: &str) -> Option<Self> {
+        let (key, rest) = text.trim().strip_prefix(PREFIX)?.split_once(':')?;
+        let (rest, n_ranks) = rest.rsplit_once(':')?;
+        let (node, name) = rest.rsplit_once(':')?;
+        let (run, first) = rank::of_name(name)?;
+        let n_ranks = n_ranks.parse().ok()?;
+        Some(Self { key: key.to_owned(), node: node.to_owned(), run, first, n_ranks })
+    }
+}
+
+/// How far Slurm is with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It waits for its workers.
+    Pending,
+    /// It has its workers, and may run on them.
+    Running,
+    /// It is over.
+    Over,
+}
+
+/// A Slurm job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) id: u64,
+    pub(super) stage: Stage,
+    /// Slurm's word for its state.
+    pub(super) state: String,
+    /// Why it waits, or ended, in Slurm's words.
+    pub(super) reason: String,
+}
+
+/// All Slurm jobs of an executor, at one time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Queue {
+    /// When Slurm was asked: a job that was submitted before, and is not in it, is over.
+    pub(super) asked: Seconds,
+    entries: BTreeMap<Comment, Vec<Entry>>,
+}
+
+impl Queue {
+    /// Asks Slurm for the jobs of the executor of this key.
+    pub(super) fn ask(key: &str) -> Result<Self, ToolError> {
+        let asked = clock::node_now();
+        let arguments = ["--noheader", "--me", "--states=all", "--format=%A|%T|%r|%k"];
+        let text = ask("squeue", &arguments.map(str::to_owned))?;
+        Ok(Self { asked, ..Self::parse(&text, key) })
+    }
+
+    fn parse(text: &str, key: &str) -> Self {
+        let mut entries: BTreeMap<Comment, Vec<Entry>> = BTreeMap::new();
+        for line in text.lines() {
+            let mut fields = line.splitn(4, '|');
+            let (Some(id), Some(state), Some(reason), Some(comment)) =
+                (fields.next(), fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let Ok(id) = id.trim().parse() else { continue };
+            let Some(comment) = Comment::parse(comment).filter(|comment| comment.key == key) else {
+                continue;
+            };
+            let stage = stage(state);
+            let entry = Entry { id, stage, state: state.to_owned(), reason: reason.to_owned() };
+            entries.entry(comment).or_default().push(entry);
+        }
+        for of_one in entries.values_mut() {
+            of_one.sort_by_key(|entry| entry.id);
+        }
+        Self { asked: Seconds::ZERO, entries }
+    }
+
+    /// The jobs of a comment, those submitted first first.
+    pub(super) fn of(&self, comment: &Comment) -> &[Entry] {
+        self.entries.get(comment).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many workers of a node jobs hold, or wait for.
+    pub(super) fn n_held(&self, node: &str) -> u32 {
+        let alive = |entries: &[Entry]| entries.iter().any(|entry| entry.stage != Stage::Over);
+        let held = self.iter().filter(|(comment, entries)| comment.node == node && alive(entries));
+        held.map(|(comment, _)| comment.n_ranks).sum()
+    }
+
+    /// All comments with their jobs.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Comment, &[Entry])> {
+        self.entries.iter().map(|(comment, entries)| (comment, entries.as_slice()))
+    }
+}
+
+/// States that Slurm's manual of `squeue` does not list as the end of a job are taken for ones in which it may run.
+fn stage(state: &str) -> Stage {
+    match state {
+        "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" => {
+            Stage::Pending
+        }
+        "BOOT_FAIL" | "CANCELLED" | "COMPLETED" | "DEADLINE" | "FAILED" | "NODE_FAIL" | "OUT_OF_MEMORY"
+        | "PREEMPTED" | "REVOKED" | "TIMEOUT" => Stage::Over,
+        _ => Stage::Running,
+    }
+}
+
+/// Cancels Slurm jobs. That it is answered is no word of their end.
+pub(super) fn cancel(ids: impl IntoIterator<Item = u64>) -> Result<(), ToolError> {
+    let ids: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    ask("scancel", &ids).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::JobNumber;
+
+    fn comment(node: &str, job: u64) -> Comment {
+        let run = Run { job: JobNumber(job), incarnation: 2 };
+        Comment { key: "ab12".to_owned(), node: node.to_owned(), run, first: 3, n_ranks: 2 }
+    }
+
+    #[test]
+    fn a_comment_is_read_as_it_is_written() {
+        let written = comment("v100-0", 7).to_string();
+        assert_eq!(written, "apportion:ab12:v100-0:7.2.3:2");
+        assert_eq!(Comment::parse(&written), Some(comment("v100-0", 7)));
+        for other in
+            ["", "(null)", "apportion:", "apportion:ab12:7.2.3:1", "apportion:ab12:n:7.2:1", "my job"]
+        {
+            assert_eq!(Comment::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_jobs_of_the_key_are_seen() {
+        let text = "12|RUNNING|None|apportion:ab12:n1:7.2.3:2\n\
+                    11|PENDING|Resources|apportion:ab12:n1:7.2.3:2\n\
+                    13|COMPLETING|None|apportion:ab12:n2:8.2.3:2\n\
+                    14|TIMEOUT|TimeLimit|apportion:ab12:n2:9.2.3:2\n\
+                    15|RUNNING|None|apportion:ffff:n2:9.2.3:2\n\
+                    16|RUNNING|None|a | of somebody's\nslurm_load_jobs: odd\n";
+        let queue = Queue::parse(text, "ab12");
+        let stages = |node: &str, job: u64| -> Vec<(u64, Stage)> {
+            queue.of(&comment(node, job)).iter().map(|entry| (entry.id, entry.stage)).collect()
+        };
+        assert_eq!(stages("n1", 7), [(11, Stage::Pending), (12, Stage::Running)]);
+        assert_eq!(stages("n2", 8), [(13, Stage::Running)]);
+        assert_eq!(stages("n2", 9), [(14, Stage::Over)]);
+        assert_eq!(queue.iter().count(), 3);
+        assert_eq!((queue.n_held("n1"), queue.n_held("n2")), (2, 2));
+    }
+}

@@ -1,0 +1,149 @@
+//! Slurm's own commands, each with a limit on its time.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use apportion::Seconds;
+use thiserror::Error;
+
+use crate::clock;
+
+/// How long a command of Slurm may take.
+const LIMIT: Seconds = Seconds::new(15.0);
+
+/// How often it is looked whether a command has ended.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// What Slurm's commands say when its controller does not answer, or not now. What was asked may have been done.
+const UNREACHABLE: [&str; 6] = [
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Slurm temporarily unable",
+    "Connection refused",
+    "Zero Bytes were transmitted",
+    "backup controller in standby",
+];
+
+/// Why a command of Slurm has no answer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// It cannot be run.
+    #[error("`{tool}` cannot be run: {source}")]
+    NotRun {
+        /// The command.
+        tool: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Slurm does not answer now; what was asked may have been done.
+    #[error("Slurm does not answer: {tool}: {said}")]
+    Unreachable {
+        /// The command.
+        tool: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// Slurm refuses.
+    #[error("{tool}: {said}")]
+    Refused {
+        /// The command.
+        tool: &'static str,
+        /// What it said.
+        said: String,
+    },
+}
+
+/// Runs a command of Slurm and gives what it prints.
+pub(super) fn ask(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
+    let mut command = Command::new(tool);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let not_run = |source| ToolError::NotRun { tool, source };
+    let mut child = command.spawn().map_err(not_run)?;
+    let printed = child.stdout.take().map(in_background);
+    let complained = child.stderr.take().map(in_background);
+    let until = clock::node_now() + LIMIT;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(not_run)? {
+            break Some(status);
+        }
+        if clock::node_now() > until {
+            let _ = child.kill();
+            let _ = child.wait();
+            break None;
+        }
+        thread::sleep(LOOK);
+    };
+    // (a process that it started may hold the pipes: after a kill they are not waited for)
+    let Some(status) = status else {
+        let said = format!("no answer within {LIMIT}");
+        return Err(ToolError::Unreachable { tool, said });
+    };
+    let text = |read: Option<thread::JoinHandle<String>>| {
+        read.and_then(|thread| thread.join().ok()).unwrap_or_default()
+    };
+    let (printed, complained) = (text(printed), text(complained));
+    judged(tool, status, printed, &complained)
+}
+
+fn judged(
+    tool: &'static str,
+    status: ExitStatus,
+    printed: String,
+    complained: &str,
+) -> Result<String, ToolError> {
+    if status.success() {
+        return Ok(printed);
+    }
+    let said = match complained.trim().lines().map(str::trim).collect::<Vec<_>>().join("; ") {
+        said if said.is_empty() => status.to_string(),
+        said => said,
+    };
+    if UNREACHABLE.iter().any(|words| said.contains(words)) {
+        return Err(ToolError::Unreachable { tool, said });
+    }
+    Err(ToolError::Refused { tool, said })
+}
+
+fn in_background(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// A word as a shell reads it.
+pub(super) fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_slurm_refuses_is_told_from_what_it_does_not_answer() {
+        let said = |script: &str| ask("sh", &["-c".to_owned(), script.to_owned()]);
+        assert_eq!(said("echo 17").unwrap(), "17\n");
+        let refused = said("echo 'sbatch: error: Invalid partition' >&2; exit 1").unwrap_err();
+        assert_eq!(refused.to_string(), "sh: sbatch: error: Invalid partition");
+        assert!(matches!(refused, ToolError::Refused { .. }));
+        let words = "squeue: error: Unable to contact slurm controller (connect failure)";
+        assert!(matches!(
+            said(&format!("echo '{words}' >&2; exit 1")).unwrap_err(),
+            ToolError::Unreachable { .. }
+        ));
+        assert!(matches!(ask("no-such-tool", &[]).unwrap_err(), ToolError::NotRun { .. }));
+    }
+
+    #[test]
+    fn a_word_survives_the_shell() {
+        let word = "a'b $c";
+        let script = format!("printf %s {}", quoted(Path::new(word)));
+        assert_eq!(ask("sh", &["-c".to_owned(), script]).unwrap(), word);
+    }
+}

@@ -1,0 +1,62 @@
+//! Asks Slurm for its jobs and nodes, on a thread of its own: a controller that does not answer keeps no report waiting.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+use apportion::Seconds;
+
+use super::NEVER;
+use super::nodes::{Node, NodesError, nodes};
+use super::queue::Queue;
+use crate::clock;
+
+/// How often Slurm is asked for its jobs.
+const QUEUE_BEAT: Duration = Duration::from_millis(500);
+
+/// How often Slurm is asked for its nodes.
+const NODES_BEAT: Seconds = Seconds::new(5.0);
+
+/// How often it is looked whether to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What Slurm shows.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// Its jobs.
+    Queue(Queue),
+    /// Its nodes.
+    Nodes(Vec<Node>),
+    /// It does not answer, and why.
+    Silence(String),
+}
+
+/// Asks until it `is_over`.
+pub(super) fn watch(key: &str, partition: &str, sender: &Sender<Seen>, is_over: &AtomicBool) {
+    let mut nodes_asked = NEVER;
+    while !is_over.load(Ordering::Relaxed) {
+        let seen = match Queue::ask(key) {
+            Ok(queue) => Seen::Queue(queue),
+            Err(error) => Seen::Silence(error.to_string()),
+        };
+        let answers = matches!(seen, Seen::Queue(_));
+        let mut is_heard = sender.send(seen).is_ok();
+        if answers && clock::node_now() >= nodes_asked + NODES_BEAT {
+            nodes_asked = clock::node_now();
+            is_heard = match nodes(partition) {
+                Ok(nodes) => sender.send(Seen::Nodes(nodes)).is_ok(),
+                Err(NodesError::Tool(_)) => true,
+                Err(error) => sender.send(Seen::Silence(error.to_string())).is_ok(),
+            };
+        }
+        if !is_heard {
+            return;
+        }
+        let mut waited = Duration::ZERO;
+        while waited < QUEUE_BEAT && !is_over.load(Ordering::Relaxed) {
+            thread::sleep(LOOK);
+            waited += LOOK;
+        }
+    }
+}
