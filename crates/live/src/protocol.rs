@@ -18,6 +18,13 @@ use std::fmt;
 use apportion::index::{Id, JobId};
 use apportion::{Seconds, Steps};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The most letters of a server's name, and of a worker type in a report.
+const NAME_MAX: usize = 100;
+
+/// The most workers of one server.
+const WORKERS_MAX: u32 = 1024;
 
 /// A job's number: its place in the order of submission, from 0. It stays the same over all starts of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -143,6 +150,9 @@ pub struct Report {
     pub server: String,
     /// The report's number.
     pub id: ReportId,
+    /// A number that was drawn once for the agent's folder, by which two agents with one name are told apart; none is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<u64>,
     /// The type of the server's workers.
     pub worker_type: String,
     /// How many workers it has.
@@ -151,6 +161,53 @@ pub struct Report {
     pub taken: (u64, u64),
     /// Its ranks: those that run, and those that have ended and are not forgotten yet.
     pub ranks: Vec<RankReport>,
+}
+
+/// What is wrong with what an agent says of its server.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ServerFault {
+    /// Its name cannot stand in paths, tables and logs.
+    #[error(
+        "`{0}` is no name of a server: expected 1 to {NAME_MAX} letters and digits of ASCII, `.`, `_` and `-`, the first a \
+         letter or digit"
+    )]
+    Name(String),
+    /// The type of its workers is none.
+    #[error("the type of a server's workers is a name of 1 to {NAME_MAX} bytes without control characters")]
+    WorkerType,
+    /// It has no workers, or more than a server has.
+    #[error("a server has 1 to {WORKERS_MAX} workers, this one {0}")]
+    Workers(u32),
+}
+
+/// Refuses a server that cannot be named over the network.
+///
+/// # Errors
+/// If its name is empty, long or odd, its worker type none, or its number of workers 0 or vast.
+pub fn check_server(name: &str, worker_type: &str, n_workers: u32) -> Result<(), ServerFault> {
+    let is_fit = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    let begins = name.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+    if !begins || name.len() > NAME_MAX || !name.chars().all(is_fit) {
+        return Err(ServerFault::Name(name.escape_debug().take(NAME_MAX).collect()));
+    }
+    if worker_type.is_empty() || worker_type.len() > NAME_MAX || worker_type.contains(char::is_control) {
+        return Err(ServerFault::WorkerType);
+    }
+    if !(1..=WORKERS_MAX).contains(&n_workers) {
+        return Err(ServerFault::Workers(n_workers));
+    }
+    Ok(())
+}
+
+/// What a scheduler answers a report over the network that it heeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Heard {
+    /// How often it wants to hear of the server, in s.
+    pub beat_s: f64,
+    /// Its newest orders for the server, unless the report says that they were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<Orders>,
 }
 
 /// A rank, as its agent knows it.

@@ -28,9 +28,14 @@ pub trait Link {
 
     /// Orders that have come, or come within this time.
     fn receive(&mut self, wait: Duration) -> Option<Orders>;
+
+    /// How often the scheduler wants a report; none if it has not said so.
+    fn beat(&self) -> Option<Duration> {
+        None
+    }
 }
 
-/// Runs a server's agent until `stop`. Its ranks go on afterwards, until their leases end or another agent takes over.
+/// Runs a server's agent until `stop`, with a report at every `beat`, or as often as the link says. Its ranks go on afterwards, until their leases end or another agent takes over.
 ///
 /// # Errors
 /// If it cannot begin. Once it has, nothing that the link or the ranks do ends it.
@@ -42,16 +47,16 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<(), ProcessesError> {
     let mut processes = Processes::open(server, home)?;
-    let beat_s = Seconds::new(beat.as_secs_f64());
     let mut next_beat = clock::node_now();
     let mut has_changed = false;
     while !stop.load(Ordering::Relaxed) {
         has_changed |= processes.look();
+        let beat = link.beat().unwrap_or(beat);
         if has_changed || clock::node_now() >= next_beat {
             // A report that was not sent is made good by the next one, in its time.
             let _ = link.send(&processes.report());
             has_changed = false;
-            next_beat = clock::node_now() + beat_s;
+            next_beat = clock::node_now() + Seconds::new(beat.as_secs_f64());
         }
         if let Some(orders) = receive(link, beat.min(LOOK)) {
             has_changed |= processes.take(&orders);

@@ -96,6 +96,7 @@ pub struct Adopted {
 #[derive(Clone, Debug)]
 pub struct Agent {
     server: Server,
+    home: Option<u64>,
     boot: u64,
     n_reports: u64,
     /// When the last reports were sent, by number.
@@ -113,7 +114,14 @@ impl Agent {
             let RankReport { run, rank, worker, phase, progress } = report;
             ranks.insert((run, rank), Rank { worker, phase, progress, until, grace, stop: None });
         }
-        Self { server, boot, n_reports: 0, sent: VecDeque::new(), taken: (0, 0), ranks }
+        Self { server, home: None, boot, n_reports: 0, sent: VecDeque::new(), taken: (0, 0), ranks }
+    }
+
+    /// The same agent, whose folder has this number.
+    #[must_use]
+    pub fn with_home(mut self, home: u64) -> Self {
+        self.home = Some(home);
+        self
     }
 
     /// The server.
@@ -143,6 +151,7 @@ impl Agent {
         Report {
             server: self.server.name.clone(),
             id: ReportId { boot: self.boot, number: self.n_reports },
+            home: self.home,
             worker_type: self.server.worker_type.clone(),
             n_workers: self.server.n_workers,
             taken: self.taken,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -58,6 +59,11 @@ impl Home {
     fn boot(&self) -> PathBuf {
         self.state.join("boot.json")
     }
+
+    /// Of the number that is the folder's own.
+    fn number(&self) -> PathBuf {
+        self.state.join("home.json")
+    }
 }
 
 /// Why an agent cannot begin.
@@ -112,9 +118,11 @@ impl Processes {
         let Some(lock) = lock(&path).map_err(at(&path))? else {
             return Err(ProcessesError::Taken(home.state.display().to_string()));
         };
+        let number = number(&home).map_err(at(&home.number()))?;
         let boot = next_boot(&home).map_err(at(&home.boot()))?;
         let (held, adopted) = adopt_all(&home)?;
-        Ok(Self { home, agent: Agent::new(server, boot, adopted), held, _lock: lock })
+        let agent = Agent::new(server, boot, adopted).with_home(number);
+        Ok(Self { home, agent, held, _lock: lock })
     }
 
     /// A report that is sent now, or later.
@@ -204,6 +212,16 @@ pub(crate) fn next_boot(home: &Home) -> io::Result<u64> {
     let boot = wall().max(last.saturating_add(1));
     files::write_durably(&home.boot(), &boot)?;
     Ok(boot)
+}
+
+/// The folder's own number, drawn at the first start: the system's random keys are in it.
+fn number(home: &Home) -> io::Result<u64> {
+    if let Ok(number) = files::read(&home.number()) {
+        return Ok(number);
+    }
+    let number = RandomState::new().build_hasher().finish();
+    files::write_durably(&home.number(), &number)?;
+    Ok(number)
 }
 
 /// The wall's clock in whole seconds. It may be set: it only makes the number larger than those of a folder that is lost.

@@ -49,6 +49,9 @@ use crate::protocol::{JobNumber, Orders, Report, Run};
 /// How many jobs that are over can still be asked about.
 pub const OVER_MAX: usize = 1000;
 
+/// How many refused servers are remembered, so that nothing is said twice of them.
+const REFUSED_MAX: usize = 1000;
+
 /// What comes to the scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -77,6 +80,8 @@ pub struct Step {
     pub records: Vec<Record>,
     /// To be said after that, in order.
     pub effects: Vec<Effect>,
+    /// Why the report that was the input is not heeded, and what its sender's operator can do; none if it is.
+    pub refused: Option<String>,
 }
 
 /// What has happened since the scheduler's start, in numbers.
@@ -110,7 +115,7 @@ pub struct Core {
     /// Jobs that are over, the newest last.
     over: VecDeque<JobRecord>,
     servers: BTreeMap<String, Server>,
-    /// Servers that could not join, and why.
+    /// Servers whose last report was refused, and why.
     refused: BTreeMap<String, String>,
     /// The server of each worker, and its place there; none before a server has joined that has it.
     places: Vec<Option<(String, u32)>>,
@@ -195,7 +200,7 @@ impl Core {
             for (place, worker) in (0u32..).zip(&record.workers) {
                 self.places[worker.index()] = Some((record.name.clone(), place));
             }
-            self.servers.insert(record.name.clone(), Server::new(record));
+            self.servers.insert(record.name.clone(), Server::new(record, self.now));
         }
         for record in stored.jobs {
             self.adopt_job(record);
@@ -292,7 +297,10 @@ impl Core {
     pub fn take(&mut self, now: Seconds, input: Input) -> Step {
         self.now = self.now.max(now);
         match input {
-            Input::Report(report) => self.take_report(&report),
+            Input::Report(report) => {
+                let taken = self.take_report(&report);
+                self.step.refused = self.refusal(&report.server, taken);
+            }
             Input::Request(number, request) => {
                 let answer = self.answer(request);
                 self.step.effects.push(Effect::Answer(number, answer));
@@ -315,6 +323,11 @@ impl Core {
             Some(timeline) => beat.min(timeline.next(&self.settings)).max(self.now),
             None => beat,
         }
+    }
+
+    /// How often an agent is to report.
+    pub fn beat(&self) -> Seconds {
+        self.settings.beat()
     }
 
     /// The cluster, with all its workers.

@@ -94,6 +94,9 @@ pub struct ServerRecord {
     pub worker_type: String,
     /// Its workers, by their places on the server.
     pub workers: Vec<WorkerId>,
+    /// The number of its agent's folder, where the agent states one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<u64>,
     /// Why it gets no new job; none if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<String>,

@@ -2,32 +2,46 @@
 
 use apportion::index::{Id, WorkerId};
 
-use super::Core;
 use super::job::Known;
 use super::record::{Record, ServerRecord};
 use super::server::Server;
+use super::{Core, REFUSED_MAX};
 use crate::protocol::{Phase, Progress, RankReport, Report, Run};
 
 impl Core {
-    /// Takes an agent's report, unless a later one of it has come.
-    pub(super) fn take_report(&mut self, report: &Report) {
+    /// Takes an agent's report; one that is older than another of the same agent changes nothing.
+    ///
+    /// # Errors
+    /// Why the agent is not the server's, or the server not the cluster's, in words.
+    pub(super) fn take_report(&mut self, report: &Report) -> Result<(), String> {
+        self.check_home(report)?;
         self.release_if_grown(report);
-        if !self.servers.contains_key(&report.server) && !self.join(report) {
-            return;
+        if !self.servers.contains_key(&report.server) {
+            self.join(report)?;
         }
         let (now, silence) = (self.now, self.settings.silence);
-        let Some(server) = self.servers.get_mut(&report.server) else { return };
-        if report.id <= server.last {
-            return;
+        let Some(server) = self.servers.get_mut(&report.server) else { return Ok(()) };
+        if report.id.boot < server.last.boot && report.home == server.record.home {
+            return Err(format!(
+                "{} has had a report of a later start of its agent: two agents run on copies of one folder, or this one \
+                 was thought to have ended. End the one that is not to be, and start the other again",
+                report.server
+            ));
+        }
+        let is_new_home = report.home.is_some() && report.home != server.record.home;
+        if report.id <= server.last && !is_new_home {
+            return Ok(());
         }
         if report.worker_type != server.record.worker_type {
-            let text = format!(
+            return Err(format!(
                 "{} says that its workers are {}, and joined with {}: another server has its name, or its type was changed. \
                  It gets no job; give it another name",
                 report.server, report.worker_type, server.record.worker_type
-            );
-            self.refuse_server(&report.server, text);
-            return;
+            ));
+        }
+        if is_new_home {
+            server.record.home = report.home;
+            self.step.records.push(Record::Server(server.record.clone()));
         }
         let was_reachable = server.is_reachable(now, silence);
         server.last = report.id;
@@ -52,6 +66,23 @@ impl Core {
         }
         self.note_vanished(&report.server, &vanished);
         self.touch_waiting(&report.server);
+        Ok(())
+    }
+
+    /// Two agents may have one name, each with a folder of its own. The server is that of the one that is heard of, until it
+    /// has been silent: so nothing is started twice, and the two do not take turns.
+    fn check_home(&self, report: &Report) -> Result<(), String> {
+        let (now, silence) = (self.now, self.settings.silence);
+        let server = self.servers.get(&report.server);
+        if !server.is_some_and(|server| server.is_anothers(report.home, now, silence)) {
+            return Ok(());
+        }
+        Err(format!(
+            "{} is the name of another agent, which has another folder and is heard of. Give this one a name of its own; \
+             or, if it is to take over, end the other one: {} s later this one is let in",
+            report.server,
+            silence.get().ceil()
+        ))
     }
 
     /// A server that has more workers than when it joined joins again, if nothing is on those that it has.
@@ -71,21 +102,22 @@ impl Core {
         self.servers.remove(&report.server);
     }
 
-    /// A server that has not been here before takes workers that no server has. False if there are none.
-    fn join(&mut self, report: &Report) -> bool {
+    /// A server that has not been here before takes workers that no server has.
+    ///
+    /// # Errors
+    /// If there are none, in words.
+    fn join(&mut self, report: &Report) -> Result<(), String> {
         let n_workers = report.n_workers as usize;
         let kinds = self.scheduler.cluster().types();
         let Some((worker_type, kind)) = kinds.enumerate().find(|(_, kind)| kind.name == report.worker_type)
         else {
             let known: Vec<_> = kinds.iter().map(|kind| kind.name.as_str()).collect();
-            let text = format!(
+            return Err(format!(
                 "{} has workers of type {}, which the cluster does not: its types are {}",
                 report.server,
                 report.worker_type,
                 known.join(", ")
-            );
-            self.refuse_server(&report.server, text);
-            return false;
+            ));
         };
         let (name, per_server) = (kind.name.clone(), kind.workers_per_server.max(1) as usize);
         let workers: Vec<_> = self.scheduler.workers().of_type(worker_type).collect();
@@ -93,19 +125,18 @@ impl Core {
             |workers: &&[WorkerId]| workers.iter().all(|worker| self.places[worker.index()].is_none());
         let mut free = workers.chunks(per_server).filter(is_free);
         let Some(free) = free.find(|free| free.len() >= n_workers) else {
-            let text = format!(
+            return Err(format!(
                 "{} has {n_workers} workers of type {name}; the cluster has no server of that type and size that has not \
                  joined: its servers of {name} have {per_server} each, {} workers in all",
                 report.server,
                 workers.len()
-            );
-            self.refuse_server(&report.server, text);
-            return false;
+            ));
         };
         let record = ServerRecord {
             name: report.server.clone(),
             worker_type: name,
             workers: free.to_vec(),
+            home: report.home,
             drained: None,
         };
         for (place, worker) in (0u32..).zip(&record.workers) {
@@ -113,16 +144,21 @@ impl Core {
         }
         self.step.records.push(Record::Server(record.clone()));
         self.note(format!("{} joins with {n_workers} workers", record.name), None, Some(record.name.clone()));
-        self.servers.insert(record.name.clone(), Server::new(record));
-        true
+        self.servers.insert(record.name.clone(), Server::new(record, self.now));
+        Ok(())
     }
 
-    /// Says once in a while that a server cannot join.
-    fn refuse_server(&mut self, name: &str, text: String) {
+    /// Notes why a server's report is refused, once, until another reason comes. Answers the reason.
+    pub(super) fn refusal(&mut self, name: &str, taken: Result<(), String>) -> Option<String> {
+        let Err(text) = taken else { return None };
         if self.refused.get(name) != Some(&text) {
+            if self.refused.len() >= REFUSED_MAX {
+                self.refused.clear();
+            }
             self.refused.insert(name.to_owned(), text.clone());
-            self.warn(text, None, Some(name.to_owned()));
+            self.warn(text.clone(), None, Some(name.to_owned()));
         }
+        Some(text)
     }
 
     /// The ranks of live runs that a server has had, and that have not ended.

@@ -18,6 +18,8 @@ pub(super) struct Told {
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     pub(super) record: ServerRecord,
+    /// Since when this start of the scheduler has known it.
+    pub(super) since: Seconds,
     /// When its last report was received; none before the first since the scheduler's start.
     pub(super) heard: Option<Seconds>,
     pub(super) last: ReportId,
@@ -37,10 +39,11 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(record: ServerRecord) -> Self {
+    pub(super) fn new(record: ServerRecord, since: Seconds) -> Self {
         let n_workers = record.workers.len();
         Self {
             record,
+            since,
             heard: None,
             last: ReportId::default(),
             n_orders: 0,
@@ -56,5 +59,11 @@ impl Server {
     /// Has it been heard of lately?
     pub(super) fn is_reachable(&self, now: Seconds, silence: Seconds) -> bool {
         self.heard.is_some_and(|heard| now <= heard + silence)
+    }
+
+    /// Is it the server of an agent with another folder than this one, that was heard of lately or is still waited for?
+    pub(super) fn is_anothers(&self, home: Option<u64>, now: Seconds, silence: Seconds) -> bool {
+        let differs = self.record.home.zip(home).is_some_and(|(own, home)| own != home);
+        differs && now <= self.heard.unwrap_or(self.since) + silence
     }
 }

@@ -61,6 +61,11 @@ impl Settings {
         }
     }
 
+    /// How often an agent is to report: several reports may be lost before its server counts as silent.
+    pub fn beat(&self) -> Seconds {
+        Seconds::new((self.silence.get() / 5.0).clamp(0.05, 5.0))
+    }
+
     /// Refuses settings out of their range.
     ///
     /// # Errors
