@@ -13,10 +13,25 @@ use thiserror::Error;
 /// What stands before a digest in a file of tokens.
 const PREFIX: &str = "sha256:";
 
+/// What stands after the digest of a server's token.
+const AGENT: &str = "agent";
+
+/// The paths that are for agents.
+const OF_AGENTS: &str = "/v1/agents/";
+
 /// Tokens that are let in. Only their digests are known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tokens {
-    digests: Vec<[u8; 32]>,
+    digests: Vec<([u8; 32], Role)>,
+}
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// People and their programs: everything but what agents say and ask.
+    Person,
+    /// Agents of servers: `/v1/agents/…`, and nothing else.
+    Agent,
 }
 
 impl fmt::Debug for Tokens {
@@ -38,11 +53,24 @@ pub enum TokenError {
         source: std::io::Error,
     },
     /// A line of it.
-    #[error("{path}:{line}: this is no digest of a token, expected `sha256:` and 64 hexadecimal digits")]
+    #[error(
+        "{path}:{line}: this is no digest of a token, expected `sha256:` and 64 hexadecimal digits, and behind them `agent` \
+         if it is for agents"
+    )]
     Line {
         /// The file.
         path: PathBuf,
         /// Which, from 1.
+        line: usize,
+    },
+    /// A token for both agents and people.
+    #[error(
+        "{path}:{line}: this token is in the file already, in another role: draw one token for each role"
+    )]
+    Roles {
+        /// The file.
+        path: PathBuf,
+        /// The line of the second, from 1.
         line: usize,
     },
     /// It has none.
@@ -54,22 +82,26 @@ pub enum TokenError {
 }
 
 impl Tokens {
-    /// Reads the digests of tokens from a file: `sha256:` and the digest in hexadecimal, one a line. Empty lines and those
-    /// that begin with `#` say nothing.
+    /// Reads the digests of tokens from a file: `sha256:` and the digest in hexadecimal, one a line, and behind it `agent`
+    /// where the token is an agent's. Empty lines and lines that begin with `#` say nothing.
     ///
     /// # Errors
-    /// If the file cannot be read, has another line, or no digest.
+    /// If the file cannot be read, has another line, no digest, or one in two roles.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let text =
             fs::read_to_string(path).map_err(|source| TokenError::Io { path: path.to_owned(), source })?;
-        let mut digests = Vec::new();
+        let mut digests: Vec<([u8; 32], Role)> = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
             let text = text.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let digest = text.strip_prefix(PREFIX).and_then(digest_of_hex);
-            digests.push(digest.ok_or_else(|| TokenError::Line { path: path.to_owned(), line })?);
+            let (digest, role) =
+                read_line(text).ok_or_else(|| TokenError::Line { path: path.to_owned(), line })?;
+            if digests.iter().any(|(other, in_role)| *other == digest && *in_role != role) {
+                return Err(TokenError::Roles { path: path.to_owned(), line });
+            }
+            digests.push((digest, role));
         }
         if digests.is_empty() {
             return Err(TokenError::Empty { path: path.to_owned() });
@@ -77,22 +109,43 @@ impl Tokens {
         Ok(Self { digests })
     }
 
-    /// The one token, itself.
+    /// The one token, itself, for people.
     pub fn of(token: &str) -> Self {
-        Self { digests: vec![Hash::hash(token.as_bytes())] }
+        Self { digests: vec![(Hash::hash(token.as_bytes()), Role::Person)] }
     }
 
-    /// Is this one of them? It takes as long whichever it is, and whether it is one.
-    fn has(&self, token: &[u8]) -> bool {
+    /// These, and a token itself in this role.
+    #[must_use]
+    pub fn and(mut self, token: &str, role: Role) -> Self {
+        self.digests.push((Hash::hash(token.as_bytes()), role));
+        self
+    }
+
+    /// What the token is for; none if it is not one of them. It takes as long whichever it is, and whether it is one.
+    fn role(&self, token: &[u8]) -> Option<Role> {
         let given = Hash::hash(token);
-        let mut found = false;
-        for digest in &self.digests {
+        let mut found = None;
+        for (digest, role) in &self.digests {
             let differs =
                 digest.iter().zip(&given).fold(0u8, |differs, (one, other)| differs | (one ^ other));
-            found |= std::hint::black_box(differs) == 0;
+            if std::hint::black_box(differs) == 0 {
+                found = Some(*role);
+            }
         }
         found
     }
+}
+
+/// The digest of a line, and what its token is for.
+fn read_line(text: &str) -> Option<([u8; 32], Role)> {
+    let mut words = text.strip_prefix(PREFIX)?.split_whitespace();
+    let digest = digest_of_hex(words.next()?)?;
+    let role = match (words.next(), words.next()) {
+        (None, _) => Role::Person,
+        (Some(AGENT), None) => Role::Agent,
+        _ => return None,
+    };
+    Some((digest, role))
 }
 
 fn digest_of_hex(text: &str) -> Option<[u8; 32]> {
@@ -117,21 +170,7 @@ pub(super) fn refuse(
     match tokens {
         // The page itself says nothing of the cluster: it asks for the token.
         Some(_) if path == "/" => {}
-        Some(tokens) => {
-            let given = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-            match given {
-                Some(token) if tokens.has(token) => {}
-                Some(_) => {
-                    return Err((StatusCode::UNAUTHORIZED, "this token is not one of the scheduler's"));
-                }
-                None => {
-                    return Err((
-                        StatusCode::UNAUTHORIZED,
-                        "a token is needed: `Authorization: Bearer TOKEN`, or `--token-file` of the commands",
-                    ));
-                }
-            }
-        }
+        Some(tokens) => check_token(tokens, path, headers)?,
         None => {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok());
             if !host.is_some_and(is_loopback) {
@@ -151,6 +190,31 @@ pub(super) fn refuse(
         ));
     }
     Ok(())
+}
+
+/// Lets a request in that carries a token of the role that its path asks for.
+fn check_token(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
+    let needed = if path.starts_with(OF_AGENTS) { Role::Agent } else { Role::Person };
+    let Some(token) = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes())) else {
+        return Err((
+            StatusCode::UNAUTHORIZED,
+            "a token is needed: `Authorization: Bearer TOKEN`, or `--token-file` of the commands",
+        ));
+    };
+    match (tokens.role(token), needed) {
+        (None, _) => Err((StatusCode::UNAUTHORIZED, "this token is not one of the scheduler's")),
+        (Some(Role::Person), Role::Agent) => Err((
+            StatusCode::FORBIDDEN,
+            "this token is for people, and an agent needs one of its own: a line `sha256:DIGEST agent` in the scheduler's \
+             token file",
+        )),
+        (Some(Role::Agent), Role::Person) => Err((
+            StatusCode::FORBIDDEN,
+            "this token is for agents, which may only report and be ordered: use the token of a line without `agent` in the \
+             scheduler's token file",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The token of `Bearer TOKEN`.
@@ -204,13 +268,24 @@ mod tests {
         fs::write(&path, format!("# of the admins\n\nsha256:{digest}\n")).unwrap();
         let tokens = Tokens::read(&path).unwrap();
         assert_eq!(tokens, Tokens::of("abc"));
-        assert!(tokens.has(b"abc") && !tokens.has(b"abd") && !tokens.has(b""));
+        assert_eq!(
+            (tokens.role(b"abc"), tokens.role(b"abd"), tokens.role(b"")),
+            (Some(Role::Person), None, None)
+        );
+        fs::write(&path, format!("sha256:{digest}  agent \n")).unwrap();
+        assert_eq!(Tokens::read(&path).unwrap().role(b"abc"), Some(Role::Agent));
         for (text, says) in [
             ("abc\n", ":1: this is no digest"),
             ("\n# x\n", "no digest of a token"),
             ("sha256:ba78\n", ":1:"),
+            ("sha256:DIGEST agents\n", ":1: this is no digest"),
+            ("sha256:DIGEST agent now\n", ":1: this is no digest"),
+            (
+                "sha256:DIGEST agent\nsha256:DIGEST\n",
+                ":2: this token is in the file already, in another role",
+            ),
         ] {
-            fs::write(&path, text).unwrap();
+            fs::write(&path, text.replace("DIGEST", digest)).unwrap();
             let said = Tokens::read(&path).unwrap_err().to_string();
             assert!(said.contains(says), "{said}");
         }
