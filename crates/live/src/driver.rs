@@ -17,11 +17,13 @@ use apportion::scheduler::Scheduler;
 use apportion::{Problem, Seconds};
 use serde::Serialize;
 use thiserror::Error;
+use tokio::sync::{oneshot, watch};
 
 use crate::clock::{Clock, wall_s};
 use crate::core::{
     Answer, Core, Counters, Effect, Input, Note, Record, Refusal, Request, SettingError, Settings, Step,
 };
+use crate::mail::Mail;
 use crate::protocol::{JobNumber, Orders, Report};
 use crate::store::{Store, StoreError};
 
@@ -65,6 +67,9 @@ pub enum Unanswered {
     Late,
 }
 
+/// What the scheduler makes of a report: how often it wants one, or why it does not heed this one, in words.
+pub type Verdict = Result<Seconds, String>;
+
 /// A part of the event log: its lines, in order, with their numbers; or why it cannot be read.
 pub type Events = Result<Vec<(i64, String)>, String>;
 
@@ -87,6 +92,8 @@ pub struct Health {
 
 enum Message {
     Input(Input),
+    /// A report whose sender waits to hear what is made of it.
+    Report(Box<Report>, oneshot::Sender<Verdict>),
     Ask(Request, Sender<Result<Answer, Refusal>>),
     /// What a policy would be shown now, and the jobs by position.
     Problem(Sender<Option<(Problem, Vec<JobNumber>)>>),
@@ -111,6 +118,7 @@ struct Shown {
 pub struct Client {
     sender: Sender<Message>,
     shown: Arc<Mutex<Shown>>,
+    mail: Mail,
     explainer: Arc<Mutex<Box<dyn Policy>>>,
 }
 
@@ -118,6 +126,7 @@ impl std::fmt::Debug for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Input(_) => "Input",
+            Self::Report(..) => "Report",
             Self::Ask(..) => "Ask",
             Self::Problem(_) => "Problem",
             Self::Listen(..) => "Listen",
@@ -196,6 +205,23 @@ impl Client {
         self.sender.send(Message::Input(Input::Report(report))).map_err(|_| Closed)
     }
 
+    /// Passes on an agent's report, and what is made of it, once what follows from it is on disk. Nothing is made of it while
+    /// the disk refuses.
+    ///
+    /// # Errors
+    /// If the scheduler is ending.
+    pub fn report_and_hear(&self, report: Report) -> Result<oneshot::Receiver<Verdict>, Closed> {
+        let (sender, receiver) = oneshot::channel();
+        self.sender.send(Message::Report(Box::new(report), sender)).map_err(|_| Closed)?;
+        Ok(receiver)
+    }
+
+    /// The newest orders for a server that nothing in this process [listens](Self::listen) for, and the ones that follow;
+    /// none before there were any.
+    pub fn newest_orders(&self, server: &str) -> Option<watch::Receiver<Arc<Orders>>> {
+        self.mail.of(server)
+    }
+
     /// Orders for a server of this name, from now on. An earlier listener for it gets none any more.
     ///
     /// # Errors
@@ -265,12 +291,14 @@ impl Driver {
         let shown = Arc::new(Mutex::new(Shown { health, clock, decided: core.decided(), notes }));
         let (sender, receiver) = channel();
         let explainer = Arc::new(Mutex::new(explainer));
-        let client = Client { sender, shown: Arc::clone(&shown), explainer };
+        let mail = Mail::default();
+        let client = Client { sender, shown: Arc::clone(&shown), mail: mail.clone(), explainer };
         let work = Work {
             core,
             store,
             clock,
             shown,
+            mail,
             listeners: BTreeMap::new(),
             asked: BTreeMap::new(),
             n_asked: 0,
@@ -302,6 +330,7 @@ struct Work {
     store: Store,
     clock: Clock,
     shown: Arc<Mutex<Shown>>,
+    mail: Mail,
     listeners: BTreeMap<String, Sender<Orders>>,
     asked: BTreeMap<u64, Sender<Result<Answer, Refusal>>>,
     n_asked: u64,
@@ -313,8 +342,13 @@ impl Work {
         loop {
             let wait = (self.core.wake_at() - self.clock.now()).max(Seconds::ZERO);
             let wait = Duration::try_from_secs_f64(wait.get()).unwrap_or(DISK_PAUSE);
+            let mut reporter = None;
             let input = match receiver.recv_timeout(wait) {
                 Ok(Message::Input(input)) => input,
+                Ok(Message::Report(report, sender)) => {
+                    reporter = Some(sender);
+                    Input::Report(*report)
+                }
                 Ok(Message::Ask(request, sender)) => {
                     self.n_asked += 1;
                     self.asked.insert(self.n_asked, sender);
@@ -340,7 +374,12 @@ impl Work {
             if !self.put(&step, receiver) {
                 return;
             }
+            let refused = step.refused.clone();
             self.say(step);
+            if let Some(reporter) = reporter {
+                // (an agent that does not wait any more reports again)
+                let _ = reporter.send(refused.map_or_else(|| Ok(self.core.beat()), Err));
+            }
             self.show(None);
             if self.clock.now() >= self.noted + CLOCK_BEAT {
                 self.noted = self.clock.now();
@@ -367,7 +406,7 @@ impl Work {
                 Ok(Message::Listen(server, sender)) => drop(self.listeners.insert(server, sender)),
                 Ok(Message::Problem(sender)) => drop(sender.send(None)),
                 Ok(Message::Events(after, most, sender)) => self.tell_events(after, most, &sender),
-                Ok(Message::Input(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Input(_) | Message::Report(..)) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
         for (request, sender) in waiting {
@@ -397,11 +436,10 @@ impl Work {
         for effect in step.effects {
             match effect {
                 // (who does not listen any more has to ask again; an agent reports again)
-                Effect::Send(server, orders) => {
-                    if let Some(listener) = self.listeners.get(&server) {
-                        let _ = listener.send(orders);
-                    }
-                }
+                Effect::Send(server, orders) => match self.listeners.get(&server) {
+                    Some(listener) => drop(listener.send(orders)),
+                    None => self.mail.put(&server, orders),
+                },
                 Effect::Answer(number, answer) => {
                     if let Some(asked) = self.asked.remove(&number) {
                         let _ = asked.send(answer);

@@ -56,8 +56,10 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (client, until) = (driver.client(), Arc::clone(&stop));
-        let front =
-            thread::spawn(move || front::serve(client, listener, Options { tokens }, &until).unwrap());
+        let options = Options { tokens, tls: None };
+        let front = thread::spawn(move || {
+            front::serve(client, listener, options, &until).unwrap();
+        });
         Self { address, stop, front: Some(front), driver: Some(driver) }
     }
 

@@ -14,37 +14,48 @@
 //! | `GET /v1/events?after=N&most=M` | lines of the event log, one JSON document each |
 //! | `GET /metrics` | numbers, as Prometheus reads them |
 //! | `GET /` | the page |
+//! | `POST /v1/agents/report` | an agent's [`Report`](crate::protocol::Report): [`Heard`](crate::protocol::Heard) |
+//! | `GET /v1/agents/NAME/orders?after=E.N&wait=S` | [`Orders`](crate::protocol::Orders) that are not the ones of this epoch and number, as soon as there are some; 204 after S seconds |
 //!
 //! What is refused is answered with `{"error": text}`: 400 where the request is at fault, 401 and 403 where it is not let
-//! in, 404 where there is no such thing, 503 where the scheduler cannot answer now.
+//! in, 404 where there is no such thing, 409 where an agent is not heeded, 503 where the scheduler cannot answer now.
 //!
 //! Without a token nothing but loopback is listened on, and only requests by a name of loopback are let in, so that no page
 //! of another site reaches it through a name of its own.
 
+mod agents;
 mod form;
 mod guard;
 mod metrics;
 mod routes;
+mod tls;
 
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+use agents::Closing;
+
+pub use form::{Form, JobForm};
+pub use guard::{Role, TokenError, Tokens};
+pub use tls::{Tls, TlsError};
 
 use crate::driver::Client;
 
-pub use form::{Form, JobForm};
-pub use guard::{TokenError, Tokens};
-
-/// How many connections are served at once; more are closed.
-const CONNECTIONS_MAX: usize = 256;
+/// How many connections are served at once; more are closed. An agent has two.
+const CONNECTIONS_MAX: usize = 2048;
 
 /// How long a request's head may take to come.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
@@ -63,6 +74,8 @@ const WAITING_MAX: usize = 64;
 pub struct Options {
     /// A request that carries one of them is let in. Without tokens, every request from this machine is.
     pub tokens: Option<Tokens>,
+    /// The certificate and key of https; without them http is spoken.
+    pub tls: Option<Tls>,
 }
 
 /// Why nothing can be served.
@@ -114,9 +127,13 @@ async fn accept(
 ) -> Result<(), FrontError> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let router = routes::router(client, options.tokens);
+    let (close, closing) = watch::channel(false);
+    let services = Services {
+        router: routes::router(client, options.tokens, closing.clone()),
+        tls: options.tls.map(|tls| (tls, routes::only_https())),
+    };
     while !stop.load(Ordering::Relaxed) {
-        let Ok(accepted) = tokio::time::timeout(LOOK, listener.accept()).await else { continue };
+        let Ok(accepted) = timeout(LOOK, listener.accept()).await else { continue };
         let Ok((stream, _)) = accepted else {
             // (out of descriptors, or whoever came is gone)
             tokio::time::sleep(LOOK).await;
@@ -126,23 +143,61 @@ async fn accept(
             // Too many at once: this one comes again.
             continue;
         };
-        let router = router.clone();
+        let (services, closing) = (services.clone(), closing.clone());
         drop(tokio::spawn(async move {
-            connection(stream, router).await;
+            services.connection(stream, closing).await;
             drop(place);
         }));
     }
     drop(listener);
-    // Connections that are kept open without a request are not waited for.
+    // Connections without a request are closed, agents that wait for orders answered, and the other answers waited for.
+    close.send_replace(true);
     let n_places = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(LAST_ANSWERS, places.acquire_many(n_places)).await;
+    let _ = timeout(LAST_ANSWERS, places.acquire_many(n_places)).await;
     Ok(())
 }
 
-async fn connection(stream: TcpStream, router: axum::Router) {
+/// What a connection may be given.
+#[derive(Clone, Debug)]
+struct Services {
+    router: Router,
+    /// Of https: the certificate, and what clients are answered that speak http.
+    tls: Option<(Tls, Router)>,
+}
+
+impl Services {
+    async fn connection(self, stream: TcpStream, closing: Closing) {
+        let Some((tls, only_https)) = self.tls else {
+            return connection(stream, self.router, closing).await;
+        };
+        let mut first = [0];
+        match timeout(HEAD_LIMIT, stream.peek(&mut first)).await {
+            Ok(Ok(1)) if first[0] == tls::HANDSHAKE => {}
+            Ok(Ok(1)) => return connection(stream, only_https, closing).await,
+            _ => return,
+        }
+        // (a client that does not trust the certificate breaks off, and says so where it is)
+        if let Ok(Ok(stream)) = timeout(HEAD_LIMIT, tls.acceptor().accept(stream)).await {
+            connection(stream, self.router, closing).await;
+        }
+    }
+}
+
+/// Answers the requests of a connection.
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    router: Router,
+    mut closing: Closing,
+) {
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
-    // (whoever breaks off goes without the rest)
-    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        // (a client that breaks off goes without the rest)
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
 }

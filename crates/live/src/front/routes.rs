@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::agents::{self, Closing};
 use super::form::Form;
 use super::guard::{self, Tokens};
 use super::metrics;
@@ -31,7 +32,7 @@ const BODY_MAX: usize = 1 << 20;
 const BODY_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long the scheduler is waited for: longer than a decision takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The most lines of the event log in one answer.
 const EVENTS_MAX: u32 = 5_000;
@@ -45,7 +46,7 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script
                            connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Why a request is not answered as asked, for its sender.
-struct Fault(StatusCode, String);
+pub(super) struct Fault(pub(super) StatusCode, pub(super) String);
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
@@ -60,7 +61,7 @@ impl IntoResponse for Fault {
     }
 }
 
-fn json(status: StatusCode, value: &impl Serialize) -> Response {
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(text) => (status, [(CONTENT_TYPE, "application/json")], text + "\n").into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
@@ -68,7 +69,7 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response {
 }
 
 /// All routes.
-pub(super) fn router(client: Client, tokens: Option<Tokens>) -> Router {
+pub(super) fn router(client: Client, tokens: Option<Tokens>, closing: Closing) -> Router {
     let tokens = Arc::new(tokens);
     Router::new()
         .route("/", get(page))
@@ -82,6 +83,7 @@ pub(super) fn router(client: Client, tokens: Option<Tokens>) -> Router {
         .route("/v1/health", get(health))
         .route("/v1/notes", get(notes))
         .route("/v1/events", get(events))
+        .merge(agents::router(client.clone(), closing))
         .fallback(async |uri: Uri| {
             Fault(StatusCode::NOT_FOUND, format!("there is nothing at {}; see docs/live.md", uri.path()))
         })
@@ -94,6 +96,12 @@ pub(super) fn router(client: Client, tokens: Option<Tokens>) -> Router {
             async move { guarded(request, next, tokens.as_ref().as_ref()).await }
         }))
         .with_state(client)
+}
+
+/// What a client is answered that speaks http where https is spoken.
+pub(super) fn only_https() -> Router {
+    let text = "this scheduler speaks https: write https:// in place of http://";
+    Router::new().fallback(async move || Fault(StatusCode::BAD_REQUEST, text.to_owned()))
 }
 
 /// Lets a request in, or says why not; answers are marked as not to be stored.
@@ -128,7 +136,7 @@ async fn ask(client: Client, request: Asked) -> Result<Answer, Fault> {
 }
 
 /// Nothing is taken while the disk refuses: a request gets 503 instead of a wait.
-fn well(client: &Client) -> Result<(), Fault> {
+pub(super) fn well(client: &Client) -> Result<(), Fault> {
     match client.health().disk {
         None => Ok(()),
         Some(disk) => {
@@ -137,7 +145,7 @@ fn well(client: &Client) -> Result<(), Fault> {
     }
 }
 
-fn unavailable(text: String) -> Fault {
+pub(super) fn unavailable(text: String) -> Fault {
     Fault(StatusCode::SERVICE_UNAVAILABLE, text)
 }
 
@@ -284,7 +292,7 @@ async fn page() -> Response {
     (headers, PAGE).into_response()
 }
 
-fn bad(text: String) -> Fault {
+pub(super) fn bad(text: String) -> Fault {
     Fault(StatusCode::BAD_REQUEST, text)
 }
 
@@ -293,7 +301,7 @@ fn job_number(text: &str) -> Result<JobNumber, Fault> {
 }
 
 /// A body that is neither vast nor slow.
-async fn read(body: Body) -> Result<Bytes, Fault> {
+pub(super) async fn read(body: Body) -> Result<Bytes, Fault> {
     match tokio::time::timeout(BODY_LIMIT, to_bytes(body, BODY_MAX)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => Err(Fault(
@@ -307,6 +315,6 @@ async fn read(body: Body) -> Result<Bytes, Fault> {
     }
 }
 
-fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+pub(super) fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
     serde_json::from_slice(body).map_err(|error| bad(format!("the body is not as expected: {error}")))
 }
