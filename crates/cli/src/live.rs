@@ -2,6 +2,7 @@
 
 mod remote;
 mod jobs;
+mod agent;
 mod local;
 mod demo;
 mod serve;
@@ -24,6 +25,8 @@ use crate::exit::{ExitStatus, Failure};
 pub enum LiveCommand {
     /// Schedule jobs on real servers, round by round
     Serve(Box<serve::ServeArguments>),
+    /// Run jobs of a scheduler on this server
+    Agent(agent::AgentArguments),
     /// Give a running scheduler a job
     Submit(Box<submit::SubmitArguments>),
     /// List the jobs of a running scheduler
@@ -88,6 +91,7 @@ pub(super) fn rank(command: &LiveCommand) -> Option<ExitCode> {
 pub(super) fn run(command: &LiveCommand, session: &Session) -> Result<(), Failure> {
     match command {
         LiveCommand::Serve(arguments) => serve::run(arguments, session),
+        LiveCommand::Agent(arguments) => agent::run(arguments, session),
         LiveCommand::Submit(arguments) => submit::run(arguments, session),
         LiveCommand::Jobs(arguments) => jobs::run(arguments, session),
         LiveCommand::Why(arguments) => jobs::run_why(arguments, session),

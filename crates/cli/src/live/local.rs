@@ -47,11 +47,6 @@ impl Link for Direct {
     }
 }
 
-/// How often a server reports, where it is not to be silent for so long.
-pub(super) fn beat(silence: Seconds) -> Duration {
-    Duration::from_secs_f64((silence.get() / 5.0).clamp(0.05, 5.0))
-}
-
 /// How many servers a cluster has.
 pub(super) fn n_servers(cluster: &Cluster) -> u32 {
     cluster.types().iter().map(|kind| kind.n_workers.div_ceil(kind.workers_per_server.max(1))).sum()
@@ -65,9 +60,9 @@ pub(super) fn agents(
     cluster: &Cluster,
     client: &Client,
     state: &Path,
-    silence: Seconds,
+    beat: Seconds,
 ) -> Result<Vec<LocalAgent>, Closed> {
-    let beat = beat(silence);
+    let beat = Duration::from_secs_f64(beat.get());
     let mut agents = Vec::new();
     for kind in cluster.types() {
         let per_server = kind.workers_per_server.max(1);

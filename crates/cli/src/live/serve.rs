@@ -32,7 +32,7 @@ use apportion::units::Seconds;
 use apportion_live::clock::wall_s;
 use apportion_live::core::{Note, SettingError, Settings};
 use apportion_live::driver::{Client, Driver, StartError};
-use apportion_live::front::{self, FrontError, Options, Tokens};
+use apportion_live::front::{self, FrontError, Options, Tls, Tokens};
 use apportion_live::store::StoreError;
 use apportion_published::plugin;
 
@@ -53,7 +53,8 @@ Examples:
   apportion serve --local --cluster v100=4 --policy max_min_fairness_perf --state state
   apportion serve --cluster v100=8,k80=4 --servers v100=4,k80=4 --policy max_min_fairness_perf --state state
   apportion serve --executor slurm --partition gpu --policy max_min_fairness_perf --state state --shared /shared/me
-  apportion serve --cluster v100=8 --policy fifo --state state --listen 0.0.0.0:7070 --token-file token.sha256
+  apportion serve --cluster v100=8 --policy fifo --state state --listen 0.0.0.0:7070 --token-file token.sha256 \
+    --tls-cert cert.pem --tls-key key.pem
 
 It ends at Ctrl-C or SIGTERM; jobs go on, and a later start takes them over. See docs/live.md.")]
 pub struct ServeArguments {
@@ -81,9 +82,16 @@ pub struct ServeArguments {
     /// The address to listen on; beyond this machine only with `--token-file`
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: String,
-    /// A file with digests of tokens, `sha256:` and the digest, one a line: a request must carry one of the tokens
+    /// A file with digests of tokens, `sha256:` and the digest, one a line: a request must carry one of the tokens. `agent`
+    /// behind a digest makes it one for agents, and for nothing else
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// The certificate of this scheduler and those of the authorities between, in PEM: it then speaks https only
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// A throughput matrix's name, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
     throughputs: String,
@@ -270,10 +278,13 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     });
     let executor = executor.transpose()?;
     let tokens = tokens(arguments.token_file.as_deref())?;
+    let tls = arguments.tls_cert.as_deref().zip(arguments.tls_key.as_deref());
+    let tls = tls.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
+    let tls = tls.map_err(|error| Failure::usage(error.to_string(), None))?;
     let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
     let driver = start(&plan, scheduler, explainer)?;
     let log = Log { form: arguments.log, session };
-    log.address(address);
+    log.address(address, tls.is_some());
     let client = driver.client();
     let executor = executor.map(|(executor, warnings)| {
         for warning in &warnings {
@@ -283,7 +294,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     });
     let is_ending = |_| Failure::Bug { message: "the scheduler ended by itself".to_owned() };
     let agents = if arguments.local || arguments.demo {
-        local::agents(&plan.cluster, &client, &plan.state, plan.settings.silence).map_err(is_ending)?
+        local::agents(&plan.cluster, &client, &plan.state, plan.settings.beat()).map_err(is_ending)?
     } else {
         Vec::new()
     };
@@ -294,7 +305,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     };
     let stop = session.interrupt.flag();
     let is_over = AtomicBool::new(false);
-    let silence = plan.settings.silence;
+    let beat = plan.settings.beat();
     let served = thread::scope(|scope| {
         let (log, client, is_over) = (&log, &client, &is_over);
         scope.spawn(move || log.follow(client, is_over));
@@ -308,8 +319,8 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
         }
         if let Some(mut executor) = executor {
             scope.spawn(move || {
-                let (beat, say) = (local::beat(silence), |words: &str| log.warning(words));
-                if let Err(error) = slurm::run(&mut executor, client, (beat, &say), is_over) {
+                let say = |words: &str| log.warning(words);
+                if let Err(error) = slurm::run(&mut executor, client, (Duration::from_secs_f64(beat.get()), &say), is_over) {
                     log.warning(&format!("Slurm is given no job: {error}"));
                 }
             });
@@ -321,7 +332,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
                 }
             });
         }
-        let served = front::serve(client.clone(), listener, Options { tokens }, &stop);
+        let served = front::serve(client.clone(), listener, Options { tokens, tls }, &stop);
         is_over.store(true, Ordering::Relaxed);
         served
     });
@@ -416,9 +427,16 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
-    fn address(self, address: SocketAddr) {
-        let text = format!("listening on http://{address}; the page is http://{address}/");
-        self.say(&text, &json!({"address": address.to_string(), "page": format!("http://{address}/")}));
+    fn address(self, address: SocketAddr, has_tls: bool) {
+        let url = format!("{}://{address}", if has_tls { "https" } else { "http" });
+        let text = format!("listening on {url}; the page is {url}/");
+        self.say(&text, &json!({"address": address.to_string(), "page": format!("{url}/")}));
+        if !has_tls && !address.ip().is_loopback() {
+            self.warning(
+                "tokens travel in clear text: give `--tls-cert` and `--tls-key`, or see to it that nothing listens between \
+                 this machine and the others",
+            );
+        }
     }
 
     /// Says something, with what programs read beside it.

@@ -4,10 +4,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::jobs::{count, done, list, text};
-use super::remote::{Remote, RemoteArguments, escaped};
+use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
+use apportion_live::network::escaped;
 
 /// Arguments of `servers`.
 #[derive(Args, Clone, Debug)]

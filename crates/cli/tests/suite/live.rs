@@ -242,7 +242,7 @@ fn without_a_scheduler_the_commands_say_how_to_start_one() {
         let said = said_with_2(command(at, arguments).env("APPORTION_SCHEDULER", &url).output().unwrap());
         assert!(said.contains(&url) && said.contains("apportion serve"), "{said}");
     }
-    for (url, says) in [("https://head:7070", "only http is spoken"), ("head:7070", "http://HOST:PORT")] {
+    for (url, says) in [("ftp://head:7070", "http://HOST:PORT"), ("head:7070", "https://HOST:PORT")] {
         let said = said_with_2(command(at, &["jobs", "--scheduler", url]).output().unwrap());
         assert!(said.contains(says), "{said}");
     }
