@@ -35,7 +35,8 @@ pub trait Link {
     }
 }
 
-/// Runs a server's agent until `stop`, with a report at every `beat`, or as often as the link says. Its ranks go on afterwards, until their leases end or another agent takes over.
+/// Runs a server's agent until `stop`, with a report at every `beat`, or as often as the link says. Its ranks go on
+/// afterwards, until their leases end or another agent takes over.
 ///
 /// # Errors
 /// If it cannot begin. Once it has, nothing that the link or the ranks do ends it.
@@ -47,16 +48,17 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<(), ProcessesError> {
     let mut processes = Processes::open(server, home)?;
-    let mut next_beat = clock::node_now();
+    let mut last = None;
     let mut has_changed = false;
     while !stop.load(Ordering::Relaxed) {
         has_changed |= processes.look();
         let beat = link.beat().unwrap_or(beat);
-        if has_changed || clock::node_now() >= next_beat {
+        let is_due = |last: Seconds| clock::node_now() >= last + Seconds::new(beat.as_secs_f64());
+        if has_changed || last.is_none_or(is_due) {
             // A report that was not sent is made good by the next one, in its time.
             let _ = link.send(&processes.report());
             has_changed = false;
-            next_beat = clock::node_now() + Seconds::new(beat.as_secs_f64());
+            last = Some(clock::node_now());
         }
         if let Some(orders) = receive(link, beat.min(LOOK)) {
             has_changed |= processes.take(&orders);

@@ -21,6 +21,9 @@ use crate::rank::{self, RankFolder, Start, StartedBy, Steer};
 /// How many outputs of ranks that are forgotten are kept.
 const LOGS_KEPT: usize = 1000;
 
+/// How many bits of a start's number are drawn.
+const DRAWN_BITS: u32 = 12;
+
 /// How long an agent waits for another with its folder to end.
 const TAKEN_TRIED: Seconds = Seconds::new(1.0);
 
@@ -214,20 +217,27 @@ pub(crate) fn next_boot(home: &Home) -> io::Result<u64> {
     Ok(boot)
 }
 
-/// The folder's own number, drawn at the first start: the system's random keys are in it.
+/// The folder's own number, drawn at the first start.
 fn number(home: &Home) -> io::Result<u64> {
     if let Ok(number) = files::read(&home.number()) {
         return Ok(number);
     }
-    let number = RandomState::new().build_hasher().finish();
+    let number = drawn();
     files::write_durably(&home.number(), &number)?;
     Ok(number)
 }
 
-/// The wall's clock in whole seconds. It may be set: it only makes the number larger than those of a folder that is lost.
+/// The wall's clock in µs, and behind it bits that are drawn, so that no two agents have the same by chance. It may be set: it
+/// only makes the number larger than those of a folder that is lost.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
 fn wall() -> u64 {
-    clock::wall_s() as u64
+    let micros = (clock::wall_s() * 1e6) as u64;
+    (micros << DRAWN_BITS) | (drawn() >> (u64::BITS - DRAWN_BITS))
+}
+
+/// A number of the system's random keys.
+fn drawn() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 pub(crate) type AllHeld = BTreeMap<(Run, u32), Held>;
@@ -324,8 +334,8 @@ mod tests {
         let first = next_boot(&home).unwrap();
         assert!(next_boot(&home).unwrap() > first);
         // An earlier start while the calendar was ahead.
-        files::write(&home.boot(), &(first + 1_000_000)).unwrap();
-        assert_eq!(next_boot(&home).unwrap(), first + 1_000_001);
+        files::write(&home.boot(), &(first + (1 << 60))).unwrap();
+        assert_eq!(next_boot(&home).unwrap(), first + (1 << 60) + 1);
         fs::write(home.boot(), "not a number").unwrap();
         assert!(next_boot(&home).unwrap() >= first);
     }

@@ -30,7 +30,7 @@ impl Core {
             let told = self.all_to_tell(&name);
             let epoch = self.epoch;
             let Some(server) = self.servers.get_mut(&name) else { continue };
-            if server.told == told && server.n_orders > 0 {
+            if server.told.as_ref() == Some(&told) {
                 continue;
             }
             server.n_orders += 1;
@@ -46,7 +46,7 @@ impl Core {
                 leases: told.leases.iter().map(lease).collect(),
                 forget: told.forget.clone(),
             };
-            server.told = told;
+            server.told = Some(told);
             self.step.effects.push(Effect::Send(name, orders));
         }
     }

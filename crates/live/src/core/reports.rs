@@ -39,6 +39,7 @@ impl Core {
                 report.server, report.worker_type, server.record.worker_type
             ));
         }
+        let takes_over = is_new_home && server.record.home.is_some();
         if is_new_home {
             server.record.home = report.home;
             self.step.records.push(Record::Server(server.record.clone()));
@@ -49,7 +50,7 @@ impl Core {
         server.n_workers = report.n_workers;
         if report.taken != (self.epoch, server.n_orders) {
             // What was said last has not arrived, or has been forgotten: it is said again.
-            server.told = super::server::Told::default();
+            server.told = None;
         }
         self.to_tell.insert(report.server.clone());
         server.forget.clear();
@@ -59,7 +60,7 @@ impl Core {
             self.is_vacant = true;
             self.note(format!("{} is here", report.server), None, Some(report.server.clone()));
         }
-        let mut vanished = self.runs_on(&report.server);
+        let mut vanished = self.runs_on(&report.server, takes_over);
         for rank in &report.ranks {
             vanished.retain(|(run, number)| (*run, *number) != (rank.run, rank.rank));
             self.take_rank(&report.server, rank);
@@ -161,8 +162,10 @@ impl Core {
         Some(text)
     }
 
-    /// The ranks of live runs that a server has had, and that have not ended.
-    fn runs_on(&self, server: &str) -> Vec<(Run, u32)> {
+    /// The ranks of live runs that a server has had, and that have not ended. If another agent takes the server over, they
+    /// include those that were ordered only: the agent of before may have had the order.
+    fn runs_on(&self, server: &str, takes_over: bool) -> Vec<(Run, u32)> {
+        let may_be_there = |known: &Known| known.may_be_there() || (takes_over && *known == Known::Ordered);
         let workers = self.servers.get(server).map_or(&[][..], |server| &server.record.workers);
         let mut numbers: Vec<_> = workers.iter().flat_map(|worker| &self.holders[worker.index()]).collect();
         numbers.sort_unstable();
@@ -171,7 +174,7 @@ impl Core {
         runs.flat_map(|run| {
             let here = (0u32..)
                 .zip(&run.ranks)
-                .filter(|(_, rank)| rank.server == server && rank.known.may_be_there());
+                .filter(|(_, rank)| rank.server == server && may_be_there(&rank.known));
             here.map(|(number, _)| (run.run, number))
         })
         .collect()

@@ -25,7 +25,8 @@ pub(super) struct Server {
     pub(super) last: ReportId,
     /// Number of the last orders.
     pub(super) n_orders: u64,
-    pub(super) told: Told,
+    /// What it was last told; none if that has to be said again.
+    pub(super) told: Option<Told>,
     /// Runs that it reported as ended and that are over: it may forget them.
     pub(super) forget: Vec<Run>,
     /// The last different jobs that failed on it in a row.
@@ -47,7 +48,7 @@ impl Server {
             heard: None,
             last: ReportId::default(),
             n_orders: 0,
-            told: Told::default(),
+            told: None,
             forget: Vec::new(),
             failed: VecDeque::new(),
             up: vec![false; n_workers],

@@ -279,9 +279,13 @@ impl Shared {
         if matches!(reply.status, 401 | 403) {
             let mut state = self.state();
             if !state.was_ever_heeded {
+                let news = News::Refused(said.to_owned());
+                // (the end says it)
+                state.said = Some(news.clone());
                 state.denied = Some(said.to_owned());
                 drop(state);
                 self.stop.store(true, Ordering::Relaxed);
+                return news;
             }
         }
         News::Refused(said.to_owned())
