@@ -284,7 +284,7 @@ fn servers_join_and_their_jobs_are_done() {
 fn orders_do_not_wait_for_a_report() {
     let folder = TempDir::new().unwrap();
     let head = Head::start(folder.path(), 1000.0);
-    let (home, hour) = (folder.path().join("one"), Duration::from_secs(3600));
+    let (home, hour) = (folder.path().join("one"), Duration::from_hours(1));
     let _node = Node::start_with_beat(&home, access(&head.url()), ("one", "v100"), Some(hour));
     wait_for("the server", || head.is_up("one").then_some(()));
     let job = head.submit(ENDLESS);
@@ -611,7 +611,7 @@ fn many_wait_for_orders_at_once() {
 }
 
 #[test]
-fn https_is_spoken_to_those_who_trust_the_certificate() {
+fn https_is_spoken_where_the_certificate_is_trusted() {
     let folder = TempDir::new().unwrap();
     let tls = Tls::read(&tls_file("head.pem"), &tls_file("head.key")).unwrap();
     let options =

@@ -26,8 +26,8 @@ const FIRST_BEAT: Duration = Duration::from_secs(1);
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
-  apportion agent --scheduler https://head:7070 --token-file agent.token --worker-type v100 --workers 4
-  apportion agent --worker-type k80 --workers 2 --name node-7 --state /var/lib/apportion-agent --checkpoints /shared/checkpoints
+  apportion agent --scheduler https://head:7070 --token-file agent.token --worker-type TYPE --workers 4
+  apportion agent --worker-type TYPE --workers 2 --name node-7 --state /var/lib/apportion-agent --checkpoints /shared/checkpoints
 
 It runs the jobs' programs as you. It ends at Ctrl-C or SIGTERM; jobs go on, and a later start with the same `--state` takes
 them over. See docs/live.md.")]

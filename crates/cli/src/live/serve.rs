@@ -86,7 +86,7 @@ pub struct ServeArguments {
     /// behind a digest makes it one for agents, and for nothing else
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The certificate of this scheduler and those of the authorities between, in PEM: it then speaks https only
+    /// The certificate of this scheduler, and behind it the intermediate ones, in PEM: it then speaks https only
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key, in PEM

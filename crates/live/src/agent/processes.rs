@@ -227,8 +227,8 @@ fn number(home: &Home) -> io::Result<u64> {
     Ok(number)
 }
 
-/// The wall's clock in µs, and behind it bits that are drawn, so that no two agents have the same by chance. It may be set: it
-/// only makes the number larger than those of a folder that is lost.
+/// The wall's clock in µs, and behind it bits that are drawn, so that no two agents have the same by chance. The clock may be
+/// set: it only makes the number larger than the ones before, should the folder be lost.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
 fn wall() -> u64 {
     let micros = (clock::wall_s() * 1e6) as u64;

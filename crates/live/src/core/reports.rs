@@ -58,7 +58,8 @@ impl Core {
         if !was_reachable {
             // Its workers are idle until the next round, unless jobs that wait have them now.
             self.is_vacant = true;
-            self.note(format!("{} is here", report.server), None, Some(report.server.clone()));
+            let how = if takes_over { ", with another agent than before" } else { "" };
+            self.note(format!("{} is here{how}", report.server), None, Some(report.server.clone()));
         }
         let mut vanished = self.runs_on(&report.server, takes_over);
         for rank in &report.ranks {
@@ -163,7 +164,7 @@ impl Core {
     }
 
     /// The ranks of live runs that a server has had, and that have not ended. If another agent takes the server over, they
-    /// include those that were ordered only: the agent of before may have had the order.
+    /// include the ones that were ordered only: the agent of before may have had the order.
     fn runs_on(&self, server: &str, takes_over: bool) -> Vec<(Run, u32)> {
         let may_be_there = |known: &Known| known.may_be_there() || (takes_over && *known == Known::Ordered);
         let workers = self.servers.get(server).map_or(&[][..], |server| &server.record.workers);

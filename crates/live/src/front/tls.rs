@@ -39,8 +39,8 @@ pub enum TlsError {
     },
     /// The file of the certificate has none.
     #[error(
-        "{path} has no certificate in PEM, expected `-----BEGIN CERTIFICATE-----`, the server's own first and then those of \
-         the authorities between{why}"
+        "{path} has no certificate in PEM, expected `-----BEGIN CERTIFICATE-----`, the server's own first and then the \
+         intermediate ones{why}"
     )]
     Certificate {
         /// Which.
@@ -81,7 +81,7 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads a certificate with those of the authorities between, and its private key, each from a file in PEM.
+    /// Reads a certificate, with the intermediate ones behind it, and its private key, each from a file in PEM.
     ///
     /// # Errors
     /// If a file cannot be read or has not what it is to have, or the key does not belong to the certificate.
