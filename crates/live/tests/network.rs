@@ -20,6 +20,7 @@ use apportion_live::core::{Answer, JobView, Request, Settings, State};
 use apportion_live::driver::Driver;
 use apportion_live::front::{self, Form, Options, Role, Tls, TlsError, Tokens};
 use apportion_live::network::{Access, HttpLink, News};
+use apportion_live::protocol::JobNumber;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -134,6 +135,12 @@ impl Head {
 
     fn until_running(&self, number: u64) -> JobView {
         self.until(number, "steps", |job| job.state == State::Running && job.steps > 0.0)
+    }
+
+    /// Cancels a job, and waits until nothing of it runs.
+    fn cancel(&self, number: u64) {
+        self.ask(Request::Cancel(JobNumber(number)));
+        self.until(number, "its end", |job| job.state == State::Cancelled);
     }
 
     fn is_up(&self, server: &str) -> bool {
@@ -289,8 +296,7 @@ fn orders_do_not_wait_for_a_report() {
     wait_for("the server", || head.is_up("one").then_some(()));
     let job = head.submit(ENDLESS);
     wait_for("its program", || (!programs(&home, job).is_empty()).then_some(()));
-    head.ask(Request::Cancel(head.job(job).job));
-    head.until(job, "its end", |job| job.state == State::Cancelled);
+    head.cancel(job);
     wait_for("the program's end", || programs(&home, job).is_empty().then_some(()));
 }
 
@@ -309,7 +315,7 @@ fn a_scheduler_that_comes_back_adopts_what_runs() {
     let steps = head.until_running(job).steps;
     let view = head.until(job, "more steps", |job| job.steps > steps + 200.0);
     assert_eq!((view.starts, programs(&home, job)), (1, pids));
-    head.ask(Request::Cancel(view.job));
+    head.cancel(job);
     drop(node);
 }
 
@@ -327,7 +333,7 @@ fn an_agent_that_comes_back_adopts_what_runs() {
     let steps = head.job(job).steps;
     let view = head.until(job, "more steps", |job| job.steps > steps + 200.0);
     assert_eq!((view.starts, programs(&home, job)), (1, pids));
-    head.ask(Request::Cancel(view.job));
+    head.cancel(job);
 }
 
 #[test]
@@ -354,8 +360,7 @@ fn a_name_has_one_agent_and_the_other_is_told() {
     });
     let first = Node::start(&homes[0], access(&head.url()), "same", "v100");
     first.until_refused();
-    head.ask(Request::Cancel(head.job(job).job));
-    head.until(job, "its end", |job| job.state == State::Cancelled);
+    head.cancel(job);
 }
 
 #[test]
@@ -487,8 +492,7 @@ fn a_link_that_is_cut_for_longer_than_a_lease_starts_nothing_twice() {
     let n_heeded = || far.news.lock().unwrap().iter().filter(|news| **news == News::Heeded).count();
     wait_for("the first agent's word of it", || (n_heeded() == 2).then_some(()));
     assert!(head.job(job).starts > starts);
-    head.ask(Request::Cancel(head.job(job).job));
-    head.until(job, "its end", |job| job.state == State::Cancelled);
+    head.cancel(job);
 }
 
 #[test]
