@@ -320,7 +320,9 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
         if let Some(mut executor) = executor {
             scope.spawn(move || {
                 let say = |words: &str| log.warning(words);
-                if let Err(error) = slurm::run(&mut executor, client, (Duration::from_secs_f64(beat.get()), &say), is_over) {
+                if let Err(error) =
+                    slurm::run(&mut executor, client, (Duration::from_secs_f64(beat.get()), &say), is_over)
+                {
                     log.warning(&format!("Slurm is given no job: {error}"));
                 }
             });
