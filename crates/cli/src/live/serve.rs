@@ -62,7 +62,7 @@ pub struct ServeArguments {
     #[arg(long)]
     demo: bool,
     /// Workers of each type, such as v100=36,p100=36,k80=36; those that join later included
-    #[arg(long, value_name = "TYPE=N,…")]
+    #[arg(long, value_name = "TYPE=N,…", required_unless_present_any = ["demo", "executor"])]
     cluster: Option<WorkerCounts>,
     /// What starts jobs: agents on the servers, or Slurm
     #[arg(long, value_name = "NAME", value_enum, default_value_t, conflicts_with = "demo")]

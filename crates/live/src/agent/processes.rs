@@ -218,7 +218,7 @@ pub(crate) fn next_boot(home: &Home) -> io::Result<u64> {
 }
 
 /// The folder's own number, drawn at the first start.
-fn number(home: &Home) -> io::Result<u64> {
+pub(crate) fn number(home: &Home) -> io::Result<u64> {
     if let Ok(number) = files::read(&home.number()) {
         return Ok(number);
     }

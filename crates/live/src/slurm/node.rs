@@ -10,7 +10,7 @@ use super::batch::{Batch, Event, Member};
 use super::nodes::Node;
 use super::queue::{Comment, Queue};
 use crate::agent::held::{Held, News};
-use crate::agent::processes::{adopt_all, at, forget, next_boot};
+use crate::agent::processes::{adopt_all, at, forget, next_boot, number};
 use crate::agent::{Act, Agent, Home, ProcessesError, RankStart, Server};
 use crate::protocol::{End, Orders, Report, Run};
 use crate::rank::{self, Start, StartedBy, Steer};
@@ -59,6 +59,7 @@ impl NodeAgent {
             std::fs::create_dir_all(&folder).map_err(at(&folder))?;
         }
         let boot = next_boot(&home).map_err(at(&home.state))?;
+        let number = number(&home).map_err(at(&home.state))?;
         let (held, adopted) = adopt_all(&home)?;
         let until = |key: (Run, u32)| {
             let one = adopted.iter().find(|one| (one.report.run, one.report.rank) == key);
@@ -83,7 +84,7 @@ impl NodeAgent {
             worker_type: worker_type.to_owned(),
             n_workers: node.n_workers,
         };
-        let agent = Agent::new(server, boot, adopted);
+        let agent = Agent::new(server, boot, adopted).with_home(number);
         Ok(Self { node, home, agent, batches, paused: None, has_reported: false })
     }
 
