@@ -3,10 +3,12 @@
 mod remote;
 mod jobs;
 mod agent;
+mod log;
 mod local;
 mod demo;
 mod serve;
 mod servers;
+mod shadow;
 mod slurm;
 mod submit;
 
@@ -43,6 +45,8 @@ pub enum LiveCommand {
     Drain(servers::DrainArguments),
     /// Give a server jobs again
     Resume(servers::ResumeArguments),
+    /// Show what a policy beside another scheduler would have done (`serve --shadow`)
+    Shadow(shadow::ShadowArguments),
     /// Own the ranks of a job: what agents and Slurm start
     #[command(hide = true)]
     Shim {
@@ -100,6 +104,7 @@ pub(super) fn run(command: &LiveCommand, session: &Session) -> Result<(), Failur
         LiveCommand::Servers(arguments) => servers::run(arguments, session),
         LiveCommand::Drain(arguments) => servers::run_drain(arguments, session),
         LiveCommand::Resume(arguments) => servers::run_resume(arguments, session),
+        LiveCommand::Shadow(arguments) => shadow::show(arguments, session),
         LiveCommand::Shim { .. } | LiveCommand::Trainer { .. } => {
             Err(Failure::Bug { message: "a rank is no command for people".to_owned() })
         }

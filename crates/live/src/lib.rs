@@ -13,6 +13,7 @@ pub mod shim;
 pub mod agent;
 pub mod slurm;
 pub mod network;
+pub mod shadow;
 pub mod trainer;
 pub mod core;
 pub mod store;

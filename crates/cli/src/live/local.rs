@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use super::log::Log;
 use apportion::Cluster;
 use apportion::units::Seconds;
-use apportion_live::agent::{self, Home, Link, LinkError, ProcessesError, Server};
+use apportion_live::agent::{self, Home, Link, LinkError, Server};
 use apportion_live::driver::{Client, Closed};
 use apportion_live::protocol::{Orders, Report};
 
@@ -80,10 +81,10 @@ pub(super) fn agents(
 
 impl LocalAgent {
     /// Runs it until `stop`. Its ranks go on until their leases end, or a later agent takes them over.
-    ///
-    /// # Errors
-    /// If it cannot begin.
-    pub(super) fn run(mut self, stop: &AtomicBool) -> Result<(), ProcessesError> {
-        agent::run(self.server, self.home, &mut self.link, self.beat, stop)
+    pub(super) fn follow(mut self, stop: &AtomicBool, log: &Log<'_>) {
+        let name = self.server.name.clone();
+        if let Err(error) = agent::run(self.server, self.home, &mut self.link, self.beat, stop) {
+            log.warning(&format!("the agent of {name} cannot begin: {error}"));
+        }
     }
 }

@@ -10,14 +10,15 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::demo::{self, Demo};
 use super::local;
+use super::log::{Log, LogForm};
+use super::shadow;
 use super::slurm::{self, Partition, SlurmArguments};
 use crate::Session;
 use crate::conditions::time;
-use crate::diagnostics;
 use crate::exit::Failure;
 use crate::paths::name_or_path;
 use apportion::Cluster;
@@ -29,18 +30,14 @@ use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::run::{RunSpec, WorkerCounts};
 use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
-use apportion_live::clock::wall_s;
-use apportion_live::core::{Note, SettingError, Settings};
-use apportion_live::driver::{Client, Driver, StartError};
+use apportion_live::core::{SettingError, Settings};
+use apportion_live::driver::{Driver, StartError};
 use apportion_live::front::{self, FrontError, Options, Tls, Tokens};
 use apportion_live::store::StoreError;
 use apportion_published::plugin;
 
 /// The scheduler's records, in the folder of its state.
 const RECORDS: &str = "scheduler.sqlite";
-
-/// How often it is looked for something to say.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Rounds between two resets of the mechanism, where nothing else is asked for: 1920 s at 360 s.
 const ROUNDS_PER_RESET: f64 = 1920.0 / 360.0;
@@ -53,6 +50,7 @@ Examples:
   apportion serve --local --cluster v100=4 --policy max_min_fairness_perf --state state
   apportion serve --cluster v100=8,k80=4 --servers v100=4,k80=4 --policy max_min_fairness_perf --state state
   apportion serve --executor slurm --partition gpu --policy max_min_fairness_perf --state state --shared /shared/me
+  apportion serve --shadow slurm --partition gpu --policy max_min_fairness_perf --state state
   apportion serve --cluster v100=8 --policy fifo --state state --listen 0.0.0.0:7070 --token-file token.sha256 \
     --tls-cert cert.pem --tls-key key.pem
 
@@ -62,7 +60,7 @@ pub struct ServeArguments {
     #[arg(long)]
     demo: bool,
     /// Workers of each type, such as v100=36,p100=36,k80=36; those that join later included
-    #[arg(long, value_name = "TYPE=N,…", required_unless_present_any = ["demo", "executor"])]
+    #[arg(long, value_name = "TYPE=N,…", required_unless_present_any = ["demo", "executor", "shadow"])]
     cluster: Option<WorkerCounts>,
     /// What starts jobs: agents on the servers, or Slurm
     #[arg(long, value_name = "NAME", value_enum, default_value_t, conflicts_with = "demo")]
@@ -79,6 +77,9 @@ pub struct ServeArguments {
     /// The cluster is this machine: its one server's jobs run here, as you
     #[arg(long)]
     local: bool,
+    /// Decide beside a scheduler that runs, order nothing, and keep account of what that would have meant: `apportion shadow`
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["demo", "local", "executor", "cluster", "servers"])]
+    shadow: Option<Shadowed>,
     /// The address to listen on; beyond this machine only with `--token-file`
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: String,
@@ -155,14 +156,11 @@ enum ExecutorKind {
     Slurm,
 }
 
-/// How what happens is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum LogForm {
-    /// In words
-    #[default]
-    Text,
-    /// As JSON, one document a line
-    Json,
+/// What a shadow can be beside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Shadowed {
+    /// Slurm
+    Slurm,
 }
 
 impl TimeArguments {
@@ -188,16 +186,16 @@ impl TimeArguments {
 
 /// What is served, with what the demo fills in.
 #[derive(Debug)]
-struct Plan {
+pub(super) struct Plan {
     cluster: Cluster,
-    policy: String,
-    state: PathBuf,
-    throughputs: Arc<Throughputs>,
-    round_length: Seconds,
+    pub(super) policy: String,
+    pub(super) state: PathBuf,
+    pub(super) throughputs: Arc<Throughputs>,
+    pub(super) round_length: Seconds,
     reset_interval: Seconds,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// The partition that is the cluster, where Slurm starts jobs.
-    partition: Option<Partition>,
+    pub(super) partition: Option<Partition>,
 }
 
 impl Plan {
@@ -241,6 +239,9 @@ impl Plan {
 impl ServeArguments {
     /// The partition that is the cluster, if Slurm starts jobs.
     fn partition(&self, throughputs: &Throughputs) -> Result<Option<Partition>, Failure> {
+        if self.shadow.is_some() {
+            return Partition::find(&self.slurm, throughputs).map(Some);
+        }
         if self.executor == ExecutorKind::Slurm {
             for (flag, is_given) in [
                 ("--cluster", self.cluster.is_some()),
@@ -258,7 +259,7 @@ impl ServeArguments {
         match self.slurm.given() {
             Some(flag) => {
                 let message = format!("{flag} says something of Slurm, which is not what starts jobs here");
-                Err(Failure::usage(message, Some("add `--executor slurm`".to_owned())))
+                Err(Failure::usage(message, Some("add `--executor slurm`, or `--shadow slurm`".to_owned())))
             }
             None => Ok(None),
         }
@@ -272,15 +273,18 @@ impl ServeArguments {
 pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), Failure> {
     let plan = Plan::new(arguments)?;
     let (scheduler, explainer) = scheduler(&plan)?;
-    let executor = plan.partition.clone().map(|partition| {
+    if plan.partition.is_some() {
         slurm::check_policy(&plugin::catalog(), &plan.policy)?;
-        slurm::executor(&arguments.slurm, partition, &plan.state)
-    });
+    }
+    if arguments.shadow.is_some() {
+        let log = Log { form: arguments.log, session };
+        return shadow::run(&plan, scheduler, &arguments.slurm.job_type_of, log);
+    }
+    let executor =
+        plan.partition.clone().map(|partition| slurm::executor(&arguments.slurm, partition, &plan.state));
     let executor = executor.transpose()?;
     let tokens = tokens(arguments.token_file.as_deref())?;
-    let tls = arguments.tls_cert.as_deref().zip(arguments.tls_key.as_deref());
-    let tls = tls.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
-    let tls = tls.map_err(|error| Failure::usage(error.to_string(), None))?;
+    let tls = tls(arguments)?;
     let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
     let driver = start(&plan, scheduler, explainer)?;
     let log = Log { form: arguments.log, session };
@@ -298,11 +302,8 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     } else {
         Vec::new()
     };
-    let demo = if arguments.demo {
-        Some(Demo::new(&plan.cluster, &plan.throughputs).map_err(Failure::io("find this program"))?)
-    } else {
-        None
-    };
+    let demo = arguments.demo.then(|| Demo::new(&plan.cluster, &plan.throughputs)).transpose();
+    let demo = demo.map_err(Failure::io("find this program"))?;
     let stop = session.interrupt.flag();
     let is_over = AtomicBool::new(false);
     let beat = plan.settings.beat();
@@ -310,22 +311,10 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
         let (log, client, is_over) = (&log, &client, &is_over);
         scope.spawn(move || log.follow(client, is_over));
         for agent in agents {
-            scope.spawn(move || {
-                let name = agent.server.name.clone();
-                if let Err(error) = agent.run(is_over) {
-                    log.warning(&format!("the agent of {name} cannot begin: {error}"));
-                }
-            });
+            scope.spawn(move || agent.follow(is_over, log));
         }
         if let Some(mut executor) = executor {
-            scope.spawn(move || {
-                let say = |words: &str| log.warning(words);
-                if let Err(error) =
-                    slurm::run(&mut executor, client, (Duration::from_secs_f64(beat.get()), &say), is_over)
-                {
-                    log.warning(&format!("Slurm is given no job: {error}"));
-                }
-            });
+            scope.spawn(move || slurm::run(&mut executor, client, (beat, log), is_over));
         }
         if let Some(demo) = demo {
             scope.spawn(move || {
@@ -342,6 +331,12 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     served.map_err(|error| Failure::usage(error.to_string(), None))?;
     log.say("ended; jobs go on until their leases end, and a later start takes them over", &json!({}));
     Ok(())
+}
+
+fn tls(arguments: &ServeArguments) -> Result<Option<Tls>, Failure> {
+    let files = arguments.tls_cert.as_deref().zip(arguments.tls_key.as_deref());
+    let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
+    tls.map_err(|error| Failure::usage(error.to_string(), None))
 }
 
 fn tokens(path: Option<&Path>) -> Result<Option<Tokens>, Failure> {
@@ -419,84 +414,4 @@ fn start(plan: &Plan, scheduler: Scheduler, explainer: Box<dyn Policy>) -> Resul
         StartError::Thread(source) => Failure::Io { action: "start the scheduler".to_owned(), source },
         error => Failure::usage(error.to_string(), None),
     })
-}
-
-/// Says what happens.
-#[derive(Clone, Copy, Debug)]
-struct Log<'a> {
-    form: LogForm,
-    session: &'a Session,
-}
-
-impl Log<'_> {
-    fn address(self, address: SocketAddr, has_tls: bool) {
-        let url = format!("{}://{address}", if has_tls { "https" } else { "http" });
-        let text = format!("listening on {url}; the page is {url}/");
-        self.say(&text, &json!({"address": address.to_string(), "page": format!("{url}/")}));
-        if !has_tls && !address.ip().is_loopback() {
-            self.warning(
-                "tokens travel in clear text: give `--tls-cert` and `--tls-key`, or see to it that nothing listens between \
-                 this machine and the others",
-            );
-        }
-    }
-
-    /// Says something, with what programs read beside it.
-    fn say(self, text: &str, fields: &Value) {
-        match self.form {
-            LogForm::Text => self.session.note(text),
-            LogForm::Json if self.session.quiet => {}
-            LogForm::Json => {
-                let mut line = json!({"time_s": wall_s(), "level": "info", "text": text});
-                if let (Some(line), Some(fields)) = (line.as_object_mut(), fields.as_object()) {
-                    line.extend(fields.clone());
-                }
-                diagnostics::print_exactly(&line.to_string());
-            }
-        }
-    }
-
-    /// Says the scheduler's notes as they come, and what its disk does.
-    fn follow(self, client: &Client, is_over: &AtomicBool) {
-        let start = client.health().now_s;
-        let mut said: Option<(Seconds, Note)> = None;
-        let mut disk = None;
-        loop {
-            let is_last = is_over.load(Ordering::Relaxed);
-            let notes = client.notes();
-            let from = said.as_ref().and_then(|last| notes.iter().rposition(|note| note == last));
-            let new = notes.iter().skip(from.map_or(0, |place| place + 1));
-            for (_, note) in new.filter(|(at, _)| from.is_some() || at.get() >= start) {
-                self.note(note);
-            }
-            said = notes.last().cloned().or(said);
-            let health = client.health();
-            if health.disk != disk {
-                disk = health.disk;
-                match &disk {
-                    Some(why) => self.warning(&format!("the disk refuses, and nothing is taken: {why}")),
-                    None => self.say("the disk is well again", &json!({})),
-                }
-            }
-            if is_last {
-                return;
-            }
-            thread::sleep(LOOK);
-        }
-    }
-
-    fn note(self, note: &Note) {
-        let about = match note.job.map(|job| format!("job {job}")) {
-            Some(job) if self.form == LogForm::Text && !note.text.contains(&job) => format!("{job}: "),
-            _ => String::new(),
-        };
-        let level = if note.is_warning { "warning" } else { "info" };
-        let mark = if note.is_warning && self.form == LogForm::Text { "warning: " } else { "" };
-        let fields = json!({"level": level, "job": note.job, "server": note.server});
-        self.say(&format!("{mark}{about}{}", note.text), &fields);
-    }
-
-    fn warning(self, text: &str) {
-        self.note(&Note { text: text.to_owned(), job: None, server: None, is_warning: true });
-    }
 }

@@ -10,12 +10,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::local::Direct;
+use super::log::Log;
 use crate::exit::Failure;
 use apportion::catalog::Catalog;
 use apportion::spec::nearest::name_list;
 use apportion::spec::policy::{Colocation, PolicyKind, Rule};
 use apportion::spec::run::WorkerCounts;
 use apportion::throughput::Throughputs;
+use apportion::units::Seconds;
 use apportion_live::agent::LinkError;
 use apportion_live::driver::Client;
 use apportion_live::slurm::{self, Executor, Node, Options, SlurmError};
@@ -25,7 +27,7 @@ const UNTYPED: &str = "gpu";
 
 /// How leases become Slurm jobs.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Slurm (--executor slurm)")]
+#[command(next_help_heading = "Slurm (--executor slurm, --shadow slurm)")]
 pub(super) struct SlurmArguments {
     /// The partition whose nodes are the cluster; Slurm's default one where not given
     #[arg(long, value_name = "NAME")]
@@ -40,6 +42,9 @@ pub(super) struct SlurmArguments {
     /// another
     #[arg(long, value_name = "TIME", value_parser = word)]
     slurm_time: Option<String>,
+    /// The job type, as the throughputs call it, of Slurm's jobs of this name; may be given several times (`--shadow`)
+    #[arg(long, value_name = "NAME=TYPE", value_parser = pair)]
+    pub(super) job_type_of: Vec<(String, String)>,
     /// One more argument of `sbatch`, such as --account=x; may be given several times
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true, value_parser = word)]
     sbatch: Vec<String>,
@@ -55,6 +60,7 @@ impl SlurmArguments {
             ("--partition", self.partition.is_some()),
             ("--shared", self.shared.is_some()),
             ("--slurm-types", !self.slurm_types.is_empty()),
+            ("--job-type-of", !self.job_type_of.is_empty()),
             ("--slurm-time", self.slurm_time.is_some()),
             ("--sbatch", !self.sbatch.is_empty()),
             ("--node-program", self.node_program.is_some()),
@@ -103,6 +109,34 @@ impl Partition {
             Ok((node, worker_type))
         };
         Ok(Self { name, nodes: nodes.into_iter().map(typed).collect::<Result<_, Failure>>()? })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type of a node's workers.
+    pub(super) fn type_of(&self, node: &str) -> Option<&str> {
+        self.nodes.iter().find(|(other, _)| other.name == node).map(|(_, name)| name.as_str())
+    }
+
+    /// The types of workers that a job may have which asks for this one of Slurm's, or for any.
+    pub(super) fn types_for(&self, gres_type: Option<&str>) -> BTreeSet<&str> {
+        let may = |node: &Node| gres_type.is_none() || node.gres_type.as_deref() == gres_type;
+        self.nodes.iter().filter(|(node, _)| may(node)).map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// How many workers of each type Slurm gives jobs now; none if it does not answer.
+    pub(super) fn workers_up(&self) -> Option<BTreeMap<String, u32>> {
+        let nodes = slurm::nodes(&self.name).ok()?;
+        let mut n_up = BTreeMap::new();
+        for node in nodes.iter().filter(|node| node.unusable.is_none()) {
+            if let Some(name) = self.type_of(&node.name) {
+                *n_up.entry(name.to_owned()).or_default() += node.n_workers;
+            }
+        }
+        Some(n_up)
     }
 
     /// Workers of each type, and workers on each of its servers; the largest where nodes differ.
@@ -203,17 +237,17 @@ pub(super) fn executor(
 }
 
 /// Runs it until `stop`.
-///
-/// # Errors
-/// If the scheduler is ending.
 pub(super) fn run(
     executor: &mut Executor,
     client: &Client,
-    (beat, say): (Duration, &dyn Fn(&str)),
+    (beat, log): (Seconds, &Log<'_>),
     stop: &AtomicBool,
-) -> Result<(), LinkError> {
+) {
     let link = |name: &str| Direct::new(client, name).map_err(|error| LinkError(error.to_string()));
-    executor.run(link, (beat, say), stop)
+    let (beat, say) = (Duration::from_secs_f64(beat.get()), |words: &str| log.warning(words));
+    if let Err(error) = executor.run(link, (beat, &say), stop) {
+        log.warning(&format!("Slurm is given no job: {error}"));
+    }
 }
 
 /// What looks wrong of where the folders are.

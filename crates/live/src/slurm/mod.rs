@@ -15,6 +15,7 @@
 //! **Rights.** All of it needs no more than the right to submit jobs to the partition. Jobs run as the user of the
 //! scheduler.
 
+mod all_jobs;
 mod batch;
 mod node;
 mod nodes;
@@ -44,6 +45,7 @@ use queue::{Queue, cancel};
 use tools::ask;
 use watch::Seen;
 
+pub use all_jobs::{SlurmJob, all_jobs};
 pub use nodes::{Node, NodesError, nodes, partition};
 pub use tools::ToolError;
 

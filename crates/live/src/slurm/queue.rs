@@ -136,6 +136,11 @@ fn stage(state: &str) -> Stage {
     }
 }
 
+/// Is a job in this state over?
+pub(super) fn is_over(state: &str) -> bool {
+    stage(state) == Stage::Over
+}
+
 /// Cancels Slurm jobs. That it is answered is no word of their end.
 pub(super) fn cancel(ids: impl IntoIterator<Item = u64>) -> Result<(), ToolError> {
     let ids: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();

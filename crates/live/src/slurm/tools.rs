@@ -59,8 +59,16 @@ pub enum ToolError {
 
 /// Runs a command of Slurm and gives what it prints.
 pub(super) fn ask(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
-    let mut command = Command::new(tool);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    run(tool, Command::new(tool).args(arguments))
+}
+
+/// Runs a command of Slurm, which writes instants in UTC, and gives what it prints.
+pub(super) fn ask_in_utc(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
+    run(tool, Command::new(tool).args(arguments).env("TZ", "UTC0").env_remove("SLURM_TIME_FORMAT"))
+}
+
+fn run(tool: &'static str, command: &mut Command) -> Result<String, ToolError> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let not_run = |source| ToolError::NotRun { tool, source };
     let mut child = command.spawn().map_err(not_run)?;
     let printed = child.stdout.take().map(in_background);

@@ -1,0 +1,310 @@
+//! What a policy would do with the jobs of another scheduler: it decides beside it, orders nothing, and keeps account.
+//!
+//! Each job that the other scheduler shows is submitted here when it was submitted there. Rounds are decided as they would
+//! be live; a job with a lease is taken to run at its throughput, without time for starting and stopping. How much work a
+//! job is shows when it ends there: the time that it ran, at its throughput on the workers that it had. So its end here is
+//! known only then. **Until then it takes part here**, though it may have been done long before; so others may wait longer
+//! here than they would.
+//!
+//! It has no input or output but its record, a file that it reads and writes whole. Instants are in s since 1970.
+
+mod record;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use apportion::index::{JobId, WorkerTypeId};
+use apportion::scheduler::{Decided, Lease, Received, Scheduler};
+use apportion::workload::Combination;
+use apportion::{Job, Seconds, Steps, StepsPerSecond};
+
+pub use record::{Entry, Piece, Record, RecordError, Times};
+pub use report::{Averages, Report, Row};
+
+/// What the other scheduler shows of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Its number there.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub user: String,
+    /// Its job type, as the throughputs call it, or as it is called where they do not know it.
+    pub job_type: String,
+    /// Workers it needs at once.
+    pub n_workers: u32,
+    /// Its throughput by worker type, in steps/s; only of types on which it may run.
+    pub speeds: BTreeMap<String, f64>,
+    /// How long its user says that it runs at most, in s.
+    pub limit_s: Option<f64>,
+    /// When it was submitted.
+    pub submitted_s: f64,
+    /// When it was started there, and ended.
+    pub times: Times,
+    /// The type of the workers that it has, or had, there.
+    pub ran_on: Option<String>,
+}
+
+/// A time limit that is taken where a job states none.
+const NO_LIMIT_S: f64 = 7.0 * 86_400.0;
+
+/// A lease that is running.
+#[derive(Clone, Debug)]
+struct Running {
+    id: JobId,
+    worker_type: WorkerTypeId,
+    speed: f64,
+    /// Time and steps that the mechanism has not been told of.
+    due: (f64, f64),
+}
+
+/// A policy beside another scheduler.
+#[derive(Debug)]
+pub struct Shadow {
+    scheduler: Scheduler,
+    record: Record,
+    ids: BTreeMap<u64, JobId>,
+    running: BTreeMap<u64, Running>,
+    /// When the round ends; none before the first.
+    until_s: Option<f64>,
+    /// Until when running leases have been counted.
+    counted_s: f64,
+    is_vacant: bool,
+    decision_limit: Duration,
+    /// What an operator should know, since it was last asked for.
+    words: Vec<String>,
+}
+
+impl Shadow {
+    /// One that goes on with a record. `scheduler` has no jobs.
+    pub fn new(scheduler: Scheduler, mut record: Record, decision_limit: Duration, now_s: f64) -> Self {
+        record.looked_s = record.looked_s.max(record.since_s);
+        let mut shadow = Self {
+            scheduler,
+            record,
+            ids: BTreeMap::new(),
+            running: BTreeMap::new(),
+            until_s: None,
+            counted_s: now_s,
+            is_vacant: false,
+            decision_limit,
+            words: Vec::new(),
+        };
+        let open: Vec<u64> =
+            shadow.record.jobs.iter().filter(|(_, entry)| entry.is_open()).map(|(id, _)| *id).collect();
+        for id in open {
+            shadow.submit(id);
+        }
+        shadow
+    }
+
+    /// What it has seen and done.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// What an operator should know, since this was last asked.
+    pub fn take_words(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.words)
+    }
+
+    /// Takes notice of how many workers of each type the other scheduler gives jobs, by the cluster's names.
+    pub fn see_workers(&mut self, n_up: &BTreeMap<String, u32>) {
+        let types: Vec<(WorkerTypeId, String)> =
+            self.scheduler.cluster().types().enumerate().map(|(id, kind)| (id, kind.name.clone())).collect();
+        for (id, name) in types {
+            let n_up = n_up.get(&name).copied().unwrap_or(0) as usize;
+            let workers: Vec<_> = self.scheduler.workers().of_type(id).collect();
+            for (place, worker) in workers.into_iter().enumerate() {
+                // (it exists)
+                let _ = self.scheduler.set_up(worker, place < n_up);
+            }
+        }
+    }
+
+    /// Takes notice of all jobs that the other scheduler shows at this instant.
+    pub fn see(&mut self, now_s: f64, seen: &[Seen]) {
+        self.count(now_s);
+        self.record.looked_s = now_s;
+        for job in seen {
+            let is_new = !self.record.jobs.contains_key(&job.id);
+            if is_new && job.times.ended_s.is_some_and(|ended| ended <= self.record.since_s) {
+                continue;
+            }
+            let since_s = self.record.since_s;
+            let entry = self.record.jobs.entry(job.id).or_insert_with(|| Entry::new(job, since_s));
+            entry.there = job.times;
+            entry.ran_on = job.ran_on.clone().or(entry.ran_on.take());
+            if is_new {
+                self.submit(job.id);
+            }
+        }
+        let shown: BTreeSet<u64> = seen.iter().map(|job| job.id).collect();
+        let open: Vec<u64> =
+            self.record.jobs.iter().filter(|(_, entry)| entry.is_open()).map(|(id, _)| *id).collect();
+        for id in open {
+            self.learn(id, shown.contains(&id));
+        }
+    }
+
+    /// Draws the conclusions of what is known of a job there.
+    fn learn(&mut self, id: u64, is_shown: bool) {
+        let Some(entry) = self.record.jobs.get_mut(&id) else { return };
+        match (entry.there.started_s, entry.there.ended_s) {
+            (Some(started), Some(ended)) => {
+                let speed = entry.ran_on.as_ref().and_then(|name| entry.speeds.get(name)).copied();
+                if let Some(speed) = speed {
+                    entry.needed = Some((ended - started).max(0.0) * speed);
+                } else {
+                    entry.left_out = Some("it ran on workers of no known type".to_owned());
+                    self.leave(id);
+                }
+            }
+            (None, Some(_)) => {
+                entry.left_out = Some("it was withdrawn before it ran".to_owned());
+                self.leave(id);
+            }
+            (_, None) if !is_shown => {
+                entry.left_out = Some("it is not shown any more, and how it ended is not known".to_owned());
+                self.leave(id);
+            }
+            (_, None) => {}
+        }
+        self.end_if_done(id);
+    }
+
+    fn submit(&mut self, id: u64) {
+        let Some(entry) = self.record.jobs.get_mut(&id) else { return };
+        let fastest = entry.speeds.values().copied().fold(0.0, f64::max);
+        let mut job = Job::new(entry.job_type.clone()).scale_factor(entry.n_workers);
+        for (name, speed) in &entry.speeds {
+            job = job.throughput(name.clone(), StepsPerSecond::new(*speed));
+        }
+        job.arrival = Seconds::new((entry.submitted_s - self.record.since_s).max(0.0));
+        let left = entry.limit_s.unwrap_or(NO_LIMIT_S) * fastest - entry.done();
+        job.total_steps = Steps::new(left.max(1.0));
+        match self.scheduler.submit_as(id.to_string(), job) {
+            Ok(known) => {
+                self.ids.insert(id, known);
+                self.is_vacant = true;
+            }
+            Err(error) => {
+                let why = format!("it fits nowhere here: {error}");
+                self.words.push(format!("job {id} ({}) is left out: {why}", entry.name));
+                entry.left_out = Some(why);
+            }
+        }
+    }
+
+    /// Takes a job out.
+    fn leave(&mut self, id: u64) {
+        self.tell(id);
+        self.running.remove(&id);
+        if let Some(known) = self.ids.remove(&id) {
+            self.scheduler.finish(known);
+            self.is_vacant = true;
+        }
+    }
+
+    /// Ends a job that has done here what it was found to need.
+    fn end_if_done(&mut self, id: u64) {
+        let Some(entry) = self.record.jobs.get_mut(&id).filter(|entry| entry.is_open()) else { return };
+        let Some(needed) = entry.needed else { return };
+        if let Some(ended) = entry.reached(needed) {
+            entry.here.ended_s = Some(ended);
+            entry.work.clear();
+            self.leave(id);
+        }
+    }
+
+    /// Counts the work of running leases until now, or until the round's end.
+    fn count(&mut self, now_s: f64) {
+        let until = self.until_s.map_or(now_s, |until| until.min(now_s));
+        let from = self.counted_s;
+        if until > from {
+            for (id, running) in &mut self.running {
+                running.due.0 += until - from;
+                running.due.1 += (until - from) * running.speed;
+                if let Some(entry) = self.record.jobs.get_mut(id) {
+                    entry.add(Piece { from_s: from, until_s: until, speed: running.speed });
+                }
+            }
+        }
+        self.counted_s = self.counted_s.max(now_s);
+    }
+
+    /// Tells the mechanism what a job has received.
+    fn tell(&mut self, id: u64) {
+        let Some(running) = self.running.get_mut(&id) else { return };
+        let (time, steps) = std::mem::take(&mut running.due);
+        let (jobs, worker_type) = (Combination::single(running.id), running.worker_type);
+        let steps = [Steps::new(steps), Steps::ZERO];
+        // (the job is here)
+        let _ = self.scheduler.record(Received { jobs, worker_type, time: Seconds::new(time), steps });
+    }
+
+    /// Decides what is due at this instant: the next round, or what idle workers get until it.
+    pub fn advance(&mut self, now_s: f64) {
+        self.count(now_s);
+        let running: Vec<u64> = self.running.keys().copied().collect();
+        for id in running {
+            self.end_if_done(id);
+        }
+        if self.ids.is_empty() {
+            self.until_s = None;
+            return;
+        }
+        if self.until_s.is_none_or(|until| now_s >= until) {
+            self.decide(now_s);
+        } else if std::mem::take(&mut self.is_vacant) {
+            let leases = self.scheduler.refill(self.on_clock(now_s));
+            self.grant(&leases, now_s);
+        }
+    }
+
+    /// An instant on the scheduler's clock.
+    fn on_clock(&self, now_s: f64) -> Seconds {
+        Seconds::new((now_s - self.record.since_s).max(0.0))
+    }
+
+    fn decide(&mut self, now_s: f64) {
+        let running: Vec<u64> = self.running.keys().copied().collect();
+        for id in running {
+            self.tell(id);
+        }
+        self.running.clear();
+        let length = self.scheduler.options().round_length.get();
+        // A round that was slept through is not made up for.
+        let start = self.until_s.filter(|until| now_s < until + length).unwrap_or(now_s);
+        let round = self.scheduler.tick(self.on_clock(start), Some(self.decision_limit));
+        match &round.decided {
+            Decided::Late { .. } => self.words.push("the policy has not decided in time".to_owned()),
+            Decided::Failed { error } => self.words.push(format!("the policy gave no decision: {error}")),
+            Decided::Fresh { .. } | Decided::Unchanged => {}
+        }
+        self.record.n_rounds += 1;
+        self.until_s = Some(start + length);
+        self.counted_s = start;
+        self.is_vacant = false;
+        self.grant(&round.leases, start);
+        self.count(now_s);
+    }
+
+    fn grant(&mut self, leases: &[Lease], from_s: f64) {
+        for lease in leases {
+            for (known, name) in lease.jobs.members().zip(&lease.names) {
+                let Ok(id) = name.parse::<u64>() else { continue };
+                let Some(entry) = self.record.jobs.get_mut(&id) else { continue };
+                let speed = entry.speeds.get(&lease.type_name).copied().unwrap_or(0.0);
+                entry.here.started_s.get_or_insert(from_s.max(entry.submitted_s));
+                let worker_type = lease.worker_type;
+                self.running.insert(id, Running { id: known, worker_type, speed, due: (0.0, 0.0) });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

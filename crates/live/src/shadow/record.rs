@@ -1,0 +1,200 @@
+//! What a shadow has seen and done, as it is kept on disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Seen;
+use crate::files;
+
+/// The document's format.
+const FORMAT: &str = "apportion/shadow-v1";
+
+/// When a job was started and ended, in s since 1970; none of what has not happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// When it first had its workers.
+    pub started_s: Option<f64>,
+    /// When it ended.
+    pub ended_s: Option<f64>,
+}
+
+/// A stretch of time in which a job is taken to have run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Its beginning, in s since 1970.
+    pub from_s: f64,
+    /// Its end, in s since 1970.
+    pub until_s: f64,
+    /// The job's throughput, in steps/s.
+    pub speed: f64,
+}
+
+/// A job, there and here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its name there.
+    pub name: String,
+    /// Whose it is.
+    pub user: String,
+    /// Its job type.
+    pub job_type: String,
+    /// Workers it needs at once.
+    pub n_workers: u32,
+    /// Its throughput by worker type, in steps/s.
+    pub speeds: BTreeMap<String, f64>,
+    /// How long its user says that it runs at most, in s.
+    pub limit_s: Option<f64>,
+    /// When it was submitted, in s since 1970.
+    pub submitted_s: f64,
+    /// Was it submitted before the shadow began? Such a job takes its place here, and is not counted in averages.
+    pub is_before: bool,
+    /// Under the other scheduler.
+    pub there: Times,
+    /// The type of its workers there.
+    pub ran_on: Option<String>,
+    /// In the shadow.
+    pub here: Times,
+    /// Why it is not compared; none if it is.
+    pub left_out: Option<String>,
+    /// Steps to its end; none before it has ended there.
+    pub needed: Option<f64>,
+    /// When it ran here; empty once it has ended.
+    pub work: Vec<Piece>,
+}
+
+impl Entry {
+    pub(super) fn new(seen: &Seen, since_s: f64) -> Self {
+        Self {
+            name: seen.name.clone(),
+            user: seen.user.clone(),
+            job_type: seen.job_type.clone(),
+            n_workers: seen.n_workers,
+            speeds: seen.speeds.clone(),
+            limit_s: seen.limit_s,
+            submitted_s: seen.submitted_s,
+            is_before: seen.submitted_s < since_s,
+            there: seen.times,
+            ran_on: seen.ran_on.clone(),
+            here: Times::default(),
+            left_out: None,
+            needed: None,
+            work: Vec::new(),
+        }
+    }
+
+    /// Is it neither left out nor ended here?
+    pub(super) fn is_open(&self) -> bool {
+        self.left_out.is_none() && self.here.ended_s.is_none()
+    }
+
+    /// Steps done here.
+    pub(super) fn done(&self) -> f64 {
+        self.work.iter().map(|piece| (piece.until_s - piece.from_s) * piece.speed).sum()
+    }
+
+    /// Adds a stretch; one that goes on where the last one ended makes that longer.
+    pub(super) fn add(&mut self, piece: Piece) {
+        match self.work.last_mut() {
+            Some(last) if last.until_s >= piece.from_s && last.speed.to_bits() == piece.speed.to_bits() => {
+                last.until_s = piece.until_s;
+            }
+            _ => self.work.push(piece),
+        }
+    }
+
+    /// When so many steps had been done here; none if they have not.
+    pub(super) fn reached(&self, needed: f64) -> Option<f64> {
+        let mut left = needed;
+        for piece in &self.work {
+            let steps = (piece.until_s - piece.from_s) * piece.speed;
+            if steps > 0.0 && left <= steps {
+                return Some(piece.from_s + left.max(0.0) / piece.speed);
+            }
+            left -= steps;
+        }
+        None
+    }
+}
+
+/// All that a shadow has seen and done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    format: String,
+    /// The policy that decides.
+    pub policy: String,
+    /// Length of a round, in s.
+    pub round_length_s: f64,
+    /// When it began, in s since 1970.
+    pub since_s: f64,
+    /// When it last looked, in s since 1970.
+    pub looked_s: f64,
+    /// Rounds that were decided.
+    pub n_rounds: u64,
+    /// Jobs by their numbers there.
+    pub jobs: BTreeMap<u64, Entry>,
+}
+
+/// Why a record cannot be read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The file.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is of another form.
+    #[error("{path}: its format is `{found}`, expected `{FORMAT}`")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+    },
+}
+
+impl Record {
+    /// One that begins at this instant.
+    pub fn begin(policy: &str, round_length_s: f64, now_s: f64) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            policy: policy.to_owned(),
+            round_length_s,
+            since_s: now_s,
+            looked_s: now_s,
+            n_rounds: 0,
+            jobs: BTreeMap::new(),
+        }
+    }
+
+    /// Reads it; none if there is no such file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is none.
+    pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
+        let record: Self = match files::read(path) {
+            Ok(record) => record,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(RecordError::Io { path: path.to_owned(), source }),
+        };
+        if record.format != FORMAT {
+            return Err(RecordError::Format { path: path.to_owned(), found: record.format });
+        }
+        Ok(Some(record))
+    }
+
+    /// Writes it, whole or not at all.
+    ///
+    /// # Errors
+    /// If the disk does not let it.
+    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
+        files::write_durably(path, self).map_err(|source| RecordError::Io { path: path.to_owned(), source })
+    }
+}

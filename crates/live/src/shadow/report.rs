@@ -1,0 +1,128 @@
+//! What a shadow's record means for the jobs: their waits there and here.
+
+use serde::Serialize;
+
+use super::record::{Entry, Record};
+
+/// A job in a report. Times are in s.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its number under the other scheduler.
+    pub job: u64,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub user: String,
+    /// Workers it needs at once.
+    pub n_workers: u32,
+    /// When it was submitted, in s since 1970.
+    pub submitted_s: f64,
+    /// From its submission to its start under the other scheduler; so far, if it waits.
+    pub wait_there_s: f64,
+    /// Does it wait there still?
+    pub waits_there: bool,
+    /// From its submission to its start in the shadow; so far, if it waits.
+    pub wait_here_s: f64,
+    /// Does it wait in the shadow still?
+    pub waits_here: bool,
+    /// From its submission to its end under the other scheduler; none before that.
+    pub completion_there_s: Option<f64>,
+    /// From its submission to its end in the shadow; none before that.
+    pub completion_here_s: Option<f64>,
+    /// Why it is not in the averages; none if it is.
+    pub not_counted: Option<String>,
+}
+
+/// Averages over the jobs that are compared, in s; none where there is no such job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Averages {
+    /// Jobs that are compared: submitted since the shadow began, and not left out.
+    pub n_jobs: usize,
+    /// Of them, jobs that wait there still: the mean of waits there is at least what it says.
+    pub n_waiting_there: usize,
+    /// Of them, jobs that wait here still: the mean of waits here is at least what it says.
+    pub n_waiting_here: usize,
+    /// Mean wait under the other scheduler, waits so far included.
+    pub mean_wait_there_s: Option<f64>,
+    /// Mean wait in the shadow, waits so far included.
+    pub mean_wait_here_s: Option<f64>,
+    /// Jobs that have ended both there and here.
+    pub n_ended: usize,
+    /// Mean job completion time of those under the other scheduler.
+    pub mean_completion_there_s: Option<f64>,
+    /// Mean job completion time of those in the shadow.
+    pub mean_completion_here_s: Option<f64>,
+}
+
+/// A report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The policy that decides.
+    pub policy: String,
+    /// When the shadow began, in s since 1970.
+    pub since_s: f64,
+    /// When it last looked, in s since 1970.
+    pub looked_s: f64,
+    /// Rounds that were decided.
+    pub n_rounds: u64,
+    /// Averages.
+    pub averages: Averages,
+    /// All jobs, by number.
+    pub jobs: Vec<Row>,
+}
+
+impl Report {
+    /// The report of a record.
+    pub fn of(record: &Record) -> Self {
+        let row = |(job, entry): (&u64, &Entry)| row(*job, entry, record.looked_s);
+        let jobs: Vec<Row> = record.jobs.iter().map(row).collect();
+        Self {
+            policy: record.policy.clone(),
+            since_s: record.since_s,
+            looked_s: record.looked_s,
+            n_rounds: record.n_rounds,
+            averages: averages(&jobs),
+            jobs,
+        }
+    }
+}
+
+fn row(job: u64, entry: &Entry, looked_s: f64) -> Row {
+    let wait = |started: Option<f64>| (started.unwrap_or(looked_s) - entry.submitted_s).max(0.0);
+    let completion = |ended: Option<f64>| ended.map(|ended| (ended - entry.submitted_s).max(0.0));
+    let before = entry.is_before.then(|| "it was submitted before the shadow began".to_owned());
+    Row {
+        job,
+        name: entry.name.clone(),
+        user: entry.user.clone(),
+        n_workers: entry.n_workers,
+        submitted_s: entry.submitted_s,
+        wait_there_s: wait(entry.there.started_s),
+        waits_there: entry.there.started_s.is_none(),
+        wait_here_s: wait(entry.here.started_s),
+        waits_here: entry.here.started_s.is_none(),
+        completion_there_s: completion(entry.there.ended_s),
+        completion_here_s: completion(entry.here.ended_s),
+        not_counted: entry.left_out.clone().or(before),
+    }
+}
+
+fn averages(jobs: &[Row]) -> Averages {
+    let counted: Vec<&Row> = jobs.iter().filter(|row| row.not_counted.is_none()).collect();
+    let mean = |values: Vec<f64>| {
+        let n_values = values.len();
+        (n_values > 0).then(|| values.into_iter().sum::<f64>() / n_values as f64)
+    };
+    let ended: Vec<(f64, f64)> =
+        counted.iter().filter_map(|row| row.completion_there_s.zip(row.completion_here_s)).collect();
+    Averages {
+        n_jobs: counted.len(),
+        n_waiting_there: counted.iter().filter(|row| row.waits_there).count(),
+        n_waiting_here: counted.iter().filter(|row| row.waits_here).count(),
+        mean_wait_there_s: mean(counted.iter().map(|row| row.wait_there_s).collect()),
+        mean_wait_here_s: mean(counted.iter().map(|row| row.wait_here_s).collect()),
+        n_ended: ended.len(),
+        mean_completion_there_s: mean(ended.iter().map(|(there, _)| *there).collect()),
+        mean_completion_here_s: mean(ended.iter().map(|(_, here)| *here).collect()),
+    }
+}

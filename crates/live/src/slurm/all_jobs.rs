@@ -1,0 +1,219 @@
+//! All jobs of a Slurm partition, of all users: what a shadow looks at.
+
+use std::collections::BTreeMap;
+
+use super::tools::{ToolError, ask_in_utc};
+
+/// A job as Slurm shows it. Instants are in s since 1970.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlurmJob {
+    /// Slurm's number of it; each element of an array has its own.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub user: String,
+    /// Slurm's word for its state.
+    pub state: String,
+    /// When it was submitted.
+    pub submitted_s: f64,
+    /// When it was started; none if it waits.
+    pub started_s: Option<f64>,
+    /// When it ended; none if it has not.
+    pub ended_s: Option<f64>,
+    /// GPUs in all.
+    pub n_workers: u32,
+    /// The type of GPU that it asks for; none if it takes any.
+    pub gres_type: Option<String>,
+    /// Its time limit, in s; none if it has none.
+    pub limit_s: Option<f64>,
+    /// The first of its nodes, if it has any.
+    pub first_node: Option<String>,
+}
+
+/// The fields that are asked for; the name, which may hold anything, is the last.
+const FORMAT: &str = "%A|%u|%T|%V|%S|%e|%b|%D|%l|%N|%j";
+
+/// Width of a column where Slurm writes in columns.
+const WIDTH: usize = 64;
+
+/// The jobs of a partition that ask for GPUs, by number.
+///
+/// # Errors
+/// If Slurm does not answer.
+pub fn all_jobs(partition: &str) -> Result<Vec<SlurmJob>, ToolError> {
+    let usual = ["--noheader", "--array", "--states=all", &format!("--partition={partition}")];
+    let with = |last: String| usual.iter().map(|word| (*word).to_owned()).chain([last]).collect::<Vec<_>>();
+    let text = ask_in_utc("squeue", &with(format!("--format={FORMAT}")))?;
+    let columns = ["JobID", "tres-per-job", "tres-per-task", "NumTasks"];
+    let columns = columns.map(|name| format!("{name}:{WIDTH}")).join(",");
+    let beside = ask_in_utc("squeue", &with(format!("--Format={columns}")))?;
+    let beside = per_job(&beside);
+    Ok(text.lines().filter_map(|line| parse(line, &beside)).collect())
+}
+
+/// GPUs that jobs ask for as a whole or by task, where they do not ask for them by node.
+fn per_job(text: &str) -> BTreeMap<u64, (Option<String>, u32)> {
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        let column = |place: usize| {
+            line.get(place * WIDTH..).map_or("", |rest| rest.get(..WIDTH).unwrap_or(rest)).trim()
+        };
+        let Ok(id) = column(0).parse() else { continue };
+        let n_tasks: u32 = column(3).parse().unwrap_or(1);
+        if let Some(whole) = workers(column(1)) {
+            found.insert(id, whole);
+        } else if let Some((kind, count)) = workers(column(2)) {
+            found.insert(id, (kind, count.saturating_mul(n_tasks)));
+        }
+    }
+    found
+}
+
+fn parse(line: &str, beside: &BTreeMap<u64, (Option<String>, u32)>) -> Option<SlurmJob> {
+    let fields: Vec<&str> = line.splitn(11, '|').map(str::trim).collect();
+    let [id, user, state, submitted, started, ended, per_node, n_nodes, limit, nodes, name] =
+        fields.as_slice()
+    else {
+        return None;
+    };
+    let id = id.parse().ok()?;
+    let n_nodes: u32 = n_nodes.parse().unwrap_or(1);
+    let of_nodes = workers(per_node).map(|(kind, count)| (kind, count.saturating_mul(n_nodes)));
+    let (gres_type, n_workers) = of_nodes.or_else(|| beside.get(&id).cloned())?;
+    let waits = matches!(*state, "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" | "CONFIGURING");
+    let is_over = super::queue::is_over(state);
+    let first_node = Some(first_of(nodes)).filter(|node| !node.is_empty());
+    // (one that was cancelled before it ran has a start all the same, and no node)
+    let has_run = !waits && first_node.is_some();
+    Some(SlurmJob {
+        id,
+        name: (*name).to_owned(),
+        user: (*user).to_owned(),
+        state: (*state).to_owned(),
+        submitted_s: instant(submitted)?,
+        started_s: instant(started).filter(|_| has_run),
+        ended_s: instant(ended).filter(|_| is_over),
+        n_workers,
+        gres_type,
+        limit_s: duration(limit),
+        first_node,
+    })
+}
+
+/// Type and number of GPUs in Slurm's words: `gres:gpu:v100:2`, `gres/gpu=2`, `gpu:2`.
+fn workers(text: &str) -> Option<(Option<String>, u32)> {
+    let mut found: Option<(Option<String>, u32)> = None;
+    for part in text.split(',') {
+        let part = part.trim();
+        let part = part.strip_prefix("gres:").or_else(|| part.strip_prefix("gres/")).unwrap_or(part);
+        let words: Vec<&str> = part.split(['(', ')']).next()?.split([':', '=']).collect();
+        let (kind, count) = match words.as_slice() {
+            ["gpu"] => (None, 1),
+            ["gpu", count] => match count.parse() {
+                Ok(count) => (None, count),
+                Err(_) => (Some((*count).to_owned()), 1),
+            },
+            ["gpu", kind, count] => (Some((*kind).to_owned()), count.parse().ok()?),
+            _ => continue,
+        };
+        let so_far = found.map_or(0, |(_, so_far)| so_far);
+        found = Some((kind, so_far.saturating_add(count)));
+    }
+    found.filter(|(_, count)| *count > 0)
+}
+
+/// The first name of a list such as `n[03-05,7],m1`.
+fn first_of(list: &str) -> String {
+    let Some((prefix, rest)) = list.split_once('[').filter(|(prefix, _)| !prefix.contains(',')) else {
+        return list.split(',').next().unwrap_or_default().to_owned();
+    };
+    let number = rest.split([',', '-', ']']).next().unwrap_or_default();
+    let suffix = rest.split_once(']').map_or("", |(_, after)| after.split(',').next().unwrap_or_default());
+    format!("{prefix}{number}{suffix}")
+}
+
+/// `2026-11-26T12:02:20`, in UTC, as s since 1970.
+fn instant(text: &str) -> Option<f64> {
+    let (date, time) = text.split_once('T')?;
+    let numbers = |text: &str, between: char| -> Option<Vec<i64>> {
+        text.split(between).map(|number| number.parse().ok()).collect()
+    };
+    let (date, time) = (numbers(date, '-')?, numbers(time, ':')?);
+    let ([year, month, day], [hour, minute, second]) = (date.as_slice(), time.as_slice()) else {
+        return None;
+    };
+    if !(1..=12).contains(month) || !(1970..=9999).contains(year) {
+        return None;
+    }
+    // Days since 1970 of the proleptic Gregorian calendar, with years that begin in March.
+    let (year, month) = if *month > 2 { (*year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some((days * 86_400 + hour * 3600 + minute * 60 + second) as f64)
+}
+
+/// A time limit: `DAYS-HH:MM:SS`, `HH:MM:SS`, `MM:SS`; none where there is none.
+fn duration(text: &str) -> Option<f64> {
+    let (days, rest) = text.split_once('-').unwrap_or(("0", text));
+    let days: f64 = days.parse().ok()?;
+    let parts: Vec<f64> = rest.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let seconds = match parts.as_slice() {
+        [hours, minutes, seconds] => 3600.0 * hours + 60.0 * minutes + seconds,
+        [minutes, seconds] => 60.0 * minutes + seconds,
+        _ => return None,
+    };
+    Some(86_400.0 * days + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_and_durations_are_read() {
+        assert_eq!(instant("1970-01-01T00:00:00"), Some(0.0));
+        // date -u -d 2026-11-26T12:02:20 +%s, and a leap day
+        assert_eq!(instant("2026-11-26T12:02:20"), Some(1_795_694_540.0));
+        assert_eq!(instant("2024-02-29T23:59:59"), Some(1_709_251_199.0));
+        for odd in ["N/A", "Unknown", "", "2026-13-01T00:00:00"] {
+            assert_eq!(instant(odd), None, "{odd}");
+        }
+        assert_eq!(duration("1-02:00:01"), Some(93_601.0));
+        assert_eq!(duration("10:00"), Some(600.0));
+        assert_eq!(duration("UNLIMITED"), None);
+    }
+
+    #[test]
+    fn a_job_is_read_with_its_workers() {
+        let text = format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 14, "gres:gpu:4", "N/A", 1)
+            + &format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 15, "N/A", "gres:gpu:a100:1", 3);
+        let beside = per_job(&text);
+        let line = |id: u64, state: &str, gres: &str, nodes: &str| {
+            format!(
+                "{id}|ann|{state}|2026-11-26T12:00:00|2026-11-26T12:01:00|2026-11-26T12:03:00|{gres}|2|1:00:00|{nodes}|a|b"
+            )
+        };
+        let read = |line: String| parse(&line, &beside);
+        let job = read(line(12, "RUNNING", "gres:gpu:v100:2", "n[03-04]")).unwrap();
+        assert_eq!((job.n_workers, job.gres_type.as_deref(), job.name.as_str()), (4, Some("v100"), "a|b"));
+        assert_eq!((job.first_node.as_deref(), job.limit_s), (Some("n03"), Some(3600.0)));
+        assert_eq!((job.started_s.map(|at| at - job.submitted_s), job.ended_s), (Some(60.0), None));
+        let over = read(line(12, "COMPLETED", "gres:gpu:2", "n1,n2")).unwrap();
+        assert_eq!((over.ended_s.map(|at| at - over.submitted_s), over.gres_type), (Some(180.0), None));
+        let waiting = read(line(13, "PENDING", "gres/gpu=1", "")).unwrap();
+        assert_eq!((waiting.started_s, waiting.n_workers), (None, 2));
+        let cancelled = read(line(13, "CANCELLED", "gpu:1", "")).unwrap();
+        assert!(cancelled.started_s.is_none() && cancelled.ended_s.is_some());
+        assert_eq!(read(line(14, "PENDING", "N/A", "")).unwrap().n_workers, 4);
+        assert_eq!(read(line(15, "PENDING", "N/A", "")).unwrap().n_workers, 3);
+        assert_eq!(read(line(16, "PENDING", "N/A", "")), None, "it asks for no GPU");
+    }
+
+    #[test]
+    fn the_first_node_of_a_list_is_found() {
+        for (list, first) in [("n[3-5,7],m", "n3"), ("m1,n[3-5]", "m1"), ("n[007]-ib,x", "n007-ib"), ("", "")]
+        {
+            assert_eq!(first_of(list), first, "{list}");
+        }
+    }
+}
