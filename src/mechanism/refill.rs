@@ -10,6 +10,16 @@ impl Mechanism {
     ///
     /// A lease lost at the start of the round is not extended by it, even on the same workers.
     pub fn refill(&mut self, order: &[WorkerTypeId]) -> usize {
+        self.refill_for(order, false)
+    }
+
+    /// As [`refill`](Self::refill), and jobs that came after the last allocation may have workers that would idle, where
+    /// the [rules](super::Rules) have fillers at all.
+    pub fn refill_with_arrivals(&mut self, order: &[WorkerTypeId]) -> usize {
+        self.refill_for(order, true)
+    }
+
+    fn refill_for(&mut self, order: &[WorkerTypeId], with_arrivals: bool) -> usize {
         let mut left: Vec<u32> = (0..self.ledger.n_types)
             .map(|column| self.workers.n_up(WorkerTypeId::from_index(column)))
             .collect();
@@ -29,11 +39,15 @@ impl Mechanism {
             }
         }
         if holders.len() == self.ledger.n_jobs() || left.iter().all(|left| *left == 0) {
+            // ([`waits_beside_idle`](Self::waits_beside_idle) looks there)
+            self.selection.left.copy_from_slice(&left);
             return 0;
         }
         let n_leases = self.current.leases.len();
         let rules = (&self.options, self.rules);
+        self.selection.admits_arrivals = with_arrivals;
         self.selection.select_beside(&mut self.ledger, rules, order, (&holders, &left));
+        self.selection.admits_arrivals = false;
         for worker_type in order {
             self.place(*worker_type, false);
         }

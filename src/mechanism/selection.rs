@@ -71,6 +71,8 @@ pub(super) struct Selection {
     n_taken: usize,
     /// `sharing` is out of date.
     pub(super) stale: bool,
+    /// Jobs that came after the last allocation may be fillers.
+    pub(super) admits_arrivals: bool,
 }
 
 impl Selection {
@@ -84,6 +86,7 @@ impl Selection {
             stamp: 0,
             n_taken: 0,
             stale: true,
+            admits_arrivals: false,
         }
     }
 
@@ -213,8 +216,9 @@ impl Selection {
         column: usize,
     ) -> Option<Entry> {
         let cell = ledger.row(slot) + column;
-        let waits =
-            options.unallocated == Unallocated::Wait && !ledger.is_allocated(&ledger.accounts[slot as usize]);
+        let account = &ledger.accounts[slot as usize];
+        let is_admitted = self.admits_arrivals && !account.combination.is_pair();
+        let waits = options.unallocated == Unallocated::Wait && !is_admitted && !ledger.is_allocated(account);
         if ledger.share[cell] > 0.0 || !ledger.runs[cell] || waits {
             return None;
         }

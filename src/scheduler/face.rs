@@ -67,7 +67,7 @@ pub struct Scheduler {
     /// The cluster with all its workers.
     pub(super) cluster: Arc<Cluster>,
     /// The cluster with the workers that are up.
-    up: Arc<Cluster>,
+    pub(super) up: Arc<Cluster>,
     pub(super) table: Table,
     pub(super) names: BTreeMap<JobId, String>,
     /// Jobs submitted under names of their own.
@@ -380,19 +380,8 @@ impl Scheduler {
         round
     }
 
-    /// Gives workers that have become idle inside the round, at `now`, to jobs that wait: those in the allocation in force,
-    /// by the same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and
-    /// are extended or not at its end as all others. Called after [`finish`](Self::finish).
-    pub fn refill(&mut self, now: Seconds) -> Vec<Lease> {
-        self.now = self.now.max(now);
-        let n_new = self.rounds.refill();
-        let leases = self.rounds.mechanism().leases();
-        let n_before = leases.len() - n_new;
-        leases.skip(n_before).map(|lease| self.lease(&lease)).collect()
-    }
-
     /// A lease in the user's words.
-    fn lease(&self, granted: &GrantedLease<'_>) -> Lease {
+    pub(super) fn lease(&self, granted: &GrantedLease<'_>) -> Lease {
         let mut workers = granted.workers.to_vec();
         workers.sort_unstable();
         let name = |id: JobId| self.name(id).to_owned();
@@ -450,12 +439,12 @@ fn check_numbers<const N: usize>(numbers: [(&'static str, f64); N]) -> Result<()
 }
 
 /// The start of a round, over the scheduler's own table.
-struct Boundary<'a> {
-    now: Seconds,
-    table: &'a mut Table,
-    cluster: &'a Arc<Cluster>,
+pub(super) struct Boundary<'a> {
+    pub(super) now: Seconds,
+    pub(super) table: &'a mut Table,
+    pub(super) cluster: &'a Arc<Cluster>,
     /// The decision adopted at this round, if one was.
-    adopted: Option<InForce>,
+    pub(super) adopted: Option<InForce>,
 }
 
 impl Situation for Boundary<'_> {

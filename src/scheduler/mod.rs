@@ -56,6 +56,7 @@ pub(crate) mod active;
 mod decided;
 mod errors;
 mod face;
+mod inside;
 mod leases;
 mod options;
 mod rounds;

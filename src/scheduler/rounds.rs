@@ -174,6 +174,28 @@ impl Rounds {
         self.mechanism.refill(&self.order)
     }
 
+    /// As [`refill`](Self::refill), for all jobs that wait, those included that came after the last allocation. Where the
+    /// policy gives idle workers to none without a share, and one of those could use some, it is asked at once, as at the
+    /// start of a round; accounts are settled then. What became of the policy, and how many leases are new.
+    pub fn refill_with_arrivals(
+        &mut self,
+        situation: &mut dyn Situation,
+        mut deadline: Option<Duration>,
+    ) -> (Decided, usize) {
+        let mut decided = Decided::Unchanged;
+        let mut n_new = self.mechanism.refill_with_arrivals(&self.order);
+        let at_once = self.mechanism.options().idle_workers == IdleWorkers::Recompute;
+        if at_once
+            && self.mechanism.has_changed()
+            && self.may_ask(&decided)
+            && self.mechanism.waits_beside_idle()
+        {
+            decided = self.ask(situation, &mut deadline);
+            n_new += self.mechanism.refill_with_arrivals(&self.order);
+        }
+        (decided, n_new)
+    }
+
     /// Is the policy here, and has it not failed at this round?
     fn may_ask(&self, decided: &Decided) -> bool {
         self.seat.question().is_none() && !matches!(decided, Decided::Failed { .. })

@@ -1,5 +1,6 @@
 //! The scheduler beside the simulator, and what becomes of policies that are late or fail.
 
+mod inside;
 mod restored;
 
 use std::sync::Arc;

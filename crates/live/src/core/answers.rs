@@ -249,12 +249,14 @@ impl Core {
                 Some(Reason::NotStarted) => "It is asked to stop: not all of its ranks were started in time.".into(),
                 Some(Reason::Cancelled) => "It is asked to stop: its user cancelled it.".to_owned(),
             }),
-            None if job.not_before > self.now => {
-                let wait = (job.not_before - self.now).get();
-                let failures = job.record.failures;
-                because.push(format!("It failed {failures} times in a row and is not started again for {wait:.0} s."));
-            }
-            None => because.extend(self.why_without(job, types)),
+            None => match job.rests(self.now) {
+                Some(wait) => because.push(format!(
+                    "It failed {} times in a row and is not started again for {:.0} s.",
+                    job.record.failures,
+                    wait.get()
+                )),
+                None => because.extend(self.why_without(job, types)),
+            },
         }
         because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
         because

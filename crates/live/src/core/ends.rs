@@ -141,7 +141,7 @@ impl Core {
                 }
                 let not_before = self.now + self.back_off(failures);
                 if let Some(job) = self.jobs.get_mut(&number) {
-                    job.not_before = not_before;
+                    job.record.not_before = Some(not_before);
                 }
                 what
             }

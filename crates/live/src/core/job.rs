@@ -187,6 +187,11 @@ pub(super) struct LiveJob {
     pub(super) id: JobId,
     pub(super) placement: Option<Placement>,
     pub(super) run: Option<LiveRun>,
-    /// After a failure it is not started before this.
-    pub(super) not_before: Seconds,
+}
+
+impl LiveJob {
+    /// How long it is not to be started yet, after a failure; none if it may be.
+    pub(super) fn rests(&self, now: Seconds) -> Option<Seconds> {
+        self.record.not_before.filter(|at| *at > now).map(|at| at - now)
+    }
 }

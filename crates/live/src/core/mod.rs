@@ -127,6 +127,8 @@ pub struct Core {
     counters: Counters,
     /// Has a job gone, or a server come, since workers were last given to jobs that wait?
     is_vacant: bool,
+    /// Has a job come, or is a back-off over, since then?
+    has_arrivals: bool,
     now: Seconds,
     /// Jobs to be looked at before the step ends.
     touched: BTreeSet<JobNumber>,
@@ -171,6 +173,7 @@ impl Core {
             slices: BTreeMap::new(),
             counters: Counters::default(),
             is_vacant: false,
+            has_arrivals: false,
             now,
             touched: BTreeSet::new(),
             to_tell: BTreeSet::new(),
@@ -268,7 +271,7 @@ impl Core {
             self.holders[worker.index()].push(number);
         }
         self.tell_steps(id, run.as_ref(), record.checkpointed);
-        let job = LiveJob { record, id, placement, run, not_before: self.now };
+        let job = LiveJob { record, id, placement, run };
         self.jobs.insert(number, job);
         self.touched.insert(number);
     }
@@ -307,6 +310,7 @@ impl Core {
             }
             Input::Wake => self.touched.extend(self.jobs.keys()),
         }
+        self.note_rested();
         self.advance();
         self.settle();
         self.refill();

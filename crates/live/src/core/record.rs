@@ -34,6 +34,9 @@ pub struct JobRecord {
     pub checkpointed: f64,
     /// How often it failed in a row, by its own fault.
     pub failures: u32,
+    /// After a failure it is not started before this instant of the scheduler's clock; none if it may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Seconds>,
     /// What became of its last start, in words; none before the first end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<String>,

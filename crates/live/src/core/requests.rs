@@ -161,14 +161,14 @@ impl Core {
             run: None,
             checkpointed: 0.0,
             failures: 0,
+            not_before: None,
             last_end: None,
             arrived: false,
             cancelled: false,
             outcome: None,
         };
-        let not_before = self.now;
-        let job = LiveJob { record, id, placement: None, run: None, not_before };
-        self.jobs.insert(number, job);
+        self.jobs.insert(number, LiveJob { record, id, placement: None, run: None });
+        self.has_arrivals = true;
         self.record_job(number);
         Ok(number)
     }

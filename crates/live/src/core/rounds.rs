@@ -96,7 +96,24 @@ impl Core {
         self.note_arrivals();
         let round = self.scheduler.tick(start, self.settings.decision_limit);
         self.counters.rounds += 1;
-        match &round.decided {
+        self.note_decided(&round.decided);
+        self.place(&round);
+        self.write_round(&round);
+        self.forget_numbers();
+        self.save_scheduler();
+        self.touched.extend(self.jobs.keys());
+    }
+
+    fn save_scheduler(&mut self) {
+        match serde_json::to_string(&self.scheduler.state()) {
+            Ok(state) => self.step.records.push(Record::Scheduler(state)),
+            Err(error) => self.warn(format!("the mechanism's state cannot be saved: {error}"), None, None),
+        }
+    }
+
+    /// Says of a policy that it is late, or failed.
+    fn note_decided(&mut self, decided: &Decided) {
+        match decided {
             Decided::Late { since } => {
                 self.counters.late_decisions += 1;
                 let text = format!(
@@ -114,14 +131,6 @@ impl Core {
             }
             Decided::Fresh { .. } | Decided::Unchanged => {}
         }
-        self.place(&round);
-        self.write_round(&round);
-        self.forget_numbers();
-        match serde_json::to_string(&self.scheduler.state()) {
-            Ok(state) => self.step.records.push(Record::Scheduler(state)),
-            Err(error) => self.warn(format!("the mechanism's state cannot be saved: {error}"), None, None),
-        }
-        self.touched.extend(self.jobs.keys());
     }
 
     /// Forgets the numbers of jobs that are over and that no run shares its workers with any more.
@@ -185,9 +194,22 @@ impl Core {
         }
     }
 
-    /// Gives what jobs that are over had, and workers that have come, to jobs that wait, until the round ends.
+    /// Notes of jobs without a place that their back-off is over: idle workers may be theirs.
+    pub(super) fn note_rested(&mut self) {
+        let now = self.now;
+        for job in self.jobs.values_mut() {
+            if job.record.not_before.take_if(|at| *at <= now).is_some() {
+                self.has_arrivals |= job.placement.is_none() && job.run.is_none();
+            }
+        }
+    }
+
+    /// Gives what jobs that are over had, and workers that have come, to jobs that wait, until the round ends, as a
+    /// simulation does; and where a job has just come, all workers that idle.
     pub(super) fn refill(&mut self) {
-        if !std::mem::take(&mut self.is_vacant) || !self.settings.refill {
+        let is_vacant = std::mem::take(&mut self.is_vacant);
+        let has_arrivals = std::mem::take(&mut self.has_arrivals);
+        if !(is_vacant || has_arrivals) || !self.settings.refill {
             return;
         }
         let Some(timeline) = self.timeline else { return };
@@ -195,17 +217,45 @@ impl Core {
         let length = if timeline.is_decided { self.scheduler.options().round_length } else { Seconds::ZERO };
         self.tell_workers();
         let now = self.now;
-        for lease in self.scheduler.refill(now) {
-            self.place_lease(&lease, timeline.until + length);
-            self.write_lease(now, &lease);
+        let leases = if has_arrivals {
+            self.tell_received(now);
+            self.note_arrivals();
+            let limit = self.settings.decision_limit;
+            let (decided, leases) = self.scheduler.refill_with_arrivals(now, limit);
+            self.note_decided(&decided);
+            self.write_decided(now, &decided);
+            leases
+        } else {
+            self.scheduler.refill(now)
+        };
+        for lease in &leases {
+            self.place_lease(lease, timeline.until + length);
+            self.write_lease(now, lease);
+        }
+        if !leases.is_empty() {
+            // A restart is to leave them where they are.
+            self.save_scheduler();
         }
     }
 
     /// Writes a round to the event log, as a simulation does.
     fn write_round(&mut self, round: &Round) {
         let now = round.from;
-        if let (Decided::Fresh { .. }, Some(in_force)) = (&round.decided, self.scheduler.in_force().cloned())
-        {
+        self.write_decided(now, &round.decided);
+        let (n_active, n_leases) = (self.jobs.len(), round.leases.len());
+        self.event(now, &Event::RoundStarted { now, round: round.number, n_active, n_leases });
+        for Lease { jobs, worker_type, .. } in &round.preempted {
+            let jobs = jobs.map(|id| self.log_id(id));
+            self.event(now, &Event::Preempted { now, jobs, worker_type: *worker_type });
+        }
+        for lease in &round.leases {
+            self.write_lease(now, lease);
+        }
+    }
+
+    /// Writes to the event log that the policy has decided, if it has.
+    fn write_decided(&mut self, now: Seconds, decided: &Decided) {
+        if let (Decided::Fresh { .. }, Some(in_force)) = (decided, self.scheduler.in_force().cloned()) {
             let solve = in_force.solve.as_ref();
             let event = Event::Allocated {
                 now,
@@ -219,15 +269,6 @@ impl Core {
                 solve_seconds: 0.0,
             };
             self.event(now, &event);
-        }
-        let (n_active, n_leases) = (self.jobs.len(), round.leases.len());
-        self.event(now, &Event::RoundStarted { now, round: round.number, n_active, n_leases });
-        for Lease { jobs, worker_type, .. } in &round.preempted {
-            let jobs = jobs.map(|id| self.log_id(id));
-            self.event(now, &Event::Preempted { now, jobs, worker_type: *worker_type });
-        }
-        for lease in &round.leases {
-            self.write_lease(now, lease);
         }
     }
 

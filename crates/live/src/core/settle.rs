@@ -59,7 +59,7 @@ impl Core {
         let now = self.now;
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(placement) = &job.placement else { return };
-        if job.run.is_some() || job.record.cancelled || now < job.not_before || now >= placement.until {
+        if job.run.is_some() || job.record.cancelled || job.rests(now).is_some() || now >= placement.until {
             return;
         }
         let beside = placement.beside;

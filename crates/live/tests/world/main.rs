@@ -6,9 +6,12 @@
 #![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 
 mod accounts;
+mod arrivals;
 mod fidelity;
 mod node;
 mod random;
+mod restarts;
+mod small;
 mod world;
 
 use proptest::prelude::*;

@@ -65,6 +65,8 @@ pub(crate) struct Node {
     pub(crate) processes: BTreeMap<(Run, u32), Process>,
     next_beat: f64,
     pub(crate) is_off: bool,
+    /// How each start of these jobs ends, at once.
+    pub(crate) fates: BTreeMap<JobNumber, End>,
 }
 
 impl Node {
@@ -84,6 +86,7 @@ impl Node {
             processes,
             next_beat: 0.0,
             is_off: false,
+            fates: BTreeMap::new(),
         }
     }
 
@@ -179,6 +182,9 @@ impl Node {
             let Some(manners) = manners.get(&run.job).filter(|_| process.end.is_none()) else { continue };
             let speed = if self.server.worker_type == "k80" { manners.slow_speed } else { manners.speed };
             process.go_on((now, since), clock, Manners { speed, ..*manners }, random);
+            if let Some(end) = self.fates.get(&run.job) {
+                process.end = Some(end.clone());
+            }
             if *rank == 0 {
                 let saved = checkpoints.entry(run.job).or_insert(0.0);
                 *saved = saved.max(process.checkpointed);

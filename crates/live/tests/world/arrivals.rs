@@ -1,0 +1,68 @@
+//! Jobs that come, or whose back-off is over, while workers idle.
+
+use apportion_live::core::State;
+use apportion_live::protocol::End;
+
+use super::small::{Small, job};
+
+#[test]
+fn a_job_that_comes_while_workers_idle_runs_at_once() {
+    for policy in ["max_min_fairness_perf", "fifo", "isolated"] {
+        let mut small = Small::new(policy, &[("v100", 2), ("k80", 1)]);
+        small.start("v100=2,k80=1");
+        small.until(5.0);
+        let first = small.submit(job(1000));
+        small.until(20.0);
+        assert_eq!(small.why(first).job.state, State::Running);
+        let second = small.submit(job(1000));
+        small.until(22.0);
+        let third = small.submit(job(1000));
+        let vast = small.submit(job(1000).scale_factor(2));
+        small.until(24.0);
+        let states: Vec<_> = small.views().iter().map(|view| view.state).collect();
+        assert_eq!(
+            states,
+            [State::Running, State::Running, State::Running, State::Waiting],
+            "{policy}: {first}, {second}, {third}, {vast}"
+        );
+        let leases = small.events.iter().filter(|event| event["event"] == "lease").count();
+        assert_eq!(leases, 3, "{policy}");
+        // In the last seconds of the round, too, the next one's being decided.
+        small.until(130.0);
+        let starts: Vec<_> = small.jobs.values().map(|job| job.incarnation).collect();
+        assert!(starts[..3].iter().all(|starts| *starts >= 1), "{policy}: {starts:?}");
+    }
+}
+
+#[test]
+fn without_refill_it_waits_for_the_next_round() {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 2)]);
+    small.settings.refill = false;
+    small.start("v100=2");
+    small.until(5.0);
+    small.submit(job(1000));
+    small.until(20.0);
+    let second = small.submit(job(1000));
+    small.until(50.0);
+    assert_eq!(small.why(second).job.state, State::Waiting);
+    small.until(70.0);
+    assert_eq!(small.why(second).job.state, State::Running);
+}
+
+#[test]
+fn a_job_whose_back_off_is_over_has_idle_workers_at_once() {
+    // Four jobs on one worker: the first fails in its round, and has no place in the next; then the worker idles.
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.settings.back_off = apportion::Seconds::new(100.0);
+    small.start("v100=1");
+    small.until(5.0);
+    let failing = small.submit(job(1000));
+    small.doom(failing, &End::Exit(1));
+    small.until(20.0);
+    assert!(small.why(failing).because[0].contains("is not started again for"));
+    small.nodes[0].fates.clear();
+    small.until(104.0);
+    assert_eq!(small.jobs[&failing].incarnation, 1);
+    small.until(108.0);
+    assert_eq!(small.why(failing).job.state, State::Running);
+}

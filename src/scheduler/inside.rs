@@ -1,0 +1,42 @@
+//! What a scheduler does inside a round: workers that idle, for jobs that wait.
+
+use std::time::Duration;
+
+use super::decided::Decided;
+use super::face::{Boundary, Scheduler};
+use super::leases::Lease;
+use crate::units::Seconds;
+
+impl Scheduler {
+    /// Gives workers that have become idle inside the round, at `now`, to jobs that wait: those in the allocation in force,
+    /// by the same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and
+    /// are extended or not at its end as all others. Called after [`finish`](Self::finish).
+    pub fn refill(&mut self, now: Seconds) -> Vec<Lease> {
+        self.now = self.now.max(now);
+        let n_new = self.rounds.refill();
+        let leases = self.rounds.mechanism().leases();
+        let n_before = leases.len() - n_new;
+        leases.skip(n_before).map(|lease| self.lease(&lease)).collect()
+    }
+
+    /// As [`refill`](Self::refill), also for jobs that came after the allocation in force: they need not wait for the next
+    /// round beside workers that idle. A policy that gives idle workers to no job without a share is asked at once, within
+    /// the deadline, and what is known of received time is settled then: [`record`](Self::record) it first. What became of
+    /// the policy, and the new leases.
+    pub fn refill_with_arrivals(
+        &mut self,
+        now: Seconds,
+        deadline: Option<Duration>,
+    ) -> (Decided, Vec<Lease>) {
+        self.now = self.now.max(now);
+        let mut boundary =
+            Boundary { now: self.now, table: &mut self.table, cluster: &self.up, adopted: None };
+        let (decided, n_new) = self.rounds.refill_with_arrivals(&mut boundary, deadline);
+        if let Some(adopted) = boundary.adopted {
+            self.in_force = Some(adopted);
+        }
+        let leases = self.rounds.mechanism().leases();
+        let n_before = leases.len() - n_new;
+        (decided, leases.skip(n_before).map(|lease| self.lease(&lease)).collect())
+    }
+}
