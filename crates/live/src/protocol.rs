@@ -252,8 +252,10 @@ pub enum End {
     Stopped(Option<i32>),
     /// It was asked to stop, did not in time, and was killed.
     Killed,
-    /// It could not be started, and why.
+    /// It could not be started, and why: the fault may be the server's.
     NotStarted(String),
+    /// Its program could not be executed, or has no such folder, and why: the fault is the job's on every server.
+    NotExecutable(String),
     /// Its agent found it gone, without an account of its end.
     Vanished,
     /// It is gone without an account of its end; what is known of why.
@@ -267,7 +269,7 @@ impl fmt::Display for End {
             Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
             Self::Stopped(_) => f.write_str("stopped when asked to"),
             Self::Killed => f.write_str("was killed, since it did not stop in time"),
-            Self::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Self::NotStarted(why) | Self::NotExecutable(why) => write!(f, "could not be started: {why}"),
             Self::Lost(why) => write!(f, "was lost: {why}"),
             Self::Vanished => f.write_str("was gone when its agent looked, without a word of its end"),
         }

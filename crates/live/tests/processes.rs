@@ -606,28 +606,28 @@ fn an_order_that_was_kept_but_not_carried_out_starts_nothing_later() {
     assert!(!rank.join("shim.json").exists());
 }
 
-fn why_not_started(program: Program) -> String {
+fn why_not_executable(program: Program) -> String {
     let mut place = Place::new();
     let mut agent = place.open();
     place.order(&mut agent, &[&lease(1, program)]);
     match end_of(&mut agent, 1).0 {
-        End::NotStarted(why) => why,
+        End::NotExecutable(why) => why,
         end => panic!("{end:?}"),
     }
 }
 
 #[test]
 fn what_cannot_be_started_says_why() {
-    let why = why_not_started(program(&["/no/such/program"]));
+    let why = why_not_executable(program(&["/no/such/program"]));
     assert!(why.starts_with("/no/such/program: No such file or directory"), "{why}");
-    let why = why_not_started(program(&["no-such-program-anywhere"]));
+    let why = why_not_executable(program(&["no-such-program-anywhere"]));
     assert!(why.starts_with("no-such-program-anywhere: No such file or directory"), "{why}");
-    let why = why_not_started(program(&["/etc/passwd"]));
+    let why = why_not_executable(program(&["/etc/passwd"]));
     assert!(why.starts_with("/etc/passwd: Permission denied"), "{why}");
     let elsewhere = Program { directory: Some("/no/such/folder".to_owned()), ..trainer("") };
-    let why = why_not_started(elsewhere);
+    let why = why_not_executable(elsewhere);
     assert!(why.starts_with("folder /no/such/folder: No such file or directory"), "{why}");
-    assert_eq!(why_not_started(program(&[])), "no program is named");
+    assert_eq!(why_not_executable(program(&[])), "no program is named");
 }
 
 #[test]

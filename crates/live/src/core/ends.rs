@@ -16,8 +16,8 @@ enum Verdict {
     Stopped(String),
     /// It was stopped without its work since the last checkpoint, by no fault of its own.
     Lost(String),
-    /// It failed by itself, on this server.
-    Failed(String, String),
+    /// It failed by itself, on this server; none where the fault is the job's alone, on whatever server.
+    Failed(String, Option<String>),
 }
 
 /// Judges a run whose ranks have all ended, or that is over without a word of the others' ends.
@@ -33,9 +33,12 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
         return Verdict::Completed("its program ended with exit code 0".into());
     }
     for (number, (rank, end)) in ends.iter().enumerate() {
-        if let Some(end @ (End::Signal(_) | End::NotStarted(_) | End::Exit(1..))) = end {
+        if let Some(end @ (End::Signal(_) | End::NotStarted(_) | End::NotExecutable(_) | End::Exit(1..))) =
+            end
+        {
             let which = if ends.len() > 1 { format!("rank {number} on ") } else { "on ".to_owned() };
-            return Verdict::Failed(format!("{which}{}, it {end}", rank.server), rank.server.clone());
+            let server = Some(rank.server.clone()).filter(|_| !is_of_the_job(end));
+            return Verdict::Failed(format!("{which}{}, it {end}", rank.server), server);
         }
     }
     let is_alone = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::RankEnded);
@@ -43,7 +46,7 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
         (is_alone, ends.iter().find(|(_, end)| matches!(end, Some(End::Exit(_)))))
     {
         let what = "a rank ended with exit code 0, and others went on for longer than the grace".to_owned();
-        return Verdict::Failed(what, rank.server.clone());
+        return Verdict::Failed(what, Some(rank.server.clone()));
     }
     if let Some((rank, _)) = ends.iter().find(|(_, end)| end.is_none()) {
         return Verdict::Lost(format!("{} did not say how it ended before its lease was over", rank.server));
@@ -66,6 +69,11 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
         return Verdict::Lost("not all of its ranks could be started in time".into());
     }
     Verdict::Stopped("it stopped when its lease was over".into())
+}
+
+/// Would it end like this on every server? A shell says by 127 that there is no such program, by 126 that it is none.
+fn is_of_the_job(end: &End) -> bool {
+    matches!(end, End::NotExecutable(_) | End::Exit(126 | 127))
 }
 
 impl Core {
@@ -133,8 +141,10 @@ impl Core {
                 let failures = job.record.failures;
                 let at = self.now;
                 self.event(at, &Event::Failure { at, id: number.in_log(), attempts: failures });
-                self.warn(format!("{} failed: {what}", run.run), Some(number), Some(server.clone()));
-                self.note_failure_on(&server, number);
+                self.warn(format!("{} failed: {what}", run.run), Some(number), server.clone());
+                if let Some(server) = server {
+                    self.note_failure_on(&server, number);
+                }
                 if failures >= self.settings.failures_max {
                     let reason = format!("it failed {failures} times in a row; the last time {what}");
                     return self.end_job(number, How::Failed, reason);
@@ -205,3 +215,6 @@ impl Core {
         *known != Known::Lost && known.end().is_none()
     }
 }
+
+#[cfg(test)]
+mod tests;

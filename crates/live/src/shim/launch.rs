@@ -16,12 +16,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
 use crate::clock;
 use crate::files;
 use crate::process::{Identity, Owned, Seen, boot_id, signal_group};
-use crate::protocol::Run;
+use crate::protocol::{End, Run};
 use crate::rank::{RankFolder, RankStart, Start, StartedBy, Steer};
 
 /// Set for the step only: the number of its shim.
@@ -38,7 +39,7 @@ pub(super) struct Launched {
     pub(super) program: Identity,
     pub(super) by: StartedBy,
     pub(super) steer: Steer,
-    /// Says why the program could not be executed; nothing once it is.
+    /// Says how the program ended before it could be executed, as JSON; nothing once it is.
     pub(super) refusal: Receiver<String>,
 }
 
@@ -94,18 +95,19 @@ fn own_processes(folder: &RankFolder, program: i32) -> Result<Owned, String> {
     Ok(owned)
 }
 
-/// Becomes the rank's program. Comes back only if that failed: why, in words.
-pub(super) fn become_program(folder: &RankFolder, shim: Pid) -> String {
+/// Becomes the rank's program. Comes back only if that failed: how that counts, and why.
+pub(super) fn become_program(folder: &RankFolder, shim: Pid) -> End {
     // Closed when a program is executed, as all files are that std opens.
     let say = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-    let Err(words) = execute(folder, shim);
-    if let Ok(mut say) = say {
-        let _ = say.write_all(words.as_bytes());
+    let Err(end) = prepare(folder, shim).map_err(End::NotStarted).and_then(execute);
+    if let (Ok(mut say), Ok(words)) = (say, serde_json::to_vec(&end)) {
+        let _ = say.write_all(&words);
     }
-    words
+    end
 }
 
-fn execute(folder: &RankFolder, shim: Pid) -> Result<Infallible, String> {
+/// Waits until the shim has written down its number, and makes ready what does not depend on the job.
+fn prepare(folder: &RankFolder, shim: Pid) -> Result<(&RankFolder, Start, [File; 2]), String> {
     let dies = set_parent_process_death_signal(Some(Signal::KILL));
     dies.map_err(|error| format!("dying with the shim: {error}"))?;
     let mut word = [0];
@@ -119,13 +121,18 @@ fn execute(folder: &RankFolder, shim: Pid) -> Result<Infallible, String> {
     let errors = output.try_clone().map_err(|error| at(&folder.output(), error))?;
     let checkpoints = checkpoints_of(&start);
     fs::create_dir_all(&checkpoints).map_err(|error| at(&checkpoints, error))?;
+    Ok((folder, start, [output, errors]))
+}
+
+/// Executes the program in its folder.
+fn execute((folder, start, [output, errors]): (&RankFolder, Start, [File; 2])) -> Result<Infallible, End> {
     let program = &start.rank.program;
     let Some((name, arguments)) = program.command.split_first() else {
-        return Err("no program is named".to_owned());
+        return Err(End::NotExecutable("no program is named".to_owned()));
     };
     if let Some(directory) = &program.directory {
-        let directory = Path::new(directory);
-        env::set_current_dir(directory).map_err(|error| format!("folder {}", at(directory, error)))?;
+        env::set_current_dir(directory)
+            .map_err(|error| refused(&error, format!("folder {directory}: {error}")))?;
     }
     let mut command = Command::new(name);
     command.args(arguments).env_remove(STEP);
@@ -134,9 +141,35 @@ fn execute(folder: &RankFolder, shim: Pid) -> Result<Infallible, String> {
     let error = command.exec();
     let is_there = name.contains('/') && Path::new(name).exists();
     if is_there && error.kind() == io::ErrorKind::NotFound {
-        return Err(format!("{name} is there, the interpreter that it names is not: {error}"));
+        return Err(refused(
+            &error,
+            format!("{name} is there, the interpreter that it names is not: {error}"),
+        ));
     }
-    Err(format!("{name}: {error}"))
+    Err(refused(&error, format!("{name}: {error}")))
+}
+
+/// How it counts that a program or its folder was refused: against the job where that does not exist or is none, and
+/// against the server, too, where it has no memory, no process, or another trouble of its own.
+fn refused(error: &io::Error, why: String) -> End {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    let of_the_job = [
+        Errno::NOENT,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::NOTDIR,
+        Errno::ISDIR,
+        Errno::NOEXEC,
+        Errno::LOOP,
+        Errno::NAMETOOLONG,
+        Errno::TOOBIG,
+        Errno::INVAL,
+    ];
+    if errno.is_some_and(|errno| of_the_job.contains(&errno)) {
+        End::NotExecutable(why)
+    } else {
+        End::NotStarted(why)
+    }
 }
 
 /// What a program is told of its worker, of those that this process was `given`: none where Slurm names no devices.

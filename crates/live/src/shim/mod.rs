@@ -61,7 +61,7 @@ pub enum ShimError {
     #[error("{0} has a shim already")]
     Owned(String),
     /// The step before the rank's program could not start it.
-    #[error("{0}")]
+    #[error("it {0}")]
     NotStarted(String),
 }
 
@@ -82,7 +82,7 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> ShimError {
 pub fn run(folder: &Path) -> Result<(), ShimError> {
     let folder = RankFolder::at(folder.to_owned());
     match launch::shim_of_step() {
-        Some(shim) => Err(ShimError::NotStarted(launch::become_program(&folder, shim))),
+        Some(shim) => Err(ShimError::NotStarted(launch::become_program(&folder, shim).to_string())),
         None => own(&folder),
     }
 }

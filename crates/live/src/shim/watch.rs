@@ -130,7 +130,7 @@ impl<'a> Watch<'a> {
     fn end(self, told: &Told) -> End {
         let why = self.refusal.recv().unwrap_or_default();
         if !why.is_empty() {
-            return End::NotStarted(why);
+            return serde_json::from_str(&why).unwrap_or(End::NotStarted(why));
         }
         let is_signalled =
             self.status.and_then(WaitStatus::terminating_signal) == Some(Signal::TERM.as_raw());

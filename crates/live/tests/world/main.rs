@@ -7,6 +7,7 @@
 
 mod accounts;
 mod arrivals;
+mod failures;
 mod fidelity;
 mod node;
 mod random;

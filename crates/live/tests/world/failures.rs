@@ -1,0 +1,108 @@
+//! Jobs that fail: how long they wait, and what that means for their server.
+
+use apportion::Seconds;
+use apportion_live::core::{Answer, How, Request};
+use apportion_live::protocol::End;
+
+use super::small::{Small, job};
+
+fn small() -> Small {
+    let mut small = Small::new("isolated", &[("v100", 8)]);
+    small.settings.back_off = Seconds::new(1.0);
+    small.settings.failures_max = 1;
+    small.start("v100=8");
+    small.until(5.0);
+    small
+}
+
+fn is_drained(small: &mut Small) -> bool {
+    match small.ask(Request::Servers).unwrap() {
+        Answer::Servers(servers) => servers[0].drained.is_some(),
+        answer => panic!("{answer:?}"),
+    }
+}
+
+/// Submits a job that ends like this, and waits until it is over.
+fn over(small: &mut Small, end: Option<&End>) -> How {
+    let number = small.submit(job(1));
+    if let Some(end) = end {
+        small.doom(number, end);
+    }
+    small.until(small.now + 70.0);
+    small.jobs[&number].outcome.as_ref().unwrap().how
+}
+
+#[test]
+fn three_different_jobs_that_fail_in_a_row_drain_a_server() {
+    for end in [End::Exit(1), End::Signal(11), End::NotStarted("no space left on device".into())] {
+        let mut small = small();
+        for n_failed in 1..=3 {
+            assert!(!is_drained(&mut small), "{end:?} after {n_failed}");
+            assert_eq!(over(&mut small, Some(&end)), How::Failed);
+        }
+        assert!(is_drained(&mut small), "{end:?}");
+        assert_eq!(small.warnings("3 different jobs failed on it in a row"), 1);
+    }
+}
+
+#[test]
+fn one_job_that_fails_again_and_again_drains_none() {
+    let mut small = small();
+    small.settings.failures_max = 6;
+    small.start("v100=8");
+    small.until(small.now + 5.0);
+    let number = small.submit(job(1));
+    small.doom(number, &End::Exit(1));
+    small.until(small.now + 200.0);
+    assert_eq!(small.jobs[&number].outcome.as_ref().unwrap().how, How::Failed);
+    assert_eq!(small.jobs[&number].incarnation, 6);
+    assert!(!is_drained(&mut small));
+}
+
+#[test]
+fn a_success_in_between_clears_the_count() {
+    let mut small = small();
+    for end in [Some(End::Exit(1)), Some(End::Exit(2)), None, Some(End::Exit(1)), Some(End::Exit(2))] {
+        over(&mut small, end.as_ref());
+        assert!(!is_drained(&mut small));
+    }
+    over(&mut small, Some(&End::Exit(1)));
+    assert!(is_drained(&mut small));
+}
+
+#[test]
+fn commands_that_are_mistyped_drain_no_server() {
+    let mut small = small();
+    for end in [
+        End::NotExecutable("/no/such/program: No such file or directory".into()),
+        End::NotExecutable("folder /no/such: No such file or directory".into()),
+        End::Exit(127),
+        End::Exit(126),
+        End::NotExecutable("/etc/passwd: Permission denied".into()),
+    ] {
+        assert_eq!(over(&mut small, Some(&end)), How::Failed);
+        assert!(!is_drained(&mut small), "{end:?}");
+    }
+    assert_eq!(over(&mut small, None), How::Completed);
+}
+
+#[test]
+fn back_off_doubles_up_to_64_times() {
+    let mut small = Small::new("isolated", &[("v100", 1)]);
+    small.settings.back_off = Seconds::new(8.0);
+    small.settings.failures_max = 100;
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(1));
+    small.doom(number, &End::Exit(1));
+    let mut waits = Vec::new();
+    for failures in 1..=9 {
+        while small.jobs[&number].failures < failures {
+            small.until(small.now + 0.25);
+            assert!(small.now < 5_000.0, "it fails no more: {waits:?}");
+        }
+        let until = small.jobs[&number].not_before.unwrap().get();
+        waits.push((until - small.now).round());
+    }
+    assert_eq!(waits, [8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 512.0, 512.0]);
+}
