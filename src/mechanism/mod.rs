@@ -20,6 +20,7 @@ mod priority;
 mod refill;
 mod rounds;
 mod selection;
+mod standing;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -31,4 +32,5 @@ pub use options::{
 pub use placement::Workers;
 pub use priority::Priority;
 pub use rounds::{Mechanism, Rules};
+pub use standing::Standing;
 pub use state::MechanismState;

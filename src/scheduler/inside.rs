@@ -1,4 +1,4 @@
-//! What a scheduler does inside a round: workers that idle, for jobs that wait.
+//! What a scheduler does inside a round: workers that idle, for jobs that wait; and on what a job runs at all.
 
 use std::time::Duration;
 
@@ -6,8 +6,23 @@ use super::decided::Decided;
 use super::face::{Boundary, Scheduler};
 use super::leases::Lease;
 use crate::units::Seconds;
+use crate::workload::Job;
 
 impl Scheduler {
+    /// The worker types on which a job has a throughput, its own or the matrix's, by name: those that the cluster lacks,
+    /// too.
+    pub fn worker_types_of(&self, job: &Job) -> Vec<String> {
+        if let Some(own) = &job.throughput {
+            let has_speed = own.iter().filter(|(_, speed)| speed.get() > 0.0);
+            return has_speed.map(|(name, _)| name.clone()).collect();
+        }
+        let throughputs = &self.table.throughputs;
+        let Some(row) = throughputs.find(&job.job_type, job.scale_factor) else { return Vec::new() };
+        let types = throughputs.worker_types();
+        let has_speed = types.enumerate().filter(|(column, _)| throughputs.alone(row, *column) > 0.0);
+        has_speed.map(|(_, name)| name.clone()).collect()
+    }
+
     /// Gives workers that have become idle inside the round, at `now`, to jobs that wait: those in the allocation in force,
     /// by the same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and
     /// are extended or not at its end as all others. Called after [`finish`](Self::finish).

@@ -1,6 +1,7 @@
-//! What happens inside a round: idle workers for jobs that have come since the last allocation.
+//! What happens inside a round: idle workers for jobs that have come since the last allocation; and what is known of jobs.
 
 use super::*;
+use crate::mechanism::Priority;
 
 fn named(leases: &[Lease]) -> Vec<(&str, &str)> {
     leases.iter().map(|lease| (lease.names[0].as_str(), lease.type_name.as_str())).collect()
@@ -31,4 +32,36 @@ fn a_job_that_comes_inside_a_round_has_idle_workers_at_once_and_keeps_them() {
         let goes_on = |lease: &&Lease| lease.names[0] == "second" && (lease.extended || name == "isolated");
         assert_eq!(next.leases.iter().filter(goes_on).count(), 1, "{name}: {next:?}");
     }
+}
+
+#[test]
+fn where_a_job_stands_follows_from_its_share_and_what_it_received() {
+    let policy = Catalog::embedded().policy("isolated").unwrap();
+    let mut scheduler = scheduler("v100=1", policy);
+    let [one, other] = ["one", "other"].map(|name| scheduler.submit_as(name, job(2.0, 1.0)).unwrap());
+    let round = scheduler.tick(start(0), None);
+    let held = round.leases[0].jobs;
+    let waiting = if held.contains(one) { Combination::single(other) } else { Combination::single(one) };
+    let v100 = round.leases[0].worker_type;
+    run(&mut scheduler, &round);
+    let of = |jobs| scheduler.mechanism().standing(jobs, v100).unwrap();
+    let (holder, waits) = (of(held), of(waiting));
+    assert_eq!((holder.received, waits.received), (Seconds::new(360.0), Seconds::ZERO));
+    assert_eq!((holder.share, holder.deficit), (waits.share, Seconds::ZERO));
+    // A credit of 180 s each: 540 of 720 s were the one's, and 180 s the other's.
+    let (Priority::Ratio(low), Priority::Ratio(high)) = (holder.priority, waits.priority) else {
+        panic!("{holder:?}, {waits:?}")
+    };
+    assert!((low - waits.share / 0.75).abs() < 1e-12 && (high - waits.share / 0.25).abs() < 1e-12);
+    let gone = Combination::single(JobId::from_index(7));
+    assert_eq!(scheduler.mechanism().standing(gone, v100), None);
+}
+
+#[test]
+fn the_worker_types_of_a_job_are_those_that_it_has_a_throughput_on() {
+    let scheduler = scheduler("v100=1", Box::new(Isolated::default()));
+    assert_eq!(scheduler.worker_types_of(&job(2.0, 0.0)), ["v100"]);
+    let known = scheduler.worker_types_of(&Job::new("A3C"));
+    assert!(known.contains(&"k80".to_owned()), "{known:?}");
+    assert_eq!(scheduler.worker_types_of(&Job::new("none such")), Vec::<String>::new());
 }

@@ -127,7 +127,7 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
     if session.output.format() == OutputFormat::Json {
         return session.output.json(&why);
     }
-    let columns = ["worker_type", "share", "received_s", "deficit_s", "up", "held_by"];
+    let columns = ["worker_type", "share", "priority", "received_s", "deficit_s", "up", "held_by"];
     let mut table = Table::new(columns);
     let number =
         |value: &Value, decimals| value.as_f64().map_or(Cell::Empty, |value| Cell::Number(value, decimals));
@@ -135,6 +135,7 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
         table.push(vec![
             text(&kind["worker_type"]),
             number(&kind["share"], 3),
+            number(&kind["priority"], 2),
             number(&kind["received_s"], 1),
             number(&kind["deficit_s"], 1),
             count(&kind["n_up"]),
@@ -149,9 +150,6 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
     let (state, kind) = (word(&why["state"]), word(&why["job_type"]));
     let mut lines = vec![format!("job {}{name}, {kind}, is {state}.", why["job"])];
     lines.extend(list(&why["because"]).iter().map(word));
-    if let Some(in_s) = why["decides_in_s"].as_f64() {
-        lines.push(format!("The next round is decided in {:.1} s.", in_s.max(0.0)));
-    }
     if !table.rows().is_empty() {
         lines.push(String::new());
         lines.push(table.aligned());

@@ -2,13 +2,11 @@
 
 use apportion::Seconds;
 use apportion::index::{Id, WorkerTypeId};
-use apportion::workload::Combination;
 use serde::Serialize;
 
 use super::Core;
-use super::job::{LiveJob, Reason};
+use super::job::LiveJob;
 use super::record::{How, JobRecord};
-use super::requests::Refusal;
 use crate::protocol::JobNumber;
 
 /// How far a job is.
@@ -68,39 +66,6 @@ pub struct JobView {
     pub last_end: Option<String>,
 }
 
-/// What a job is owed and has received on workers of one type.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TypeView {
-    /// The type.
-    pub worker_type: String,
-    /// The share of its time that it is to have them, alone or beside another.
-    pub share: f64,
-    /// How long it has had them since the last reset, in s.
-    pub received_s: f64,
-    /// How much longer it ought to have had them up to the last reset, in s.
-    pub deficit_s: f64,
-    /// How many workers of the type there are, up.
-    pub n_up: u32,
-    /// The jobs that hold workers of the type.
-    pub held_by: Vec<JobNumber>,
-}
-
-/// A job, and what binds it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Why {
-    /// The job.
-    #[serde(flatten)]
-    pub job: JobView,
-    /// What binds it, in sentences.
-    pub because: Vec<String>,
-    /// Worker types on which it may run.
-    pub worker_types: Vec<TypeView>,
-    /// When the next round is decided, in s from now.
-    pub decides_in_s: Option<f64>,
-    /// When the policy last decided, on the scheduler's clock.
-    pub decided_s: Option<f64>,
-}
-
 /// A place of a job in a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlaceView {
@@ -157,10 +122,16 @@ pub struct ServerView {
 impl Core {
     pub(super) fn job_views(&self) -> Vec<JobView> {
         let active = self.jobs.values().map(|job| self.view(job));
-        self.over.iter().map(view_of_over).chain(active).collect()
+        // Those that run first, then those that wait, then those that are over, the newest of them first.
+        let mut active: Vec<_> = active.chain(self.unfit_views()).collect();
+        active.sort_by_key(|view| (view.servers.is_empty(), view.job));
+        let mut over: Vec<_> = self.over.iter().map(view_of_over).collect();
+        let ended = |view: &JobView| view.ended_s.unwrap_or(0.0);
+        over.sort_by(|one, other| ended(other).total_cmp(&ended(one)).then_with(|| other.job.cmp(&one.job)));
+        active.into_iter().chain(over).collect()
     }
 
-    fn view(&self, job: &LiveJob) -> JobView {
+    pub(super) fn view(&self, job: &LiveJob) -> JobView {
         let state = match (&job.run, &job.placement) {
             (Some(run), _) if run.ending.is_some() => State::Stopping,
             (Some(run), _) if run.running.is_some() => State::Running,
@@ -179,145 +150,8 @@ impl Core {
         JobView { steps, worker_type, servers, ..view_of(&job.record, state) }
     }
 
-    fn type_name(&self, worker_type: WorkerTypeId) -> String {
+    pub(super) fn type_name(&self, worker_type: WorkerTypeId) -> String {
         self.scheduler.cluster().types()[worker_type].name.clone()
-    }
-
-    pub(super) fn why(&self, number: JobNumber) -> Result<Why, Refusal> {
-        let Some(job) = self.jobs.get(&number) else {
-            let over = self.over.iter().find(|record| record.number == number);
-            let record = over.ok_or_else(|| self.unknown_job(number))?;
-            let outcome = record.outcome.as_ref().map(|outcome| outcome.reason.clone());
-            let because = outcome.into_iter().map(|reason| format!("It is over: {reason}.")).collect();
-            let job = view_of_over(record);
-            return Ok(Why { job, because, worker_types: Vec::new(), decides_in_s: None, decided_s: None });
-        };
-        let worker_types: Vec<_> = self
-            .scheduler
-            .cluster()
-            .types()
-            .ids()
-            .filter_map(|worker_type| self.type_view(job, worker_type))
-            .collect();
-        let undecided = self.timeline.filter(|timeline| !timeline.is_decided);
-        Ok(Why {
-            job: self.view(job),
-            because: self.because(job, &worker_types),
-            worker_types,
-            decides_in_s: undecided.map(|timeline| (timeline.next(&self.settings) - self.now).get()),
-            decided_s: self.scheduler.in_force().map(|decision| decision.adopted.get()),
-        })
-    }
-
-    /// A worker type as a job sees it; none if it cannot run there.
-    fn type_view(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<TypeView> {
-        let mechanism = self.scheduler.mechanism();
-        let alone = Combination::single(job.id);
-        let received_s = mechanism.received(alone, worker_type)?.get();
-        let deficit_s = mechanism.deficit(alone, worker_type)?.get();
-        let in_force = self.scheduler.in_force();
-        let shares = in_force.iter().flat_map(|decision| &decision.shares);
-        let own = shares.filter(|(jobs, _)| jobs.contains(job.id));
-        let share = own.map(|(_, shares)| shares.get(worker_type.index()).copied().unwrap_or(0.0)).sum();
-        let mut held_by: Vec<_> = self
-            .scheduler
-            .workers()
-            .of_type(worker_type)
-            .flat_map(|worker| self.holders[worker.index()].iter().copied())
-            .collect();
-        held_by.sort_unstable();
-        held_by.dedup();
-        Some(TypeView {
-            worker_type: self.type_name(worker_type),
-            share,
-            received_s,
-            deficit_s,
-            n_up: self.scheduler.workers().n_up(worker_type),
-            held_by,
-        })
-    }
-
-    /// What binds a job, in sentences.
-    fn because(&self, job: &LiveJob, types: &[TypeView]) -> Vec<String> {
-        let mut because = Vec::new();
-        match &job.run {
-            Some(run) => because.push(match run.ending.as_ref().map(|ending| &ending.reason) {
-                None if run.running.is_some() => "It runs.".to_owned(),
-                None => "It has been ordered; not all of its ranks have been reported yet.".to_owned(),
-                Some(Reason::Preempted) => "It is asked to stop: its workers are another's in the next round, or it has others there.".into(),
-                Some(Reason::RankEnded) => "It is asked to stop: one of its ranks has ended.".to_owned(),
-                Some(Reason::NotStarted) => "It is asked to stop: not all of its ranks were started in time.".into(),
-                Some(Reason::Cancelled) => "It is asked to stop: its user cancelled it.".to_owned(),
-            }),
-            None => match job.rests(self.now) {
-                Some(wait) => because.push(format!(
-                    "It failed {} times in a row and is not started again for {:.0} s.",
-                    job.record.failures,
-                    wait.get()
-                )),
-                None => because.extend(self.why_without(job, types)),
-            },
-        }
-        because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
-        because
-    }
-
-    /// Why a job has no run.
-    fn why_without(&self, job: &LiveJob, types: &[TypeView]) -> Vec<String> {
-        if let Some(placement) = &job.placement {
-            let mut holders: Vec<_> =
-                placement.workers.iter().flat_map(|worker| &self.holders[worker.index()]).collect();
-            holders.sort_unstable();
-            holders.dedup();
-            let list: Vec<_> = holders.into_iter().map(ToString::to_string).collect();
-            let kind = self.type_name(placement.worker_type);
-            return vec![if list.is_empty() {
-                format!("It has workers of type {kind}, whose servers are not all here.")
-            } else {
-                format!(
-                    "It has workers of type {kind} as soon as they are free: job {} is still there.",
-                    list.join(", job ")
-                )
-            }];
-        }
-        if self.timeline.is_none() {
-            return vec!["No server that may be given jobs is here.".to_owned()];
-        }
-        let Some(decision) = self
-            .scheduler
-            .in_force()
-            .filter(|decision| decision.shares.iter().any(|(jobs, _)| jobs.contains(job.id)))
-        else {
-            return vec![
-                "The policy has not decided since it came: it does so at the next round that may reset it."
-                    .into(),
-            ];
-        };
-        let with_share: Vec<_> = types.iter().filter(|view| view.share > 1e-9).collect();
-        if decision.dropped.contains(&job.id) {
-            return vec![
-                "The policy cannot keep its deadline beside the others', and has dropped it.".to_owned(),
-            ];
-        }
-        if with_share.is_empty() {
-            return vec!["The policy gives it no share of any worker type.".to_owned()];
-        }
-        let part = |view: &&TypeView| {
-            let share = 100.0 * view.share;
-            let TypeView { worker_type, n_up, held_by, .. } = view;
-            if *n_up == 0 {
-                return format!(
-                    "It is to have {worker_type} for {share:.1} % of the time; no worker of that type may be given jobs now."
-                );
-            }
-            let holders: Vec<_> = held_by.iter().map(ToString::to_string).collect();
-            let holders =
-                if holders.is_empty() { "no job".to_owned() } else { format!("job {}", holders.join(", ")) };
-            format!(
-                "It is to have {worker_type} for {share:.1} % of the time; the {n_up} that are up are held by {holders} now."
-            )
-        };
-        with_share.iter().map(part).collect()
     }
 
     pub(super) fn next_view(&self) -> NextView {
@@ -352,6 +186,7 @@ impl Core {
                 .iter()
                 .filter(|(_, job)| job.placement.is_none())
                 .map(|(number, _)| *number)
+                .chain(self.unfit.keys().copied())
                 .collect(),
         }
     }
@@ -370,7 +205,7 @@ impl Core {
     }
 }
 
-fn view_of(record: &JobRecord, state: State) -> JobView {
+pub(super) fn view_of(record: &JobRecord, state: State) -> JobView {
     JobView {
         job: record.number,
         name: record.name.clone(),
@@ -394,7 +229,7 @@ fn view_of(record: &JobRecord, state: State) -> JobView {
     }
 }
 
-fn view_of_over(record: &JobRecord) -> JobView {
+pub(super) fn view_of_over(record: &JobRecord) -> JobView {
     let state = match record.outcome.as_ref().map(|outcome| outcome.how) {
         Some(How::Completed) => State::Completed,
         Some(How::Cancelled) => State::Cancelled,

@@ -4,7 +4,7 @@ use apportion::simulator::Event;
 
 use super::Core;
 use super::job::{Known, LiveRun, Reason};
-use super::record::{How, Outcome};
+use super::record::{How, JobRecord, Outcome};
 use crate::protocol::{End, JobNumber};
 
 /// What the end of a run means.
@@ -177,17 +177,22 @@ impl Core {
 
     /// A job is over.
     pub(super) fn end_job(&mut self, number: JobNumber, how: How, reason: String) {
-        let Some(mut job) = self.jobs.remove(&number) else { return };
-        let at = self.now;
-        if !std::mem::replace(&mut job.record.arrived, true) {
-            let id = number.in_log();
-            self.event(at, &Event::Arrival { now: at, id, measured: true, job: &job.record.job });
-        }
+        let Some(job) = self.jobs.remove(&number) else { return };
         self.accounts.close(job.id);
         self.scheduler.finish(job.id);
         self.is_vacant = true;
+        self.end_record(job.record, how, reason);
+    }
+
+    /// Puts on disk, and into the log, that a job is over.
+    pub(super) fn end_record(&mut self, mut record: JobRecord, how: How, reason: String) {
+        let (at, number) = (self.now, record.number);
+        if !std::mem::replace(&mut record.arrived, true) {
+            let id = number.in_log();
+            self.event(at, &Event::Arrival { now: at, id, measured: true, job: &record.job });
+        }
         let (id, measured) = (number.in_log(), true);
-        let ended = &job.record.job;
+        let ended = &record.job;
         let event = if how == How::Completed {
             let isolated = apportion::Seconds::ZERO;
             Event::Completion { at, id, measured, job: ended, isolated }
@@ -206,8 +211,8 @@ impl Core {
             How::Cancelled => format!("job {number} is cancelled"),
         };
         self.note(text, Some(number), None);
-        job.record.outcome = Some(Outcome { at, how, reason });
-        self.put_over(job.record);
+        record.outcome = Some(Outcome { at, how, reason });
+        self.put_over(record);
     }
 
     /// Is a rank of a run to be among a server's leases: may it be there, or is it to be started?

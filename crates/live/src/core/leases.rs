@@ -31,11 +31,16 @@ impl Core {
         // The time of two that share is counted once: by the first, and by the other where the first does not run.
         let counts = jobs.first() == job.id || !self.is_running(jobs.first());
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+        let name = self.type_name(worker_type);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = &mut job.run else { return };
         let since = std::mem::replace(&mut run.counted, now);
         let time = now - run.running.map_or(now, |running| running.max(since));
-        if !counts || time.get() <= 0.0 || run.is_displaced() {
+        if time.get() <= 0.0 || run.is_displaced() {
+            return;
+        }
+        *job.record.received.entry(name).or_insert(Seconds::ZERO) += time;
+        if !counts {
             return;
         }
         match run.at_risk.last_mut().filter(|last| (last.0, last.1) == run.lease) {

@@ -23,6 +23,8 @@ mod rounds;
 mod server;
 mod settings;
 mod settle;
+mod unfit;
+mod why;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -38,11 +40,13 @@ use accounts::Accounts;
 use job::{Known, LiveJob, LiveRun, Placement};
 use rounds::Timeline;
 use server::Server;
+use unfit::Unfit;
 
-pub use answers::{JobView, NextView, ServerView, State, Why};
+pub use answers::{JobView, NextView, PlaceView, ServerView, State};
 pub use record::{How, JobRecord, Note, Outcome, Record, RunRecord, ServerRecord, Stored};
 pub use requests::{Answer, Refusal, Request, Submission};
 pub use settings::{SettingError, Settings};
+pub use why::{HolderView, TypeView, Why};
 
 use crate::protocol::{JobNumber, Orders, Report, Run};
 
@@ -112,6 +116,8 @@ pub struct Core {
     jobs: BTreeMap<JobNumber, LiveJob>,
     numbers: BTreeMap<JobId, JobNumber>,
     next_job: u64,
+    /// Jobs that fit no worker type of the cluster.
+    unfit: BTreeMap<JobNumber, Unfit>,
     /// Jobs that are over, the newest last.
     over: VecDeque<JobRecord>,
     servers: BTreeMap<String, Server>,
@@ -163,6 +169,7 @@ impl Core {
             jobs: BTreeMap::new(),
             numbers: BTreeMap::new(),
             next_job: stored.next_job,
+            unfit: BTreeMap::new(),
             over: VecDeque::from(std::mem::take(&mut stored.over)),
             servers: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -229,21 +236,21 @@ impl Core {
         })
     }
 
-    /// Takes over a job. Its run is where its ranks' servers still have the same workers; else it is stopped there.
-    fn adopt_job(&mut self, mut record: JobRecord) {
+    /// Takes over a job. Its run is where its ranks' servers still have the same workers; else it is stopped there. One that
+    /// fits no worker type waits for another start.
+    fn adopt_job(&mut self, record: JobRecord) {
         let number = record.number;
         let name = number.to_string();
         let known = self.scheduler.find(&name).map(Ok);
         let id = match known.unwrap_or_else(|| self.scheduler.submit_as(name, record.job.clone())) {
             Ok(id) => id,
-            Err(error) => {
-                let reason = format!("it does not fit the scheduler as it was started now: {error}");
-                self.warn(reason.clone(), Some(number), None);
-                record.outcome = Some(Outcome { at: self.now, how: How::Failed, reason });
-                record.run = None;
-                self.put_over(record);
+            // One that its user cancelled does not wait to be started.
+            Err(_) if record.cancelled => {
+                let record = JobRecord { run: None, ..record };
+                self.end_record(record, How::Cancelled, "cancelled by its user".to_owned());
                 return;
             }
+            Err(error) => return self.set_unfit(record, &error),
         };
         self.numbers.insert(id, number);
         let run = record.run.as_ref().map(|known| {

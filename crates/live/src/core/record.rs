@@ -1,5 +1,7 @@
 //! What of the scheduler must survive its end: the documents that its store keeps.
 
+use std::collections::BTreeMap;
+
 use apportion::index::WorkerId;
 use apportion::{Job, Seconds};
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,9 @@ pub struct JobRecord {
     pub run: Option<RunRecord>,
     /// Steps that its last checkpoint holds.
     pub checkpointed: f64,
+    /// How long all of its ranks have run on workers of each type, by name, since it arrived.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub received: BTreeMap<String, Seconds>,
     /// How often it failed in a row, by its own fault.
     pub failures: u32,
     /// After a failure it is not started before this instant of the scheduler's clock; none if it may be.

@@ -1,12 +1,15 @@
 //! What people and programs ask for, and what they are answered.
 
+use std::collections::BTreeMap;
+
 use apportion::Job;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::answers::{JobView, NextView, ServerView, Why};
+use super::answers::{JobView, NextView, ServerView};
 use super::job::{Ending, LiveJob, Reason};
 use super::record::{How, JobRecord};
+use super::why::Why;
 use super::{Core, JobNumber};
 use crate::protocol::Program;
 
@@ -160,6 +163,7 @@ impl Core {
             incarnation: 0,
             run: None,
             checkpointed: 0.0,
+            received: BTreeMap::new(),
             failures: 0,
             not_before: None,
             last_end: None,
@@ -175,11 +179,14 @@ impl Core {
 
     fn with_key(&self, key: &str) -> Option<&JobRecord> {
         let active = self.jobs.values().map(|job| &job.record);
-        active.chain(&self.over).find(|record| record.key.as_deref() == Some(key))
+        active.chain(self.unfit_records()).chain(&self.over).find(|record| record.key.as_deref() == Some(key))
     }
 
     fn cancel(&mut self, number: JobNumber) -> Result<Answer, Refusal> {
         let now = self.now;
+        if self.cancel_unfit(number) {
+            return Ok(Answer::Done { text: format!("job {number} is cancelled") });
+        }
         let Some(job) = self.jobs.get_mut(&number) else {
             return match self.over.iter().find(|record| record.number == number) {
                 Some(record) => {

@@ -9,7 +9,7 @@ use apportion::workload::Combination;
 use apportion::{Seconds, StepsPerSecond};
 
 use super::Core;
-use super::job::Placement;
+use super::job::{LiveJob, Placement};
 use super::record::Record;
 use super::settings::Settings;
 use crate::protocol::JobNumber;
@@ -101,6 +101,11 @@ impl Core {
         self.write_round(&round);
         self.forget_numbers();
         self.save_scheduler();
+        // (what they have received until now is kept, too)
+        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
+        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
+            self.record_job(number);
+        }
         self.touched.extend(self.jobs.keys());
     }
 

@@ -81,10 +81,10 @@ impl Alone {
         }
     }
 
-    /// What the mechanism knows to be received, beyond the credit of half a round that every job starts with, in s.
+    /// What the mechanism knows to be received, in s.
     fn received(&mut self) -> f64 {
         let Answer::Why(why) = self.ask(Request::Why(JobNumber(0))) else { return f64::NAN };
-        why.worker_types[0].received_s - 30.0
+        why.worker_types[0].since_reset_s
     }
 }
 

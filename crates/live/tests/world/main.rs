@@ -7,6 +7,7 @@
 
 mod accounts;
 mod arrivals;
+mod explained;
 mod failures;
 mod fidelity;
 mod node;

@@ -1,10 +1,10 @@
 //! What a restart keeps, and a scheduler that was stopped for a while.
 
-use apportion::Seconds;
-use apportion_live::core::{JobRecord, State};
+use apportion::{Job, Seconds, StepsPerSecond};
+use apportion_live::core::{How, JobRecord, Request, State};
 use apportion_live::protocol::End;
 
-use super::small::{Small, job};
+use super::small::{GOOD, Small, job};
 
 #[test]
 fn a_back_off_goes_on_over_a_restart() {
@@ -33,4 +33,67 @@ fn a_record_of_before_back_offs_were_kept_is_read() {
     assert!(!text.contains("not_before"));
     let record: JobRecord = serde_json::from_str(&text).unwrap();
     assert_eq!(record, small.jobs[&number]);
+}
+
+#[test]
+fn a_job_that_fits_no_worker_type_waits_for_a_start_with_one() {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 2), ("k80", 1)]);
+    small.start("v100=2,k80=1");
+    small.until(5.0);
+    let gang = small.submit(job(200).scale_factor(2));
+    let small_one = small.submit(job(400));
+    small.until(30.0);
+    assert_eq!(small.why(gang).job.state, State::Running);
+    let incarnation = small.jobs[&gang].incarnation;
+
+    small.start("v100=1,k80=1");
+    let why = small.why(gang);
+    assert_eq!(why.job.state, State::Waiting);
+    assert!(why.because[0].starts_with("No worker type of this cluster fits it"), "{why:?}");
+    let what = "started with a cluster that has 2 workers of one of the types v100, k80";
+    assert!(why.because[1].contains(what), "{why:?}");
+    assert_eq!(small.warnings("waits. No worker type of this cluster fits it"), 1);
+    assert!(small.views().iter().any(|view| view.job == gang));
+    small.until(150.0);
+    assert_eq!((small.jobs[&gang].incarnation, &small.jobs[&gang].outcome), (incarnation, &None));
+    let refusal = small.try_submit(job(10).scale_factor(2), GOOD).unwrap_err();
+    assert!(refusal.to_string().contains("can run on no worker type"), "{refusal}");
+
+    small.start("v100=2,k80=1");
+    small.until(700.0);
+    for number in [gang, small_one] {
+        let outcome = small.jobs[&number].outcome.as_ref().unwrap();
+        assert_eq!(outcome.how, How::Completed, "{outcome:?}");
+    }
+    assert!(small.jobs[&gang].incarnation > incarnation);
+}
+
+#[test]
+fn a_job_that_fits_no_worker_type_can_be_cancelled() {
+    let mut small = Small::new("fifo", &[("v100", 2)]);
+    small.start("v100=2");
+    small.until(5.0);
+    let gang = small.submit(job(200).scale_factor(2));
+    small.start("v100=1");
+    small.ask(Request::Cancel(gang)).unwrap();
+    assert_eq!(small.jobs[&gang].outcome.as_ref().unwrap().how, How::Cancelled);
+    let ends = small.events.iter().filter(|event| event["event"] == "dropped").count();
+    assert_eq!(ends, 1);
+    small.start("v100=2");
+    assert_eq!(small.why(gang).job.state, State::Cancelled);
+}
+
+#[test]
+fn jobs_are_listed_as_they_run_then_as_they_wait_and_the_newest_end_first() {
+    // The server of the only type that the third can run on is not there.
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.start("v100=1,k80=1");
+    small.until(5.0);
+    let slow = Job::new("my own").steps(1000).throughput("k80", StepsPerSecond::new(1.0));
+    let numbers: Vec<_> = [job(5), job(5), slow, job(1000)].map(|job| small.submit(job)).to_vec();
+    small.until(300.0);
+    let listed: Vec<_> = small.views().iter().map(|view| (view.job, view.state)).collect();
+    let states = [State::Running, State::Waiting, State::Completed, State::Completed];
+    let order = [numbers[3], numbers[2], numbers[1], numbers[0]];
+    assert_eq!(listed, order.into_iter().zip(states).collect::<Vec<_>>());
 }

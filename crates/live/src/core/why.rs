@@ -1,0 +1,268 @@
+//! What is answered about one job: what binds it.
+
+use apportion::Seconds;
+use apportion::index::{Id, JobId, WorkerTypeId};
+use apportion::mechanism::Priority;
+use apportion::workload::Combination;
+use serde::Serialize;
+
+use super::Core;
+use super::answers::{JobView, view_of_over};
+use super::job::{LiveJob, Reason};
+use super::requests::Refusal;
+use crate::protocol::JobNumber;
+
+/// What a job is owed and has received on workers of one type.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TypeView {
+    /// The type.
+    pub worker_type: String,
+    /// The share of its time that it is to have them, alone or beside another.
+    pub share: f64,
+    /// How long all of its ranks have run on them since it arrived, in s: work that was lost included, and time that it
+    /// shared whole.
+    pub received_s: f64,
+    /// How long it has had them since the last reset as the mechanism counts, alone, in s: to the end of the round where that
+    /// is decided, and without work that was lost.
+    pub since_reset_s: f64,
+    /// How much longer it ought to have had them up to the last reset, in s; below 0, how much less.
+    pub deficit_s: f64,
+    /// Its share by the part that it has received of what all have: those with the highest priority get workers. None where
+    /// it has no share.
+    pub priority: Option<f64>,
+    /// How many workers of the type there are, up.
+    pub n_up: u32,
+    /// The jobs that hold workers of the type.
+    pub held_by: Vec<JobNumber>,
+    /// What these jobs have them by.
+    pub holders: Vec<HolderView>,
+}
+
+/// A job that holds workers of a type.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HolderView {
+    /// The job.
+    pub job: JobNumber,
+    /// Its priority there, with the job that it shares them with; none where it has no share.
+    pub priority: Option<f64>,
+    /// Until when its lease goes, in s from now; it may be extended.
+    pub until_s: f64,
+}
+
+/// A job, and what binds it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Why {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// What binds it, in sentences.
+    pub because: Vec<String>,
+    /// Worker types on which it may run.
+    pub worker_types: Vec<TypeView>,
+    /// When the next round is decided, in s from now.
+    pub decides_in_s: Option<f64>,
+    /// When the policy last decided, on the scheduler's clock.
+    pub decided_s: Option<f64>,
+}
+
+impl Core {
+    pub(super) fn why(&self, number: JobNumber) -> Result<Why, Refusal> {
+        if let Some(why) = self.why_unfit(number) {
+            return Ok(why);
+        }
+        let Some(job) = self.jobs.get(&number) else {
+            let over = self.over.iter().find(|record| record.number == number);
+            let record = over.ok_or_else(|| self.unknown_job(number))?;
+            let outcome = record.outcome.as_ref().map(|outcome| outcome.reason.clone());
+            let because = outcome.into_iter().map(|reason| format!("It is over: {reason}.")).collect();
+            let job = view_of_over(record);
+            return Ok(Why { job, because, worker_types: Vec::new(), decides_in_s: None, decided_s: None });
+        };
+        let worker_types: Vec<_> = self
+            .scheduler
+            .cluster()
+            .types()
+            .ids()
+            .filter_map(|worker_type| self.type_view(job, worker_type))
+            .collect();
+        let undecided = self.timeline.filter(|timeline| !timeline.is_decided);
+        Ok(Why {
+            job: self.view(job),
+            because: self.because(job, &worker_types),
+            worker_types,
+            decides_in_s: undecided.map(|timeline| (timeline.next(&self.settings) - self.now).get()),
+            decided_s: self.scheduler.in_force().map(|decision| decision.adopted.get()),
+        })
+    }
+
+    /// A worker type as a job sees it; none if it cannot run there.
+    fn type_view(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<TypeView> {
+        let alone = Combination::single(job.id);
+        let standing = self.scheduler.mechanism().standing(alone, worker_type)?;
+        let in_force = self.scheduler.in_force();
+        let shares = in_force.iter().flat_map(|decision| &decision.shares);
+        let own = shares.filter(|(jobs, _)| jobs.contains(job.id));
+        let share = own.map(|(_, shares)| shares.get(worker_type.index()).copied().unwrap_or(0.0)).sum();
+        let mut held_by: Vec<_> = self
+            .scheduler
+            .workers()
+            .of_type(worker_type)
+            .flat_map(|worker| self.holders[worker.index()].iter().copied())
+            .collect();
+        held_by.sort_unstable();
+        held_by.dedup();
+        let name = self.type_name(worker_type);
+        Some(TypeView {
+            share,
+            received_s: job.record.received.get(&name).map_or(0.0, |time| time.get()),
+            since_reset_s: standing.received.get(),
+            deficit_s: standing.deficit.get(),
+            priority: self.priority(job, worker_type),
+            n_up: self.scheduler.workers().n_up(worker_type),
+            holders: held_by.iter().filter_map(|number| self.holder(*number, worker_type)).collect(),
+            held_by,
+            worker_type: name,
+        })
+    }
+
+    /// The highest priority of a job on a worker type, alone or beside another.
+    fn priority(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<f64> {
+        let in_force = self.scheduler.in_force()?;
+        let own = in_force.shares.iter().filter(|(jobs, _)| jobs.contains(job.id));
+        own.filter_map(|(jobs, _)| self.priority_of(*jobs, worker_type)).max_by(f64::total_cmp)
+    }
+
+    fn priority_of(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Option<f64> {
+        match self.scheduler.mechanism().standing(jobs, worker_type)?.priority {
+            Priority::Nothing => None,
+            Priority::Ratio(ratio) => Some(ratio),
+            // (it has received nothing: no number is as high)
+            Priority::Starved { .. } => Some(f64::MAX),
+        }
+    }
+
+    fn holder(&self, number: JobNumber, worker_type: WorkerTypeId) -> Option<HolderView> {
+        let run = self.jobs.get(&number)?.run.as_ref()?;
+        let until_s = (run.until - self.now).max(Seconds::ZERO).get();
+        Some(HolderView { job: number, priority: self.priority_of(run.lease.0, worker_type), until_s })
+    }
+
+    /// What the mechanism makes of a job that waits for a worker type, in sentences.
+    fn why_not_yet(&self, view: &TypeView) -> Vec<String> {
+        let TypeView { worker_type, since_reset_s, deficit_s, holders, .. } = view;
+        let number =
+            |priority: Option<f64>| priority.map_or("none".to_owned(), |value| format!("{value:.2}"));
+        let mut said = Vec::new();
+        if !holders.is_empty() {
+            let holder = |HolderView { job, priority, until_s }: &HolderView| {
+                format!("job {job} has {} and a lease for {until_s:.0} s more", number(*priority))
+            };
+            let holders: Vec<_> = holders.iter().map(holder).collect();
+            let own = number(view.priority);
+            said.push(format!("Its priority on {worker_type} is {own}: {}.", holders.join(", ")));
+        }
+        let behind = if *deficit_s >= 0.0 { "less" } else { "more" };
+        let by = deficit_s.abs();
+        said.push(format!(
+            "Up to the last reset it received {by:.0} s {behind} of {worker_type} than it was owed, and {since_reset_s:.0} s since."
+        ));
+        said
+    }
+
+    /// When the next round is decided, in words.
+    fn when_decided(&self) -> Option<String> {
+        let timeline = self.timeline?;
+        let left = |at: Seconds| (at - self.now).max(Seconds::ZERO).get();
+        Some(if timeline.is_decided {
+            format!("The next round is decided, and starts in {:.0} s.", left(timeline.until))
+        } else {
+            format!("The next round is decided in {:.0} s.", left(timeline.next(&self.settings)))
+        })
+    }
+
+    /// What binds a job, in sentences.
+    fn because(&self, job: &LiveJob, types: &[TypeView]) -> Vec<String> {
+        let mut because = Vec::new();
+        match &job.run {
+            Some(run) => because.push(match run.ending.as_ref().map(|ending| &ending.reason) {
+                None if run.running.is_some() => "It runs.".to_owned(),
+                None => "It has been ordered; not all of its ranks have been reported yet.".to_owned(),
+                Some(Reason::Preempted) => "It is asked to stop: its workers are another's in the next round, or it has others there.".into(),
+                Some(Reason::RankEnded) => "It is asked to stop: one of its ranks has ended.".to_owned(),
+                Some(Reason::NotStarted) => "It is asked to stop: not all of its ranks were started in time.".into(),
+                Some(Reason::Cancelled) => "It is asked to stop: its user cancelled it.".to_owned(),
+            }),
+            None => match job.rests(self.now) {
+                Some(wait) => because.push(format!(
+                    "It failed {} times in a row and is not started again for {:.0} s.",
+                    job.record.failures,
+                    wait.get()
+                )),
+                None => because.extend(self.why_without(job, types)),
+            },
+        }
+        because.extend(self.when_decided());
+        because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
+        because
+    }
+
+    /// Why a job has no run.
+    fn why_without(&self, job: &LiveJob, types: &[TypeView]) -> Vec<String> {
+        if let Some(placement) = &job.placement {
+            let mut holders: Vec<_> =
+                placement.workers.iter().flat_map(|worker| &self.holders[worker.index()]).collect();
+            holders.sort_unstable();
+            holders.dedup();
+            let list: Vec<_> = holders.into_iter().map(ToString::to_string).collect();
+            let kind = self.type_name(placement.worker_type);
+            return vec![if list.is_empty() {
+                format!("It has workers of type {kind}, whose servers are not all here.")
+            } else {
+                format!(
+                    "It has workers of type {kind} as soon as they are free: job {} is still there.",
+                    list.join(", job ")
+                )
+            }];
+        }
+        if self.timeline.is_none() {
+            return vec!["No server that may be given jobs is here.".to_owned()];
+        }
+        let Some(decision) = self
+            .scheduler
+            .in_force()
+            .filter(|decision| decision.shares.iter().any(|(jobs, _)| jobs.contains(job.id)))
+        else {
+            return vec![
+                "The policy has not decided since it came: it does so at the next round that may reset it."
+                    .into(),
+            ];
+        };
+        let with_share: Vec<_> = types.iter().filter(|view| view.share > 1e-9).collect();
+        if decision.dropped.contains(&job.id) {
+            return vec![
+                "The policy cannot keep its deadline beside the others', and has dropped it.".to_owned(),
+            ];
+        }
+        if with_share.is_empty() {
+            return vec!["The policy gives it no share of any worker type.".to_owned()];
+        }
+        let part = |view: &&TypeView| {
+            let share = 100.0 * view.share;
+            let TypeView { worker_type, n_up, held_by, .. } = view;
+            if *n_up == 0 {
+                return format!(
+                    "It is to have {worker_type} for {share:.1} % of the time; no worker of that type may be given jobs now."
+                );
+            }
+            let holders: Vec<_> = held_by.iter().map(ToString::to_string).collect();
+            let holders =
+                if holders.is_empty() { "no job".to_owned() } else { format!("job {}", holders.join(", ")) };
+            format!(
+                "It is to have {worker_type} for {share:.1} % of the time; the {n_up} that are up are held by {holders} now."
+            )
+        };
+        let mut said: Vec<String> = with_share.iter().map(part).collect();
+        said.extend(with_share.iter().flat_map(|view| self.why_not_yet(view)));
+        said
+    }
+}
