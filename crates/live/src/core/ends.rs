@@ -82,7 +82,7 @@ impl Core {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = &job.run else { return };
         let is_confirmed = run.has_ended();
-        if !is_confirmed && self.now < run.over_at {
+        if !is_confirmed && self.now < run.over_at.max(self.listens_until) {
             return;
         }
         self.count(number);

@@ -136,6 +136,10 @@ pub struct Core {
     /// Has a job come, or is a back-off over, since then?
     has_arrivals: bool,
     now: Seconds,
+    /// When it wanted to be woken at the latest, as it said after the last input.
+    due: Seconds,
+    /// Until then servers are given time to report, since the scheduler itself was away: no run is over without a word.
+    listens_until: Seconds,
     /// Jobs to be looked at before the step ends.
     touched: BTreeSet<JobNumber>,
     /// Servers for which there may be news.
@@ -182,6 +186,8 @@ impl Core {
             is_vacant: false,
             has_arrivals: false,
             now,
+            due: now,
+            listens_until: now + settings.silence,
             touched: BTreeSet::new(),
             to_tell: BTreeSet::new(),
             step: Step::default(),
@@ -306,6 +312,7 @@ impl Core {
     /// What follows from an input at `now`, an instant on a clock that never goes back, not over starts either.
     pub fn take(&mut self, now: Seconds, input: Input) -> Step {
         self.now = self.now.max(now);
+        self.note_absence();
         match input {
             Input::Report(report) => {
                 let taken = self.take_report(&report);
@@ -323,6 +330,7 @@ impl Core {
         self.refill();
         self.settle();
         self.send_orders();
+        self.due = self.wake_at();
         std::mem::take(&mut self.step)
     }
 

@@ -62,6 +62,39 @@ impl Core {
         }
     }
 
+    /// Where it is called much later than it asked to be, the scheduler was stopped, or its disk or a decision held it up:
+    /// what servers have said meanwhile is still to come. They are given as long as they may be silent, before a run is over
+    /// without a word and before the next round is decided. No lease ends earlier by that.
+    pub(super) fn note_absence(&mut self) {
+        let (now, silence) = (self.now, self.settings.silence);
+        if now <= self.due + silence / 2.0 {
+            return;
+        }
+        let away = now - self.due;
+        self.listens_until = now + silence;
+        self.note(
+            format!("the scheduler was away for {:.1} s: servers have {silence} to report", away.get()),
+            None,
+            None,
+        );
+        let Some(mut timeline) = self.timeline else { return };
+        if timeline.is_decided && timeline.until <= now {
+            self.flush_slices();
+            let until = timeline.until + self.scheduler.options().round_length;
+            timeline = Timeline { from: timeline.until, until, is_decided: false };
+        }
+        if !timeline.is_decided {
+            timeline.until = timeline.until.max(now + silence + self.settings.look_ahead);
+            // A run whose lease is over has stopped by itself, and is not extended.
+            let goes_on = |job: &&mut LiveJob| job.run.as_ref().is_none_or(|run| run.until > now);
+            let going_on = self.jobs.values_mut().filter(goes_on);
+            for placement in going_on.filter_map(|job| job.placement.as_mut()) {
+                placement.until = placement.until.max(timeline.until);
+            }
+        }
+        self.timeline = Some(timeline);
+    }
+
     /// May a server be given jobs?
     pub(super) fn is_usable(&self, name: &str) -> bool {
         self.servers.get(name).is_some_and(|server| {
@@ -72,6 +105,9 @@ impl Core {
     /// Says of servers that they are not heard of any more.
     fn note_silence(&mut self) {
         let (now, silence) = (self.now, self.settings.silence);
+        if now < self.listens_until {
+            return;
+        }
         let silent = self
             .servers
             .values_mut()

@@ -97,3 +97,62 @@ fn jobs_are_listed_as_they_run_then_as_they_wait_and_the_newest_end_first() {
     let order = [numbers[3], numbers[2], numbers[1], numbers[0]];
     assert_eq!(listed, order.into_iter().zip(states).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_scheduler_that_was_stopped_past_a_lease_hears_that_jobs_stopped_in_order() {
+    for restarts in [false, true] {
+        let mut small = Small::new("max_min_fairness_perf", &[("v100", 2)]);
+        small.settings.silence = Seconds::new(200.0);
+        small.start("v100=2");
+        small.until(5.0);
+        let numbers = [0, 1].map(|_| small.submit(job(1000)));
+        small.until(20.0);
+        small.sleep_until(320.0);
+        if restarts {
+            small.start("v100=2");
+            // (reports are late, too: until after all that a run may outlive)
+            small.sleep_until(460.0);
+        }
+        small.wake();
+        small.until(small.now + 300.0);
+        assert_eq!(small.warnings("lost its work"), 0, "{restarts}: {:?}", small.notes);
+        assert_eq!(small.core.as_ref().unwrap().counters().unconfirmed, 0);
+        for number in numbers {
+            assert_eq!(small.why(number).job.state, State::Running, "{restarts}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_stays_silent_after_the_scheduler_was_stopped_is_waited_out() {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 1), ("v100", 1)]);
+    small.start("v100=2");
+    small.until(5.0);
+    let number = small.submit(job(1000));
+    small.until(20.0);
+    let place = small.nodes.iter().position(|node| !node.processes.is_empty()).unwrap();
+    small.nodes[place].is_stopped = true;
+    small.sleep_until(320.0);
+    small.wake();
+    let woken = small.now;
+    small.until(woken + small.settings.silence.get() - 1.0);
+    assert_eq!(small.warnings("lost its work"), 0);
+    small.until(woken + 60.0);
+    assert_eq!(small.warnings("lost its work"), 1);
+    small.until(woken + 150.0);
+    assert_eq!(small.why(number).job.state, State::Running);
+}
+
+#[test]
+fn a_short_stop_takes_no_job_off_its_workers() {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(1000));
+    small.until(30.0);
+    // Past the decision, at 55 s, but within the lease.
+    small.sleep_until(60.0);
+    small.wake();
+    small.until(200.0);
+    assert_eq!((small.jobs[&number].incarnation, small.why(number).job.state), (1, State::Running));
+}
