@@ -1,6 +1,7 @@
 //! The scheduler of real servers, and the commands that talk to it.
 
 mod remote;
+mod events;
 mod jobs;
 mod agent;
 mod log;
@@ -39,6 +40,8 @@ pub enum LiveCommand {
     Next(jobs::NextArguments),
     /// Stop a job of a running scheduler, and never start it again
     Cancel(jobs::CancelArguments),
+    /// Write the event log of a running scheduler, as `report` reads it
+    Events(events::EventsArguments),
     /// List the servers of a running scheduler
     Servers(servers::ServersArguments),
     /// Give a server no new job
@@ -101,6 +104,7 @@ pub(super) fn run(command: &LiveCommand, session: &Session) -> Result<(), Failur
         LiveCommand::Why(arguments) => jobs::run_why(arguments, session),
         LiveCommand::Next(arguments) => jobs::run_next(arguments, session),
         LiveCommand::Cancel(arguments) => jobs::run_cancel(arguments, session),
+        LiveCommand::Events(arguments) => events::run(arguments, session),
         LiveCommand::Servers(arguments) => servers::run(arguments, session),
         LiveCommand::Drain(arguments) => servers::run_drain(arguments, session),
         LiveCommand::Resume(arguments) => servers::run_resume(arguments, session),

@@ -23,6 +23,7 @@ use crate::clock::{Clock, wall_s};
 use crate::core::{
     Answer, Core, Counters, Effect, Input, Note, Record, Refusal, Request, SettingError, Settings, Step,
 };
+use crate::log;
 use crate::mail::Mail;
 use crate::protocol::{JobNumber, Orders, Report};
 use crate::store::{Store, StoreError};
@@ -120,6 +121,8 @@ pub struct Client {
     shown: Arc<Mutex<Shown>>,
     mail: Mail,
     explainer: Arc<Mutex<Box<dyn Policy>>>,
+    /// The first line of the event log.
+    header: Arc<str>,
 }
 
 impl std::fmt::Debug for Message {
@@ -187,14 +190,19 @@ impl Client {
         Ok(answer)
     }
 
-    /// The event log after the line of this number, `most` lines of it.
+    /// The event log after the line of this number, `most` lines of it. From 0 on it begins with its header, in addition, as
+    /// line 0: the cluster and the policy of this start.
     ///
     /// # Errors
     /// If it has not come in time, or the scheduler is ending.
     pub fn events(&self, after: i64, most: u32, patience: Duration) -> Result<Events, Unanswered> {
         let (sender, receiver) = channel();
         self.sender.send(Message::Events(after, most, sender)).map_err(|_| Closed)?;
-        within(&receiver, patience)
+        let mut lines = within(&receiver, patience)?;
+        if let (Ok(lines), ..=0) = (&mut lines, after) {
+            lines.insert(0, (0, self.header.to_string()));
+        }
+        Ok(lines)
     }
 
     /// Passes on an agent's report.
@@ -282,6 +290,7 @@ impl Driver {
         let (mut store, stored) = Store::open(path)?;
         let clock = Clock::resumed(store.clock()?);
         let (epoch, now) = (stored.epoch, clock.now());
+        let header = log::header(&scheduler, explainer.name()).into();
         let (core, step) = Core::open(settings, scheduler, stored, now)?;
         store.commit(&step.records)?;
         store.note_clock(now, wall_s())?;
@@ -292,7 +301,7 @@ impl Driver {
         let (sender, receiver) = channel();
         let explainer = Arc::new(Mutex::new(explainer));
         let mail = Mail::default();
-        let client = Client { sender, shown: Arc::clone(&shown), mail: mail.clone(), explainer };
+        let client = Client { sender, shown: Arc::clone(&shown), mail: mail.clone(), explainer, header };
         let work = Work {
             core,
             store,

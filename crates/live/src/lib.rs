@@ -18,5 +18,6 @@ pub mod trainer;
 pub mod core;
 pub mod store;
 mod mail;
+mod log;
 pub mod driver;
 pub mod front;

@@ -144,6 +144,15 @@ impl Store {
         stored.scheduler = transaction
             .query_row("SELECT value FROM meta WHERE key = 'scheduler'", [], |row| row.get(0))
             .optional()?;
+        let round: Option<String> = transaction
+            .query_row(
+                "SELECT line FROM events WHERE line LIKE '%\"round_started\"%' ORDER BY number DESC LIMIT 1",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let round = round.and_then(|line| serde_json::from_str::<serde_json::Value>(&line).ok());
+        stored.n_rounds = round.and_then(|line| line["round"].as_u64()).map_or(0, |round| round + 1);
         transaction.commit()?;
         Ok(stored)
     }

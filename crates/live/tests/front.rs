@@ -15,12 +15,12 @@ use std::time::Duration;
 use apportion::scheduler::{Options as SchedulerOptions, Scheduler};
 use apportion::{Catalog, Cluster, Seconds, Throughputs};
 use apportion_live::agent::{Act, Agent, Server};
-use apportion_live::clock::Clock;
+use apportion_live::clock::{Clock, wall_s};
 use apportion_live::core::Settings;
 use apportion_live::driver::{Client, Driver, StartError};
 use apportion_live::front::{self, FrontError, Options, Tokens};
 use apportion_live::protocol::{End, Progress, Run};
-use apportion_live::store::StoreError;
+use apportion_live::store::{Store, StoreError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -425,6 +425,44 @@ fn what_was_acknowledged_is_there_after_a_restart() {
     assert!(served.submit(&form("new", 5)) > gone, "no number is used twice");
 }
 
+/// Makes the records' file refuse jobs, as on a full disk, until a time on the wall, in s since 1970.
+fn refuse_jobs_until(path: &Path, until: f64) {
+    drop(Store::open(path).unwrap());
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let trigger = format!(
+        "CREATE TRIGGER full BEFORE INSERT ON jobs WHEN unixepoch('subsec') < {until:.3}
+         BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    );
+    connection.execute_batch(&trigger).unwrap();
+}
+
+#[test]
+fn a_disk_that_refuses_is_said_with_503_and_nothing_is_acknowledged_before_it_is_well() {
+    let folder = TempDir::new().unwrap();
+    let until = wall_s() + 3.0;
+    refuse_jobs_until(&folder.path().join("scheduler.sqlite"), until);
+    let served = Served::start(folder.path(), None);
+    assert_eq!(served.ask("GET", "/v1/health", &[], "").0, 200);
+    thread::scope(|scope| {
+        let submitted = scope.spawn(|| (served.submit(&form("late", 3)), wall_s()));
+        let refusal = (0..PATIENCE).find_map(|_| {
+            let (status, health) = served.ask("GET", "/v1/health", &[], "");
+            thread::park_timeout(Duration::from_millis(20));
+            (status == 503).then_some(health)
+        });
+        let refusal = refusal.unwrap();
+        assert!(refusal["disk"].as_str().unwrap().contains("the disk is full"), "{refusal}");
+        assert!(
+            served.ask("GET", "/metrics", &[], "").1.as_str().unwrap().contains("apportion_disk_refuses 1")
+        );
+        let (job, at) = submitted.join().unwrap();
+        assert_eq!(job, 0);
+        assert!(at >= until, "it was acknowledged {} s before it was on disk", until - at);
+    });
+    assert_eq!(served.until("/v1/health", |_| true)["disk"], Value::Null);
+    assert_eq!(served.get("/v1/jobs/0")["name"], "late");
+}
+
 #[test]
 fn events_come_in_parts_and_metrics_add_up() {
     let folder = TempDir::new().unwrap();
@@ -441,7 +479,9 @@ fn events_come_in_parts_and_metrics_add_up() {
         let (status, head, body) = served.raw(request.as_bytes());
         assert!(status == 200 && head.contains("application/x-ndjson"), "{head}");
         let last = head.lines().find_map(|line| line.strip_prefix("x-apportion-last: ")).unwrap();
-        assert!(body.lines().count() <= 2, "{body}");
+        // (before the first comes the header)
+        assert!(body.lines().count() <= 2 + usize::from(after == 0), "{body}");
+        assert_eq!(body.starts_with("{\"format\":\"apportion/events-v1\""), after == 0, "{body}");
         lines.extend(body.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()));
         if lines.iter().any(|event| event == "completion") {
             break;

@@ -66,6 +66,24 @@ impl Remote {
         self.ask(Method::GET, path)
     }
 
+    /// The lines of the event log after the one of this number, and the number of the last of them.
+    pub(super) fn get_events(&self, after: i64) -> Result<(String, i64), Failure> {
+        let request = self.agent.get(self.place(&format!("/v1/events?after={after}")));
+        let request = match self.bearer() {
+            Some(bearer) => request.header("authorization", bearer),
+            None => request,
+        };
+        let mut answer = request.call().map_err(|error| self.failure(lost(error)))?;
+        let last = answer.headers().get("x-apportion-last").and_then(|last| last.to_str().ok()?.parse().ok());
+        let Some(last) = last else {
+            // What is no part of a log is an error, in JSON.
+            let other = self.answer(Ok(answer)).map_err(|lost| self.failure(lost))?;
+            return other.and_then(|_| Err(self.not_a_scheduler(200)));
+        };
+        let text = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_string();
+        text.map(|text| (text, last)).map_err(|error| self.failure(lost(error)))
+    }
+
     pub(super) fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.ask(Method::DELETE, path)
     }

@@ -347,6 +347,57 @@ const CONTRAST: &str = "
   return least;";
 
 #[test]
+fn the_log_of_a_scheduler_is_a_file_of_events_that_report_reads() {
+    let folder = TempDir::new().unwrap();
+    let local = ["serve", "--local", "--cluster", "v100=2", "--policy", "fifo", "--state=state"];
+    let arguments: Vec<&str> = local.into_iter().chain(["--round-length", "2"]).collect();
+    let mut served = Served::start(folder.path(), &arguments);
+    let submit = |served: &Served, name: &str, command: &[&str]| {
+        let flags = ["submit", "--name", name, "--job-type", "A3C", "--steps", "5", "--"];
+        served.ask(folder.path(), &flags.into_iter().chain(command.iter().copied()).collect::<Vec<_>>());
+    };
+    submit(&served, "short", &["sleep", "0.2"]);
+    submit(&served, "gone", &["sleep", "1000"]);
+    served.ask(folder.path(), &["cancel", "1"]);
+    let is_over = |served: &Served| {
+        let jobs = served.json(folder.path(), &["jobs"]);
+        jobs.as_array().unwrap().iter().all(|job| !job["ended_s"].is_null())
+    };
+    assert!((0..LOOKS).any(|_| is_over(&served) || {
+        thread::sleep(Duration::from_millis(100));
+        false
+    }));
+    // A restart goes on with the same log.
+    served.end();
+    served = Served::start(folder.path(), &arguments);
+    submit(&served, "again", &["sleep", "0.2"]);
+    assert!((0..LOOKS).any(|_| is_over(&served) || {
+        thread::sleep(Duration::from_millis(100));
+        false
+    }));
+
+    served.ask(folder.path(), &["events", "--out", "events.jsonl"]);
+    let text = fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
+    let header: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&header["format"], &header["spec"]["policy"]),
+        (&json!("apportion/events-v1"), &json!("fifo"))
+    );
+    assert_eq!(text.matches("\"event\":\"completion\"").count(), 2, "{text}");
+    assert_eq!(served.ask(folder.path(), &["events"]).lines().next(), text.lines().next());
+    let output = command(folder.path(), &["report", "events.jsonl", "--out", "run.html"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = fs::read_to_string(folder.path().join("run.html")).unwrap();
+    assert!(page.contains("fifo") && page.contains("v100"));
+
+    // Without a scheduler there is no half of a file.
+    served.end();
+    let output = command(folder.path(), &["events", "--out", "none.jsonl"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!folder.path().join("none.jsonl").exists());
+}
+
+#[test]
 fn the_page_shows_names_as_text_and_says_when_nothing_answers() {
     let Some(browser) = Browser::start() else { return };
     let folder = TempDir::new().unwrap();

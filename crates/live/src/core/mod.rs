@@ -131,6 +131,8 @@ pub struct Core {
     accounts: Accounts,
     slices: BTreeMap<Combination<JobId>, leases::SliceLog>,
     counters: Counters,
+    /// Rounds in the event log, of all starts.
+    n_rounds: u64,
     /// Has a job gone, or a server come, since workers were last given to jobs that wait?
     is_vacant: bool,
     /// Has a job come, or is a back-off over, since then?
@@ -183,6 +185,7 @@ impl Core {
             accounts: Accounts::default(),
             slices: BTreeMap::new(),
             counters: Counters::default(),
+            n_rounds: stored.n_rounds,
             is_vacant: false,
             has_arrivals: false,
             now,
@@ -195,6 +198,9 @@ impl Core {
         match restored {
             Ok(numbers) => core.numbers = numbers,
             Err(text) => core.warn(text, None, None),
+        }
+        for doubt in settings.doubts(core.scheduler.options().round_length) {
+            core.warn(doubt, None, None);
         }
         core.adopt(stored);
         let step = std::mem::take(&mut core.step);

@@ -156,6 +156,8 @@ pub struct Stored {
     pub servers: Vec<ServerRecord>,
     /// The state of the policy and the mechanism, as JSON.
     pub scheduler: Option<String>,
+    /// How many rounds the event log has.
+    pub n_rounds: u64,
     /// Records that could not be read, in words; they have been set aside.
     pub set_aside: Vec<String>,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion::Job;
+use apportion::simulator::Event;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -153,6 +154,8 @@ impl Core {
             .map_err(|error| invalid(format!("the job cannot be taken in: {error}")))?;
         self.next_job += 1;
         self.numbers.insert(id, number);
+        let now = self.now;
+        self.event(now, &Event::Arrival { now, id: number.in_log(), measured: true, job: &job });
         let record = JobRecord {
             number,
             name,
@@ -167,7 +170,7 @@ impl Core {
             failures: 0,
             not_before: None,
             last_end: None,
-            arrived: false,
+            arrived: true,
             cancelled: false,
             outcome: None,
         };

@@ -284,7 +284,9 @@ impl Core {
         let now = round.from;
         self.write_decided(now, &round.decided);
         let (n_active, n_leases) = (self.jobs.len(), round.leases.len());
-        self.event(now, &Event::RoundStarted { now, round: round.number, n_active, n_leases });
+        let number = self.n_rounds;
+        self.n_rounds += 1;
+        self.event(now, &Event::RoundStarted { now, round: number, n_active, n_leases });
         for Lease { jobs, worker_type, .. } in &round.preempted {
             let jobs = jobs.map(|id| self.log_id(id));
             self.event(now, &Event::Preempted { now, jobs, worker_type: *worker_type });
@@ -326,7 +328,7 @@ impl Core {
         self.event(now, &event);
     }
 
-    /// Writes the arrivals that the policy has not seen yet.
+    /// Writes the arrivals of jobs that an earlier version took in, and that are not in the log yet.
     fn note_arrivals(&mut self) {
         let now = self.now;
         let new: Vec<_> =

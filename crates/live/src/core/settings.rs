@@ -67,6 +67,25 @@ impl Settings {
         Seconds::new((self.silence.get() / 5.0).clamp(0.05, 5.0))
     }
 
+    /// What is allowed and rarely meant, in sentences.
+    pub fn doubts(&self, round_length: Seconds) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.grace < Seconds::new(1.0) {
+            doubts.push(format!(
+                "the grace is {}: a job that takes longer to stop is killed, and loses its work since the last checkpoint",
+                self.grace
+            ));
+        }
+        if self.grace > round_length {
+            doubts.push(format!(
+                "the grace is {}, longer than the round's {round_length}: a job that does not stop holds its workers for longer \
+                 than a round",
+                self.grace
+            ));
+        }
+        doubts
+    }
+
     /// Refuses settings out of their range.
     ///
     /// # Errors

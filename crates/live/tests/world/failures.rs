@@ -106,3 +106,13 @@ fn back_off_doubles_up_to_64_times() {
     }
     assert_eq!(waits, [8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 512.0, 512.0]);
 }
+
+#[test]
+fn a_grace_below_a_second_or_above_the_round_is_warned_of() {
+    for (grace, n_warnings) in [(0.9, 1), (1.0, 0), (60.0, 0), (60.1, 1)] {
+        let mut small = Small::new("fifo", &[("v100", 1)]);
+        small.settings.grace = Seconds::new(grace);
+        small.start("v100=1");
+        assert_eq!(small.warnings("the grace is"), n_warnings, "{grace}");
+    }
+}

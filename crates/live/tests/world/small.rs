@@ -109,6 +109,7 @@ impl Small {
             next_job: self.jobs.len() as u64,
             servers: self.servers.values().cloned().collect(),
             scheduler: self.scheduler.clone(),
+            n_rounds: self.events.iter().filter(|event| event["event"] == "round_started").count() as u64,
             set_aside: Vec::new(),
         };
         let (core, step) = Core::open(self.settings, scheduler, stored, Seconds::new(self.now)).unwrap();

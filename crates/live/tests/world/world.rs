@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use apportion::metrics::Recorder;
+use apportion::metrics::log::{Header, Replay};
 use apportion::scheduler::{Options, Scheduler};
+use apportion::spec::run::RunSpec;
 use apportion::{Catalog, Cluster, Job, Seconds, StepsPerSecond, Throughputs};
 use apportion_live::agent::Server;
 use apportion_live::core::{
@@ -150,6 +153,8 @@ impl World {
             next_job: self.disk.jobs.last_key_value().map_or(0, |(number, _)| number.0 + 1),
             servers: self.disk.servers.values().cloned().collect(),
             scheduler: self.disk.scheduler.clone(),
+            n_rounds: self.disk.events.iter().filter(|event| event["event"] == "round_started").count()
+                as u64,
             set_aside: Vec::new(),
         };
         let mut settings = Settings::of_round(Seconds::new(ROUND));
@@ -421,6 +426,23 @@ impl World {
             assert!(of("arrival") == 1 && ends == 1, "seed {seed}: job {job} has {ends} ends in the log");
         }
         self.check_accounts();
+        self.check_log();
+    }
+
+    /// The log of all starts is read as that of a simulation.
+    fn check_log(&self) {
+        if self.faults.agents > 0.0 {
+            // (in between it was of another cluster)
+            return;
+        }
+        let cluster = self.core.as_ref().unwrap().cluster();
+        let header = Header::new("", cluster, &RunSpec::default(), &BTreeMap::new());
+        let mut replay = Replay::new(&header);
+        let mut recorder = Recorder::new(cluster);
+        for event in &self.disk.events {
+            let told = replay.tell(&event.to_string(), &mut recorder);
+            assert!(told.is_ok(), "seed {}: {told:?}", self.seed);
+        }
     }
 
     /// The time in the event log is no more than what really ran, nor are the steps.
