@@ -148,7 +148,7 @@ impl Core {
     }
 
     /// What the mechanism makes of a job that waits for a worker type, in sentences.
-    fn why_not_yet(&self, view: &TypeView) -> Vec<String> {
+    fn why_not_yet(view: &TypeView) -> Vec<String> {
         let TypeView { worker_type, since_reset_s, deficit_s, holders, .. } = view;
         let number =
             |priority: Option<f64>| priority.map_or("none".to_owned(), |value| format!("{value:.2}"));
@@ -262,7 +262,7 @@ impl Core {
             )
         };
         let mut said: Vec<String> = with_share.iter().map(part).collect();
-        said.extend(with_share.iter().flat_map(|view| self.why_not_yet(view)));
+        said.extend(with_share.iter().flat_map(|view| Self::why_not_yet(view)));
         said
     }
 }
