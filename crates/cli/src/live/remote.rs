@@ -68,20 +68,13 @@ impl Remote {
 
     /// The lines of the event log after the one of this number, and the number of the last of them.
     pub(super) fn get_events(&self, after: i64) -> Result<(String, i64), Failure> {
-        let request = self.agent.get(self.place(&format!("/v1/events?after={after}")));
-        let request = match self.bearer() {
-            Some(bearer) => request.header("authorization", bearer),
-            None => request,
-        };
-        let mut answer = request.call().map_err(|error| self.failure(lost(error)))?;
-        let last = answer.headers().get("x-apportion-last").and_then(|last| last.to_str().ok()?.parse().ok());
-        let Some(last) = last else {
+        let path = format!("/v1/events?after={after}");
+        let reply = self.access.ask(Method::GET, &path, PATIENCE).map_err(|lost| self.failure(lost))?;
+        match reply.last {
+            Some(last) => Ok((reply.text, last)),
             // What is no part of a log is an error, in JSON.
-            let other = self.answer(Ok(answer)).map_err(|lost| self.failure(lost))?;
-            return other.and_then(|_| Err(self.not_a_scheduler(200)));
-        };
-        let text = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_string();
-        text.map(|text| (text, last)).map_err(|error| self.failure(lost(error)))
+            None => self.answer(reply).and_then(|_| Err(self.not_a_scheduler(200))),
+        }
     }
 
     pub(super) fn delete(&self, path: &str) -> Result<Value, Failure> {
@@ -112,7 +105,7 @@ impl Remote {
         self.access.post(path, &body, PATIENCE).map(|reply| self.answer(reply))
     }
 
-    fn answer(&self, Reply { status, text }: Reply) -> Result<Value, Failure> {
+    fn answer(&self, Reply { status, text, .. }: Reply) -> Result<Value, Failure> {
         let value: Option<Value> = serde_json::from_str(&text).ok();
         let said = value.as_ref().and_then(|value| value["error"].as_str()).map(str::to_owned);
         match (status, value, said) {

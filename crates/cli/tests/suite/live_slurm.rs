@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -151,6 +152,52 @@ fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
     assert_eq!(ranks, BTreeSet::from(["0 of 2 on 0".to_owned(), "1 of 2 on 1".to_owned()]));
     world.until(|world| world.held().is_empty());
     assert!(states.contains_key(&gang));
+}
+
+#[test]
+fn a_shadow_compares_waits_and_touches_nothing() {
+    let mut slurm = match Slurm::start(&NODES[..1]) {
+        Ok(slurm) => slurm,
+        Err(lacking) => {
+            eprintln!("skipped: a shadow beside a real Slurm: {lacking}");
+            return;
+        }
+    };
+    let folder = TempDir::new().unwrap();
+    let shadow = ["serve", "--shadow", "slurm", "--policy", "fifo_perf", "--round-length=2", "--state=state"];
+    let mut shadow = slurm.client(env!("CARGO_BIN_EXE_apportion"), &shadow);
+    let mut shadow = shadow.current_dir(folder.path()).spawn().unwrap();
+    let record = folder.path().join("state/shadow.json");
+    slurm.wait_for(|_| record.exists()).unwrap();
+    // Both ask for a worker and hold a processor each; the second one waits in Slurm for all four processors.
+    for (name, n_cpus) in [("one", "1"), ("all", "4")] {
+        let flags = [format!("--job-name={name}"), format!("--cpus-per-task={n_cpus}")];
+        let flags =
+            ["--gres=gpu:1", "--mem=10", "--output=/dev/null", "--wrap=sleep 8", &flags[0], &flags[1]];
+        let said = slurm.said("sbatch", &flags);
+        assert!(said.contains("Submitted"), "{said}");
+    }
+    let report = |slurm: &Slurm| -> Value {
+        let arguments = ["shadow", "--state=state", "--format=json"];
+        let output = slurm
+            .client(env!("CARGO_BIN_EXE_apportion"), &arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    slurm.wait_for(|slurm| report(slurm)["averages"]["n_ended"] == 2).unwrap();
+    let report = report(&slurm);
+    let wait = |name: &str, place: &str| -> f64 {
+        let jobs = report["jobs"].as_array().unwrap();
+        jobs.iter().find(|job| job["name"] == name).unwrap()[place].as_f64().unwrap()
+    };
+    // Slurm has one run after the other; the shadow, which counts workers alone, has both at once.
+    assert!(wait("all", "wait_there_s") >= 7.0, "{report}");
+    assert!(wait("all", "wait_here_s") < wait("all", "wait_there_s"), "{report}");
+    assert_eq!(report["averages"]["n_jobs"], 2);
+    Command::new("kill").args(["-INT", &shadow.id().to_string()]).status().unwrap();
+    assert!(shadow.wait().unwrap().success());
 }
 
 #[test]

@@ -244,7 +244,7 @@ impl Shared {
         let Ok(body) = serde_json::to_vec(report) else { return false };
         let limit = (beat * ANSWER_BEATS).clamp(ANSWER_MIN, ANSWER_MAX);
         let news = match self.access.post("/v1/agents/report", &body, limit) {
-            Ok(Reply { status: 200, text }) => match serde_json::from_str(&text) {
+            Ok(Reply { status: 200, text, .. }) => match serde_json::from_str(&text) {
                 Ok(heard) => self.take(heard),
                 Err(_) => News::Unreached(self.not_a_scheduler(200)),
             },
@@ -311,7 +311,7 @@ impl Shared {
             let wait = (beat * WAIT_BEATS).clamp(WAIT_MIN, WAIT_MAX);
             let path = format!("{path}?after={epoch}.{number}&wait={}", wait.as_secs_f64());
             let has_come = match self.access.ask(Method::GET, &path, wait + WAIT_MORE) {
-                Ok(Reply { status: 200, text }) => {
+                Ok(Reply { status: 200, text, .. }) => {
                     serde_json::from_str(&text).is_ok_and(|orders| self.state().offer(orders))
                 }
                 Ok(Reply { status: 204, .. }) => true,

@@ -21,6 +21,9 @@ pub use link::{HttpLink, News};
 /// How long a connection may take to come about.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
+/// The header with the number of the last line of a part of the event log.
+const LAST: &str = "x-apportion-last";
+
 /// The most bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
 
@@ -70,6 +73,8 @@ pub struct Reply {
     pub status: u16,
     /// The body.
     pub text: String,
+    /// The number of the last line, of a part of the event log.
+    pub last: Option<i64>,
 }
 
 /// Why there is no answer.
@@ -189,8 +194,9 @@ impl Access {
         let request = self.agent.configure_request(request).timeout_global(Some(limit)).build();
         let mut answer = self.agent.run(request).map_err(lost)?;
         let status = answer.status().as_u16();
+        let last = answer.headers().get(LAST).and_then(|last| last.to_str().ok()?.parse().ok());
         let text = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_string().map_err(lost)?;
-        Ok(Reply { status, text })
+        Ok(Reply { status, text, last })
     }
 }
 

@@ -161,8 +161,9 @@ pub enum RecordError {
 }
 
 impl Record {
-    /// One that begins at this instant.
+    /// One that begins in this second: the instants of other schedulers are whole seconds.
     pub fn begin(policy: &str, round_length_s: f64, now_s: f64) -> Self {
+        let now_s = now_s.floor();
         Self {
             format: FORMAT.to_owned(),
             policy: policy.to_owned(),
