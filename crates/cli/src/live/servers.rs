@@ -62,6 +62,7 @@ pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(),
         Table::new(["server", "worker_type", "workers", "state", "heard_s_ago", "jobs", "drained"]);
     for server in list(&servers) {
         let state = match (server["is_reachable"].as_bool(), server["drained"].is_null()) {
+            (Some(true), true) if server["n_offered"] == 0 => "closed",
             (Some(true), true) => "up",
             (Some(true), false) => "drained",
             _ => "silent",

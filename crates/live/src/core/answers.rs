@@ -109,6 +109,8 @@ pub struct ServerView {
     pub worker_type: String,
     /// How many it has.
     pub n_workers: usize,
+    /// How many of them it offers: none where Slurm gives it no job.
+    pub n_offered: usize,
     /// Is it heard of?
     pub is_reachable: bool,
     /// When it was last heard of, in s before now.
@@ -196,6 +198,7 @@ impl Core {
             server: server.record.name.clone(),
             worker_type: server.record.worker_type.clone(),
             n_workers: server.record.workers.len(),
+            n_offered: server.record.workers.len().min(server.n_workers as usize),
             is_reachable: server.is_reachable(self.now, self.settings.silence),
             heard_s_ago: server.heard.map(|heard| (self.now - heard).get()),
             drained: server.record.drained.clone(),

@@ -69,7 +69,7 @@ fn workers(text: &mut String, servers: &[ServerView]) {
         let [joined, up, held] = by_type.entry(&server.worker_type).or_default();
         *joined += server.n_workers;
         if server.is_reachable && server.drained.is_none() {
-            *up += server.n_workers;
+            *up += server.n_offered;
         }
         *held += server.jobs.iter().filter(|jobs| !jobs.is_empty()).count();
     }
@@ -122,6 +122,7 @@ mod tests {
             server: name.into(),
             worker_type: "a\"b".into(),
             n_workers: 2,
+            n_offered: 2,
             is_reachable: true,
             heard_s_ago: Some(0.1),
             drained,
