@@ -157,6 +157,9 @@ pub struct Report {
     pub worker_type: String,
     /// How many workers it has.
     pub n_workers: u32,
+    /// Can it start nothing now, since what starts its ranks does not answer? What runs there goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_frozen: bool,
     /// The highest epoch and number of orders taken.
     pub taken: (u64, u64),
     /// Its ranks: those that run, and those that have ended and are not forgotten yet.

@@ -199,10 +199,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    fn new(arguments: &ServeArguments) -> Result<Self, Failure> {
+    fn new(arguments: &ServeArguments, session: &Session) -> Result<Self, Failure> {
         let missing = |flag: &str| Failure::usage(format!("`--{flag}` is missing"), None);
         let throughputs = load_throughputs(&arguments.throughputs)?;
-        let partition = arguments.partition(&throughputs)?;
+        let partition = arguments.partition(&throughputs, session)?;
         let of_slurm = partition.as_ref().map(Partition::workers);
         let demo = if arguments.demo { Some(Demo::defaults()?) } else { None };
         let counts =
@@ -238,9 +238,9 @@ impl Plan {
 
 impl ServeArguments {
     /// The partition that is the cluster, if Slurm starts jobs.
-    fn partition(&self, throughputs: &Throughputs) -> Result<Option<Partition>, Failure> {
+    fn partition(&self, throughputs: &Throughputs, session: &Session) -> Result<Option<Partition>, Failure> {
         if self.shadow.is_some() {
-            return Partition::find(&self.slurm, throughputs).map(Some);
+            return Partition::find(&self.slurm, throughputs, session).map(Some);
         }
         if self.executor == ExecutorKind::Slurm {
             for (flag, is_given) in [
@@ -254,7 +254,7 @@ impl ServeArguments {
                     return Err(Failure::usage(message, Some("leave it out".to_owned())));
                 }
             }
-            return Partition::find(&self.slurm, throughputs).map(Some);
+            return Partition::find(&self.slurm, throughputs, session).map(Some);
         }
         match self.slurm.given() {
             Some(flag) => {
@@ -271,7 +271,7 @@ impl ServeArguments {
 /// # Errors
 /// If an argument is at fault, the address or the state is another's, or the system does not let it serve.
 pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), Failure> {
-    let plan = Plan::new(arguments)?;
+    let plan = Plan::new(arguments, session)?;
     let (scheduler, explainer) = scheduler(&plan)?;
     if plan.partition.is_some() {
         slurm::check_policy(&plugin::catalog(), &plan.policy)?;

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::local::Direct;
 use super::log::Log;
+use crate::Session;
 use crate::exit::Failure;
 use apportion::catalog::Catalog;
 use apportion::spec::nearest::name_list;
@@ -20,7 +22,10 @@ use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
 use apportion_live::agent::LinkError;
 use apportion_live::driver::Client;
-use apportion_live::slurm::{self, Executor, Node, Options, SlurmError};
+use apportion_live::slurm::{self, Executor, Node, NodesError, Options, SlurmError, ToolError};
+
+/// How long a controller that does not answer is left alone.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// What a worker without a type of its own is called in `--slurm-types`.
 const UNTYPED: &str = "gpu";
@@ -92,18 +97,38 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Asks Slurm for it.
+    /// Asks Slurm for it, and waits for a controller that does not answer.
     ///
     /// # Errors
     /// If Slurm does not say, or a node's workers are of no type that the throughputs have.
-    pub(super) fn find(arguments: &SlurmArguments, throughputs: &Throughputs) -> Result<Self, Failure> {
-        let failed = |error: slurm::NodesError| {
+    pub(super) fn find(
+        arguments: &SlurmArguments,
+        throughputs: &Throughputs,
+        session: &Session,
+    ) -> Result<Self, Failure> {
+        let failed = |error: NodesError| {
             let help =
                 "`sinfo` and `scontrol show node` show what there is; `--partition NAME` names another";
             Failure::usage(error.to_string(), Some(help.to_owned()))
         };
-        let name = slurm::partition(arguments.partition.as_deref()).map_err(failed)?;
-        let nodes = slurm::nodes(&name).map_err(failed)?;
+        let ask = || {
+            let name = slurm::partition(arguments.partition.as_deref())?;
+            slurm::nodes(&name).map(|nodes| (name, nodes))
+        };
+        let mut is_said = false;
+        let (name, nodes) = loop {
+            match ask() {
+                Err(NodesError::Tool(error @ ToolError::Unreachable { .. }))
+                    if !session.interrupt.flag().load(Ordering::Relaxed) =>
+                {
+                    if !std::mem::replace(&mut is_said, true) {
+                        session.note(format!("{error}; it is waited for"));
+                    }
+                    thread::sleep(PAUSE);
+                }
+                asked => break asked.map_err(failed)?,
+            }
+        };
         let typed = |node: Node| {
             let worker_type = worker_type(&node, arguments, throughputs)?;
             Ok((node, worker_type))
@@ -304,6 +329,7 @@ mod tests {
             n_cpus: 8,
             memory_mib: 1000,
             unusable: None,
+            is_unknown: false,
         }
     }
 

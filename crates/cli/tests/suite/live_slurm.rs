@@ -39,8 +39,8 @@ struct World {
     served: Option<Served>,
 }
 
-/// A Slurm job that is not over: its number, its run's job, its node, and how many workers it holds.
-type Held = (u64, String, String, usize);
+/// A Slurm job that is not over: its number, its run's job, its node, how many workers it holds, and its lowest rank's name.
+type Held = (u64, String, String, usize, String);
 
 impl World {
     fn serve(&mut self) {
@@ -72,13 +72,19 @@ impl World {
                 let parts: Vec<&str> = comment.split(':').collect();
                 let [_, _, node, name, n_ranks] = parts.as_slice() else { unreachable!("{line}") };
                 let job = name.split('.').next().unwrap().to_owned();
-                (id.trim().parse().unwrap(), job, (*node).to_owned(), n_ranks.trim().parse().unwrap())
+                (
+                    id.trim().parse().unwrap(),
+                    job,
+                    (*node).to_owned(),
+                    n_ranks.trim().parse().unwrap(),
+                    (*name).to_owned(),
+                )
             })
             .collect();
         let jobs: BTreeSet<&String> = held.iter().map(|(_, job, ..)| job).collect();
         assert_eq!(jobs.len(), held.len(), "a job twice: {queue}");
         for (name, _) in NODES {
-            let n_held: usize = held.iter().filter(|(_, _, node, _)| node == name).map(|held| held.3).sum();
+            let n_held: usize = held.iter().filter(|held| held.2 == name).map(|held| held.3).sum();
             assert!(n_held <= 2, "{name}: {queue}");
         }
         held
@@ -139,6 +145,12 @@ fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
     // What an administrator cancels is no fault of the job, and is started again.
     let victim = world.held().into_iter().find(|held| held.1 != telling).unwrap();
     world.slurm.said("scancel", &[&victim.0.to_string()]);
+    // Without its batch process a Slurm job is over, and what it left ends at once.
+    world.until(|world| !world.held().is_empty());
+    let (_, _, node, _, name) = world.held().into_iter().next().unwrap();
+    let folder = format!("{}/state/shared/nodes/{node}/ranks/{name}", world.folder.path().display());
+    world.slurm.said("pkill", &["-9", "-f", &format!("shim --each {folder}")]);
+    world.until(|world| world.slurm.said("pgrep", &["-f", &format!("shim {folder}")]).is_empty());
     let cancelled = singles.last().unwrap();
     world.ask(&["cancel", cancelled]);
     world.until(|world| world.jobs().values().all(|job| !job["ended_s"].is_null()));

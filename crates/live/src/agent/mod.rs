@@ -154,6 +154,7 @@ impl Agent {
             home: self.home,
             worker_type: self.server.worker_type.clone(),
             n_workers: self.server.n_workers,
+            is_frozen: false,
             taken: self.taken,
             ranks: self.ranks.iter().map(rank).collect(),
         }

@@ -47,7 +47,10 @@ impl Core {
         let was_reachable = server.is_reachable(now, silence);
         server.last = report.id;
         server.heard = Some(now);
+        // Workers that it offers again are idle until the next round, unless jobs that wait have them now.
+        self.is_vacant |= report.n_workers > server.n_workers;
         server.n_workers = report.n_workers;
+        server.is_frozen = report.is_frozen;
         if report.taken != (self.epoch, server.n_orders) {
             // What was said last has not arrived, or has been forgotten: it is said again.
             server.told = None;

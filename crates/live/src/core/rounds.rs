@@ -126,6 +126,9 @@ impl Core {
 
     /// Decides the round that starts at `start`, now or at the end of the one that runs.
     fn decide(&mut self, start: Seconds) {
+        if self.is_frozen() {
+            return self.go_on_until(start + self.scheduler.options().round_length);
+        }
         self.tell_workers();
         self.tell_received(start);
         self.tell_measured();
@@ -209,6 +212,24 @@ impl Core {
         }
     }
 
+    /// Is there a server that can start nothing now? Then nothing is stopped for jobs that could not begin.
+    fn is_frozen(&self) -> bool {
+        let (now, silence) = (self.now, self.settings.silence);
+        self.servers.values().any(|server| server.is_frozen && server.is_reachable(now, silence))
+    }
+
+    /// Leaves all that runs where it is.
+    fn go_on_until(&mut self, until: Seconds) {
+        for (number, job) in &mut self.jobs {
+            let runs = job.run.as_ref().is_some_and(|run| run.ending.is_none());
+            job.placement = job.placement.take().filter(|_| runs);
+            if let Some(placement) = &mut job.placement {
+                placement.until = placement.until.max(until);
+            }
+            self.touched.insert(*number);
+        }
+    }
+
     /// Gives each job the place that the round has for it.
     fn place(&mut self, round: &Round) {
         for job in self.jobs.values_mut() {
@@ -251,6 +272,10 @@ impl Core {
         let is_vacant = std::mem::take(&mut self.is_vacant);
         let has_arrivals = std::mem::take(&mut self.has_arrivals);
         if !(is_vacant || has_arrivals) || !self.settings.refill {
+            return;
+        }
+        if self.is_frozen() {
+            (self.is_vacant, self.has_arrivals) = (is_vacant, has_arrivals);
             return;
         }
         let Some(timeline) = self.timeline else { return };

@@ -35,6 +35,8 @@ pub(super) struct Server {
     pub(super) up: Vec<bool>,
     /// How many of its workers it has, as it says.
     pub(super) n_workers: u32,
+    /// Can it start nothing now, as it says?
+    pub(super) is_frozen: bool,
     /// Runs that it has and that nothing here knows: their workers are not free until they have ended.
     pub(super) strays: Vec<(Run, u32)>,
 }
@@ -53,6 +55,7 @@ impl Server {
             failed: VecDeque::new(),
             up: vec![false; n_workers],
             n_workers: 0,
+            is_frozen: false,
             strays: Vec::new(),
         }
     }

@@ -88,7 +88,8 @@ pub fn run(folder: &Path) -> Result<(), ShimError> {
 }
 
 /// Starts a shim for each of the folders, and waits for their ends: what a Slurm job of several ranks runs. SIGTERM and
-/// SIGUSR1 are passed on to the shims.
+/// SIGUSR1 are passed on to the shims; if this process is killed, they kill their programs at once, since Slurm takes the
+/// job for over then.
 ///
 /// Must be called on the main thread of a process whose command line is that of [`run`] once its last words, [`EACH`] and
 /// the folders, are replaced by one of these.
@@ -104,6 +105,7 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     for folder in folders {
         let mut shim = Command::new("/proc/self/exe");
         shim.args(&command[..own]).arg(folder).stdin(Stdio::null());
+        shim.env(signals::PARENT, getpid().to_string());
         match shim.spawn() {
             Ok(shim) => shims.push(shim),
             Err(error) => failure = Some(failed(folder.display().to_string())(error)),

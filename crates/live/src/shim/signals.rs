@@ -1,15 +1,23 @@
-//! The signals by which a shim is told that its node, or its Slurm job, is to end.
+//! How a shim learns that its node, or its Slurm job, is to end.
 
+use std::env;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
-/// Tells whether SIGTERM or SIGUSR1 has come.
+/// Set for shims that a Slurm job starts: the number of the job's own process.
+pub(super) const PARENT: &str = "APPORTION_SHIM_PARENT";
+
+/// Tells whether SIGTERM or SIGUSR1 has come, and whether the Slurm job's own process is gone.
 #[derive(Clone, Debug)]
-pub(super) struct Told(Arc<AtomicBool>);
+pub(super) struct Told {
+    flag: Arc<AtomicBool>,
+    parent: Option<Pid>,
+}
 
 impl Told {
     /// Listens from now on; these signals do not end the process any more.
@@ -18,10 +26,16 @@ impl Told {
         for signal in [SIGTERM, SIGUSR1] {
             flag::register(signal, Arc::clone(&told))?;
         }
-        Ok(Self(told))
+        let parent = env::var_os(PARENT).and_then(|parent| Pid::from_raw(parent.to_str()?.parse().ok()?));
+        Ok(Self { flag: told, parent })
+    }
+
+    /// Is the Slurm job's own process gone? Slurm takes the job for over then, and gives its workers to another.
+    pub(super) fn is_orphaned(&self) -> bool {
+        self.parent.is_some() && getppid() != self.parent
     }
 
     pub(super) fn is_told(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed)
     }
 }

@@ -72,6 +72,12 @@ impl Stopping {
         self.asked.get_or_insert((now, Why::Signal));
     }
 
+    /// Notes that the program's workers may be another's already: it is killed.
+    pub(super) fn note_orphaned(&mut self, now: Seconds) {
+        self.wanted = Some(Stop::Kill);
+        self.asked.get_or_insert((now, Why::Signal));
+    }
+
     pub(super) fn note_program_ended(&mut self, now: Seconds) {
         self.program_ended.get_or_insert(now);
     }
@@ -220,6 +226,14 @@ mod tests {
         stopping.note_signal(at(4.0));
         assert_eq!(stopping.asked(), Some((at(3.0), Why::Signal)), "the first counts");
         assert_eq!(stopping.next(at(8.0), SPEAKS), Some(Measure::Kill));
+    }
+
+    #[test]
+    fn a_program_whose_slurm_job_is_over_is_killed() {
+        let mut stopping = stopping(None);
+        stopping.note_orphaned(at(3.0));
+        assert_eq!(stopping.next(at(3.0), SPEAKS), Some(Measure::Kill));
+        assert_eq!(stopping.next(at(3.1), SPEAKS), Some(Measure::Kill), "again, until nothing is left");
     }
 
     #[test]

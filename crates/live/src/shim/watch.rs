@@ -48,7 +48,9 @@ impl<'a> Watch<'a> {
     pub(super) fn until_over(mut self, told: &Told) -> End {
         while self.reap() {
             self.read_steer();
-            if told.is_told() {
+            if told.is_orphaned() {
+                self.stopping.note_orphaned(clock::node_now());
+            } else if told.is_told() {
                 self.stopping.note_signal(clock::node_now());
             }
             let speaks = Version::of(&self.folder.progress()).is_there();

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use apportion::Seconds;
 
-use super::Options;
 use super::nodes::Node;
 use super::queue::{Comment, Entry, Queue, Stage, cancel};
-use super::tools::{ToolError, ask, quoted};
+use super::tools::{ToolError, order, quoted};
+use super::{Options, PAUSE};
 use crate::agent::held::{Held, News};
 use crate::protocol::{End, Stop};
 use crate::rank::{self, Steer};
@@ -178,7 +178,7 @@ impl Batch {
             }
         }
         if free.is_some() {
-            self.cancel_if_due(entries, now);
+            self.cancel_if_due(entries, (now, &mut events));
         }
         self.give_up_if_gone(queue, entries, (now, &mut events));
         events
@@ -213,6 +213,8 @@ impl Batch {
                 events.push(Event::Unreachable(error.to_string()));
             }
             Err(error @ ToolError::Refused { .. }) => {
+                // Where not even the end can be written, the next look that may submit tries to write it again.
+                self.state = State::New { not_before: now + PAUSE };
                 events.push(Event::Refused(error.to_string()));
                 self.end_all(&End::Lost(format!("Slurm did not take it: {error}")), events);
             }
@@ -221,7 +223,7 @@ impl Batch {
 
     /// Cancels what is to run no more: what waits, what the shims ought to have killed long ago, and all but the first of
     /// several submissions.
-    fn cancel_if_due(&mut self, entries: &[Entry], now: Seconds) {
+    fn cancel_if_due(&mut self, entries: &[Entry], (now, events): (Seconds, &mut Vec<Event>)) {
         if self.cancelled.is_some_and(|at| now < at + PATIENCE) {
             return;
         }
@@ -236,9 +238,9 @@ impl Batch {
         let due: Vec<u64> = alive().enumerate().filter(is_due).map(|(_, entry)| entry.id).collect();
         if !due.is_empty() {
             self.cancelled = Some(now);
-            // Where Slurm does not answer, the next look tries again.
-            if cancel(due).is_err() {
+            if let Err(error) = cancel(due) {
                 self.cancelled = None;
+                events.push(Event::Unreachable(error.to_string()));
             }
         }
     }
@@ -263,6 +265,13 @@ impl Batch {
             return;
         }
         let end = self.end_by_slurm(entries);
+        let is_fault_of_node = !self.members.iter().any(|member| member.has_begun)
+            && entries.last().is_some_and(|entry| ["FAILED", "COMPLETED"].contains(&entry.state.as_str()));
+        if let End::Lost(why) = &end
+            && is_fault_of_node
+        {
+            events.push(Event::Refused(why.clone()));
+        }
         self.end_all(&end, events);
     }
 
@@ -315,7 +324,7 @@ fn look_at(member: &mut Member, events: &mut Vec<Event>) {
 /// Gives the job to Slurm. The answer is its number there.
 fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolError> {
     let tool = "sbatch";
-    let refused = |said: String| ToolError::Refused { tool, said };
+    let refused = |said: String| ToolError::Refused { tool: "the batch script", said };
     let Some(first) = batch.members.first() else { return Err(refused("it has no ranks".to_owned())) };
     let folder = first.held.folder();
     let folders: Vec<&Path> = batch.members.iter().map(|member| member.held.folder().path()).collect();
@@ -335,7 +344,7 @@ fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolErro
     ]);
     arguments.extend(options.arguments.iter().cloned());
     arguments.push(script.display().to_string());
-    let printed = ask(tool, &arguments)?;
+    let printed = order(tool, &arguments)?;
     // `ID`, or `ID;CLUSTER`.
     let id = printed.trim().split(';').next().and_then(|id| id.parse().ok());
     id.ok_or(ToolError::Unreachable { tool, said: format!("`{}` is no number of a job", printed.trim()) })

@@ -52,6 +52,12 @@ pub use tools::ToolError;
 /// How often it is looked at the ranks' folders and at orders.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The document that says which executor's a shared folder is.
+const IDENTITY: &str = "slurm.json";
+
+/// How long a node gets no job after one could not be started there.
+const PAUSE: Seconds = Seconds::new(60.0);
+
 /// Before all instants.
 const NEVER: Seconds = Seconds::new(f64::NEG_INFINITY);
 
@@ -138,7 +144,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Takes over what an earlier scheduler left, and asks Slurm whether it would take a job on a node of each type.
+    /// Takes over what an earlier scheduler left. With a new folder, it asks Slurm whether it would take a job on a node of each
+    /// type.
     ///
     /// # Errors
     /// If the folder cannot be used, another scheduler has it, or Slurm would take no job.
@@ -154,8 +161,11 @@ impl Executor {
         let Some(lock) = lock(&path).map_err(at(&path))? else {
             return Err(ProcessesError::Taken(shared.display().to_string()).into());
         };
-        options.key = key(&shared).map_err(at(&shared))?;
-        would_take(&options)?;
+        let is_first = !shared.join(IDENTITY).exists();
+        options.key = key(&shared).map_err(at(&shared.join(IDENTITY)))?;
+        if is_first {
+            would_take(&options)?;
+        }
         let now = clock::node_now();
         let open =
             |(node, worker_type): &(Node, String)| NodeAgent::open(node.clone(), worker_type, &options, now);
@@ -217,7 +227,7 @@ impl Executor {
         let now = clock::node_now();
         if found.has_changed || now >= state.reported[place] + state.beat {
             state.reported[place] = now;
-            if let Some(report) = agent.report(now) {
+            if let Some(report) = agent.report(now, state.silent.is_some()) {
                 // A report that was not sent is made good by the next one.
                 let _ = link.send(&report);
             }
@@ -235,11 +245,16 @@ impl Executor {
             Seen::Queue(queue) => {
                 self.queue = queue;
                 state.note_answer();
-                self.cancel_strays();
+                if let Err(error) = self.cancel_strays() {
+                    state.note_silence(&error.to_string());
+                }
             }
             Seen::Nodes(nodes) => {
                 for (agent, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
                     let now = nodes.iter().find(|node| node.name == agent.node.name);
+                    if now.is_some_and(|node| node.is_unknown) {
+                        continue;
+                    }
                     let gone = || Some("it is not a node of the partition any more".to_owned());
                     let why = now.map_or_else(gone, |node| node.unusable.clone());
                     if agent.set_unusable(why.clone()) {
@@ -256,15 +271,14 @@ impl Executor {
     }
 
     /// Cancels jobs of this executor that no folder speaks of: their submission was late.
-    fn cancel_strays(&self) {
+    fn cancel_strays(&self) -> Result<(), ToolError> {
         let is_ours = |node: &str| self.nodes.iter().find(|agent| agent.node.name == node);
         let strays = self
             .queue
             .iter()
             .filter(|(comment, _)| is_ours(&comment.node).is_some_and(|agent| !agent.has(comment)));
         let alive = strays.flat_map(|(_, entries)| entries).filter(|entry| entry.stage != queue::Stage::Over);
-        // Where Slurm does not answer, the next look tries again.
-        let _ = cancel(alive.map(|entry| entry.id));
+        cancel(alive.map(|entry| entry.id))
     }
 }
 
@@ -297,9 +311,11 @@ impl State<'_> {
 
 /// The key of the folder's executor.
 fn key(shared: &Path) -> io::Result<String> {
-    let path = shared.join("slurm.json");
-    if let Ok(Identity { key }) = files::read(&path) {
-        return Ok(key);
+    let path = shared.join(IDENTITY);
+    match files::read(&path) {
+        Ok(Identity { key }) => return Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

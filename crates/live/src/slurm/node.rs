@@ -5,18 +5,15 @@ use std::collections::BTreeMap;
 
 use apportion::Seconds;
 
-use super::Options;
 use super::batch::{Batch, Event, Member};
 use super::nodes::Node;
 use super::queue::{Comment, Queue};
+use super::{Options, PAUSE};
 use crate::agent::held::{Held, News};
 use crate::agent::processes::{adopt_all, at, forget, next_boot, number};
 use crate::agent::{Act, Agent, Home, ProcessesError, RankStart, Server};
 use crate::protocol::{End, Orders, Report, Run};
 use crate::rank::{self, Start, StartedBy, Steer};
-
-/// How long a node gets no job after Slurm has refused one there.
-const PAUSE: Seconds = Seconds::new(60.0);
 
 /// A node.
 #[derive(Debug)]
@@ -88,14 +85,15 @@ impl NodeAgent {
         Ok(Self { node, home, agent, batches, paused: None, has_reported: false })
     }
 
-    /// A report that is sent now, or later; none of a node that Slurm does not give jobs and that never had any.
-    pub(super) fn report(&mut self, now: Seconds) -> Option<Report> {
+    /// A report that is sent now, or later, by a node that can start nothing if it `is_frozen`; none of a node that Slurm does not give jobs and that never had any.
+    pub(super) fn report(&mut self, now: Seconds, is_frozen: bool) -> Option<Report> {
         let gets_jobs = self.node.unusable.is_none() && self.paused.is_none_or(|until| now >= until);
         if !gets_jobs && !self.has_reported && self.batches.is_empty() {
             return None;
         }
         self.has_reported = true;
         let mut report = self.agent.report(now);
+        report.is_frozen = is_frozen;
         if !gets_jobs {
             report.n_workers = 0;
         }
@@ -125,7 +123,11 @@ impl NodeAgent {
                     "Slurm gives a worker to one job only, and the policy wants two on it".to_owned(),
                 ))
             } else {
-                self.make(run, &ranks, options, now).map_err(End::NotStarted)
+                let made = self.make(run, &ranks, options, now);
+                made.map_err(|why| {
+                    self.paused = Some(now + PAUSE);
+                    End::Lost(why)
+                })
             };
             for RankStart { rank, .. } in ranks {
                 match &made {

@@ -62,10 +62,12 @@ pub struct Node {
     pub memory_mib: u64,
     /// Why Slurm gives it no new job; none if it does.
     pub unusable: Option<String>,
+    /// Does Slurm not know of its state? So it is of all nodes after a start of the controller.
+    pub is_unknown: bool,
 }
 
 /// States in which Slurm gives a node no new job.
-const UNUSABLE: [&str; 14] = [
+const UNUSABLE: [&str; 13] = [
     "DOWN",
     "DRAIN",
     "ERROR",
@@ -79,7 +81,6 @@ const UNUSABLE: [&str; 14] = [
     "POWER_DOWN",
     "REBOOT_ISSUED",
     "REBOOT_REQUESTED",
-    "UNKNOWN",
 ];
 
 /// The partition that is meant: the one that is named, or Slurm's default.
@@ -138,6 +139,7 @@ fn parse(text: &str, partition: &str) -> Result<Vec<Node>, NodesError> {
             n_cpus: text("CPUTot").parse().unwrap_or(0),
             memory_mib: text("RealMemory").parse().unwrap_or(0),
             unusable: unusable(text("State")),
+            is_unknown: text("State").split('+').any(|word| word.trim_end_matches('*') == "UNKNOWN"),
         });
     }
     nodes.sort_by(|one, other| one.name.cmp(&other.name));

@@ -5,7 +5,7 @@ use std::fmt;
 
 use apportion::Seconds;
 
-use super::tools::{ToolError, ask};
+use super::tools::{ToolError, ask, order};
 use crate::clock;
 use crate::protocol::Run;
 use crate::rank;
@@ -147,7 +147,7 @@ pub(super) fn cancel(ids: impl IntoIterator<Item = u64>) -> Result<(), ToolError
     if ids.is_empty() {
         return Ok(());
     }
-    ask("scancel", &ids).map(drop)
+    order("scancel", &ids).map(drop)
 }
 
 #[cfg(test)]

@@ -11,8 +11,11 @@ use thiserror::Error;
 
 use crate::clock;
 
-/// How long a command of Slurm may take.
+/// How long Slurm may take to show something.
 const LIMIT: Seconds = Seconds::new(15.0);
+
+/// How long Slurm may take to do something: nothing is reported meanwhile, and what was asked may have been done.
+const SHORT_LIMIT: Seconds = Seconds::new(4.0);
 
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(2);
@@ -59,21 +62,26 @@ pub enum ToolError {
 
 /// Runs a command of Slurm and gives what it prints.
 pub(super) fn ask(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
-    run(tool, Command::new(tool).args(arguments))
+    run(tool, Command::new(tool).args(arguments), LIMIT)
+}
+
+/// Runs a command of Slurm that does something, and gives what it prints.
+pub(super) fn order(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
+    run(tool, Command::new(tool).args(arguments), SHORT_LIMIT)
 }
 
 /// Runs a command of Slurm, which writes instants in UTC, and gives what it prints.
 pub(super) fn ask_in_utc(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
-    run(tool, Command::new(tool).args(arguments).env("TZ", "UTC0").env_remove("SLURM_TIME_FORMAT"))
+    run(tool, Command::new(tool).args(arguments).env("TZ", "UTC0").env_remove("SLURM_TIME_FORMAT"), LIMIT)
 }
 
-fn run(tool: &'static str, command: &mut Command) -> Result<String, ToolError> {
+fn run(tool: &'static str, command: &mut Command, limit: Seconds) -> Result<String, ToolError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let not_run = |source| ToolError::NotRun { tool, source };
     let mut child = command.spawn().map_err(not_run)?;
     let printed = child.stdout.take().map(in_background);
     let complained = child.stderr.take().map(in_background);
-    let until = clock::node_now() + LIMIT;
+    let until = clock::node_now() + limit;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(not_run)? {
             break Some(status);
@@ -87,7 +95,7 @@ fn run(tool: &'static str, command: &mut Command) -> Result<String, ToolError> {
     };
     // (a process that it started may hold the pipes: after a kill they are not waited for)
     let Some(status) = status else {
-        let said = format!("no answer within {LIMIT}");
+        let said = format!("no answer within {limit}");
         return Err(ToolError::Unreachable { tool, said });
     };
     let text = |read: Option<thread::JoinHandle<String>>| {

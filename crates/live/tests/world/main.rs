@@ -9,6 +9,7 @@ mod accounts;
 mod arrivals;
 mod explained;
 mod failures;
+mod frozen;
 mod fidelity;
 mod node;
 mod random;

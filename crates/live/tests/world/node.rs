@@ -67,6 +67,8 @@ pub(crate) struct Node {
     pub(crate) is_off: bool,
     /// How each start of these jobs ends, at once.
     pub(crate) fates: BTreeMap<JobNumber, End>,
+    /// Does it say that it can start nothing now?
+    pub(crate) is_frozen: bool,
 }
 
 impl Node {
@@ -87,6 +89,7 @@ impl Node {
             next_beat: 0.0,
             is_off: false,
             fates: BTreeMap::new(),
+            is_frozen: false,
         }
     }
 
@@ -207,7 +210,7 @@ impl Node {
         let clock = self.clock(now);
         let agent = self.agent.as_mut().filter(|_| !self.is_stopped && now >= self.next_beat)?;
         self.next_beat = now + beat;
-        Some(agent.report(clock))
+        Some(Report { is_frozen: self.is_frozen, ..agent.report(clock) })
     }
 }
 
