@@ -127,6 +127,10 @@ pub struct Core {
     places: Vec<Option<(String, u32)>>,
     /// The jobs whose runs may be on each worker.
     holders: Vec<Vec<JobNumber>>,
+    /// The jobs that were placed on each worker in this round. Some may have no place there any more.
+    placed: Vec<Vec<JobNumber>>,
+    /// No server that was heard of becomes silent before this.
+    silent_after: Seconds,
     timeline: Option<Timeline>,
     accounts: Accounts,
     slices: BTreeMap<Combination<JobId>, leases::SliceLog>,
@@ -181,6 +185,8 @@ impl Core {
             refused: BTreeMap::new(),
             places: vec![None; n_workers],
             holders: vec![Vec::new(); n_workers],
+            placed: vec![Vec::new(); n_workers],
+            silent_after: now,
             timeline: None,
             accounts: Accounts::default(),
             slices: BTreeMap::new(),
@@ -288,6 +294,7 @@ impl Core {
         });
         for worker in run.iter().flat_map(LiveRun::workers) {
             self.holders[worker.index()].push(number);
+            self.placed[worker.index()].push(number);
         }
         self.tell_steps(id, run.as_ref(), record.checkpointed);
         let job = LiveJob { record, id, placement, run };

@@ -6,7 +6,7 @@ use super::job::Known;
 use super::record::{Record, ServerRecord};
 use super::server::Server;
 use super::{Core, REFUSED_MAX};
-use crate::protocol::{Phase, Progress, RankReport, Report, Run};
+use crate::protocol::{JobNumber, Phase, Progress, RankReport, Report, Run};
 
 impl Core {
     /// Takes an agent's report; one that is older than another of the same agent changes nothing.
@@ -247,16 +247,9 @@ impl Core {
 
     /// Jobs that wait for workers of a server are looked at again.
     fn touch_waiting(&mut self, server: &str) {
-        let waits = |job: &super::job::LiveJob| {
-            job.run.is_none()
-                && job.placement.as_ref().is_some_and(|placement| {
-                    placement.workers.iter().any(|worker| {
-                        self.places[worker.index()].as_ref().is_some_and(|(name, _)| name == server)
-                    })
-                })
-        };
-        let waiting: Vec<_> =
-            self.jobs.iter().filter(|(_, job)| waits(job)).map(|(number, _)| *number).collect();
+        let Some(server) = self.servers.get(server) else { return };
+        let waits = |number: &JobNumber| self.jobs.get(number).is_some_and(|job| job.run.is_none());
+        let waiting = self.placed_on(&server.record.workers).filter(waits).collect::<Vec<_>>();
         self.touched.extend(waiting);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use apportion::index::{JobId, WorkerId};
+use apportion::index::{Id, JobId, WorkerId};
 use apportion::scheduler::{Decided, Lease, Round};
 use apportion::simulator::Event;
 use apportion::workload::Combination;
@@ -105,7 +105,7 @@ impl Core {
     /// Says of servers that they are not heard of any more.
     fn note_silence(&mut self) {
         let (now, silence) = (self.now, self.settings.silence);
-        if now < self.listens_until {
+        if now < self.listens_until || now <= self.silent_after {
             return;
         }
         let silent = self
@@ -118,6 +118,8 @@ impl Core {
                 server.record.name.clone()
             })
             .collect();
+        let heard = self.servers.values().filter_map(|server| server.heard);
+        self.silent_after = heard.fold(now, Seconds::min) + silence;
         for name in silent {
             let text = format!("nothing has been heard of {name} for {silence}: it gets no new job");
             self.warn(text, None, Some(name));
@@ -235,6 +237,7 @@ impl Core {
         for job in self.jobs.values_mut() {
             job.placement = None;
         }
+        self.placed.iter_mut().for_each(Vec::clear);
         for lease in &round.leases {
             self.place_lease(lease, round.until);
         }
@@ -252,6 +255,9 @@ impl Core {
                 jobs: lease.jobs,
                 until,
             });
+            for worker in &lease.workers {
+                self.placed[worker.index()].push(*number);
+            }
             self.touched.insert(*number);
         }
     }

@@ -112,11 +112,19 @@ impl Core {
         for worker in workers {
             self.holders[worker.index()].retain(|holder| *holder != number);
         }
-        let waits = |placement: &super::job::Placement| {
-            placement.workers.iter().any(|worker| workers.contains(worker))
-        };
-        let waiting = self.jobs.iter().filter(|(_, job)| job.placement.as_ref().is_some_and(waits));
-        self.touched.extend(waiting.map(|(number, _)| *number));
+        let waiting = self.placed_on(workers).collect::<Vec<_>>();
+        self.touched.extend(waiting);
+    }
+
+    /// The jobs that have their place on one of these workers, some more than once.
+    pub(super) fn placed_on(&self, workers: &[WorkerId]) -> impl Iterator<Item = JobNumber> {
+        workers.iter().flat_map(|worker| {
+            let has_place = |number: &&JobNumber| {
+                let placement = self.jobs.get(number).and_then(|job| job.placement.as_ref());
+                placement.is_some_and(|placement| placement.workers.contains(worker))
+            };
+            self.placed[worker.index()].iter().filter(has_place).copied()
+        })
     }
 
     /// How long a job waits after so many failures in a row.
