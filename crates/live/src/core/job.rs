@@ -195,3 +195,12 @@ impl LiveJob {
         self.record.not_before.filter(|at| *at > now).map(|at| at - now)
     }
 }
+
+impl LiveJob {
+    /// May something be due for it at some time, though nothing is heard?
+    pub(super) fn waits_for_time(&self, now: Seconds) -> bool {
+        let Some(run) = &self.run else { return self.placement.is_some() };
+        let has_ended = |rank: &Rank| rank.known.end().is_some();
+        run.running.is_none() || run.ending.is_some() || now >= run.over_at || run.ranks.iter().any(has_ended)
+    }
+}

@@ -146,6 +146,8 @@ pub struct Core {
     due: Seconds,
     /// Until then servers are given time to report, since the scheduler itself was away: no run is over without a word.
     listens_until: Seconds,
+    /// When the jobs that wait for a time were last looked at.
+    looked: Seconds,
     /// Jobs to be looked at before the step ends.
     touched: BTreeSet<JobNumber>,
     /// Servers for which there may be news.
@@ -197,6 +199,7 @@ impl Core {
             now,
             due: now,
             listens_until: now + settings.silence,
+            looked: now,
             touched: BTreeSet::new(),
             to_tell: BTreeSet::new(),
             step: Step::default(),
@@ -335,7 +338,16 @@ impl Core {
                 let answer = self.answer(request);
                 self.step.effects.push(Effect::Answer(number, answer));
             }
-            Input::Wake => self.touched.extend(self.jobs.keys()),
+            Input::Wake => {
+                self.looked = self.now;
+                self.touched.extend(self.jobs.keys());
+            }
+        }
+        if self.now >= self.looked + self.look_beat() {
+            // Where many servers report, something always comes before the core would be woken.
+            self.looked = self.now;
+            let due = self.jobs.iter().filter(|(_, job)| job.waits_for_time(self.now));
+            self.touched.extend(due.map(|(number, _)| *number));
         }
         self.note_rested();
         self.advance();
@@ -349,12 +361,16 @@ impl Core {
 
     /// When it wants to be woken, if nothing comes before.
     pub fn wake_at(&self) -> Seconds {
-        let beat =
-            self.now + Seconds::new((self.scheduler.options().round_length.get() / 20.0).clamp(0.02, 1.0));
+        let beat = (self.looked + self.look_beat()).max(self.now);
         match self.timeline {
             Some(timeline) => beat.min(timeline.next(&self.settings)).max(self.now),
             None => beat,
         }
+    }
+
+    /// How often jobs that wait for a time are looked at: waits and leases may be over without a word.
+    fn look_beat(&self) -> Seconds {
+        Seconds::new((self.scheduler.options().round_length.get() / 20.0).clamp(0.02, 1.0))
     }
 
     /// How often an agent is to report.

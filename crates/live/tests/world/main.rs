@@ -14,6 +14,7 @@ mod fidelity;
 mod node;
 mod random;
 mod restarts;
+mod silent;
 mod small;
 mod world;
 

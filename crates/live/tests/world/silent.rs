@@ -1,0 +1,85 @@
+//! A server that is lost while others report all the time: its jobs go on elsewhere when their last leases are over.
+
+use std::collections::BTreeMap;
+
+use apportion::scheduler::{Options, Scheduler};
+use apportion::{Catalog, Job, Seconds, StepsPerSecond, Throughputs};
+use apportion_live::agent::Server;
+use apportion_live::core::{Core, Effect, Input, Request, Settings, Stored, Submission};
+use apportion_live::protocol::{JobNumber, Program};
+
+use super::node::{Checkpoints, Manners, Node};
+use super::random::Random;
+
+const ROUND: f64 = 360.0;
+const STEP: f64 = 0.25;
+
+/// What all programs do.
+const MANNERS: Manners = Manners {
+    speaks: true,
+    is_deaf: false,
+    failure_rate: 0.0,
+    speed: 1.0,
+    slow_speed: 1.0,
+    start_up: 0.0,
+    stop_time: 0.0,
+};
+
+#[test]
+fn a_lost_lease_is_over_in_time_though_reports_never_cease() {
+    let options =
+        Options::corrected().with_round_length(Seconds::new(ROUND)).with_reset_interval(Seconds::ZERO);
+    let policy = Catalog::embedded().policy("max_min_fairness_perf").unwrap();
+    let cluster = "v100=3".parse().unwrap();
+    let scheduler =
+        Scheduler::new(&cluster, Throughputs::embedded("osdi20").unwrap(), policy, options).unwrap();
+    let mut settings = Settings::of_round(Seconds::new(ROUND));
+    settings.decision_limit = None;
+    let stored = Stored { epoch: 1, ..Stored::default() };
+    let (mut core, _) = Core::open(settings, scheduler, stored, Seconds::ZERO).unwrap();
+    let mut random = Random::new(1);
+    let node = |name: &str| {
+        let server = Server { name: name.into(), worker_type: "v100".into(), n_workers: 1 };
+        Node::new(server, &mut random)
+    };
+    let mut nodes: Vec<_> = ["a", "b", "c"].map(node).into();
+    let mut manners = BTreeMap::new();
+    let mut checkpoints = Checkpoints::new();
+    let mut now = 0.0;
+    let mut lost = None;
+    while now < 3.0 * ROUND && core.counters().unconfirmed == 0 {
+        let since = now;
+        now += STEP;
+        let mut inputs = Vec::new();
+        for (place, node) in nodes.iter_mut().enumerate() {
+            node.go_on((now, since), &manners, &mut checkpoints, &mut random);
+            inputs.extend((Some(place) != lost).then(|| node.report(now, STEP)).flatten().map(Input::Report));
+        }
+        if manners.len() < 2 && now > 1.0 {
+            manners.insert(JobNumber(manners.len() as u64), MANNERS);
+            let job = Job::new("my own").steps(100_000).throughput("v100", StepsPerSecond::new(1.0));
+            let program =
+                Program { command: vec!["train".into()], directory: None, environment: BTreeMap::new() };
+            let submission = Submission { name: None, user: None, key: None, job, program };
+            inputs.push(Input::Request(1, Request::Submit(Box::new(submission))));
+        }
+        if now > 100.0 && lost.is_none() {
+            lost = nodes.iter().position(|node| !node.processes.is_empty());
+        }
+        // (a driver wakes the core only where nothing else comes)
+        if core.wake_at().get() <= now {
+            inputs.push(Input::Wake);
+        }
+        for input in inputs {
+            for effect in core.take(Seconds::new(now), input).effects {
+                if let Effect::Send(name, orders) = effect {
+                    let node = nodes.iter_mut().find(|node| node.server.name == name).unwrap();
+                    node.take(now, &orders, &checkpoints);
+                }
+            }
+        }
+    }
+    // Its lease is over with the round in which it was lost, or with the next, which was decided before its silence counted.
+    let over = ROUND + settings.grace.get() + settings.slack.get();
+    assert!(core.counters().unconfirmed > 0 && now <= over + 5.0, "its run counted until {now}, not {over}");
+}
