@@ -76,6 +76,8 @@ pub struct Scheduler {
     pub(super) gone: Vec<JobId>,
     pub(super) rounds: Rounds,
     pub(super) n_submitted: usize,
+    /// Of them, those that came before the last round.
+    pub(super) n_seen: usize,
     pub(super) n_rounds: u64,
     /// Start of the last round, s.
     pub(super) now: Seconds,
@@ -106,6 +108,7 @@ impl Scheduler {
             cluster,
             options,
             n_submitted: 0,
+            n_seen: 0,
             n_rounds: 0,
             now: Seconds::ZERO,
             in_force: None,
@@ -217,7 +220,12 @@ impl Scheduler {
             let name = self.name(id).to_owned();
             self.by_name.remove(&name);
         }
-        self.gone.push(id);
+        if id.index() < self.n_seen {
+            self.gone.push(id);
+        } else {
+            // It has been in no round, so no lease names it.
+            self.names.remove(&id);
+        }
         self.rounds.mechanism_mut().remove_job(id);
         true
     }
@@ -363,6 +371,7 @@ impl Scheduler {
         if let Some(adopted) = boundary.adopted {
             self.in_force = Some(adopted);
         }
+        self.n_seen = self.n_submitted;
         let number = self.n_rounds;
         self.n_rounds += 1;
         let mechanism = self.rounds.mechanism();

@@ -180,6 +180,10 @@ impl Core {
         let Some(job) = self.jobs.remove(&number) else { return };
         self.accounts.close(job.id);
         self.scheduler.finish(job.id);
+        if self.timeline.is_none() {
+            // Without rounds none forgets it later, and nothing else mentions it: it has had no workers.
+            self.numbers.remove(&job.id);
+        }
         self.is_vacant = true;
         self.end_record(job.record, how, reason);
     }
