@@ -1,0 +1,67 @@
+//! A live scheduler with 10,000 active jobs: how long its answers take, and how much memory it has.
+//!
+//! `cargo run --release -p apportion-benches --no-default-features --example live_size`
+
+#![expect(clippy::unwrap_used, reason = "a measurement of known inputs")]
+#![expect(clippy::print_stdout, reason = "what it is for")]
+
+use std::thread;
+use std::time::Duration;
+
+use apportion_benches::pretend::Jobs;
+use apportion_benches::served::Served;
+use apportion_benches::usage::{resident_mb, time};
+use serde_json::Value;
+
+/// How many jobs are active.
+const JOBS: usize = 10_000;
+
+/// Of the workers, how many must be held before anything is measured.
+const HELD: usize = 450;
+
+/// How often each thing is asked.
+const REPEATS: usize = 50;
+
+fn main() {
+    println!("resident before: {:.0} MB", resident_mb());
+    let folder = tempfile::tempdir().unwrap();
+    let mut served = Served::start(folder.path());
+    println!("resident with a scheduler: {:.0} MB", resident_mb());
+    let mut jobs = Jobs::new();
+    let took = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        format!("median {:.1} ms, longest {:.1} ms", times[times.len() / 2], times[times.len() - 1])
+    };
+    let mut times = Vec::new();
+    for _ in 0..JOBS {
+        // (none of them ends)
+        let (submission, speeds) = jobs.next(1_000.0);
+        let before = time();
+        served.submit(submission, speeds);
+        times.push(time().saturating_sub(before).as_secs_f64() * 1e3);
+    }
+    println!("submissions: {}", took(&mut times));
+    println!("resident with {JOBS} jobs: {:.0} MB", resident_mb());
+    served.join();
+    while held(&served) < HELD {
+        thread::park_timeout(Duration::from_secs(1));
+    }
+    for path in ["/v1/jobs", "/v1/servers", "/v1/next", "/metrics", "/", "/v1/jobs/7"] {
+        let mut times = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..REPEATS {
+            let before = time();
+            bytes = served.get(path).len();
+            times.push(time().saturating_sub(before).as_secs_f64() * 1e3);
+        }
+        println!("GET {path}: {bytes} bytes, {}", took(&mut times));
+    }
+    println!("resident after: {:.0} MB, agents included", resident_mb());
+}
+
+/// How many workers hold a job.
+fn held(served: &Served) -> usize {
+    let servers: Vec<Value> = serde_json::from_str(&served.get("/v1/servers")).unwrap();
+    let jobs = servers.iter().flat_map(|server| server["jobs"].as_array().unwrap());
+    jobs.filter(|jobs| !jobs.as_array().unwrap().is_empty()).count()
+}
