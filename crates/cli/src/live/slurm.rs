@@ -40,7 +40,7 @@ pub(super) struct SlurmArguments {
     /// A folder that all nodes see by the same path: outputs and checkpoints; STATE/shared where not given
     #[arg(long, value_name = "DIR")]
     shared: Option<PathBuf>,
-    /// What the throughputs call Slurm's types of GPU, such as tesla=v100; `gpu=v100` names those without a type
+    /// What the throughputs call Slurm's types of GPU, such as tesla=v100; `gpu=v100` names GPUs without a type
     #[arg(long, value_name = "GRES=TYPE,…", value_delimiter = ',', value_parser = pair)]
     slurm_types: Vec<(String, String)>,
     /// Time limit of a Slurm job, as Slurm writes it; the partition's where not given. Before it a job saves, and goes on in

@@ -124,7 +124,7 @@ pub struct ServerView {
 impl Core {
     pub(super) fn job_views(&self) -> Vec<JobView> {
         let active = self.jobs.values().map(|job| self.view(job));
-        // Those that run first, then those that wait, then those that are over, the newest of them first.
+        // Jobs that run come first, then jobs that wait, then jobs that are over, the newest first.
         let mut active: Vec<_> = active.chain(self.unfit_views()).collect();
         active.sort_by_key(|view| (view.servers.is_empty(), view.job));
         let mut over: Vec<_> = self.over.iter().map(view_of_over).collect();

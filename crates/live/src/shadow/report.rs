@@ -48,9 +48,9 @@ pub struct Averages {
     pub mean_wait_here_s: Option<f64>,
     /// Jobs that have ended both there and here.
     pub n_ended: usize,
-    /// Mean job completion time of those under the other scheduler.
+    /// Their mean job completion time under the other scheduler.
     pub mean_completion_there_s: Option<f64>,
-    /// Mean job completion time of those in the shadow.
+    /// Their mean job completion time in the shadow.
     pub mean_completion_here_s: Option<f64>,
 }
 

@@ -172,7 +172,7 @@ fn refused(error: &io::Error, why: String) -> End {
     }
 }
 
-/// What a program is told of its worker, of those that this process was `given`: none where Slurm names no devices.
+/// What a program is told of its worker, by the workers that this process was `given`: none where Slurm names none.
 fn visible_worker(start: &Start, given: Option<&str>) -> Option<String> {
     match start.by {
         StartedBy::Agent => Some(start.rank.worker.to_string()),

@@ -95,7 +95,7 @@ pub fn run(folder: &Path) -> Result<(), ShimError> {
 /// the folders, are replaced by one of these.
 ///
 /// # Errors
-/// If a shim cannot be started; those that have been are asked to end.
+/// If a shim cannot be started; shims that were are asked to end.
 pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     let told = signals::Told::listen().map_err(failed("listening to signals"))?;
     let command: Vec<_> = env::args_os().skip(1).collect();

@@ -142,7 +142,7 @@ impl Batch {
         }
     }
 
-    /// What is new since the last look. It is submitted where its workers are among those that Slurm has `free`, and
+    /// What is new since the last look. It is submitted where Slurm has its workers among the `free` ones, and
     /// cancelled where that is due; neither while nothing is known of them, since Slurm does not answer.
     pub(super) fn look(
         &mut self,

@@ -121,7 +121,7 @@ pub fn nodes(partition: &str) -> Result<Vec<Node>, NodesError> {
 fn parse(text: &str, partition: &str) -> Result<Vec<Node>, NodesError> {
     let mut nodes = Vec::new();
     for line in text.lines() {
-        // Values may have blanks, and none of those that are read here has.
+        // Values may have blanks; none of the values that are read here has.
         let fields: BTreeMap<&str, &str> =
             line.split_whitespace().filter_map(|field| field.split_once('=')).collect();
         let text = |name: &str| fields.get(name).copied().unwrap_or_default();

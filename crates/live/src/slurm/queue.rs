@@ -106,7 +106,7 @@ impl Queue {
         Self { asked: Seconds::ZERO, entries }
     }
 
-    /// The jobs of a comment, those submitted first first.
+    /// The jobs of a comment, by number.
     pub(super) fn of(&self, comment: &Comment) -> &[Entry] {
         self.entries.get(comment).map_or(&[], Vec::as_slice)
     }
@@ -179,7 +179,7 @@ mod tests {
                     13|COMPLETING|None|apportion:ab12:n2:8.2.3:2\n\
                     14|TIMEOUT|TimeLimit|apportion:ab12:n2:9.2.3:2\n\
                     15|RUNNING|None|apportion:ffff:n2:9.2.3:2\n\
-                    16|RUNNING|None|a | of somebody's\nslurm_load_jobs: odd\n";
+                    16|RUNNING|None|a | of another\nslurm_load_jobs: odd\n";
         let queue = Queue::parse(text, "ab12");
         let stages = |node: &str, job: u64| -> Vec<(u64, Stage)> {
             queue.of(&comment(node, job)).iter().map(|entry| (entry.id, entry.stage)).collect()
