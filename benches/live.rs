@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark of known inputs")]
 
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use apportion_benches::pretend::{Jobs, Spent, World};
@@ -63,13 +63,6 @@ fn submissions(criterion: &mut Criterion) {
         bencher.iter(|| {
             file.write_all(&[1; 4096]).unwrap();
             file.sync_all().unwrap();
-        });
-    });
-    group.bench_function("a page replaced and synced", |bencher| {
-        bencher.iter(|| {
-            file.rewind().unwrap();
-            file.write_all(&[1; 4096]).unwrap();
-            file.sync_data().unwrap();
         });
     });
     group.finish();

@@ -5,6 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a measurement of known inputs")]
 #![expect(clippy::print_stdout, reason = "what it is for")]
 
+use std::fs::File;
+use std::io::{Seek, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +21,9 @@ const JOBS: usize = 10_000;
 /// Of the workers, how many must be held before anything is measured.
 const HELD: usize = 450;
 
+/// Of the submissions, after how many a page is synced beside them.
+const SYNCS: usize = 1_000;
+
 /// How often each thing is asked.
 const REPEATS: usize = 50;
 
@@ -32,15 +37,27 @@ fn main() {
         times.sort_by(f64::total_cmp);
         format!("median {:.1} ms, longest {:.1} ms", times[times.len() / 2], times[times.len() - 1])
     };
-    let mut times = Vec::new();
-    for _ in 0..JOBS {
+    let (mut times, mut beside, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut file = File::create(folder.path().join("page")).unwrap();
+    for number in 0..JOBS {
         // (none of them ends)
         let (submission, speeds) = jobs.next(1_000.0);
         let before = time();
         served.submit(submission, speeds);
-        times.push(time().saturating_sub(before).as_secs_f64() * 1e3);
+        let submitted = time();
+        if number < JOBS - SYNCS {
+            times.push(submitted.saturating_sub(before).as_secs_f64() * 1e3);
+            continue;
+        }
+        beside.push(submitted.saturating_sub(before).as_secs_f64() * 1e3);
+        file.rewind().unwrap();
+        file.write_all(&[1; 4096]).unwrap();
+        file.sync_data().unwrap();
+        syncs.push(time().saturating_sub(submitted).as_secs_f64() * 1e3);
     }
     println!("submissions: {}", took(&mut times));
+    println!("submissions in turn with the next: {}", took(&mut beside));
+    println!("a page replaced and synced: {}", took(&mut syncs));
     println!("resident with {JOBS} jobs: {:.0} MB", resident_mb());
     served.join();
     while held(&served) < HELD {
