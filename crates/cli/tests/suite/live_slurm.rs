@@ -32,6 +32,9 @@ const SERVE: [&str; 9] = [
     "--slurm-time=10",
 ];
 
+/// How often something that must come is looked for.
+const LOOKS: usize = 3000;
+
 /// A cluster and its scheduler.
 struct World {
     slurm: Slurm,
@@ -91,8 +94,11 @@ impl World {
     }
 
     fn until(&mut self, mut holds: impl FnMut(&Self) -> bool) {
+        let mut n_looks = 0;
         while !holds(self) {
             self.held();
+            n_looks += 1;
+            assert!(n_looks < LOOKS, "it does not come: {:?}", self.jobs());
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
@@ -208,7 +214,7 @@ fn a_shadow_compares_waits_and_touches_nothing() {
     assert!(wait("all", "wait_there_s") >= 7.0, "{report}");
     assert!(wait("all", "wait_here_s") < wait("all", "wait_there_s"), "{report}");
     assert_eq!(report["averages"]["n_jobs"], 2);
-    Command::new("kill").args(["-INT", &shadow.id().to_string()]).status().unwrap();
+    Command::new("kill").arg(shadow.id().to_string()).status().unwrap();
     assert!(shadow.wait().unwrap().success());
 }
 

@@ -9,6 +9,9 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+/// How often something that must come is looked for.
+const LOOKS: usize = 30_000;
+
 /// A node: its name, and what `slurm.conf` says of it.
 pub(crate) type Node<'a> = (&'a str, &'a str);
 
@@ -157,13 +160,18 @@ impl Slurm {
 
     /// Waits until something holds, or a daemon has ended.
     pub(crate) fn wait_for(&mut self, mut holds: impl FnMut(&Self) -> bool) -> Result<(), String> {
+        let mut n_looks = 0;
         while !holds(self) {
+            n_looks += 1;
+            if n_looks > LOOKS {
+                return Err("what is waited for does not come".to_owned());
+            }
             for daemon in &mut self.daemons {
                 if let Some(status) = daemon.try_wait().unwrap() {
                     return Err(format!("a daemon of Slurm ended: {status}"));
                 }
             }
-            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
         Ok(())
     }
