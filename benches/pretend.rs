@@ -1,4 +1,4 @@
-//! A pretend cluster for the live scheduler: real agents, whose programs are pretended.
+//! A cluster for measuring the live scheduler: its agents are real, and their programs only count steps.
 //!
 //! [`World`] drives a [`Core`] on a pretend clock. [`Node`] alone serves where a real driver is measured.
 
@@ -34,7 +34,7 @@ pub const POLICY: &str = "max_min_fairness_perf";
 /// Workers by type, 500 in all.
 const WORKERS: [(&str, u32); 3] = [("v100", 168), ("p100", 168), ("k80", 164)];
 
-/// The cluster of 500 workers, with so many on each server: 1, 2 or 4.
+/// The cluster of 500 workers, on servers of `per_server` workers each: 1, 2 or 4.
 pub fn cluster(per_server: u32) -> Cluster {
     let text: Vec<_> = WORKERS.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let mut cluster: Cluster = text.join(",").parse().unwrap();
@@ -70,7 +70,7 @@ pub fn scheduler(per_server: u32) -> Scheduler {
 #[derive(Debug)]
 pub struct Jobs {
     draws: Stream,
-    /// Rows of job types on so many workers.
+    /// Scale factors, and the rows of the matrix with each.
     rows: [(u32, Vec<RowId>); 3],
     n: u64,
 }
@@ -87,7 +87,7 @@ impl Jobs {
         Self { draws: SeedStreams::new(0).stream("bench"), rows: [1, 2, 4].map(of_size), n: 0 }
     }
 
-    /// A job that takes so many hours on the fastest worker, on average, and its steps/s by worker type.
+    /// A job, and its steps/s by worker type. On the fastest type it takes `hours` hours on average.
     pub fn next(&mut self, hours: f64) -> (Submission, [f64; 3]) {
         let throughputs = Throughputs::embedded("osdi20").unwrap();
         let size = [0, 0, 0, 0, 1, 2][self.draws.below(6)];
@@ -280,7 +280,7 @@ impl World {
     /// How far into a round all that its decision asked for has been done, s.
     pub const TURN: f64 = 10.0;
 
-    /// A world of so many jobs, that take so many hours on average. What is to be on disk goes to the store, if there is one.
+    /// A world of `n_jobs` jobs that take `hours` hours on average. If there is a store, the core's records go to it.
     pub fn new(per_server: u32, (n_jobs, hours): (usize, f64), store: Option<(Store, Stored)>) -> Self {
         let (store, stored) = store
             .map_or((None, Stored { epoch: 1, ..Stored::default() }), |(store, stored)| {

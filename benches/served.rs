@@ -32,7 +32,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts a scheduler whose store is in this folder, and its front.
+    /// Starts a scheduler and its front. The scheduler's records are in `folder`.
     pub fn start(folder: &Path) -> Self {
         let policy = Catalog::embedded().policy(POLICY).unwrap();
         let settings = Settings::of_round(Seconds::new(ROUND));

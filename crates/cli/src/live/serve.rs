@@ -314,7 +314,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
             scope.spawn(move || agent.follow(is_over, log));
         }
         if let Some(mut executor) = executor {
-            scope.spawn(move || slurm::run(&mut executor, client, (beat, log), is_over));
+            scope.spawn(move || slurm::run(&mut executor, client, beat, log, is_over));
         }
         if let Some(demo) = demo {
             scope.spawn(move || {

@@ -190,11 +190,11 @@ pub(super) fn run(
         ),
         &json!({"partition": partition.name()}),
     );
-    let eye = Eye { partition, throughputs: &plan.throughputs, job_types };
     let look_s = (length_s / 20.0).clamp(LOOK_S.0, LOOK_S.1);
-    let mut due = Due::default();
+    let eye = Eye { partition, throughputs: &plan.throughputs, job_types };
+    let mut beside = Beside { eye, log, path: &path, look_s, due: Due::default(), is_silent: false };
     while !log.session.interrupt.flag().load(Ordering::Relaxed) {
-        look(&mut shadow, (&eye, &mut due), (look_s, &path), log);
+        beside.look(&mut shadow);
         thread::sleep(PAUSE);
     }
     shadow.record().write(&path).map_err(|error| unreadable(&error))?;
@@ -208,43 +208,60 @@ struct Due {
     look: f64,
     nodes: f64,
     write: f64,
+}
+
+/// Carries what Slurm shows to the shadow, and the shadow's record to its file.
+#[derive(Debug)]
+struct Beside<'a> {
+    eye: Eye<'a>,
+    log: Log<'a>,
+    path: &'a Path,
+    /// How often Slurm is asked for its jobs, in s.
+    look_s: f64,
+    due: Due,
     /// Has Slurm not answered?
     is_silent: bool,
 }
 
-fn look(shadow: &mut Shadow, (eye, due): (&Eye<'_>, &mut Due), (look_s, path): (f64, &Path), log: Log<'_>) {
-    let now = wall_s();
-    if now >= due.nodes {
-        due.nodes = now + NODES_S;
-        if let Some(n_up) = eye.partition.workers_up() {
-            shadow.see_workers(&n_up);
+impl Beside<'_> {
+    fn look(&mut self, shadow: &mut Shadow) {
+        let now = wall_s();
+        if now >= self.due.nodes {
+            self.due.nodes = now + NODES_S;
+            if let Some(n_up) = self.eye.partition.workers_up() {
+                shadow.see_workers(&n_up);
+            }
+        }
+        if now >= self.due.look {
+            self.due.look = now + self.look_s;
+            self.look_at_jobs(shadow);
+        }
+        shadow.advance(wall_s());
+        for words in shadow.take_words() {
+            self.log.warning(&words);
+        }
+        if now >= self.due.write {
+            self.due.write = now + WRITTEN_S;
+            if let Err(error) = shadow.record().write(self.path) {
+                self.log.warning(&format!("the record cannot be written: {error}"));
+            }
         }
     }
-    if now >= due.look {
-        due.look = now + look_s;
-        match all_jobs(eye.partition.name()) {
+
+    fn look_at_jobs(&mut self, shadow: &mut Shadow) {
+        match all_jobs(self.eye.partition.name()) {
             Ok(jobs) => {
-                let seen: Vec<Seen> = jobs.iter().map(|job| eye.seen(job)).collect();
+                let seen = jobs.iter().map(|job| (job.id, self.eye.seen(job))).collect();
                 shadow.see(wall_s(), &seen);
-                if std::mem::take(&mut due.is_silent) {
-                    log.say("Slurm answers again", &json!({}));
+                if std::mem::take(&mut self.is_silent) {
+                    self.log.say("Slurm answers again", &json!({}));
                 }
             }
             Err(error) => {
-                if !std::mem::replace(&mut due.is_silent, true) {
-                    log.warning(&format!("{error}; the shadow goes on with what it knows"));
+                if !std::mem::replace(&mut self.is_silent, true) {
+                    self.log.warning(&format!("{error}; the shadow goes on with what it knows"));
                 }
             }
-        }
-    }
-    shadow.advance(wall_s());
-    for words in shadow.take_words() {
-        log.warning(&words);
-    }
-    if now >= due.write {
-        due.write = now + WRITTEN_S;
-        if let Err(error) = shadow.record().write(path) {
-            log.warning(&format!("the record cannot be written: {error}"));
         }
     }
 }
@@ -288,7 +305,6 @@ impl Eye<'_> {
             }
         }
         Seen {
-            id: job.id,
             name: job.name.clone(),
             user: job.user.clone(),
             job_type,
@@ -296,7 +312,7 @@ impl Eye<'_> {
             speeds,
             limit_s: job.limit_s,
             submitted_s: job.submitted_s,
-            times: Times { started_s: job.started_s, ended_s: job.ended_s },
+            there: Times { started_s: job.started_s, ended_s: job.ended_s },
             ran_on: job
                 .first_node
                 .as_deref()

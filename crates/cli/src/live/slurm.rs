@@ -34,7 +34,7 @@ const UNTYPED: &str = "gpu";
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Slurm (--executor slurm, --shadow slurm)")]
 pub(super) struct SlurmArguments {
-    /// The partition whose nodes are the cluster; Slurm's default one where not given
+    /// The partition of Slurm that is the cluster; its default one where not given
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
     /// A folder that all nodes see by the same path: outputs and checkpoints; STATE/shared where not given
@@ -262,15 +262,10 @@ pub(super) fn executor(
 }
 
 /// Runs it until `stop`.
-pub(super) fn run(
-    executor: &mut Executor,
-    client: &Client,
-    (beat, log): (Seconds, &Log<'_>),
-    stop: &AtomicBool,
-) {
+pub(super) fn run(executor: &mut Executor, client: &Client, beat: Seconds, log: &Log<'_>, stop: &AtomicBool) {
     let link = |name: &str| Direct::new(client, name).map_err(|error| LinkError(error.to_string()));
     let (beat, say) = (Duration::from_secs_f64(beat.get()), |words: &str| log.warning(words));
-    if let Err(error) = executor.run(link, (beat, &say), stop) {
+    if let Err(error) = executor.run(link, beat, &say, stop) {
         log.warning(&format!("Slurm is given no job: {error}"));
     }
 }

@@ -1,5 +1,5 @@
-//! A live scheduler whose leases a real Slurm carries, on nodes of three types. Skipped where Slurm is not installed or the
-//! user may not start it.
+//! A live scheduler that starts its jobs by a real Slurm, on nodes of three types. Skipped where Slurm is not installed, or
+//! where its daemons may not be started.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -33,7 +33,7 @@ impl Drop for Slurm {
 }
 
 impl Slurm {
-    /// A cluster whose nodes wait for jobs; what is lacking where there cannot be one.
+    /// Starts a cluster, and waits until its nodes are idle. The error says what this machine lacks for one.
     pub(crate) fn start(nodes: &[Node<'_>]) -> Result<Self, String> {
         for program in ["munged", "slurmctld", "slurmd", "sbatch"] {
             let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
@@ -78,6 +78,7 @@ impl Slurm {
     }
 
     /// Kills the controller, and waits until it is gone.
+    #[cfg(feature = "live")]
     pub(crate) fn kill_controller(&mut self) {
         let mut controller = self.controller.take().unwrap();
         controller.kill().unwrap();

@@ -23,7 +23,7 @@ pub(crate) enum News {
     Ended(End),
 }
 
-/// A rank whose folder is there.
+/// A rank that has a folder.
 #[derive(Debug)]
 pub(crate) struct Held {
     folder: RankFolder,
@@ -128,6 +128,11 @@ impl Held {
         }
         let until = by.instant(clock::node_now(), steer.until);
         Some((held, Adopted { report, until, grace: steer.grace }))
+    }
+
+    /// Is no process of it left?
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// What started its shim, or is to.

@@ -11,7 +11,7 @@
 mod record;
 mod report;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apportion::index::{JobId, WorkerTypeId};
@@ -19,33 +19,8 @@ use apportion::scheduler::{Decided, Lease, Received, Scheduler};
 use apportion::workload::Combination;
 use apportion::{Job, Seconds, Steps, StepsPerSecond};
 
-pub use record::{Entry, Piece, Record, RecordError, Times};
+pub use record::{Entry, Piece, Record, RecordError, Seen, Times};
 pub use report::{Averages, Report, Row};
-
-/// What the other scheduler shows of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
-    /// Its number there.
-    pub id: u64,
-    /// Its name.
-    pub name: String,
-    /// Whose it is.
-    pub user: String,
-    /// Its job type, as the throughputs call it, or as it is called where they do not know it.
-    pub job_type: String,
-    /// Workers it needs at once.
-    pub n_workers: u32,
-    /// Its throughput by worker type, in steps/s; only of types on which it may run.
-    pub speeds: BTreeMap<String, f64>,
-    /// How long its user says that it runs at most, in s.
-    pub limit_s: Option<f64>,
-    /// When it was submitted.
-    pub submitted_s: f64,
-    /// When it was started there, and ended.
-    pub times: Times,
-    /// The type of the workers that it has, or had, there.
-    pub ran_on: Option<String>,
-}
 
 /// A time limit that is taken where a job states none.
 const NO_LIMIT_S: f64 = 7.0 * 86_400.0;
@@ -79,8 +54,7 @@ pub struct Shadow {
 
 impl Shadow {
     /// One that goes on with a record. `scheduler` has no jobs.
-    pub fn new(scheduler: Scheduler, mut record: Record, decision_limit: Duration, now_s: f64) -> Self {
-        record.looked_s = record.looked_s.max(record.since_s);
+    pub fn new(scheduler: Scheduler, record: Record, decision_limit: Duration, now_s: f64) -> Self {
         let mut shadow = Self {
             scheduler,
             record,
@@ -124,37 +98,36 @@ impl Shadow {
         }
     }
 
-    /// Takes notice of all jobs that the other scheduler shows at this instant.
-    pub fn see(&mut self, now_s: f64, seen: &[Seen]) {
+    /// Takes notice of all jobs that the other scheduler shows at this instant, by its numbers.
+    pub fn see(&mut self, now_s: f64, seen: &BTreeMap<u64, Seen>) {
         self.count(now_s);
         self.record.looked_s = now_s;
-        for job in seen {
-            let is_new = !self.record.jobs.contains_key(&job.id);
-            if is_new && job.times.ended_s.is_some_and(|ended| ended <= self.record.since_s) {
+        for (&id, job) in seen {
+            let is_new = !self.record.jobs.contains_key(&id);
+            if is_new && job.there.ended_s.is_some_and(|ended| ended <= self.record.since_s) {
                 continue;
             }
-            let since_s = self.record.since_s;
-            let entry = self.record.jobs.entry(job.id).or_insert_with(|| Entry::new(job, since_s));
-            entry.there = job.times;
-            entry.ran_on = job.ran_on.clone().or(entry.ran_on.take());
+            let entry = self.record.jobs.entry(id).or_insert_with(|| Entry::new(job.clone()));
+            entry.seen.there = job.there;
+            entry.seen.ran_on = job.ran_on.clone().or(entry.seen.ran_on.take());
             if is_new {
-                self.submit(job.id);
+                self.submit(id);
             }
         }
-        let shown: BTreeSet<u64> = seen.iter().map(|job| job.id).collect();
         let open: Vec<u64> =
             self.record.jobs.iter().filter(|(_, entry)| entry.is_open()).map(|(id, _)| *id).collect();
         for id in open {
-            self.learn(id, shown.contains(&id));
+            self.learn(id, seen.contains_key(&id));
         }
     }
 
     /// Draws the conclusions of what is known of a job there.
     fn learn(&mut self, id: u64, is_shown: bool) {
         let Some(entry) = self.record.jobs.get_mut(&id) else { return };
-        match (entry.there.started_s, entry.there.ended_s) {
+        let Seen { there, ran_on, speeds, .. } = &entry.seen;
+        match (there.started_s, there.ended_s) {
             (Some(started), Some(ended)) => {
-                let speed = entry.ran_on.as_ref().and_then(|name| entry.speeds.get(name)).copied();
+                let speed = ran_on.as_ref().and_then(|name| speeds.get(name)).copied();
                 if let Some(speed) = speed {
                     entry.needed = Some((ended - started).max(0.0) * speed);
                 } else {
@@ -177,13 +150,14 @@ impl Shadow {
 
     fn submit(&mut self, id: u64) {
         let Some(entry) = self.record.jobs.get_mut(&id) else { return };
-        let fastest = entry.speeds.values().copied().fold(0.0, f64::max);
-        let mut job = Job::new(entry.job_type.clone()).scale_factor(entry.n_workers);
-        for (name, speed) in &entry.speeds {
+        let seen = &entry.seen;
+        let fastest = seen.speeds.values().copied().fold(0.0, f64::max);
+        let mut job = Job::new(seen.job_type.clone()).scale_factor(seen.n_workers);
+        for (name, speed) in &seen.speeds {
             job = job.throughput(name.clone(), StepsPerSecond::new(*speed));
         }
-        job.arrival = Seconds::new((entry.submitted_s - self.record.since_s).max(0.0));
-        let left = entry.limit_s.unwrap_or(NO_LIMIT_S) * fastest - entry.done();
+        job.arrival = Seconds::new((seen.submitted_s - self.record.since_s).max(0.0));
+        let left = seen.limit_s.unwrap_or(NO_LIMIT_S) * fastest - entry.done();
         job.total_steps = Steps::new(left.max(1.0));
         match self.scheduler.submit_as(id.to_string(), job) {
             Ok(known) => {
@@ -192,7 +166,7 @@ impl Shadow {
             }
             Err(error) => {
                 let why = format!("it fits nowhere here: {error}");
-                self.words.push(format!("job {id} ({}) is left out: {why}", entry.name));
+                self.words.push(format!("job {id} ({}) is left out: {why}", entry.seen.name));
                 entry.left_out = Some(why);
             }
         }
@@ -297,8 +271,8 @@ impl Shadow {
             for (known, name) in lease.jobs.members().zip(&lease.names) {
                 let Ok(id) = name.parse::<u64>() else { continue };
                 let Some(entry) = self.record.jobs.get_mut(&id) else { continue };
-                let speed = entry.speeds.get(&lease.type_name).copied().unwrap_or(0.0);
-                entry.here.started_s.get_or_insert(from_s.max(entry.submitted_s));
+                let speed = entry.seen.speeds.get(&lease.type_name).copied().unwrap_or(0.0);
+                entry.here.started_s.get_or_insert(from_s.max(entry.seen.submitted_s));
                 let worker_type = lease.worker_type;
                 self.running.insert(id, Running { id: known, worker_type, speed, due: (0.0, 0.0) });
             }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Seen;
 use crate::files;
 
 /// The document's format.
@@ -32,29 +31,34 @@ pub struct Piece {
     pub speed: f64,
 }
 
-/// A job, there and here.
+/// What the other scheduler shows of a job. Instants are in s since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Its name there.
+pub struct Seen {
+    /// Its name.
     pub name: String,
     /// Whose it is.
     pub user: String,
-    /// Its job type.
+    /// Its job type, as the throughputs call it, or its name where they do not know it.
     pub job_type: String,
     /// Workers it needs at once.
     pub n_workers: u32,
-    /// Its throughput by worker type, in steps/s.
+    /// Its throughput by worker type, in steps/s; only of types on which it may run.
     pub speeds: BTreeMap<String, f64>,
     /// How long its user says that it runs at most, in s.
     pub limit_s: Option<f64>,
-    /// When it was submitted, in s since 1970.
+    /// When it was submitted.
     pub submitted_s: f64,
-    /// Was it submitted before the shadow began? Such a job takes its place here, and is not counted in averages.
-    pub is_before: bool,
-    /// Under the other scheduler.
+    /// When it was started there, and ended.
     pub there: Times,
-    /// The type of its workers there.
+    /// The type of the workers that it has, or had, there.
     pub ran_on: Option<String>,
+}
+
+/// A job, there and here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Under the other scheduler.
+    pub seen: Seen,
     /// In the shadow.
     pub here: Times,
     /// Why it is not compared; none if it is.
@@ -66,23 +70,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(seen: &Seen, since_s: f64) -> Self {
-        Self {
-            name: seen.name.clone(),
-            user: seen.user.clone(),
-            job_type: seen.job_type.clone(),
-            n_workers: seen.n_workers,
-            speeds: seen.speeds.clone(),
-            limit_s: seen.limit_s,
-            submitted_s: seen.submitted_s,
-            is_before: seen.submitted_s < since_s,
-            there: seen.times,
-            ran_on: seen.ran_on.clone(),
-            here: Times::default(),
-            left_out: None,
-            needed: None,
-            work: Vec::new(),
-        }
+    pub(super) fn new(seen: Seen) -> Self {
+        Self { seen, here: Times::default(), left_out: None, needed: None, work: Vec::new() }
     }
 
     /// Is it neither left out nor ended here?

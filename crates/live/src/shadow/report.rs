@@ -74,7 +74,7 @@ pub struct Report {
 impl Report {
     /// The report of a record.
     pub fn of(record: &Record) -> Self {
-        let row = |(job, entry): (&u64, &Entry)| row(*job, entry, record.looked_s);
+        let row = |(job, entry): (&u64, &Entry)| row(*job, entry, record);
         let jobs: Vec<Row> = record.jobs.iter().map(row).collect();
         Self {
             policy: record.policy.clone(),
@@ -87,23 +87,26 @@ impl Report {
     }
 }
 
-fn row(job: u64, entry: &Entry, looked_s: f64) -> Row {
-    let wait = |started: Option<f64>| (started.unwrap_or(looked_s) - entry.submitted_s).max(0.0);
-    let completion = |ended: Option<f64>| ended.map(|ended| (ended - entry.submitted_s).max(0.0));
-    let before = entry.is_before.then(|| "it was submitted before the shadow began".to_owned());
+fn row(job: u64, entry: &Entry, record: &Record) -> Row {
+    let Entry { seen, here, left_out, .. } = entry;
+    let wait = |started: Option<f64>| (started.unwrap_or(record.looked_s) - seen.submitted_s).max(0.0);
+    let completion = |ended: Option<f64>| ended.map(|ended| (ended - seen.submitted_s).max(0.0));
+    // Such a job takes its place in the shadow, and is not counted in averages.
+    let before =
+        (seen.submitted_s < record.since_s).then(|| "it was submitted before the shadow began".to_owned());
     Row {
         job,
-        name: entry.name.clone(),
-        user: entry.user.clone(),
-        n_workers: entry.n_workers,
-        submitted_s: entry.submitted_s,
-        wait_there_s: wait(entry.there.started_s),
-        waits_there: entry.there.started_s.is_none(),
-        wait_here_s: wait(entry.here.started_s),
-        waits_here: entry.here.started_s.is_none(),
-        completion_there_s: completion(entry.there.ended_s),
-        completion_here_s: completion(entry.here.ended_s),
-        not_counted: entry.left_out.clone().or(before),
+        name: seen.name.clone(),
+        user: seen.user.clone(),
+        n_workers: seen.n_workers,
+        submitted_s: seen.submitted_s,
+        wait_there_s: wait(seen.there.started_s),
+        waits_there: seen.there.started_s.is_none(),
+        wait_here_s: wait(here.started_s),
+        waits_here: here.started_s.is_none(),
+        completion_there_s: completion(seen.there.ended_s),
+        completion_here_s: completion(here.ended_s),
+        not_counted: left_out.clone().or(before),
     }
 }
 

@@ -16,17 +16,16 @@ fn shadow(now_s: f64) -> Shadow {
     Shadow::new(scheduler, Record::begin("fifo_perf", 10.0, now_s), Duration::from_secs(10), now_s)
 }
 
-fn seen(id: u64, submitted_s: f64, started_s: Option<f64>, ended_s: Option<f64>) -> Seen {
+fn seen(submitted_s: f64, started_s: Option<f64>, ended_s: Option<f64>) -> Seen {
     Seen {
-        id,
-        name: format!("job-{id}"),
+        name: "one".to_owned(),
         user: "ann".to_owned(),
         job_type: "own".to_owned(),
         n_workers: 1,
         speeds: BTreeMap::from([("v100".to_owned(), 4.0), ("k80".to_owned(), 1.0)]),
         limit_s: Some(3600.0),
         submitted_s,
-        times: Times { started_s, ended_s },
+        there: Times { started_s, ended_s },
         ran_on: started_s.map(|_| "k80".to_owned()),
     }
 }
@@ -39,16 +38,16 @@ fn row(shadow: &Shadow, id: u64) -> Row {
 fn a_job_ends_when_it_has_done_what_it_did_there() {
     let mut shadow = shadow(1000.0);
     // There it waits for 20 s and runs for 40 s on the slow worker: 40 steps, which take 10 s on the fast one.
-    shadow.see(1001.0, &[seen(1, 1000.0, None, None)]);
+    shadow.see(1001.0, &BTreeMap::from([(1, seen(1000.0, None, None))]));
     shadow.advance(1001.0);
     let now = row(&shadow, 1);
     assert_eq!((now.waits_there, now.waits_here, now.wait_here_s), (true, false, 1.0));
     for now in [1021, 1031, 1041, 1051] {
-        shadow.see(f64::from(now), &[seen(1, 1000.0, Some(1020.0), None)]);
+        shadow.see(f64::from(now), &BTreeMap::from([(1, seen(1000.0, Some(1020.0), None))]));
         shadow.advance(f64::from(now));
     }
     assert_eq!(row(&shadow, 1).completion_here_s, None, "nothing is known of its length yet");
-    shadow.see(1061.0, &[seen(1, 1000.0, Some(1020.0), Some(1060.0))]);
+    shadow.see(1061.0, &BTreeMap::from([(1, seen(1000.0, Some(1020.0), Some(1060.0)))]));
     let over = row(&shadow, 1);
     assert_eq!((over.completion_there_s, over.completion_here_s), (Some(60.0), Some(11.0)));
     let averages = Report::of(shadow.record()).averages;
@@ -61,14 +60,14 @@ fn a_job_ends_when_it_has_done_what_it_did_there() {
 #[test]
 fn what_cannot_be_compared_is_left_out_with_its_reason() {
     let mut shadow = shadow(1000.0);
-    let mut vast = seen(2, 1000.0, None, None);
+    let mut vast = seen(1000.0, None, None);
     vast.n_workers = 8;
-    let old = seen(3, 900.0, Some(950.0), None);
-    let long_over = seen(4, 900.0, Some(950.0), Some(990.0));
-    shadow.see(1001.0, &[seen(1, 1000.0, None, None), vast, old, long_over]);
+    let old = seen(900.0, Some(950.0), None);
+    let long_over = seen(900.0, Some(950.0), Some(990.0));
+    shadow.see(1001.0, &BTreeMap::from([(1, seen(1000.0, None, None)), (2, vast), (3, old), (4, long_over)]));
     shadow.advance(1001.0);
     assert!(shadow.take_words()[0].contains("job 2"));
-    shadow.see(1002.0, &[seen(1, 1000.0, None, Some(1002.0))]);
+    shadow.see(1002.0, &BTreeMap::from([(1, seen(1000.0, None, Some(1002.0)))]));
     let why = |id| row(&shadow, id).not_counted.unwrap();
     assert!(why(1).contains("withdrawn"));
     assert!(why(2).contains("fits nowhere"));
@@ -81,7 +80,7 @@ fn what_cannot_be_compared_is_left_out_with_its_reason() {
 #[test]
 fn waits_so_far_are_in_the_mean_and_said_to_be() {
     let mut shadow = shadow(1000.0);
-    let jobs: Vec<Seen> = (0..4).map(|id| seen(id, 1000.0, (id == 0).then_some(1000.0), None)).collect();
+    let jobs = (0..4).map(|id| (id, seen(1000.0, (id == 0).then_some(1000.0), None))).collect();
     for now in [1000, 1010, 1020] {
         shadow.see(f64::from(now), &jobs);
         shadow.advance(f64::from(now));
@@ -96,15 +95,15 @@ fn a_record_is_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shadow.json");
     let mut first = shadow(1000.0);
-    first.see(1000.0, &[seen(1, 1000.0, Some(1000.0), None)]);
+    first.see(1000.0, &BTreeMap::from([(1, seen(1000.0, Some(1000.0), None))]));
     first.advance(1000.0);
-    first.see(1008.0, &[seen(1, 1000.0, Some(1000.0), None)]);
+    first.see(1008.0, &BTreeMap::from([(1, seen(1000.0, Some(1000.0), None))]));
     first.record().write(&path).unwrap();
     let record = Record::read(&path).unwrap().unwrap();
     assert_eq!(&record, first.record());
     let mut second = Shadow { record, ..shadow(1020.0) };
     second.submit(1);
-    second.see(1020.0, &[seen(1, 1000.0, Some(1000.0), Some(1016.0))]);
+    second.see(1020.0, &BTreeMap::from([(1, seen(1000.0, Some(1000.0), Some(1016.0)))]));
     // 16 steps: 4 s of the 8 s before.
     assert_eq!(row(&second, 1).completion_here_s, Some(4.0));
     std::fs::write(&path, r#"{"format":"other"}"#).unwrap();

@@ -50,14 +50,26 @@ enum State {
 pub(super) struct Member {
     pub(super) rank: u32,
     pub(super) held: Held,
-    pub(super) has_begun: bool,
-    pub(super) is_over: bool,
+    has_begun: bool,
 }
 
 impl Member {
     pub(super) fn new(rank: u32, held: Held) -> Self {
-        Self { rank, held, has_begun: false, is_over: false }
+        Self { rank, held, has_begun: false }
     }
+}
+
+/// What a look at a job is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    /// Slurm's jobs, as it last showed them.
+    pub(super) queue: &'a Queue,
+    /// The job's node.
+    pub(super) node: &'a Node,
+    pub(super) options: &'a Options,
+    pub(super) now: Seconds,
+    /// How many workers of the node Slurm has to give; none while Slurm does not answer.
+    pub(super) n_free: Option<u32>,
 }
 
 /// What is new of a Slurm job.
@@ -115,7 +127,11 @@ impl Batch {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.members.iter().all(|member| member.is_over)
+        self.members.iter().all(|member| member.held.is_over())
+    }
+
+    fn n_workers(&self) -> u32 {
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
     }
 
     /// How many workers it has asked Slurm for since Slurm was asked for its jobs.
@@ -125,7 +141,7 @@ impl Batch {
             State::Unanswered { since } => since,
             State::New { .. } | State::Adopted { .. } => return 0,
         };
-        if since >= asked { self.comment.n_ranks } else { 0 }
+        if since >= asked { self.n_workers() } else { 0 }
     }
 
     /// Tells a rank of its lease and whether to stop. Instants are of this node's clock.
@@ -142,14 +158,10 @@ impl Batch {
         }
     }
 
-    /// What is new since the last look. It is submitted where Slurm has its workers among the `free` ones, and
-    /// cancelled where that is due; neither while nothing is known of them, since Slurm does not answer.
-    pub(super) fn look(
-        &mut self,
-        queue: &Queue,
-        place: (&Node, &Options),
-        (now, free): (Seconds, Option<u32>),
-    ) -> Vec<Event> {
+    /// What is new since the last look. It is submitted where its workers are free, and cancelled where that is due; neither
+    /// while Slurm does not answer.
+    pub(super) fn look(&mut self, view: &View<'_>) -> Vec<Event> {
+        let View { queue, now, n_free, .. } = *view;
         let mut events = Vec::new();
         for member in &mut self.members {
             look_at(member, &mut events);
@@ -163,29 +175,26 @@ impl Batch {
             if self.stop.is_some() || now >= self.until {
                 // It is to run no more before it has begun.
                 self.end_all(&End::Stopped(None), &mut events);
-            } else if free.is_some_and(|free| free >= self.comment.n_ranks) {
-                self.submit(place, now, &mut events);
+            } else if n_free.is_some_and(|n_free| n_free >= self.n_workers()) {
+                self.submit(view, &mut events);
             }
         }
-        let waiting = entries.iter().find(|entry| entry.stage == Stage::Pending);
-        if let Some(entry) = waiting
-            && self.said.as_ref() != Some(&entry.reason)
-            && self.is_submitted_before(queue.asked)
-        {
-            self.said = Some(entry.reason.clone());
-            if !["None", "Priority"].contains(&entry.reason.as_str()) {
-                events.push(Event::Waits(format!("Slurm job {}: {}", entry.id, entry.reason)));
-            }
+        events.extend(self.note_waiting(queue.asked, entries));
+        if n_free.is_some() {
+            events.extend(self.cancel_if_due(entries, now));
         }
-        if free.is_some() {
-            self.cancel_if_due(entries, (now, &mut events));
-        }
-        self.give_up_if_gone(queue, entries, (now, &mut events));
+        self.give_up_if_gone(queue, entries, now, &mut events);
         events
     }
 
-    fn is_submitted_before(&self, asked: Seconds) -> bool {
-        matches!(self.state, State::Submitted { at, .. } if at < asked)
+    /// Tells why it waits in Slurm, once for each reason.
+    fn note_waiting(&mut self, asked: Seconds, entries: &[Entry]) -> Option<Event> {
+        let is_current = matches!(self.state, State::Submitted { at, .. } if at < asked);
+        let waiting = entries.iter().find(|entry| is_current && entry.stage == Stage::Pending)?;
+        let is_new = self.said.as_ref() != Some(&waiting.reason);
+        self.said = Some(waiting.reason.clone());
+        let is_telling = is_new && !["None", "Priority"].contains(&waiting.reason.as_str());
+        is_telling.then(|| Event::Waits(format!("Slurm job {}: {}", waiting.id, waiting.reason)))
     }
 
     /// Takes over what Slurm shows of it.
@@ -201,8 +210,9 @@ impl Batch {
         };
     }
 
-    fn submit(&mut self, (node, options): (&Node, &Options), now: Seconds, events: &mut Vec<Event>) {
-        match submit(self, node, options) {
+    fn submit(&mut self, view: &View<'_>, events: &mut Vec<Event>) {
+        let now = view.now;
+        match submit(self, view.node, view.options) {
             Ok(id) => self.state = State::Submitted { id, at: now },
             Err(error @ ToolError::Unreachable { .. }) => {
                 self.state = State::Unanswered { since: now };
@@ -223,9 +233,9 @@ impl Batch {
 
     /// Cancels what is to run no more: what waits, what the shims ought to have killed long ago, and all but the first of
     /// several submissions.
-    fn cancel_if_due(&mut self, entries: &[Entry], (now, events): (Seconds, &mut Vec<Event>)) {
+    fn cancel_if_due(&mut self, entries: &[Entry], now: Seconds) -> Option<Event> {
         if self.cancelled.is_some_and(|at| now < at + PATIENCE) {
-            return;
+            return None;
         }
         let alive = || entries.iter().filter(|entry| entry.stage != Stage::Over);
         let is_to_end = self.stop.is_some() || now >= self.until;
@@ -236,22 +246,16 @@ impl Batch {
             *place > 0 || is_overdue || is_killed || (is_to_end && entry.stage == Stage::Pending)
         };
         let due: Vec<u64> = alive().enumerate().filter(is_due).map(|(_, entry)| entry.id).collect();
-        if !due.is_empty() {
-            self.cancelled = Some(now);
-            if let Err(error) = cancel(due) {
-                self.cancelled = None;
-                events.push(Event::Unreachable(error.to_string()));
-            }
+        if due.is_empty() {
+            return None;
         }
+        let cancelled = cancel(due);
+        self.cancelled = cancelled.is_ok().then_some(now);
+        cancelled.err().map(|error| Event::Unreachable(error.to_string()))
     }
 
     /// Gives up ranks of which Slurm says that they are over, and that have not said how.
-    fn give_up_if_gone(
-        &mut self,
-        queue: &Queue,
-        entries: &[Entry],
-        (now, events): (Seconds, &mut Vec<Event>),
-    ) {
+    fn give_up_if_gone(&mut self, queue: &Queue, entries: &[Entry], now: Seconds, events: &mut Vec<Event>) {
         let is_known_by = match self.state {
             State::Submitted { at, .. } => at,
             State::Adopted { since } => since + UNSEEN,
@@ -296,9 +300,8 @@ impl Batch {
     }
 
     fn end_all(&mut self, end: &End, events: &mut Vec<Event>) {
-        for member in self.members.iter_mut().filter(|member| !member.is_over) {
+        for member in self.members.iter_mut().filter(|member| !member.held.is_over()) {
             if let Some(end) = member.held.give_up(end.clone()) {
-                member.is_over = true;
                 events.push(Event::News(member.rank, News::Ended(end)));
             }
         }
@@ -306,7 +309,7 @@ impl Batch {
 }
 
 fn look_at(member: &mut Member, events: &mut Vec<Event>) {
-    if member.is_over {
+    if member.held.is_over() {
         return;
     }
     // On a network's file system, only opening a folder asks for what another node has put there.
@@ -315,10 +318,8 @@ fn look_at(member: &mut Member, events: &mut Vec<Event>) {
         member.has_begun = true;
         events.push(Event::Begun(member.rank));
     }
-    for news in member.held.look() {
-        member.is_over |= matches!(news, News::Ended(_));
-        events.push(Event::News(member.rank, news));
-    }
+    let rank = member.rank;
+    events.extend(member.held.look().into_iter().map(|news| Event::News(rank, news)));
 }
 
 /// Gives the job to Slurm. The answer is its number there.
@@ -337,7 +338,7 @@ fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolErro
     arguments.extend([
         "--parsable".to_owned(),
         format!("--job-name=apportion-{}.{}", batch.comment.run.job, batch.comment.run.incarnation),
-        format!("--comment={}", batch.comment),
+        format!("--comment={}", batch.comment.text(batch.members.len())),
         format!("--signal=B:USR1@{lead:.0}"),
         format!("--output={output}"),
         format!("--chdir={}", folder.path().display()),
@@ -350,7 +351,7 @@ fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolErro
     id.ok_or(ToolError::Unreachable { tool, said: format!("`{}` is no number of a job", printed.trim()) })
 }
 
-/// What of a node a job of so many ranks asks for: their workers, and as large a part of processors and memory.
+/// What a job of `n_ranks` ranks asks for of a node: a worker for each rank, and as large a part of processors and memory.
 pub(super) fn resources(node: &Node, n_ranks: usize, options: &Options) -> Vec<String> {
     let n_ranks = u32::try_from(n_ranks).unwrap_or(u32::MAX);
     let n_cpus = (node.n_cpus / node.n_workers.max(1)).saturating_mul(n_ranks).max(1);

@@ -182,7 +182,8 @@ impl Executor {
     pub fn run<L: Link>(
         &mut self,
         link: impl Fn(&str) -> Result<L, LinkError>,
-        (beat, say): (Duration, &dyn Fn(&str)),
+        beat: Duration,
+        say: &dyn Fn(&str),
         stop: &AtomicBool,
     ) -> Result<(), LinkError> {
         let mut links =
@@ -217,7 +218,7 @@ impl Executor {
     fn look(&mut self, place: usize, link: &mut impl Link, state: &mut State<'_>) {
         let Self { options, nodes, queue, .. } = self;
         let agent = &mut nodes[place];
-        let found = agent.look(queue, options, (clock::node_now(), state.silent.is_none()));
+        let found = agent.look(queue, options, clock::node_now(), state.silent.is_none());
         for words in &found.words {
             (state.say)(words);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use apportion::Seconds;
 
-use super::batch::{Batch, Event, Member};
+use super::batch::{Batch, Event, Member, View};
 use super::nodes::Node;
 use super::queue::{Comment, Queue};
 use super::{Options, PAUSE};
@@ -70,8 +70,7 @@ impl NodeAgent {
             members.entry((run, first)).or_default().push(Member::new(rank, held));
         }
         let batch = |((run, first), members): ((Run, u32), Vec<Member>)| {
-            let n_ranks = u32::try_from(members.len()).unwrap_or(u32::MAX);
-            let comment = Comment { key: options.key.clone(), node: node.name.clone(), run, first, n_ranks };
+            let comment = Comment { key: options.key.clone(), node: node.name.clone(), run, first };
             let (until, grace) = ends.get(&(run, first)).copied().unwrap_or((now, Seconds::ZERO));
             ((run, first), Batch::new(comment, members, Steer { until, grace, stop: None }, Some(now)))
         };
@@ -85,7 +84,8 @@ impl NodeAgent {
         Ok(Self { node, home, agent, batches, paused: None, has_reported: false })
     }
 
-    /// A report that is sent now, or later, by a node that can start nothing if it `is_frozen`; none of a node that Slurm does not give jobs and that never had any.
+    /// A report that is sent now, or later, by a node that can start nothing if it `is_frozen`; none by a node that Slurm
+    /// gives no job and that has never had one.
     pub(super) fn report(&mut self, now: Seconds, is_frozen: bool) -> Option<Report> {
         let gets_jobs = self.node.unusable.is_none() && self.paused.is_none_or(|until| now >= until);
         if !gets_jobs && !self.has_reported && self.batches.is_empty() {
@@ -165,8 +165,7 @@ impl NodeAgent {
                 }
             }
         }
-        let n_ranks = u32::try_from(members.len()).unwrap_or(u32::MAX);
-        let comment = Comment { key: options.key.clone(), node: self.node.name.clone(), run, first, n_ranks };
+        let comment = Comment { key: options.key.clone(), node: self.node.name.clone(), run, first };
         self.batches.insert((run, first), Batch::new(comment, members, steer, None));
         Ok(())
     }
@@ -185,30 +184,21 @@ impl NodeAgent {
     }
 
     /// Looks what has become of the ranks. Where Slurm `answers`, it submits and cancels.
-    pub(super) fn look(
-        &mut self,
-        queue: &Queue,
-        options: &Options,
-        (now, answers): (Seconds, bool),
-    ) -> Found {
+    pub(super) fn look(&mut self, queue: &Queue, options: &Options, now: Seconds, answers: bool) -> Found {
         let mut found = Found::default();
         if self.paused.is_some_and(|until| now >= until) {
             self.paused = None;
             found.has_changed = true;
         }
-        let asked = queue.asked;
-        let held = |batches: &BTreeMap<_, Batch>| {
-            let since: u32 = batches.values().map(|batch| batch.n_asked_since(asked)).sum();
-            since + queue.n_held(&self.node.name)
-        };
-        let mut held = held(&self.batches);
+        let since = |batch: &Batch| batch.n_asked_since(queue.asked);
+        let mut n_held = queue.n_held(&self.node.name) + self.batches.values().map(since).sum::<u32>();
         for batch in self.batches.values_mut() {
             let run = batch.comment.run;
-            let free =
-                (answers && found.unreachable.is_none()).then(|| self.node.n_workers.saturating_sub(held));
-            let before = batch.n_asked_since(asked);
-            let events = batch.look(queue, (&self.node, options), (now, free));
-            held += batch.n_asked_since(asked).saturating_sub(before);
+            let answers = answers && found.unreachable.is_none();
+            let n_free = answers.then(|| self.node.n_workers.saturating_sub(n_held));
+            let before = since(batch);
+            let events = batch.look(&View { queue, node: &self.node, options, now, n_free });
+            n_held += since(batch).saturating_sub(before);
             for event in events {
                 match event {
                     Event::Begun(rank) => self.agent.note_started(run, rank),

@@ -1,7 +1,6 @@
 //! What Slurm says of the jobs that were given to it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use apportion::Seconds;
 
@@ -22,25 +21,23 @@ pub(super) struct Comment {
     pub(super) run: Run,
     /// The lowest of its ranks.
     pub(super) first: u32,
-    /// How many they are.
-    pub(super) n_ranks: u32,
-}
-
-impl fmt::Display for Comment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, node, run, first, n_ranks } = self;
-        write!(f, "{PREFIX}{key}:{node}:{}:{n_ranks}", rank::name(*run, *first))
-    }
 }
 
 impl Comment {
-    fn parse(text: &str) -> Option<Self> {
+    /// As it stands in Slurm, with the number of ranks, which is the number of workers that the job holds.
+    pub(super) fn text(&self, n_ranks: usize) -> String {
+        let Self { key, node, run, first } = self;
+        format!("{PREFIX}{key}:{node}:{}:{n_ranks}", rank::name(*run, *first))
+    }
+
+    /// Reads it, and the number of ranks.
+    fn parse(text: &str) -> Option<(Self, u32)> {
         let (key, rest) = text.trim().strip_prefix(PREFIX)?.split_once(':')?;
         let (rest, n_ranks) = rest.rsplit_once(':')?;
         let (node, name) = rest.rsplit_once(':')?;
         let (run, first) = rank::of_name(name)?;
         let n_ranks = n_ranks.parse().ok()?;
-        Some(Self { key: key.to_owned(), node: node.to_owned(), run, first, n_ranks })
+        Some((Self { key: key.to_owned(), node: node.to_owned(), run, first }, n_ranks))
     }
 }
 
@@ -59,6 +56,8 @@ pub(super) enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) id: u64,
+    /// How many workers it holds, or waits for.
+    pub(super) n_workers: u32,
     pub(super) stage: Stage,
     /// Slurm's word for its state.
     pub(super) state: String,
@@ -93,11 +92,12 @@ impl Queue {
                 continue;
             };
             let Ok(id) = id.trim().parse() else { continue };
-            let Some(comment) = Comment::parse(comment).filter(|comment| comment.key == key) else {
+            let known = Comment::parse(comment).filter(|(comment, _)| comment.key == key);
+            let Some((comment, n_workers)) = known else {
                 continue;
             };
             let stage = stage(state);
-            let entry = Entry { id, stage, state: state.to_owned(), reason: reason.to_owned() };
+            let entry = Entry { id, n_workers, stage, state: state.to_owned(), reason: reason.to_owned() };
             entries.entry(comment).or_default().push(entry);
         }
         for of_one in entries.values_mut() {
@@ -113,9 +113,10 @@ impl Queue {
 
     /// How many workers of a node jobs hold, or wait for.
     pub(super) fn n_held(&self, node: &str) -> u32 {
-        let alive = |entries: &[Entry]| entries.iter().any(|entry| entry.stage != Stage::Over);
-        let held = self.iter().filter(|(comment, entries)| comment.node == node && alive(entries));
-        held.map(|(comment, _)| comment.n_ranks).sum()
+        let of_node = self.iter().filter(|(comment, _)| comment.node == node);
+        // (of two submissions of one comment, only the first one is left alone)
+        let alive = |entries: &[Entry]| entries.iter().find(|entry| entry.stage != Stage::Over).cloned();
+        of_node.filter_map(|(_, entries)| alive(entries)).map(|entry| entry.n_workers).sum()
     }
 
     /// All comments with their jobs.
@@ -141,13 +142,19 @@ pub(super) fn is_over(state: &str) -> bool {
     stage(state) == Stage::Over
 }
 
-/// Cancels Slurm jobs. That it is answered is no word of their end.
+/// Cancels Slurm jobs. That it is answered is no word of their end; that it is refused is no fault, since a job may be over.
+///
+/// # Errors
+/// If Slurm does not answer.
 pub(super) fn cancel(ids: impl IntoIterator<Item = u64>) -> Result<(), ToolError> {
     let ids: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();
     if ids.is_empty() {
         return Ok(());
     }
-    order("scancel", &ids).map(drop)
+    match order("scancel", &ids) {
+        Ok(_) | Err(ToolError::Refused { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -157,14 +164,14 @@ mod tests {
 
     fn comment(node: &str, job: u64) -> Comment {
         let run = Run { job: JobNumber(job), incarnation: 2 };
-        Comment { key: "ab12".to_owned(), node: node.to_owned(), run, first: 3, n_ranks: 2 }
+        Comment { key: "ab12".to_owned(), node: node.to_owned(), run, first: 3 }
     }
 
     #[test]
     fn a_comment_is_read_as_it_is_written() {
-        let written = comment("v100-0", 7).to_string();
+        let written = comment("v100-0", 7).text(2);
         assert_eq!(written, "apportion:ab12:v100-0:7.2.3:2");
-        assert_eq!(Comment::parse(&written), Some(comment("v100-0", 7)));
+        assert_eq!(Comment::parse(&written), Some((comment("v100-0", 7), 2)));
         for other in
             ["", "(null)", "apportion:", "apportion:ab12:7.2.3:1", "apportion:ab12:n:7.2:1", "my job"]
         {

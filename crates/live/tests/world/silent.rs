@@ -8,22 +8,12 @@ use apportion_live::agent::Server;
 use apportion_live::core::{Core, Effect, Input, Request, Settings, Stored, Submission};
 use apportion_live::protocol::{JobNumber, Program};
 
-use super::node::{Checkpoints, Manners, Node};
+use super::node::{Checkpoints, Node};
 use super::random::Random;
+use super::small::GOOD;
 
 const ROUND: f64 = 360.0;
 const STEP: f64 = 0.25;
-
-/// What all programs do.
-const MANNERS: Manners = Manners {
-    speaks: true,
-    is_deaf: false,
-    failure_rate: 0.0,
-    speed: 1.0,
-    slow_speed: 1.0,
-    start_up: 0.0,
-    stop_time: 0.0,
-};
 
 /// A scheduler of three workers, for which no server has joined.
 fn core() -> Core {
@@ -87,7 +77,7 @@ fn a_lost_lease_is_over_in_time_though_reports_never_cease() {
             inputs.extend((Some(place) != lost).then(|| node.report(now, STEP)).flatten().map(Input::Report));
         }
         if manners.len() < 2 && now > 1.0 {
-            manners.insert(JobNumber(manners.len() as u64), MANNERS);
+            manners.insert(JobNumber(manners.len() as u64), GOOD);
             inputs.push(submission());
         }
         if now > 100.0 && lost.is_none() {
