@@ -245,3 +245,18 @@ fn only_news_that_a_scheduler_waits_for_are_said_to_be() {
     assert!(agent.note_progress(run(1, 1), 0, progress));
     assert!(!agent.note_progress(run(2, 1), 0, progress), "of a rank that is not here");
 }
+
+#[test]
+fn a_rank_that_waits_for_slurm_runs_only_once_it_has_been_started() {
+    let mut agent = agent();
+    agent.report(at(0.0));
+    agent.take(at(0.0), &orders(1, 1, &[lease(run(1, 1), 0)]));
+    agent.note_waiting(run(1, 1), 0);
+    assert_eq!(phases(&mut agent), [(run(1, 1), Phase::Waiting)]);
+    agent.take(at(1.0), &orders(2, 1, &[LeaseOrder { stop: Some(Stop::Now), ..lease(run(1, 1), 0) }]));
+    assert_eq!(phases(&mut agent), [(run(1, 1), Phase::Waiting)], "it has nothing to stop yet");
+    agent.note_started(run(1, 1), 0);
+    assert_eq!(phases(&mut agent), [(run(1, 1), Phase::Running)]);
+    agent.note_stopping(run(1, 1), 0);
+    assert_eq!(phases(&mut agent), [(run(1, 1), Phase::Stopping)]);
+}

@@ -22,7 +22,7 @@ fn seen(submitted_s: f64, started_s: Option<f64>, ended_s: Option<f64>) -> Seen 
         user: "ann".to_owned(),
         job_type: "own".to_owned(),
         n_workers: 1,
-        speeds: BTreeMap::from([("v100".to_owned(), 4.0), ("k80".to_owned(), 1.0)]),
+        speeds: BTreeMap::from([("v100".to_owned(), 8.0), ("k80".to_owned(), 2.0)]),
         limit_s: Some(3600.0),
         submitted_s,
         there: Times { started_s, ended_s },
@@ -37,7 +37,7 @@ fn row(shadow: &Shadow, id: u64) -> Row {
 #[test]
 fn a_job_ends_when_it_has_done_what_it_did_there() {
     let mut shadow = shadow(1000.0);
-    // There it waits for 20 s and runs for 40 s on the slow worker: 40 steps, which take 10 s on the fast one.
+    // There it waits for 20 s and runs for 40 s on the slow worker: 80 steps, which take 10 s on the fast one.
     shadow.see(1001.0, &BTreeMap::from([(1, seen(1000.0, None, None))]));
     shadow.advance(1001.0);
     let now = row(&shadow, 1);
@@ -104,7 +104,7 @@ fn a_record_is_gone_on_with() {
     let mut second = Shadow { record, ..shadow(1020.0) };
     second.submit(1);
     second.see(1020.0, &BTreeMap::from([(1, seen(1000.0, Some(1000.0), Some(1016.0)))]));
-    // 16 steps: 4 s of the 8 s before.
+    // 32 steps: 4 s of the 8 s before.
     assert_eq!(row(&second, 1).completion_here_s, Some(4.0));
     std::fs::write(&path, r#"{"format":"other"}"#).unwrap();
     assert!(Record::read(&path).is_err());
