@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
+mod support;
+
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -24,35 +26,16 @@ use apportion_live::protocol::JobNumber;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use support::{lives, wait_for};
+
 /// The shim and the pretend trainer.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_apportion-shim");
-
-/// What ends a test that would never end.
-const LIMIT: Seconds = Seconds::new(60.0);
 
 /// A round: long enough for a crowded machine, short enough for a test that waits for its end.
 const ROUND: f64 = 1.5;
 
 /// A trainer that does not end in the time of a test.
 const ENDLESS: u64 = 1_000_000;
-
-/// Asks until there is an answer.
-fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let until = clock::node_now() + LIMIT;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(clock::node_now() < until, "{what}: waited too long");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Does the process run? One that is dead and was not asked for does not.
-fn lives(pid: i32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    !matches!(stat.rsplit_once(") ").unwrap().1.chars().next(), Some('Z' | 'X'))
-}
 
 fn tls_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)

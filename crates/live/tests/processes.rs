@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 #![expect(clippy::float_cmp, reason = "steps are whole, and carried from document to document as they are")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -24,11 +26,10 @@ use apportion_live::protocol::{
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
+use support::{lives, wait_for};
+
 /// The shim, the pretend trainer and an agent.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_apportion-shim");
-
-/// What ends a test that would never end.
-const LIMIT: Seconds = Seconds::new(60.0);
 
 /// A lease that no test outlives.
 const LONG: f64 = 300.0;
@@ -70,26 +71,8 @@ fn lease(job: u64, program: Program) -> LeaseOrder {
     }
 }
 
-/// Asks until there is an answer.
-fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let until = clock::node_now() + LIMIT;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(clock::node_now() < until, "{what}: waited too long");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn signal(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
-}
-
-/// Does the process run? One that is dead and was not asked for does not.
-fn lives(pid: i32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    !matches!(stat.rsplit_once(") ").unwrap().1.chars().next(), Some('Z' | 'X'))
 }
 
 /// A folder for an agent's state and all that a scheduler would know.
