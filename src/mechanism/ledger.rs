@@ -1,12 +1,12 @@
 //! What every combination is owed and has received, per worker type.
 //!
-//! | array      | shape           | unit | meaning                                                   |
-//! |------------|-----------------|------|-----------------------------------------------------------|
-//! | `received` | [slot × type]   | s    | run since the last reset, plus the initial credit         |
-//! | `deficit`  | [slot × type]   | s    | Σ over resets of share·elapsed − what was run             |
-//! | `share`    | [slot × type]   | 1    | X                                                         |
-//! | `runs`     | [slot × type]   |      | every member has a throughput there                       |
-//! | `total`    | [type]          | s    | Σ received, as the published system counts it             |
+//! | array        | shape         | unit    | meaning                                             |
+//! |--------------|---------------|---------|-----------------------------------------------------|
+//! | `received`   | [slot × type] | s       | run since the last reset, plus the initial credit   |
+//! | `deficit`    | [slot × type] | s       | Σ over resets of share·elapsed − what was run       |
+//! | `share`      | [slot × type] | 1       | X                                                   |
+//! | `throughput` | [slot × type] | steps/s | of all members together; 0 where one cannot run     |
+//! | `total`      | [type]        | s       | Σ received, as the published system counts it       |
 //!
 //! Where every two jobs have an account most of the n²/2 never receive a thing: what is done at a reset is in
 //! proportion to the accounts that have a share or have run, not to all of them.
@@ -50,7 +50,7 @@ pub(super) struct Ledger {
     pub(super) received: Vec<f64>,
     pub(super) deficit: Vec<f64>,
     pub(super) share: Vec<f64>,
-    pub(super) runs: Vec<bool>,
+    pub(super) throughput: Vec<f64>,
     pub(super) total: Vec<f64>,
     /// Places in use, in the order that breaks ties once [sorted](Self::sort).
     pub(super) order: Vec<Slot>,
@@ -85,7 +85,7 @@ impl Ledger {
             received: Vec::new(),
             deficit: Vec::new(),
             share: Vec::new(),
-            runs: Vec::new(),
+            throughput: Vec::new(),
             total: vec![0.0; n_types],
             order: Vec::new(),
             sorted: true,
@@ -106,6 +106,17 @@ impl Ledger {
     /// Start of a slot's row in the arrays.
     pub(super) fn row(&self, slot: Slot) -> usize {
         slot as usize * self.n_types
+    }
+
+    /// Can the combination of a row run on the type of this cell?
+    pub(super) fn runs(&self, cell: usize) -> bool {
+        self.throughput[cell] > 0.0
+    }
+
+    /// States anew how fast a combination is on each type.
+    pub(super) fn set_throughput(&mut self, slot: Slot, throughput: &[f64]) {
+        let row = self.row(slot);
+        self.throughput[row..row + self.n_types].copy_from_slice(throughput);
     }
 
     /// Is the combination of this generation still in this place?
@@ -161,7 +172,7 @@ impl Ledger {
     }
 
     /// Opens the account of a job alone.
-    pub(super) fn add_job(&mut self, job: JobId, scale_factor: u32, runs: &[bool], credit: f64) -> Slot {
+    pub(super) fn add_job(&mut self, job: JobId, scale_factor: u32, throughput: &[f64], credit: f64) -> Slot {
         let Err(position) = self.jobs.binary_search_by_key(&job, |(id, _)| *id) else {
             panic!("job {job} is in the ledger already");
         };
@@ -175,7 +186,7 @@ impl Ledger {
         member.pairs.clear();
         self.taken[place as usize] = 0;
         self.jobs.insert(position, (job, place));
-        let slot = self.open(Combination::single(job), [place, place], runs, (credit, credit));
+        let slot = self.open(Combination::single(job), [place, place], throughput, (credit, credit));
         self.members[place as usize].alone = slot;
         slot
     }
@@ -186,10 +197,10 @@ impl Ledger {
         &mut self,
         pair: Combination<JobId>,
         [first, second]: [u32; 2],
-        runs: &[bool],
+        throughput: &[f64],
         (start, credit): (f64, f64),
     ) -> Slot {
-        let slot = self.open(pair, [first, second], runs, (start, credit));
+        let slot = self.open(pair, [first, second], throughput, (start, credit));
         self.members[first as usize].pairs.push((second, slot));
         self.members[second as usize].pairs.push((first, slot));
         slot
@@ -206,7 +217,7 @@ impl Ledger {
         &mut self,
         combination: Combination<JobId>,
         members: [u32; 2],
-        runs: &[bool],
+        throughput: &[f64],
         (start, credit): (f64, f64),
     ) -> Slot {
         self.generation += 1;
@@ -223,7 +234,7 @@ impl Ledger {
             self.received.resize(size, 0.0);
             self.deficit.resize(size, 0.0);
             self.share.resize(size, 0.0);
-            self.runs.resize(size, false);
+            self.throughput.resize(size, 0.0);
             self.is_touched.push(false);
             u32::try_from(self.accounts.len() - 1).expect("fewer than 2^32 combinations")
         });
@@ -232,7 +243,7 @@ impl Ledger {
         self.received[cells.clone()].fill(start);
         self.deficit[cells.clone()].fill(0.0);
         self.share[cells.clone()].fill(0.0);
-        self.runs[cells].copy_from_slice(runs);
+        self.throughput[cells].copy_from_slice(throughput);
         self.is_touched[slot as usize] = false;
         if start.total_cmp(&credit).is_ne() {
             self.touch(slot);

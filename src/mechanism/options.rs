@@ -64,6 +64,17 @@ pub enum Fillers {
     EveryCombination,
 }
 
+/// What becomes of a combination that fills workers of a type on which it is slower than on one that it has a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowFillers {
+    /// It runs there.
+    Stay,
+    /// If enough workers of the faster type are left when all types have been filled, it gets those: under policies that look
+    /// at speeds.
+    Move,
+}
+
 /// How a gang is placed that does not keep its workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,6 +117,8 @@ pub struct MechanismOptions {
     pub pair_start: PairStart,
     /// Combinations that fill workers left free.
     pub fillers: Fillers,
+    /// Combinations that fill workers on which they are slower than need be.
+    pub slow_fillers: SlowFillers,
     /// The placement of gangs.
     pub gangs: Gangs,
     /// Workers that fill no server.
@@ -124,6 +137,7 @@ impl MechanismOptions {
             last_reset: LastReset::Exact,
             pair_start: PairStart::Credited,
             fillers: Fillers::Allocated,
+            slow_fillers: SlowFillers::Move,
             gangs: Gangs::FewestServers,
             last_server: LastServer::Smaller,
         }
@@ -140,6 +154,7 @@ impl MechanismOptions {
             last_reset: LastReset::ZeroIsNone,
             pair_start: PairStart::Uncredited,
             fillers: Fillers::EveryCombination,
+            slow_fillers: SlowFillers::Stay,
             gangs: Gangs::LowestIds,
             last_server: LastServer::Dropped,
         }

@@ -23,6 +23,8 @@ pub struct Rules {
     pub skip_zero_priority: bool,
     /// Pairs without a share may be fillers.
     pub pair_fillers: bool,
+    /// The policy looks at speeds, so the mechanism may.
+    pub by_speed: bool,
 }
 
 /// When to ask the policy again.
@@ -51,7 +53,7 @@ pub struct Mechanism {
     previous_of: Vec<u32>,
     pub(super) selection: Selection,
     pub(super) free: Free,
-    runs: Vec<bool>,
+    throughput: Vec<f64>,
     /// Changes noted so far.
     n_changes: u64,
     /// Time that counts and has not been recorded.
@@ -73,7 +75,7 @@ impl Mechanism {
             previous_of: Vec::new(),
             selection: Selection::new(n_types),
             free: Free::default(),
-            runs: vec![false; n_types],
+            throughput: vec![0.0; n_types],
             n_changes: 0,
             ahead: Vec::new(),
         }
@@ -123,7 +125,8 @@ impl Mechanism {
         self.resets.changed
     }
 
-    /// A job arrives: a change. `runs` says which combinations have a throughput on which type.
+    /// A job arrives: a change. `throughput` is that of a job alone, or of both members of a pair together, in steps/s; 0
+    /// where the combination cannot run.
     ///
     /// # Panics
     /// If the job is known.
@@ -131,18 +134,18 @@ impl Mechanism {
         &mut self,
         job: JobId,
         scale_factor: u32,
-        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+        throughput: &dyn Fn(Combination<JobId>, WorkerTypeId) -> f64,
     ) {
         self.note_change();
         self.selection.stale = true;
         let credit = self.options.initial_credit.get();
-        self.fill_runs(Combination::single(job), runs);
-        self.ledger.add_job(job, scale_factor, &self.runs, credit);
+        self.fill_throughput(Combination::single(job), throughput);
+        self.ledger.add_job(job, scale_factor, &self.throughput, credit);
         if self.rules.pair_fillers && self.options.fillers == Fillers::EveryCombination {
             let start = if self.options.pair_start == PairStart::Credited { credit } else { 0.0 };
             let others: Vec<JobId> = self.ledger.jobs().filter(|other| *other != job).collect();
             for other in others {
-                self.open_pair(Combination::pair(other, job), runs, start);
+                self.open_pair(Combination::pair(other, job), throughput, start);
             }
         }
     }
@@ -224,24 +227,28 @@ impl Mechanism {
         self.resets = Resets { changed: false, last: Some(now.get()), at: None };
     }
 
-    /// Takes a new allocation, whose jobs are `ids` in the order of its problem.
+    /// Takes a new allocation, whose jobs are `ids` in the order of its problem. `throughput` is as in
+    /// [`add_job`](Self::add_job).
     pub fn adopt(
         &mut self,
         allocation: &Allocation,
         ids: &IndexVec<JobIndex, JobId>,
         rules: Rules,
-        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+        throughput: &dyn Fn(Combination<JobId>, WorkerTypeId) -> f64,
     ) {
         self.selection.stale = true;
         self.ledger.clear_shares();
         if rules.pair_fillers && !self.rules.pair_fillers && self.options.fillers == Fillers::EveryCombination
         {
-            self.open_all_pairs(runs);
+            self.open_all_pairs(throughput);
         }
         self.rules = rules;
         let places: IndexVec<JobIndex, Option<u32>> = ids.iter().map(|job| self.ledger.place(*job)).collect();
-        for place in places.iter().flatten() {
-            self.ledger.allocate(self.ledger.members[*place as usize].alone);
+        for (place, job) in places.iter().zip(ids).filter_map(|(place, job)| Some(((*place)?, job))) {
+            let alone = self.ledger.members[place as usize].alone;
+            self.ledger.allocate(alone);
+            self.fill_throughput(Combination::single(*job), throughput);
+            self.ledger.set_throughput(alone, &self.throughput);
         }
         // Rows come by first job: its pairs are looked up once.
         let (mut beside, mut of) = (Vec::new(), None);
@@ -260,7 +267,7 @@ impl Mechanism {
             let combination = combination.map(|index| ids[index]);
             let slot = match slot {
                 Some(slot) => slot,
-                None => match self.open_pair(combination, runs, 0.0) {
+                None => match self.open_pair(combination, throughput, 0.0) {
                     Some(slot) => {
                         self.ledger.settle_new_pair(slot, &self.options);
                         slot
@@ -281,13 +288,13 @@ impl Mechanism {
         self.ledger.allocate_jobs();
     }
 
-    fn fill_runs(
+    fn fill_throughput(
         &mut self,
         combination: Combination<JobId>,
-        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+        throughput: &dyn Fn(Combination<JobId>, WorkerTypeId) -> f64,
     ) {
-        for (column, flag) in self.runs.iter_mut().enumerate() {
-            *flag = runs(combination, WorkerTypeId::from_index(column));
+        for (column, speed) in self.throughput.iter_mut().enumerate() {
+            *speed = throughput(combination, WorkerTypeId::from_index(column));
         }
     }
 
@@ -295,22 +302,22 @@ impl Mechanism {
     fn open_pair(
         &mut self,
         pair: Combination<JobId>,
-        runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool,
+        throughput: &dyn Fn(Combination<JobId>, WorkerTypeId) -> f64,
         start: f64,
     ) -> Option<Slot> {
         let places = self.ledger.pair_places(pair)?;
-        self.fill_runs(pair, runs);
+        self.fill_throughput(pair, throughput);
         let credit = self.options.initial_credit.get();
-        Some(self.ledger.add_pair(pair, places, &self.runs, (start, credit)))
+        Some(self.ledger.add_pair(pair, places, &self.throughput, (start, credit)))
     }
 
-    fn open_all_pairs(&mut self, runs: &dyn Fn(Combination<JobId>, WorkerTypeId) -> bool) {
+    fn open_all_pairs(&mut self, throughput: &dyn Fn(Combination<JobId>, WorkerTypeId) -> f64) {
         let jobs: Vec<JobId> = self.ledger.jobs().collect();
         for (position, second) in jobs.iter().enumerate() {
             for first in &jobs[..position] {
                 let pair = Combination::pair(*first, *second);
                 if self.ledger.slot(pair).is_none()
-                    && let Some(slot) = self.open_pair(pair, runs, 0.0)
+                    && let Some(slot) = self.open_pair(pair, throughput, 0.0)
                 {
                     self.ledger.settle_new_pair(slot, &self.options);
                 }
@@ -439,7 +446,7 @@ impl Mechanism {
             let member = &ledger.members[place as usize];
             let row = ledger.row(member.alone);
             (0..ledger.n_types)
-                .any(|column| ledger.runs[row + column] && member.scale_factor <= self.selection.left[column])
+                .any(|column| ledger.runs(row + column) && member.scale_factor <= self.selection.left[column])
         })
     }
 

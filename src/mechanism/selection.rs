@@ -1,9 +1,9 @@
-//! Who runs in the next round: greedily, type by type, the most urgent first, without backtracking.
+//! What runs in the next round: greedily, type by type, the most urgent first, without backtracking.
 
 use std::cmp::Ordering;
 
 use super::ledger::{Ledger, Slot};
-use super::options::{MechanismOptions, Unallocated};
+use super::options::{MechanismOptions, SlowFillers, Unallocated};
 use super::placement::Workers;
 use super::priority::{Priority, descending};
 use super::rounds::Rules;
@@ -110,8 +110,8 @@ impl Selection {
         self.n_taken = 0;
         for worker_type in order {
             self.left[worker_type.index()] = workers.n_up(*worker_type);
-            self.select_for(ledger, (options, rules), worker_type.index());
         }
+        self.select_for_all(ledger, (options, rules), order);
     }
 
     /// Selects for every type in the order given, beside jobs that hold workers, by their places; so many workers of each
@@ -132,19 +132,35 @@ impl Selection {
             ledger.taken[*place as usize] = self.stamp;
         }
         self.left.copy_from_slice(left);
+        self.select_for_all(ledger, (options, rules), order);
+    }
+
+    /// Selects for every type, of which workers are left.
+    fn select_for_all(
+        &mut self,
+        ledger: &mut Ledger,
+        (options, rules): (&MechanismOptions, Rules),
+        order: &[WorkerTypeId],
+    ) {
+        self.chosen.iter_mut().for_each(Vec::clear);
         for worker_type in order {
             self.select_for(ledger, (options, rules), worker_type.index());
         }
+        let moves = rules.by_speed && options.slow_fillers == SlowFillers::Move;
+        if moves && self.move_slow(ledger, order) {
+            for worker_type in order {
+                self.select_for(ledger, (options, rules), worker_type.index());
+            }
+        }
     }
 
-    /// Selects for one type, of which workers are left: those with a share, then fillers.
+    /// Gives the workers that are left of one type to those with a share, then to fillers.
     fn select_for(
         &mut self,
         ledger: &mut Ledger,
         (options, rules): (&MechanismOptions, Rules),
         column: usize,
     ) {
-        self.chosen[column].clear();
         self.gather_sharing(ledger, column);
         self.take_entries(ledger, column);
         let all_taken = self.n_taken == ledger.n_jobs();
@@ -152,6 +168,37 @@ impl Selection {
             self.gather_fillers(ledger, options, column);
             self.take_entries(ledger, column);
         }
+    }
+
+    /// Gives fillers workers that are left of a type that they have a share of, where they are faster: of several, of the
+    /// one where they are fastest. Is there any?
+    fn move_slow(&mut self, ledger: &Ledger, order: &[WorkerTypeId]) -> bool {
+        if self.left.iter().all(|left| *left == 0) {
+            return false;
+        }
+        let mut has_moved = false;
+        for from in order.iter().map(|worker_type| worker_type.index()) {
+            let mut chosen = std::mem::take(&mut self.chosen[from]);
+            chosen.retain(|slot| {
+                let (row, n_workers) = (ledger.row(*slot), ledger.accounts[*slot as usize].scale_factor);
+                let speed = |column: usize| ledger.throughput[row + column];
+                let is_better = |column: &usize| {
+                    ledger.share[row + column] > 0.0
+                        && speed(*column) > speed(from)
+                        && self.left[*column] >= n_workers
+                };
+                let better = order.iter().map(|worker_type| worker_type.index()).filter(is_better);
+                let to = better.max_by(|one, other| speed(*one).total_cmp(&speed(*other)));
+                let Some(to) = to.filter(|_| ledger.share[row + from] <= 0.0) else { return true };
+                self.left[from] += n_workers;
+                self.left[to] -= n_workers;
+                self.chosen[to].push(*slot);
+                has_moved = true;
+                false
+            });
+            self.chosen[from] = chosen;
+        }
+        has_moved
     }
 
     fn refresh(&mut self, ledger: &mut Ledger) {
@@ -165,7 +212,7 @@ impl Selection {
             let row = ledger.row(slot);
             for (column, sharing) in self.sharing.iter_mut().enumerate() {
                 let share = ledger.share[row + column];
-                if ledger.runs[row + column] && share > 0.0 {
+                if ledger.runs(row + column) && share > 0.0 {
                     let (position, members) =
                         (self.positions[slot as usize], ledger.accounts[slot as usize].members);
                     sharing.push(Sharing { position, slot, members, share });
@@ -219,7 +266,7 @@ impl Selection {
         let account = &ledger.accounts[slot as usize];
         let is_admitted = self.admits_arrivals && !account.combination.is_pair();
         let waits = options.unallocated == Unallocated::Wait && !is_admitted && !ledger.is_allocated(account);
-        if ledger.share[cell] > 0.0 || !ledger.runs[cell] || waits {
+        if ledger.share[cell] > 0.0 || !ledger.runs(cell) || waits {
             return None;
         }
         Some(Entry {

@@ -26,7 +26,7 @@ impl Mechanism {
         let slot = ledger.slot(combination)?;
         let column = worker_type.index();
         let cell = ledger.row(slot) + column;
-        let share = if ledger.runs[cell] { ledger.share[cell] } else { 0.0 };
+        let share = if ledger.runs(cell) { ledger.share[cell] } else { 0.0 };
         let received = ledger.received[cell];
         Some(Standing {
             share,

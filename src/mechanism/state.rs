@@ -35,7 +35,7 @@ struct AccountState {
     received: Vec<f64>,
     deficit: Vec<f64>,
     share: Vec<f64>,
-    runs: Vec<bool>,
+    throughput: Vec<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl Mechanism {
                 received: ledger.received[cells.clone()].to_vec(),
                 deficit: ledger.deficit[cells.clone()].to_vec(),
                 share: ledger.share[cells.clone()].to_vec(),
-                runs: ledger.runs[cells].to_vec(),
+                throughput: ledger.throughput[cells].to_vec(),
             }
         };
         let lease = |lease: &Lease| LeaseState {
@@ -144,21 +144,21 @@ fn restore_ledger(
         state.accounts.iter().partition(|account| !account.combination.is_pair());
     for account in singles.into_iter().chain(pairs) {
         let columns = [&account.received, &account.deficit, &account.share].map(Vec::len);
-        if columns.iter().any(|columns| *columns != n_types) || account.runs.len() != n_types {
+        if columns.iter().any(|columns| *columns != n_types) || account.throughput.len() != n_types {
             return Err(format!("an account does not have {n_types} worker types"));
         }
         let job = account.combination.first();
         let slot = if account.combination.is_pair() {
             let pair = account.combination;
             let places = ledger.pair_places(pair).ok_or_else(|| format!("jobs {pair:?} cannot be a pair"))?;
-            ledger.add_pair(pair, places, &account.runs, (0.0, credit))
+            ledger.add_pair(pair, places, &account.throughput, (0.0, credit))
         } else {
             let known = state.jobs.iter().find(|(id, _)| *id == job);
             let (_, scale_factor) = known.ok_or_else(|| format!("job {job} has no scale factor"))?;
             if ledger.has_job(job) {
                 return Err(format!("job {job} comes twice"));
             }
-            ledger.add_job(job, *scale_factor, &account.runs, 0.0)
+            ledger.add_job(job, *scale_factor, &account.throughput, 0.0)
         };
         ledger.restore(slot, [&account.received, &account.deficit, &account.share], account.allocated);
     }

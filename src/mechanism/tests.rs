@@ -23,7 +23,7 @@ fn id<I: Id>(index: usize) -> I {
     I::from_index(index)
 }
 
-/// Who runs where: the definition, in maps, with nothing kept that can be computed.
+/// What runs where: the definition, in maps, with nothing kept that can be computed.
 #[derive(Default)]
 struct Slow {
     received: BTreeMap<(Jobs, usize), f64>,
@@ -39,18 +39,22 @@ struct World {
     cluster: Cluster,
     options: MechanismOptions,
     scale_factor: BTreeMap<JobId, u32>,
-    runs: BTreeMap<Jobs, Vec<bool>>,
+    throughput: BTreeMap<Jobs, Vec<f64>>,
 }
 
 impl World {
+    fn throughput(&self, jobs: Jobs, worker_type: usize) -> f64 {
+        self.throughput.get(&jobs).map_or(0.0, |speeds| speeds[worker_type])
+    }
+
     fn runs(&self, jobs: Jobs, worker_type: usize) -> bool {
-        self.runs.get(&jobs).is_some_and(|runs| runs[worker_type])
+        self.throughput(jobs, worker_type) > 0.0
     }
 
     /// Every two active jobs of the same scale factor.
     fn pairs(&self) -> Vec<Jobs> {
         let active = |job: JobId| self.scale_factor.contains_key(&job);
-        self.runs.keys().filter(|jobs| jobs.is_pair() && jobs.members().all(active)).copied().collect()
+        self.throughput.keys().filter(|jobs| jobs.is_pair() && jobs.members().all(active)).copied().collect()
     }
 }
 
@@ -114,47 +118,99 @@ impl Slow {
     /// What is selected on each type, in order.
     fn select(&self, world: &World, rules: Rules, up: &[u32], order: &[usize]) -> BTreeMap<usize, Vec<Jobs>> {
         let mut taken: BTreeSet<JobId> = BTreeSet::new();
-        let mut selected = BTreeMap::new();
+        let mut selected: BTreeMap<usize, Vec<Jobs>> = BTreeMap::new();
+        let mut left = up.to_vec();
         for column in order {
-            let mut queue: Vec<Jobs> =
-                self.received.keys().filter(|(_, other)| other == column).map(|(jobs, _)| *jobs).collect();
-            queue.sort_by_key(|jobs| match world.options.ties {
-                Ties::JobId => (jobs.first(), false, jobs.second().unwrap_or(id(0))),
-                Ties::Insertion => (jobs.second().unwrap_or(jobs.first()), jobs.is_pair(), jobs.first()),
-            });
-            let key = |jobs: &Jobs| {
-                let share = self.share.get(jobs).map_or(0.0, |shares| shares[*column]);
-                let share = if world.runs(*jobs, *column) { share } else { 0.0 };
-                let received = self.received[&(*jobs, *column)];
-                let priority = Priority::of(share, received, self.total.get(*column).copied().unwrap_or(0.0));
-                (priority, self.deficit[&(*jobs, *column)], share)
-            };
-            queue.sort_by(|one, other| {
-                let (one, other) = (key(one), key(other));
-                (one.0.descending(other.0))
-                    .then(other.1.partial_cmp(&one.1).unwrap())
-                    .then(other.2.partial_cmp(&one.2).unwrap())
-            });
-            let mut left = up[*column];
-            let mut of_type = Vec::new();
-            for jobs in queue {
-                let zero = key(&jobs).0 == Priority::Nothing;
-                let known = self.allocated.contains(&jobs) || world.options.unallocated == Unallocated::Block;
-                let scale_factor = world.scale_factor[&jobs.first()];
-                if !world.runs(jobs, *column)
-                    || jobs.members().any(|job| taken.contains(&job))
-                    || (zero && (rules.skip_zero_priority || !known))
-                    || scale_factor > left
-                {
-                    continue;
-                }
-                left -= scale_factor;
-                taken.extend(jobs.members());
-                of_type.push(jobs);
+            self.select_for((world, rules), *column, &mut left[*column], (&mut taken, &mut selected));
+        }
+        if rules.by_speed
+            && world.options.slow_fillers == SlowFillers::Move
+            && self.move_slow(world, order, (&mut left, &mut selected))
+        {
+            for column in order {
+                self.select_for((world, rules), *column, &mut left[*column], (&mut taken, &mut selected));
             }
-            selected.insert(*column, of_type);
         }
         selected
+    }
+
+    /// Moves fillers, one after the other, to the fastest type that they have a share of and that has workers left, if they
+    /// are faster there. Does any move?
+    fn move_slow(
+        &self,
+        world: &World,
+        order: &[usize],
+        (left, selected): (&mut [u32], &mut BTreeMap<usize, Vec<Jobs>>),
+    ) -> bool {
+        let share = |jobs: Jobs, kind: usize| self.share.get(&jobs).map_or(0.0, |shares| shares[kind]);
+        let mut has_moved = false;
+        for from in order {
+            for jobs in selected[from].clone() {
+                let needs = world.scale_factor[&jobs.first()];
+                let mut best = None;
+                for to in order.iter().filter(|to| share(jobs, **to) > 0.0 && left[**to] >= needs) {
+                    let speed = world.throughput(jobs, *to);
+                    let than =
+                        best.map_or(world.throughput(jobs, *from), |best| world.throughput(jobs, best));
+                    if speed > than || (best.is_some() && speed >= than) {
+                        best = Some(*to);
+                    }
+                }
+                if let (Some(to), true) = (best, share(jobs, *from) == 0.0) {
+                    selected.get_mut(from).unwrap().retain(|other| *other != jobs);
+                    selected.get_mut(&to).unwrap().push(jobs);
+                    left[*from] += needs;
+                    left[to] -= needs;
+                    has_moved = true;
+                }
+            }
+        }
+        has_moved
+    }
+
+    /// Selects for one type, of the workers that are left.
+    fn select_for(
+        &self,
+        (world, rules): (&World, Rules),
+        column: usize,
+        left: &mut u32,
+        (taken, selected): (&mut BTreeSet<JobId>, &mut BTreeMap<usize, Vec<Jobs>>),
+    ) {
+        let mut queue: Vec<Jobs> =
+            self.received.keys().filter(|(_, other)| *other == column).map(|(jobs, _)| *jobs).collect();
+        queue.sort_by_key(|jobs| match world.options.ties {
+            Ties::JobId => (jobs.first(), false, jobs.second().unwrap_or(id(0))),
+            Ties::Insertion => (jobs.second().unwrap_or(jobs.first()), jobs.is_pair(), jobs.first()),
+        });
+        let key = |jobs: &Jobs| {
+            let share = self.share.get(jobs).map_or(0.0, |shares| shares[column]);
+            let share = if world.runs(*jobs, column) { share } else { 0.0 };
+            let received = self.received[&(*jobs, column)];
+            let priority = Priority::of(share, received, self.total.get(column).copied().unwrap_or(0.0));
+            (priority, self.deficit[&(*jobs, column)], share)
+        };
+        queue.sort_by(|one, other| {
+            let (one, other) = (key(one), key(other));
+            (one.0.descending(other.0))
+                .then(other.1.partial_cmp(&one.1).unwrap())
+                .then(other.2.partial_cmp(&one.2).unwrap())
+        });
+        for jobs in queue {
+            let zero = key(&jobs).0 == Priority::Nothing;
+            let known = self.allocated.contains(&jobs) || world.options.unallocated == Unallocated::Block;
+            let scale_factor = world.scale_factor[&jobs.first()];
+            if !world.runs(jobs, column)
+                || jobs.members().any(|job| taken.contains(&job))
+                || (zero && (rules.skip_zero_priority || !known))
+                || scale_factor > *left
+            {
+                continue;
+            }
+            *left -= scale_factor;
+            taken.extend(jobs.members());
+            selected.entry(column).or_default().push(jobs);
+        }
+        selected.entry(column).or_default();
     }
 }
 
@@ -174,14 +230,17 @@ impl History {
     fn new(seed: u64) -> Self {
         let mut draws = SeedStreams::new(seed).stream("history");
         let gavel = draws.below(2) == 1;
-        let options = if gavel { MechanismOptions::gavel() } else { MechanismOptions::corrected() };
+        let mut options = if gavel { MechanismOptions::gavel() } else { MechanismOptions::corrected() };
+        if draws.below(2) == 1 {
+            options.slow_fillers = if gavel { SlowFillers::Move } else { SlowFillers::Stay };
+        }
         let mut cluster = Cluster::try_new((0..3).map(|kind| (format!("t{kind}"), 4))).unwrap();
         for kind in 0..3 {
             let per_server = u32::try_from([1, 2, 4][draws.below(3)]).unwrap();
             cluster = cluster.with_workers_per_server(&format!("t{kind}"), per_server).unwrap();
         }
         let fast = Mechanism::new(&cluster, options);
-        let world = World { cluster, options, scale_factor: BTreeMap::new(), runs: BTreeMap::new() };
+        let world = World { cluster, options, scale_factor: BTreeMap::new(), throughput: BTreeMap::new() };
         let pair_fillers = draws.below(2) == 1;
         Self { world, slow: Slow::default(), fast, draws, problem: None, pair_fillers, next_job: 0, now: 0.0 }
     }
@@ -190,16 +249,16 @@ impl History {
         let job: JobId = id(self.next_job);
         self.next_job += 1;
         let scale_factor = u32::try_from([1, 1, 1, 2, 4][self.draws.below(5)]).unwrap();
-        let mut runs: Vec<bool> = (0..3).map(|_| self.draws.below(4) > 0).collect();
-        runs[0] = true;
+        let mut speeds: Vec<f64> = (0..3).map(|_| self.draws.below(4) as f64).collect();
+        speeds[0] = speeds[0].max(1.0);
         for (other, known) in &self.world.scale_factor {
             if *known == scale_factor {
                 let pair = Combination::pair(*other, job);
-                self.world.runs.insert(pair, (0..3).map(|_| self.draws.below(3) > 0).collect());
+                self.world.throughput.insert(pair, (0..3).map(|_| self.draws.below(3) as f64).collect());
             }
         }
         self.world.scale_factor.insert(job, scale_factor);
-        self.world.runs.insert(Combination::single(job), runs);
+        self.world.throughput.insert(Combination::single(job), speeds);
         let credit = self.world.options.initial_credit.get();
         self.slow.open(&self.world, Combination::single(job), (credit, 0.0));
         if self.fast.rules.pair_fillers && self.world.options.fillers == Fillers::EveryCombination {
@@ -209,7 +268,7 @@ impl History {
             }
         }
         let world = &self.world;
-        self.fast.add_job(job, scale_factor, &|jobs, kind| world.runs(jobs, kind.index()));
+        self.fast.add_job(job, scale_factor, &|jobs, kind| world.throughput(jobs, kind.index()));
     }
 
     fn leave(&mut self) {
@@ -265,13 +324,13 @@ impl History {
             id(self.world.scale_factor.keys().position(|other| *other == job).unwrap())
         };
         for (job, scale_factor) in &self.world.scale_factor {
-            let speed = |kind| if self.world.runs(Combination::single(*job), kind) { 1.0 } else { 0.0 };
+            let speed = |kind| self.world.throughput(Combination::single(*job), kind);
             let active = ActiveJob { scale_factor: *scale_factor, ..ActiveJob::new(*job) };
             builder.job(active, &[speed(0), speed(1), speed(2)]);
         }
-        for (jobs, runs) in &self.world.runs {
+        for (jobs, speeds) in &self.world.throughput {
             if jobs.is_pair() && jobs.members().all(|job| self.world.scale_factor.contains_key(&job)) {
-                let speeds = runs.iter().map(|runs| if *runs { [0.5, 0.5] } else { [0.0, 0.0] }).collect();
+                let speeds = speeds.iter().map(|speed| [speed / 2.0; 2]).collect();
                 pairs.insert(jobs.map(index), speeds);
             }
         }
@@ -290,7 +349,7 @@ impl History {
         self.slow.adopt(&self.world, &rows, rules);
         self.fast.settle(Seconds::new(self.now));
         let world = &self.world;
-        self.fast.adopt(&allocation, &ids, rules, &|jobs, kind| world.runs(jobs, kind.index()));
+        self.fast.adopt(&allocation, &ids, rules, &|jobs, kind| world.throughput(jobs, kind.index()));
         self.problem = Some(problem);
     }
 
@@ -307,7 +366,9 @@ impl History {
         } else {
             self.fast.set_up(worker, true);
         }
-        let rules = Rules { skip_zero_priority: self.draws.below(3) == 0, pair_fillers: self.pair_fillers };
+        let by_speed = self.draws.below(3) > 0;
+        let skip_zero_priority = self.draws.below(3) == 0;
+        let rules = Rules { skip_zero_priority, pair_fillers: self.pair_fillers, by_speed };
         if self.fast.due(Seconds::new(self.now)) {
             self.recompute(rules);
         }

@@ -363,14 +363,18 @@ impl Table {
 
     /// Does every member have a throughput there?
     pub(crate) fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
-        let Some(first) = self.get(jobs.first()) else { return false };
-        match jobs.second() {
-            None => first.alone[worker_type.index()] > 0.0,
-            Some(second) => self.get(second).is_some_and(|second| {
-                first.progress.job.scale_factor == second.progress.job.scale_factor
-                    && self.colocated(first, second, worker_type).is_some()
-            }),
-        }
+        self.throughput(jobs, worker_type) > 0.0
+    }
+
+    /// The throughput of a job alone, or of both members of a pair together, in steps/s; 0 where one cannot run.
+    pub(crate) fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64 {
+        let Some(first) = self.get(jobs.first()) else { return 0.0 };
+        let Some(second) = jobs.second() else { return first.alone[worker_type.index()] };
+        let second = self.get(second);
+        let second =
+            second.filter(|second| second.progress.job.scale_factor == first.progress.job.scale_factor);
+        let both = second.and_then(|second| self.colocated(first, second, worker_type));
+        both.map_or(0.0, |both| both.iter().sum())
     }
 
     /// The isolated throughput changes, because the active jobs or the workers did.

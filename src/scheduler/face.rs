@@ -146,8 +146,8 @@ impl Scheduler {
             .and_then(|()| self.table.add(Progress::new(id, job, true), &self.cluster))
             .map_err(|error| self.refusal(error))?;
         let table = &self.table;
-        let runs = |jobs: Combination<JobId>, worker_type| table.runs(jobs, worker_type);
-        self.rounds.mechanism_mut().add_job(id, scale_factor, &runs);
+        let throughput = |jobs: Combination<JobId>, worker_type| table.throughput(jobs, worker_type);
+        self.rounds.mechanism_mut().add_job(id, scale_factor, &throughput);
         self.names.insert(id, name);
         self.n_submitted += 1;
         Ok(id)
@@ -470,8 +470,8 @@ impl Situation for Boundary<'_> {
         self.table.problem(self.now, self.cluster)
     }
 
-    fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
-        self.table.runs(jobs, worker_type)
+    fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64 {
+        self.table.throughput(jobs, worker_type)
     }
 
     fn decided(&mut self, asked: Seconds, problem: &Problem, decision: &Decision) -> bool {

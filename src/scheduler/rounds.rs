@@ -28,8 +28,8 @@ pub trait Situation {
     /// # Errors
     /// If it cannot be stated.
     fn problem(&mut self) -> Result<Problem, ProblemError>;
-    /// Does every member have a throughput there?
-    fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool;
+    /// The throughput of a job alone, or of both members of a pair together, in steps/s; 0 where one cannot run.
+    fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64;
     /// A decision is adopted, on a problem of the round at which the policy was `asked`. Is any pair it counts on found
     /// unable to run?
     fn decided(&mut self, asked: Seconds, problem: &Problem, decision: &Decision) -> bool;
@@ -285,9 +285,10 @@ impl Rounds {
         let rules = Rules {
             skip_zero_priority: decision.rules.skip_zero_priority,
             pair_fillers: decision.rules.pair_fillers,
+            by_speed: decision.rules.type_order == TypeOrder::Speed,
         };
-        let runs = |jobs: Combination<JobId>, worker_type| situation.runs(jobs, worker_type);
-        self.mechanism.adopt(&decision.allocation, &ids, rules, &runs);
+        let throughput = |jobs: Combination<JobId>, worker_type| situation.throughput(jobs, worker_type);
+        self.mechanism.adopt(&decision.allocation, &ids, rules, &throughput);
         self.mechanism.ask_again_at(decision.rules.recompute_after.map(|after| now + after));
         if self.type_order != decision.rules.type_order {
             self.type_order = decision.rules.type_order;

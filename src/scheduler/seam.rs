@@ -30,15 +30,13 @@ impl Situation for Seam<'_, '_> {
         Ok(self.0.problem.clone())
     }
 
-    fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
+    fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64 {
         let problem = self.0.problem;
-        let Some(first) = self.index(jobs.first()) else { return false };
-        match jobs.second() {
-            None => problem.throughput()[(first, worker_type)] > 0.0,
-            Some(second) => self.index(second).is_some_and(|second| {
-                problem.colocated(Combination::pair(first, second), worker_type).is_some()
-            }),
-        }
+        let Some(first) = self.index(jobs.first()) else { return 0.0 };
+        let Some(second) = jobs.second() else { return problem.throughput()[(first, worker_type)] };
+        let second = self.index(second);
+        let both = second.and_then(|second| problem.colocated(Combination::pair(first, second), worker_type));
+        both.map_or(0.0, |both| both.iter().sum())
     }
 
     fn decided(&mut self, _asked: Seconds, _problem: &Problem, _decision: &Decision) -> bool {
@@ -65,8 +63,8 @@ impl RoundPolicy for Rounds {
         }
         for job in view.problem.jobs() {
             if !mechanism.has_job(job.id) {
-                let runs = |jobs: Combination<JobId>, worker_type| seam.runs(jobs, worker_type);
-                mechanism.add_job(job.id, job.scale_factor, &runs);
+                let throughput = |jobs: Combination<JobId>, worker_type| seam.throughput(jobs, worker_type);
+                mechanism.add_job(job.id, job.scale_factor, &throughput);
             }
         }
         self.next = 0;

@@ -226,8 +226,8 @@ impl Simulation {
             self.table.add(progress, &self.setting.cluster)?;
             if let Driver::Mechanized(rounds) = &mut self.driver {
                 let table = &self.table;
-                let runs = |jobs: Combination<JobId>, worker_type| table.runs(jobs, worker_type);
-                rounds.mechanism_mut().add_job(id, scale_factor, &runs);
+                let throughput = |jobs: Combination<JobId>, worker_type| table.throughput(jobs, worker_type);
+                rounds.mechanism_mut().add_job(id, scale_factor, &throughput);
             }
             self.note_arrival();
         }

@@ -35,8 +35,8 @@ impl Situation for EventSnapshot<'_> {
         self.table.problem(self.now, self.cluster)
     }
 
-    fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
-        self.table.runs(jobs, worker_type)
+    fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64 {
+        self.table.throughput(jobs, worker_type)
     }
 
     fn decided(&mut self, _asked: Seconds, problem: &Problem, decision: &Decision) -> bool {

@@ -17,14 +17,14 @@ fn adopt(mechanism: &mut Mechanism, shares: &[f64], rules: Rules) {
     let rows = shares.iter().enumerate().map(|(job, share)| (Combination::single(id(job)), vec![*share]));
     let allocation = Allocation::check(&problem, rows).unwrap();
     let ids = problem.jobs().iter().map(|job| job.id).collect();
-    mechanism.adopt(&allocation, &ids, rules, &|_, _| true);
+    mechanism.adopt(&allocation, &ids, rules, &|_, _| 1.0);
 }
 
 #[test]
 fn two_jobs_with_shares_two_to_one_run_two_rounds_to_one() {
     let mut mechanism = mechanism(1, MechanismOptions::corrected());
     for job in 0..2 {
-        mechanism.add_job(id(job), 1, &|_, _| true);
+        mechanism.add_job(id(job), 1, &|_, _| 1.0);
     }
     mechanism.settle(Seconds::ZERO);
     adopt(&mut mechanism, &[2.0 / 3.0, 1.0 / 3.0], Rules::default());
@@ -49,10 +49,10 @@ fn a_late_job_blocks_a_worker_only_as_published() {
     for (options, n_leases) in [(MechanismOptions::corrected(), 1), (MechanismOptions::gavel(), 1)] {
         let published = options.unallocated == Unallocated::Block;
         let mut mechanism = mechanism(2, options);
-        mechanism.add_job(id(0), 1, &|_, _| true);
+        mechanism.add_job(id(0), 1, &|_, _| 1.0);
         mechanism.settle(Seconds::new(100.0));
         adopt(&mut mechanism, &[1.0], Rules::default());
-        mechanism.add_job(id(1), 1, &|_, _| true);
+        mechanism.add_job(id(1), 1, &|_, _| 1.0);
         mechanism.assign(&[id(0)]);
         assert_eq!(mechanism.leases().len(), n_leases);
         // Described: the worker is left, so that whoever runs the rounds asks for an allocation at once.
@@ -78,10 +78,10 @@ fn jobs_without_a_share_fill_workers_unless_the_policy_forbids() {
     for (skip_zero_priority, n_leases) in [(false, 2), (true, 1)] {
         let mut mechanism = mechanism(2, MechanismOptions::corrected());
         for job in 0..2 {
-            mechanism.add_job(id(job), 1, &|_, _| true);
+            mechanism.add_job(id(job), 1, &|_, _| 1.0);
         }
         mechanism.settle(Seconds::ZERO);
-        adopt(&mut mechanism, &[1.0, 0.0], Rules { skip_zero_priority, pair_fillers: false });
+        adopt(&mut mechanism, &[1.0, 0.0], Rules { skip_zero_priority, ..Rules::default() });
         mechanism.assign(&[id(0)]);
         assert_eq!(mechanism.leases().len(), n_leases);
     }
@@ -93,7 +93,7 @@ fn pairs_without_a_share_fill_workers_only_where_the_policy_shares_space() {
         for options in [MechanismOptions::corrected(), MechanismOptions::gavel()] {
             let mut mechanism = mechanism(2, options);
             // Alone, the first two run nowhere; together they do.
-            let runs = |jobs: Jobs, _| jobs.is_pair() || jobs.first() == id(2);
+            let runs = |jobs: Jobs, _| f64::from(jobs.is_pair() || jobs.first() == id(2));
             for job in 0..3 {
                 mechanism.add_job(id(job), 1, &runs);
             }
@@ -105,7 +105,7 @@ fn pairs_without_a_share_fill_workers_only_where_the_policy_shares_space() {
             builder.colocation(Colocation::Pairs(BTreeMap::from(pairs)));
             let problem = builder.build().unwrap();
             let ids = problem.jobs().iter().map(|job| job.id).collect();
-            let rules = Rules { skip_zero_priority: false, pair_fillers };
+            let rules = Rules { pair_fillers, ..Rules::default() };
             // The pair had a share once, so that it has an account whatever the options say.
             for share in [1.0, 0.0] {
                 let pair = (share > 0.0).then(|| (Combination::pair(id(0), id(1)), vec![share]));
@@ -122,5 +122,47 @@ fn pairs_without_a_share_fill_workers_only_where_the_policy_shares_space() {
             leased.sort_unstable();
             assert_eq!(leased, found, "{options:?}");
         }
+    }
+}
+
+#[test]
+fn a_filler_moves_to_idle_workers_on_which_it_is_faster_and_makes_room() {
+    // Job 0 is faster on the second type, and has a share of it alone. Job 1 runs on the first alone, and has no share.
+    let throughput = |jobs: Jobs, kind: WorkerTypeId| match (jobs.first().index(), kind.index()) {
+        (0, 0) => 1.0,
+        (0, 1) => 2.0,
+        (1, 0) => 3.0,
+        _ => 0.0,
+    };
+    let places = |mechanism: &Mechanism| -> Vec<(usize, usize)> {
+        let place = |lease: GrantedLease<'_>| (lease.combination.first().index(), lease.worker_type.index());
+        mechanism.leases().map(place).collect()
+    };
+    let cluster = Cluster::try_new([("first", 1), ("second", 1)]).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster.clone()));
+    builder.job(ActiveJob::new(id(0)), &[1.0, 2.0]);
+    builder.job(ActiveJob::new(id(1)), &[3.0, 0.0]);
+    let problem = builder.build().unwrap();
+    let ids = problem.jobs().iter().map(|job| job.id).collect();
+    let rows = [(Combination::single(id(0)), vec![0.0, 1.0]), (Combination::single(id(1)), vec![0.0, 0.0])];
+    let allocation = Allocation::check(&problem, rows).unwrap();
+    for (slow_fillers, by_speed, expected) in [
+        (SlowFillers::Stay, true, vec![(0, 0)]),
+        (SlowFillers::Move, true, vec![(1, 0), (0, 1)]),
+        (SlowFillers::Move, false, vec![(0, 0)]),
+    ] {
+        let options = MechanismOptions { slow_fillers, ..MechanismOptions::corrected() };
+        let mut mechanism = Mechanism::new(&cluster, options);
+        for job in 0..2 {
+            mechanism.add_job(id(job), 1, &throughput);
+        }
+        mechanism.settle(Seconds::ZERO);
+        mechanism.adopt(&allocation, &ids, Rules { by_speed, ..Rules::default() }, &throughput);
+        mechanism.assign(&[id(0), id(1)]);
+        assert_eq!(places(&mechanism), expected, "{slow_fillers:?}");
+        // Where the faster type's worker is down it stays.
+        mechanism.set_up(id(1), false);
+        mechanism.assign(&[id(0), id(1)]);
+        assert_eq!(places(&mechanism), [(0, 0)], "{slow_fillers:?}");
     }
 }

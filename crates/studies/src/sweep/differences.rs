@@ -37,7 +37,7 @@ const fn simulator(
 }
 
 /// All of them. The fields' own documentation says what `corrected` does instead.
-pub const DIFFERENCES: [Difference; 17] = [
+pub const DIFFERENCES: [Difference; 18] = [
     simulator(
         "ties",
         "equals are served in the order in which they came to exist, pairs after their later job",
@@ -74,6 +74,13 @@ pub const DIFFERENCES: [Difference; 17] = [
         "every two jobs, in the allocation or not, may fill workers left free",
         |to, from| {
             to.mechanism.fillers = from.mechanism.fillers;
+        },
+    ),
+    simulator(
+        "slow_fillers",
+        "a job that fills workers of one type stays there while another that it has a share of, and is faster on, idles",
+        |to, from| {
+            to.mechanism.slow_fillers = from.mechanism.slow_fillers;
         },
     ),
     simulator("gangs", "a gang takes the free workers of lowest id, on however many servers", |to, from| {
