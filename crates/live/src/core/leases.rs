@@ -18,7 +18,10 @@ pub(super) struct SliceLog {
     start: Seconds,
     end: Seconds,
     time: Seconds,
+    /// Steps that a checkpoint holds since.
     steps: [f64; 2],
+    /// Steps that were made, and what they took, in s: of members that tell their progress.
+    made: [(f64, f64); 2],
 }
 
 impl Core {
@@ -49,8 +52,9 @@ impl Core {
         }
         self.accounts.add(jobs, worker_type, time);
         let start = now - time;
-        let slice =
-            SliceLog { worker_type, n_workers, start, end: now, time: Seconds::ZERO, steps: [0.0; 2] };
+        let (end, time_before) = (now, Seconds::ZERO);
+        let (steps, made) = ([0.0; 2], [(0.0, 0.0); 2]);
+        let slice = SliceLog { worker_type, n_workers, start, end, time: time_before, steps, made };
         let slice = self.slices.entry(jobs).or_insert(slice);
         slice.time += time;
         slice.end = now;
@@ -79,6 +83,17 @@ impl Core {
         let _ = self.scheduler.record(received);
         if let Some(slice) = self.slices.get_mut(&lease.0) {
             slice.steps[usize::from(lease.0.first() != id)] += steps;
+        }
+    }
+
+    /// Notes for the event log how many steps a job has made, and what they took, in s.
+    pub(super) fn note_made(&mut self, (id, lease): (JobId, Combination<JobId>), steps: f64, seconds: f64) {
+        if let Some(slice) = self.slices.get_mut(&lease)
+            && steps >= 0.0
+            && seconds >= 0.0
+        {
+            let made = &mut slice.made[usize::from(lease.first() != id)];
+            *made = (made.0 + steps, made.1 + seconds);
         }
     }
 
@@ -135,8 +150,11 @@ impl Core {
             self.count(number);
         }
         for (jobs, log) in std::mem::take(&mut self.slices) {
-            let SliceLog { worker_type, n_workers, start, end, time, steps } = log;
-            let speed = |steps: f64| if time.get() > 0.0 { steps / time.get() } else { 0.0 };
+            let SliceLog { worker_type, n_workers, start, end, time, steps, made } = log;
+            let speed = |(steps, seconds): (f64, f64)| if seconds > 0.0 { steps / seconds } else { 0.0 };
+            // Of a program that does not tell its progress nothing is known of the time in which it made no steps.
+            let worked = made.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+            let overhead = if worked > 0.0 { (time.get() - worked).max(0.0) } else { 0.0 };
             let slice = Slice {
                 jobs: jobs.map(|id| self.log_id(id)),
                 worker_type,
@@ -144,10 +162,10 @@ impl Core {
                 start,
                 end,
                 time,
-                overhead: Seconds::ZERO,
+                overhead: Seconds::new(overhead),
                 price: self.scheduler.cluster().types()[worker_type].price,
                 steps: steps.map(Steps::new),
-                throughput: steps.map(speed),
+                throughput: made.map(speed),
                 succeeded: true,
             };
             self.event(end, &Event::Slice(slice));

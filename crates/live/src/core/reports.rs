@@ -217,14 +217,18 @@ impl Core {
         self.count(run.job);
         let Some(job) = self.jobs.get_mut(&run.job) else { return };
         let Some(live) = &mut job.run else { return };
-        live.progress = progress;
-        let whole = progress.checkpointed.is_finite() && progress.checkpointed <= 1e15;
-        if whole && progress.checkpointed > job.record.checkpointed {
-            let more = progress.checkpointed - job.record.checkpointed;
+        let before = std::mem::replace(&mut live.progress, progress);
+        let (id, lease) = (job.id, live.lease);
+        let more = progress.checkpointed - job.record.checkpointed;
+        let is_saved = more > 0.0 && progress.checkpointed <= 1e15;
+        if is_saved {
             job.record.checkpointed = progress.checkpointed;
             job.record.failures = 0;
             live.at_risk.clear();
-            let (id, lease) = (job.id, live.lease);
+        }
+        let made = progress.steps - before.steps.max(progress.first);
+        self.note_made((id, lease.0), made, progress.seconds - before.seconds);
+        if is_saved {
             self.record_steps(id, lease, more);
             self.record_job(run.job);
         }

@@ -10,6 +10,7 @@ use apportion_live::protocol::{JobNumber, Program};
 
 use super::node::{Checkpoints, Manners, Node};
 use super::random::Random;
+use super::small::{GOOD, Small, job};
 
 const STEP: f64 = 0.25;
 
@@ -111,4 +112,22 @@ fn time_is_told_until_the_end_of_the_round_and_lost_work_is_held_against_what_fo
     let later = alone.received();
     let held = 180.0 - 70.5 - 15.0;
     assert!((held - 3.0..=held + 3.0).contains(&later), "{later}, {held} held");
+}
+
+#[test]
+fn the_log_says_how_fast_programs_are_and_what_starting_takes() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.start("v100=1");
+    small.until(5.0);
+    let manners = Manners { speed: 2.0, start_up: 8.0, ..GOOD };
+    small.try_submit(job(1000), manners).unwrap();
+    small.until(200.0);
+    let slices: Vec<_> = small.events.iter().filter(|event| event["event"] == "slice").collect();
+    assert_eq!(slices.len(), 3);
+    for (place, slice) in slices.iter().enumerate() {
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let (speed, overhead) = (number(&slice["throughput"][0]), number(&slice["overhead"]));
+        let expected = if place == 0 { 8.0 } else { 0.0 };
+        assert!((1.9..=2.1).contains(&speed) && (overhead - expected).abs() < 2.0, "{slice}");
+    }
 }
