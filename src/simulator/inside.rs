@@ -1,13 +1,17 @@
 //! What happens inside a round under the options of a [live](super::Live) cluster: the next round is decided ahead of its
 //! end, workers of jobs that are done get others, and what has lost its workers stops.
 
+use std::ops::ControlFlow;
+
 use super::event::Observer;
 use super::live::Refill;
 use super::options::{ExecutionTime, PairEnd};
-use super::outcome::Step;
+use super::outcome::{SimulationError, Step};
 use super::progress::{Fate, Running};
 use super::simulation::{Driver, Simulation};
+use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId, WorkerId};
+use crate::scheduler::Decided;
 use crate::units::Seconds;
 use crate::workload::Combination;
 
@@ -15,16 +19,22 @@ impl Simulation {
     /// Moves on from the start of a round that ends at `until` at the latest: to its end, or to the instant at which the
     /// next one is decided.
     ///
+    /// Breaks with how the simulation ends, if there is nothing to move on to.
+    ///
     /// # Errors
-    /// How the simulation ends, if there is nothing to move on to.
-    pub(super) fn advance_inside(&mut self, until: f64, observer: &mut dyn Observer) -> Result<(), Step> {
+    /// If the policy fails, or a job that comes cannot be taken in.
+    pub(super) fn advance_inside(
+        &mut self,
+        until: f64,
+        observer: &mut dyn Observer,
+    ) -> Result<ControlFlow<Step>, SimulationError> {
         if !self.resolves(until) {
-            return Err(Step::Unresolved);
+            return Ok(ControlFlow::Break(Step::Unresolved));
         }
         self.clock.round_base = self.clock.round_end.unwrap_or(self.clock.round_base);
         let look_ahead = self.setting.options.live.look_ahead.get();
         let ahead = (until - look_ahead).max(self.clock.now);
-        self.refill_before(ahead, observer);
+        self.refill_before(ahead, observer)?;
         if look_ahead > 0.0 && !self.is_finished() {
             self.clock.now = ahead;
             self.end_slices_by(ahead, observer);
@@ -35,7 +45,7 @@ impl Simulation {
             let latest = self.running.iter().map(|slice| slice.end).fold(self.clock.now, f64::max);
             self.reach_end(if look_ahead > 0.0 { until } else { latest });
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The round is over.
@@ -82,18 +92,23 @@ impl Simulation {
     }
 
     /// Ends slices before an instant, one after the other, wherever one leaves its workers idle, and gives those to jobs
-    /// that wait.
-    fn refill_before(&mut self, limit: f64, observer: &mut dyn Observer) {
-        if self.setting.options.live.refill == Refill::Never {
-            return;
+    /// that wait; likewise what idles to jobs that come, where they need not wait for the next round.
+    fn refill_before(&mut self, limit: f64, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+        let refill = self.setting.options.live.refill;
+        if refill == Refill::Never {
+            return Ok(());
         }
-        while let Some(at) = self.next_vacancy().filter(|at| *at < limit) {
+        loop {
+            let arrival = self.arrivals.next_arrival().map(Seconds::get).filter(|_| refill == Refill::AtOnce);
+            let next = self.next_vacancy().into_iter().chain(arrival).min_by(f64::total_cmp);
+            let Some(at) = next.filter(|at| *at < limit) else { return Ok(()) };
             self.clock.now = self.clock.now.max(at);
             self.end_slices_by(at, observer);
             if self.is_finished() {
-                return;
+                return Ok(());
             }
-            self.refill(observer);
+            while arrival.is_some() && !self.take_arrivals(observer)? {}
+            self.refill(observer)?;
         }
     }
 
@@ -110,9 +125,8 @@ impl Simulation {
     }
 
     /// Gives idle workers to jobs that wait, until the round ends.
-    fn refill(&mut self, observer: &mut dyn Observer) {
-        let Driver::Mechanized(rounds) = &mut self.driver else { return };
-        let n_new = rounds.refill();
+    fn refill(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+        let n_new = self.grant_idle(observer)?;
         let n_leases = self.driver.n_leases();
         self.vigil.leased(n_new);
         self.count_links();
@@ -120,22 +134,40 @@ impl Simulation {
         for index in n_leases - n_new..n_leases {
             self.start_slice(index, length, observer);
         }
+        Ok(())
     }
 
-    /// Gives leases of the round that is about to start, whose jobs have completed since it was decided, to others.
-    pub(super) fn refill_emptied(&mut self) {
-        if let Driver::Mechanized(rounds) = &mut self.driver
-            && self.setting.options.live.refill == Refill::Completion
-        {
-            rounds.refill();
+    /// Grants leases of idle workers to jobs that wait. So many are new, the last ones.
+    fn grant_idle(&mut self, observer: &mut dyn Observer) -> Result<usize, SimulationError> {
+        if self.setting.options.live.refill != Refill::AtOnce {
+            let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(0) };
+            return Ok(rounds.refill());
+        }
+        let now = self.now();
+        let shown = self.project(now);
+        let mut snapshot = EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
+        let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(0) };
+        let (decided, n_new) = rounds.refill_with_arrivals(&mut snapshot, None);
+        self.unproject(shown);
+        match decided {
+            Decided::Failed { error } => Err(self.at_boundary(error)),
+            _ => Ok(n_new),
         }
     }
 
-    /// Shows the policy and the mechanism what runs as it will be at the end of the round: its time, and the steps that are
-    /// done by now. Gives back what [`unproject`](Self::unproject) takes.
-    pub(super) fn project(&mut self) -> Vec<(usize, f64)> {
+    /// Gives leases of the round that is about to start, whose jobs have completed since it was decided, to others.
+    pub(super) fn refill_emptied(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
+        if self.setting.options.live.refill != Refill::Never {
+            self.grant_idle(observer)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the policy and the mechanism what runs as it will be at an instant up to the end of the round: its time then,
+    /// and the steps that are done by now. Gives back what [`unproject`](Self::unproject) takes.
+    pub(super) fn project(&mut self, until: Seconds) -> Vec<(usize, f64)> {
         let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
-        let (now, until) = (self.clock.now, self.clock.until.unwrap_or(self.clock.now));
+        let (now, until) = (self.clock.now, until.get());
         let mut shown = Vec::new();
         for slice in &self.running {
             let base = match self.setting.options.semantics.execution_time {

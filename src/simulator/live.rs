@@ -42,7 +42,7 @@ impl Live {
 
     /// Are rounds more than a start and an end?
     pub(super) fn has_inside(&self) -> bool {
-        self.look_ahead.get() > 0.0 || self.refill == Refill::Completion
+        self.look_ahead.get() > 0.0 || self.refill != Refill::Never
     }
 
     /// Refuses what is out of range, or cannot be under the other options.
@@ -69,9 +69,9 @@ impl Live {
             let expected = "less than the length of a round, together with `stop`";
             return refuse("start_up", self.start_up.get().to_string(), expected);
         }
-        if options.ideal && self.refill == Refill::Completion {
+        if options.ideal && self.refill != Refill::Never {
             let expected = "`never` where there are no rounds (`ideal`)";
-            return refuse("refill", "completion".to_owned(), expected);
+            return refuse("refill", self.refill.name().to_owned(), expected);
         }
         Ok(())
     }
@@ -83,8 +83,8 @@ impl Live {
             let expected = "0 for a policy that decides inside rounds";
             return Err(SimulationError::Option { field, value, expected });
         }
-        if self.refill == Refill::Completion {
-            let (field, value) = ("refill", "completion".to_owned());
+        if self.refill != Refill::Never {
+            let (field, value) = ("refill", self.refill.name().to_owned());
             let expected = "`never` for a policy that decides inside rounds";
             return Err(SimulationError::Option { field, value, expected });
         }

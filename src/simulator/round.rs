@@ -1,6 +1,7 @@
 //! One round: the slices that run end, jobs arrive, and the slices of the next round start.
 
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use super::event::{Event, Observer, Slice};
 use super::options::ExecutionTime;
@@ -18,34 +19,39 @@ use crate::workload::Combination;
 impl Simulation {
     /// Moves on to the end of the running round, or to the next event.
     ///
+    /// Breaks with how the simulation ends, if there is nothing to move on to.
+    ///
     /// # Errors
-    /// How the simulation ends, if there is nothing to move on to.
-    pub(super) fn advance_clock(&mut self, observer: &mut dyn Observer) -> Result<(), Step> {
+    /// As [`advance_inside`](Self::advance_inside).
+    pub(super) fn advance_clock(
+        &mut self,
+        observer: &mut dyn Observer,
+    ) -> Result<ControlFlow<Step>, SimulationError> {
         if let Some(until) = self.clock.until {
             return self.advance_inside(until, observer);
         }
         let latest = self.running.iter().map(|slice| slice.end).fold(0.0, f64::max);
         if !self.running.is_empty() && latest > 0.0 {
             if !self.resolves(latest) {
-                return Err(Step::Unresolved);
+                return Ok(ControlFlow::Break(Step::Unresolved));
             }
             self.clock.round_base = self.clock.round_end.unwrap_or(self.clock.round_base);
             self.clock.round_end = Some(latest);
             self.clock.now = latest;
-            return Ok(());
+            return Ok(ControlFlow::Continue(()));
         }
         // (the last jobs may have been done after the next round was decided)
         if self.setting.options.live.look_ahead.get() > 0.0 && self.is_finished() {
-            return Err(Step::Finished);
+            return Ok(ControlFlow::Break(Step::Finished));
         }
         let before = self.clock.now;
         if let Some(next) = self.next_event() {
             if !self.resolves(next.get()) {
-                return Err(Step::Unresolved);
+                return Ok(ControlFlow::Break(Step::Unresolved));
             }
             self.clock.now = before.max(next.get());
         } else if self.is_finished() {
-            return Err(Step::Finished);
+            return Ok(ControlFlow::Break(Step::Finished));
         } else {
             // Nothing will happen by itself. A change that the reset interval holds back counts now.
             match &mut self.driver {
@@ -56,7 +62,7 @@ impl Simulation {
                 }
                 _ => {
                     self.note_stalled();
-                    return Err(Step::Stalled);
+                    return Ok(ControlFlow::Break(Step::Stalled));
                 }
             }
         }
@@ -64,7 +70,7 @@ impl Simulation {
             let (from, until) = (Seconds::new(before), Seconds::new(self.clock.now));
             observer.observe(&Event::Idle { from, until });
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The next arrival; for jobs that wait, also the next repair, change of price, or time at which the policy wants
@@ -262,14 +268,15 @@ impl Simulation {
     pub fn start_round(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         self.faults.start_round(&self.setting.options.faults, self.clock.round);
         if self.clock.is_ahead {
-            let shown = self.project();
+            let until = Seconds::new(self.clock.until.unwrap_or(self.clock.now));
+            let shown = self.project(until);
             let decided = self.decide(observer);
             self.unproject(shown);
             decided?;
             if self.end_round(observer) {
                 return Ok(());
             }
-            self.refill_emptied();
+            self.refill_emptied(observer)?;
         } else {
             self.decide(observer)?;
         }

@@ -1,5 +1,6 @@
 //! The loop: one step is one round.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -301,7 +302,7 @@ impl Simulation {
     /// The same, or none if it has not taken in all that happens at the boundary and is to be called again.
     fn approach_boundary(&mut self, observer: &mut dyn Observer) -> Result<Option<Step>, SimulationError> {
         if !self.clock.is_at_boundary {
-            if let Err(step) = self.advance_clock(observer) {
+            if let ControlFlow::Break(step) = self.advance_clock(observer)? {
                 return Ok(Some(step));
             }
             if !self.clock.is_ahead {

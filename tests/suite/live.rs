@@ -191,6 +191,20 @@ fn a_lease_that_is_empty_when_its_round_starts_is_refilled() {
 }
 
 #[test]
+fn a_job_that_comes_has_idle_workers_at_once() {
+    let at_once = |look_ahead| options(Live { refill: Refill::AtOnce, ..ahead(look_ahead) });
+    for policy in [fifo, isolated] {
+        are_done(vec![job(1000, 0.0), job(100, 10.0)], "v100=2", policy(), at_once(0.0), &[1000.0, 110.0]);
+        are_done(vec![job(1000, 0.0), job(100, 10.0)], "v100=2", policy(), at_once(60.0), &[1000.0, 110.0]);
+    }
+    // One that came while all workers were held has the first that idles.
+    are_done(vec![job(500, 0.0), job(100, 10.0)], "v100=1", fifo(), at_once(60.0), &[500.0, 600.0]);
+    // What idles after the next round was decided is given when that begins.
+    are_done(vec![job(700, 0.0), job(100, 10.0)], "v100=1", fifo(), at_once(60.0), &[700.0, 820.0]);
+    are_done(vec![job(1000, 0.0), job(100, 310.0)], "v100=2", fifo(), at_once(60.0), &[1000.0, 460.0]);
+}
+
+#[test]
 fn measured_speeds_replace_noise() {
     let mut noisy = options(Live { measured: true, ..Live::default() });
     noisy.faults.throughput_noise = 0.5;
@@ -224,6 +238,9 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refused(ahead(60.0), true), expected);
     let expected = "refill is completion, expected `never` where there are no rounds (`ideal`)";
     assert_eq!(refused(refilling(), true), expected);
+    let expected = "refill is at_once, expected `never` where there are no rounds (`ideal`)";
+    let at_once = Live { refill: Refill::AtOnce, ..Live::default() };
+    assert_eq!(refused(at_once, true), expected);
     let direct = |live| {
         let arrivals = Box::new(Listed::new(Vec::new()));
         let cluster: Cluster = "v100=1".parse().unwrap();
@@ -292,7 +309,7 @@ proptest! {
     #[test]
     fn a_live_simulation_resumes_bit_for_bit(seed in 0_u64..1 << 40, stop in 1_u64..40, which in 0_u8..8) {
         let on = |bit: u8, time: f64| Seconds::new(if which & bit == 0 { time } else { 0.0 });
-        let refill = if which & 1 == 0 { Refill::Completion } else { Refill::Never };
+        let refill = [Refill::Completion, Refill::Never, Refill::AtOnce][usize::from(which) % 3];
         let live = Live { look_ahead: on(2, 45.0), start_up: on(4, 300.0), stop: on(1, 30.0), refill, measured: true };
         let mut options = Options { live, ..Options::corrected() };
         options.faults.throughput_noise = 0.3;

@@ -231,7 +231,7 @@ fn options(seed: u64) -> Options {
             Seconds::new(if draws.below(chance) == 0 { 1.0 + draws.uniform() * longest } else { 0.0 })
         };
         let (look_ahead, start_up, stop) = (time(2, 300.0), time(2, 250.0), time(2, 100.0));
-        let refill = if draws.below(2) == 0 { Refill::Completion } else { Refill::Never };
+        let refill = [Refill::Completion, Refill::Never, Refill::AtOnce][draws.below(3)];
         options.live = Live { look_ahead, start_up, stop, refill, measured: draws.below(2) == 0 };
     }
     options

@@ -17,6 +17,20 @@ pub enum Refill {
     Never,
     /// Also when a job is done inside a round: until the round ends, by the priorities of its start.
     Completion,
+    /// Also when a job is done or comes inside a round: likewise, and then to jobs that came after the last allocation. A
+    /// policy that gives idle workers to no job without a share is asked at once. So does `apportion serve`.
+    AtOnce,
+}
+
+impl Refill {
+    /// The word of documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Completion => "completion",
+            Self::AtOnce => "at_once",
+        }
+    }
 }
 
 /// What a live cluster does and the published simulator does not: nothing by default.
@@ -59,7 +73,7 @@ impl LiveSpec {
         let times = [("live.look_ahead", look_ahead), ("live.start_up", start_up), ("live.stop", stop)];
         if is_ideal {
             let timed = times.into_iter().find(|(_, time)| time.get() > 0.0).map(|(field, _)| field);
-            let refilled = (refill == Refill::Completion).then_some("live.refill");
+            let refilled = (refill != Refill::Never).then_some("live.refill");
             if let Some(field) = timed.or(refilled) {
                 found.push(field, "is about rounds, and `ideal` runs without", None);
             }

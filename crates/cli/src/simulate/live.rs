@@ -33,6 +33,8 @@ enum RefillFlag {
     Never,
     /// When a job is done inside a round
     Completion,
+    /// When a job is done or comes inside a round, as `apportion serve` does
+    AtOnce,
 }
 
 impl LiveArguments {
@@ -41,6 +43,7 @@ impl LiveArguments {
         let refill = match refill {
             RefillFlag::Never => Refill::Never,
             RefillFlag::Completion => Refill::Completion,
+            RefillFlag::AtOnce => Refill::AtOnce,
         };
         LiveSpec { look_ahead, start_up, stop, refill, measured }
     }

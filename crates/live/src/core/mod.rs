@@ -137,10 +137,8 @@ pub struct Core {
     counters: Counters,
     /// Rounds in the event log, of all starts.
     n_rounds: u64,
-    /// Has a job gone, or a server come, since workers were last given to jobs that wait?
+    /// Has a job come or gone, a server come, or a back-off ended, since workers were last given to jobs that wait?
     is_vacant: bool,
-    /// Has a job come, or is a back-off over, since then?
-    has_arrivals: bool,
     now: Seconds,
     /// When it wanted to be woken at the latest, as it said after the last input.
     due: Seconds,
@@ -195,7 +193,6 @@ impl Core {
             counters: Counters::default(),
             n_rounds: stored.n_rounds,
             is_vacant: false,
-            has_arrivals: false,
             now,
             due: now,
             listens_until: now + settings.silence,

@@ -175,7 +175,7 @@ impl Core {
             outcome: None,
         };
         self.jobs.insert(number, LiveJob { record, id, placement: None, run: None });
-        self.has_arrivals = true;
+        self.is_vacant = true;
         self.record_job(number);
         Ok(number)
     }

@@ -267,21 +267,19 @@ impl Core {
         let now = self.now;
         for job in self.jobs.values_mut() {
             if job.record.not_before.take_if(|at| *at <= now).is_some() {
-                self.has_arrivals |= job.placement.is_none() && job.run.is_none();
+                self.is_vacant |= job.placement.is_none() && job.run.is_none();
             }
         }
     }
 
-    /// Gives what jobs that are over had, and workers that have come, to jobs that wait, until the round ends, as a
-    /// simulation does; and where a job has just come, all workers that idle.
+    /// Gives workers that idle to jobs that wait, until the round ends: those first that the allocation knows, as a
+    /// simulation does, then those that came after it.
     pub(super) fn refill(&mut self) {
-        let is_vacant = std::mem::take(&mut self.is_vacant);
-        let has_arrivals = std::mem::take(&mut self.has_arrivals);
-        if !(is_vacant || has_arrivals) || !self.settings.refill {
+        if !self.is_vacant || self.is_frozen() {
             return;
         }
-        if self.is_frozen() {
-            (self.is_vacant, self.has_arrivals) = (is_vacant, has_arrivals);
+        self.is_vacant = false;
+        if !self.settings.refill {
             return;
         }
         let Some(timeline) = self.timeline else { return };
@@ -289,17 +287,11 @@ impl Core {
         let length = if timeline.is_decided { self.scheduler.options().round_length } else { Seconds::ZERO };
         self.tell_workers();
         let now = self.now;
-        let leases = if has_arrivals {
-            self.tell_received(now);
-            self.note_arrivals();
-            let limit = self.settings.decision_limit;
-            let (decided, leases) = self.scheduler.refill_with_arrivals(now, limit);
-            self.note_decided(&decided);
-            self.write_decided(now, &decided);
-            leases
-        } else {
-            self.scheduler.refill(now)
-        };
+        self.tell_received(now);
+        self.note_arrivals();
+        let (decided, leases) = self.scheduler.refill_with_arrivals(now, self.settings.decision_limit);
+        self.note_decided(&decided);
+        self.write_decided(now, &decided);
         for lease in &leases {
             self.place_lease(lease, timeline.until + length);
             self.write_lease(now, lease);

@@ -233,8 +233,23 @@ impl Shadow {
         if self.until_s.is_none_or(|until| now_s >= until) {
             self.decide(now_s);
         } else if std::mem::take(&mut self.is_vacant) {
-            let leases = self.scheduler.refill(self.on_clock(now_s));
+            let running: Vec<u64> = self.running.keys().copied().collect();
+            for id in running {
+                self.tell(id);
+            }
+            let (decided, leases) =
+                self.scheduler.refill_with_arrivals(self.on_clock(now_s), Some(self.decision_limit));
+            self.note_decided(&decided);
             self.grant(&leases, now_s);
+        }
+    }
+
+    /// Says of a policy that it is late, or failed.
+    fn note_decided(&mut self, decided: &Decided) {
+        match decided {
+            Decided::Late { .. } => self.words.push("the policy has not decided in time".to_owned()),
+            Decided::Failed { error } => self.words.push(format!("the policy gave no decision: {error}")),
+            Decided::Fresh { .. } | Decided::Unchanged => {}
         }
     }
 
@@ -253,11 +268,7 @@ impl Shadow {
         // A round that was slept through is not made up for.
         let start = self.until_s.filter(|until| now_s < until + length).unwrap_or(now_s);
         let round = self.scheduler.tick(self.on_clock(start), Some(self.decision_limit));
-        match &round.decided {
-            Decided::Late { .. } => self.words.push("the policy has not decided in time".to_owned()),
-            Decided::Failed { error } => self.words.push(format!("the policy gave no decision: {error}")),
-            Decided::Fresh { .. } | Decided::Unchanged => {}
-        }
+        self.note_decided(&round.decided);
         self.record.n_rounds += 1;
         self.until_s = Some(start + length);
         self.counted_s = start;

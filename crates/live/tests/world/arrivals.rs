@@ -35,6 +35,21 @@ fn a_job_that_comes_while_workers_idle_runs_at_once() {
 }
 
 #[test]
+fn jobs_that_came_after_the_allocation_have_what_one_that_is_done_leaves() {
+    for policy in ["max_min_fairness_perf", "fifo", "isolated"] {
+        let mut small = Small::new(policy, &[("v100", 1)]);
+        small.start("v100=1");
+        small.until(5.0);
+        let first = small.submit(job(20));
+        small.until(8.0);
+        let second = small.submit(job(1000));
+        small.until(40.0);
+        let states: Vec<_> = small.views().iter().map(|view| (view.job, view.state)).collect();
+        assert_eq!(states, [(second, State::Running), (first, State::Completed)], "{policy}");
+    }
+}
+
+#[test]
 fn without_refill_it_waits_for_the_next_round() {
     let mut small = Small::new("max_min_fairness_perf", &[("v100", 2)]);
     small.settings.refill = false;

@@ -21,7 +21,9 @@ const STOP: f64 = 2.0;
 /// How much the average completion time may differ.
 const DIFFERENCE_MAX: f64 = 0.05;
 
-fn jobs(random: &mut Random) -> Vec<(f64, Job, f64)> {
+/// Jobs that come at most so many seconds one after the other: with their speeds on the fast type, and the ratio of that to the
+/// slow one's.
+fn jobs(random: &mut Random, spacing: f64) -> Vec<(f64, Job, f64)> {
     let mut at = 0.0;
     let mut jobs = Vec::new();
     for _ in 0..24 {
@@ -35,7 +37,7 @@ fn jobs(random: &mut Random) -> Vec<(f64, Job, f64)> {
             .throughput("v100", StepsPerSecond::new(speed))
             .throughput("k80", StepsPerSecond::new(speed * ratio));
         jobs.push((speed, job, ratio));
-        at += 60.0 * random.unit();
+        at += spacing * random.unit();
     }
     jobs
 }
@@ -149,16 +151,20 @@ fn live(policy: &str, jobs: &[(f64, Job, f64)], look_ahead: f64) -> f64 {
 
 #[test]
 fn a_simulation_foretells_a_live_cluster() {
-    for (policy, look_ahead) in
-        [("fifo", 5.0), ("max_min_fairness_perf", 5.0), ("max_min_fairness_perf", 10.0)]
-    {
-        let jobs = jobs(&mut Random::new(3));
+    for (policy, look_ahead, spacing) in [
+        ("fifo", 5.0, 60.0),
+        ("fifo", 5.0, 400.0),
+        ("max_min_fairness_perf", 5.0, 60.0),
+        ("max_min_fairness_perf", 10.0, 60.0),
+        ("max_min_fairness_perf", 10.0, 400.0),
+    ] {
+        let jobs = jobs(&mut Random::new(3), spacing);
         let plain: Vec<Job> = jobs.iter().map(|(_, job, _)| job.clone()).collect();
         let options = Live {
             look_ahead: Seconds::new(look_ahead),
             start_up: Seconds::new(START_UP),
-            stop: Seconds::ZERO,
-            refill: Refill::Completion,
+            stop: Seconds::new(STOP),
+            refill: Refill::AtOnce,
             measured: false,
         };
         let simulated = simulated(policy, plain, options);

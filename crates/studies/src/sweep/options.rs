@@ -99,7 +99,7 @@ fn check_in_rounds(live: &LiveSpec) -> Result<(), RunError> {
     if live.look_ahead.get() > 0.0 {
         return Err(RunError::field("live.look_ahead", message));
     }
-    if live.refill == Refill::Completion {
+    if live.refill != Refill::Never {
         return Err(RunError::field("live.refill", message));
     }
     Ok(())
