@@ -194,11 +194,11 @@ pub struct RoundRules {
 pub struct Conflict {
     /// The constraint as the policy has it.
     pub constraint: String,
-    /// Position of the job that it is of, the first of several that are alike; none if it is of a worker type.
+    /// Position of the job that it is of, the first of several that are alike; none if it is of no job.
     pub job: Option<usize>,
     /// How many jobs are alike.
     pub n_alike: usize,
-    /// The worker type that it is of; none if it is of a job.
+    /// The worker type that it is of; none if it is of a job, or of the whole cluster.
     pub worker_type: Option<WorkerTypeId>,
     /// The part of its right side that the left side reaches at most where no other constraint is kept; none if it can be kept
     /// by itself, or the right side is 0.
@@ -217,7 +217,7 @@ pub fn in_words(
             (Some(at), _) if *n_alike > 1 => format!("{} and {} more like it", job(at), n_alike - 1),
             (Some(at), _) => job(at),
             (None, Some(kind)) => worker_type(kind),
-            (None, None) => "all".to_owned(),
+            (None, None) => "the whole cluster".to_owned(),
         };
         let alone = possible.map(|part| {
             format!(" (with no other constraint it reaches {:.1} % of its right side at most)", part * 100.0)

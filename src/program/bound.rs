@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
-use super::expression::{Expr, Node, Subject, TypeRef, Variable};
+use super::expression::{Expr, Node, Subject, TypeRef, Variable, owned_by};
 use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
 use super::objective::{Constraint, Objective};
@@ -110,6 +110,26 @@ pub(crate) struct At {
     pub(crate) worker_type: usize,
 }
 
+impl At {
+    /// The job or the worker type at a position; neither for what is of the whole cluster.
+    pub(crate) fn of(subject: Option<Subject>, position: usize) -> Self {
+        match subject {
+            None => Self::default(),
+            Some(Subject::Job) => Self { member: position, worker_type: 0 },
+            Some(Subject::WorkerType) => Self { member: 0, worker_type: position },
+        }
+    }
+
+    /// Its position among the places of a subject.
+    pub(crate) fn position(self, subject: Option<Subject>) -> usize {
+        match subject {
+            None => 0,
+            Some(Subject::Job) => self.member,
+            Some(Subject::WorkerType) => self.worker_type,
+        }
+    }
+}
+
 /// An objective and the instance it is to be optimized on.
 #[derive(Clone, Debug)]
 pub struct BoundObjective<'a> {
@@ -118,6 +138,8 @@ pub struct BoundObjective<'a> {
     pub(crate) layout: Layout,
     data: Vec<&'a [f64]>,
     named_types: BTreeMap<String, usize>,
+    /// Of the owners that it names, which members are theirs.
+    owned: BTreeMap<&'a str, &'a [f64]>,
 }
 
 /// The results of binding, shared by everything made from them, so that binding the same objective to the same instance again
@@ -160,7 +182,8 @@ impl Objective {
         let layout = Layout { columns: Arc::new(columns), terms: Arc::default(), levels: None };
         let data = self.bind_data(instance, true)?;
         let named_types = self.bind_types(instance)?;
-        let mut bound = BoundObjective { objective: self, instance, layout, data, named_types };
+        let owned = self.bind_owned(instance)?;
+        let mut bound = BoundObjective { objective: self, instance, layout, data, named_types, owned };
         bound.layout.levels = self.inversion().map(|inversion| {
             let data = inversion.steps.iter().map(|step| step.datum.as_ref());
             Arc::new(Levels::new(inversion, bound.step_data(&data.collect::<Vec<_>>())))
@@ -179,7 +202,8 @@ impl Objective {
         layout: &Layout,
     ) -> Result<BoundObjective<'a>, BindError> {
         let (data, named_types) = (self.bind_data(instance, false)?, self.bind_types(instance)?);
-        Ok(BoundObjective { objective: self, instance, layout: layout.clone(), data, named_types })
+        let (owned, layout) = (self.bind_owned(instance)?, layout.clone());
+        Ok(BoundObjective { objective: self, instance, layout, data, named_types, owned })
     }
 
     fn bind_data<'a>(&self, instance: &'a Instance, checked: bool) -> Result<Vec<&'a [f64]>, BindError> {
@@ -203,13 +227,24 @@ impl Objective {
         Ok(bound)
     }
 
+    fn bind_owned<'a>(&'a self, instance: &'a Instance) -> Result<BTreeMap<&'a str, &'a [f64]>, BindError> {
+        let of = |owner: &'a str| {
+            let name = owned_by(owner);
+            let owned = instance.datum(Subject::Job, &name);
+            owned.map(|owned| (owner, owned)).ok_or(BindError::Missing { name })
+        };
+        self.owners().into_iter().map(of).collect()
+    }
+
     fn bind_types(&self, instance: &Instance) -> Result<BTreeMap<String, usize>, BindError> {
         let mut named = BTreeMap::new();
-        let expressions =
-            std::iter::once(self.expression()).chain(self.constraints().iter().map(|c| &c.excess));
-        for expression in expressions {
-            collect_types(expression, &mut named);
-        }
+        self.each_node(&mut |node| {
+            if let Node::Variable(_, Some(TypeRef::Named(name)))
+            | Node::Data { of: Some(TypeRef::Named(name)), .. } = node
+            {
+                named.insert(name.clone(), 0);
+            }
+        });
         for (name, position) in &mut named {
             *position = instance.worker_types.iter().position(|known| known == name).ok_or_else(|| {
                 let known = instance.worker_types.iter().map(String::as_str);
@@ -218,23 +253,6 @@ impl Objective {
             })?;
         }
         Ok(named)
-    }
-}
-
-fn collect_types(expression: &Expr, named: &mut BTreeMap<String, usize>) {
-    match &expression.node {
-        Node::Variable(_, Some(of)) | Node::Data { of: Some(of), .. } => {
-            if let TypeRef::Named(name) = of {
-                named.insert(name.clone(), 0);
-            }
-        }
-        Node::Negate(inner) | Node::Reduce(_, inner) => collect_types(inner, named),
-        Node::Binary(_, left, right) => {
-            collect_types(left, named);
-            collect_types(right, named);
-        }
-        Node::Call(_, arguments) => arguments.iter().for_each(|argument| collect_types(argument, named)),
-        Node::Number { .. } | Node::Variable(_, None) | Node::Data { of: None, .. } => {}
     }
 }
 
@@ -353,20 +371,20 @@ impl<'a> BoundObjective<'a> {
     fn penalties(&self, point: &Point) -> f64 {
         let cost = |constraint: &Constraint| {
             let Some(penalty) = constraint.soft else { return 0.0 };
-            let exceeded = self.places(constraint.subject).map(|at| {
+            let exceeded = self.places_of(constraint.subject).map(|at| {
                 let excess = self.evaluate(&constraint.excess, at, point);
                 let excess = if constraint.is_equality() { excess.abs() } else { excess.max(0.0) };
-                self.count(constraint.subject, at) * excess
+                self.count_of(constraint, at) * excess
             });
             penalty * exceeded.sum::<f64>()
         };
         self.objective.constraints().iter().map(cost).sum()
     }
 
-    /// The excess of each constraint at a point, at its worst job or worker type: `[constraints]`; at most 0 where it holds.
+    /// The excess of each constraint at a point, at its worst place: `[constraints]`; at most 0 where it holds.
     pub fn excesses(&self, point: &Point) -> Vec<f64> {
         let excess = |constraint: &Constraint| {
-            let values = self.places(constraint.subject).map(|at| {
+            let values = self.places_of(constraint.subject).map(|at| {
                 let value = self.evaluate(&constraint.excess, at, point);
                 if constraint.is_equality() { value.abs() } else { value }
             });
@@ -377,14 +395,22 @@ impl<'a> BoundObjective<'a> {
 
     /// Every member, or every worker type.
     pub(crate) fn places(&self, subject: Subject) -> impl Iterator<Item = At> + use<> {
+        self.places_of(Some(subject))
+    }
+
+    /// The places that a constraint on such a subject holds for: one, if it is on the whole cluster.
+    pub(crate) fn places_of(&self, subject: Option<Subject>) -> impl Iterator<Item = At> + use<> {
         let n = match subject {
-            Subject::Job => self.instance.n_members(),
-            Subject::WorkerType => self.instance.n_types(),
+            None => 1,
+            Some(Subject::Job) => self.instance.n_members(),
+            Some(Subject::WorkerType) => self.instance.n_types(),
         };
-        (0..n).map(move |position| match subject {
-            Subject::Job => At { member: position, worker_type: 0 },
-            Subject::WorkerType => At { member: 0, worker_type: position },
-        })
+        (0..n).map(move |position| At::of(subject, position))
+    }
+
+    /// The number of jobs for which one row of a constraint counts.
+    pub(crate) fn count_of(&self, constraint: &Constraint, at: At) -> f64 {
+        constraint.subject.map_or(1.0, |subject| self.count(subject, at))
     }
 
     /// The places over which a reduction that stands at `at` ranges.
@@ -415,6 +441,11 @@ impl<'a> BoundObjective<'a> {
             None => self.data[slot][at.member],
             Some(of) => self.data[slot][self.type_position(of, at)],
         }
+    }
+
+    /// Which members are of an owner that the objective names: `[members]`.
+    pub(crate) fn owned_by(&self, owner: &str) -> &'a [f64] {
+        self.owned[owner]
     }
 
     pub(crate) fn members_data(&self, slot: usize) -> &'a [f64] {

@@ -118,7 +118,7 @@ impl BoundObjective<'_> {
         let mut least = vec![0.0_f64; self.instance.n_members()];
         let (dropped, part) = (&self.instance.dropped, 1.0 - self.instance.eased);
         for constraint in self.objective.constraints() {
-            let Constraint { subject: Subject::Job, soft: None, droppable, .. } = *constraint else {
+            let Constraint { subject: Some(Subject::Job), soft: None, droppable, .. } = *constraint else {
                 return None;
             };
             if constraint.is_equality() {

@@ -58,7 +58,12 @@ fn job<'py>(py: Python<'py>, part: &JobExplanation) -> PyResult<Bound<'py, PyDic
 fn constraint<'py>(py: Python<'py>, part: &ConstraintExplanation) -> PyResult<Bound<'py, PyDict>> {
     let of = PyDict::new(py);
     of.set_item("text", &part.text)?;
-    of.set_item("subject", if part.subject == Subject::Job { "job" } else { "worker_type" })?;
+    let subject = match part.subject {
+        Some(Subject::Job) => "job",
+        Some(Subject::WorkerType) => "worker_type",
+        None => "cluster",
+    };
+    of.set_item("subject", subject)?;
     of.set_item("penalty", part.penalty)?;
     let column = |value: fn(&ConstraintRow) -> Option<f64>| part.rows.iter().map(value).collect::<Vec<_>>();
     of.set_item("price", column(|row| row.price))?;

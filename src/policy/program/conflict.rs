@@ -18,12 +18,13 @@ pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &
     let of = |row: usize| {
         let (constraint, position) = place(&formulation, row)?;
         let constraint = &bound.objective().constraints()[constraint];
-        let on_type = constraint.subject == Subject::WorkerType;
-        let job = || reduced.classes.members(position).first().map(|job| *job as usize);
+        let on_type = constraint.subject == Some(Subject::WorkerType);
+        let of_job = constraint.subject == Some(Subject::Job);
+        let alike = if of_job { reduced.classes.members(position) } else { &[] };
         Some(Conflict {
             constraint: constraint.text.clone(),
-            job: if on_type { None } else { job() },
-            n_alike: if on_type { 1 } else { reduced.classes.members(position).len() },
+            job: alike.first().map(|job| *job as usize),
+            n_alike: alike.len().max(1),
             worker_type: on_type.then(|| WorkerTypeId::from_index(position)),
             possible: possible(&formulation, row, &own, limits),
         })
@@ -33,7 +34,7 @@ pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &
     conflicts
 }
 
-/// The constraint and the member, or the worker type, that a row is of, if it is of a constraint of the policy.
+/// The constraint and the place, a member or a worker type or 0, that a row is of, if it is of a constraint of the policy.
 fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
     match formulation.rows[row] {
         RowRole::Constraint { constraint, position } => Some((constraint, position)),

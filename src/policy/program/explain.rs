@@ -103,19 +103,20 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    /// Jobs, or worker types, that a constraint holds for.
+    /// Jobs, or worker types, that a constraint holds for; 1 for one on the whole cluster.
     fn n_rows(&self, constraint: &Constraint) -> usize {
         match constraint.subject {
-            Subject::Job => self.reduced.classes.n_jobs(),
-            Subject::WorkerType => self.reduced.instance.n_types(),
+            Some(Subject::Job) => self.reduced.classes.n_jobs(),
+            Some(Subject::WorkerType) => self.reduced.instance.n_types(),
+            None => 1,
         }
     }
 
-    /// The row of a constraint, which is one of the objective's by position, for a job or a worker type.
+    /// The row of a constraint, which is one of the objective's by position, for a job, a worker type or the whole cluster.
     fn row(&self, constraint: &Constraint, position: usize, row: usize) -> ConstraintRow {
         let (place, n_jobs, was_dropped) = match constraint.subject {
-            Subject::WorkerType => (row, 1.0, false),
-            Subject::Job => {
+            Some(Subject::WorkerType) | None => (row, 1.0, false),
+            Some(Subject::Job) => {
                 let member = self.reduced.classes.class_of(row);
                 let dropped = self.reduced.instance.dropped.get(member) == Some(&true);
                 let past = self.decision.dropped.binary_search(&JobIndex::from_index(row)).is_ok();
@@ -146,17 +147,17 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64)
     let n_jobs = bound.instance().multiplicity[member];
     let n_types = bound.instance().n_types();
     let rows = |constraint: &Constraint| match constraint.subject {
-        Subject::Job => vec![0.0],
-        Subject::WorkerType => vec![0.0; n_types],
+        Some(Subject::Job) | None => vec![0.0],
+        Some(Subject::WorkerType) => vec![0.0; n_types],
     };
     let own = bound.objective().constraints();
     let mut constraints: Vec<Vec<f64>> = own.iter().map(rows).collect();
     for ((of, position), price) in &fixing.own[step] {
         let price = factor * bound.price_of_side(&own[*of], *position, *price);
         match own[*of].subject {
-            Subject::Job if *position == member => constraints[*of][0] = price / n_jobs,
-            Subject::Job => {}
-            Subject::WorkerType => constraints[*of][*position] = price,
+            Some(Subject::Job) if *position == member => constraints[*of][0] = price / n_jobs,
+            Some(Subject::Job) => {}
+            Some(Subject::WorkerType) | None => constraints[*of][*position] = price,
         }
     }
     Some(Fixed {

@@ -16,6 +16,17 @@ use super::sign::Sign;
 /// Stands for the worker type at hand, where one is expected.
 pub(super) const TYPE: &str = "type";
 
+/// The name of the datum that tells an owner's jobs from others.
+pub(super) const OWNED_BY: &str = "owned_by";
+
+/// Its entry, which takes an owner's name in parentheses.
+pub(super) static OWNED_BY_ATOM: Atom = Atom::of_job(
+    OWNED_BY,
+    (Dimension::NONE, Sign::NON_NEGATIVE),
+    Source::Derived { among_others: false },
+    "1 for a job of this owner, or of an owner below it; 0 for any other",
+);
+
 /// What an atom is of, and what a reduction ranges over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -326,7 +337,7 @@ impl Vocabulary {
         let variables = VARIABLES.iter().map(|atom| Cow::Borrowed(&*atom.name));
         let functions = Function::ALL.iter().map(|function| Cow::Borrowed(function.name()));
         let reductions = Reduction::ALL.iter().map(|reduction| Cow::Owned(reduction.to_string()));
-        let data = self.data.iter().map(|atom| Cow::Borrowed(&*atom.name));
+        let data = self.data.iter().chain([&OWNED_BY_ATOM]).map(|atom| Cow::Borrowed(&*atom.name));
         variables.chain(functions).chain(reductions).chain(data)
     }
 }
@@ -336,8 +347,12 @@ impl fmt::Display for Vocabulary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| atom | unit | sign | curvature | where it is not stated | meaning |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
-        for atom in self.atoms() {
-            let of = if atom.by_type { "(type)" } else { "" };
+        for atom in self.atoms().chain([&OWNED_BY_ATOM]) {
+            let of = match atom {
+                _ if atom.by_type => "(type)",
+                _ if atom.name == OWNED_BY => "(\"owner\")",
+                _ => "",
+            };
             let (unit, sign, curvature) = (atom.dimension, atom.sign, atom.curvature().name());
             let Atom { name, meaning, .. } = atom;
             let absent = match atom.source {
