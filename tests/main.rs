@@ -16,6 +16,8 @@ mod asked_again;
 mod simulation;
 #[path = "suite/properties.rs"]
 mod properties;
+#[path = "suite/policy_manual.rs"]
+mod policy_manual;
 #[path = "suite/cannot_run.rs"]
 mod cannot_run;
 #[path = "suite/classes.rs"]
