@@ -366,3 +366,39 @@ fn rows_that_cannot_be_kept_are_named() {
     assert!(conflicts.iter().all(|of| of.job.is_none() && of.worker_type.is_none() && of.n_alike == 1));
     assert!(error.to_string().contains("for the whole cluster"), "{error}");
 }
+
+/// Objectives for which no two jobs are alike.
+const WEIGHTED: [&str; 3] = [
+    "sum_over_jobs(weight * throughput / isolated_throughput)",
+    "min_over_jobs(throughput / (weight * isolated_throughput))",
+    "lexicographic_min_over_jobs(throughput / (weight * isolated_throughput))",
+];
+
+/// Without the row these would be decided by prices, and, where jobs share workers, by kinds.
+#[test]
+fn methods_that_see_no_such_row_decline() {
+    let rows = |problem: &Problem| vec![(CAP, 0.2 * problem.n_jobs() as f64)];
+    for (jobs, n_workers, pairs, before) in [
+        (assorted(700, 1), 60, false, super::Strategy::Singles),
+        (assorted(40, 1), 3, true, super::Strategy::Kinds),
+    ] {
+        let problem = problem_of(&jobs, n_workers, if pairs { 3 } else { usize::MAX });
+        // (a weighted sum over kinds is one over as many as there are jobs)
+        for objective in &WEIGHTED[usize::from(pairs)..] {
+            let without = decide(&mut policy(objective, &[], pairs, pairs), &problem);
+            assert_eq!(without.solve.unwrap().strategy, before, "{objective}");
+            let decision = decide(&mut policy(objective, &rows(&problem), pairs, pairs), &problem);
+            let report = decision.solve.as_ref().unwrap();
+            let written = [super::Strategy::Written, super::Strategy::Pairs].contains(&report.strategy);
+            assert!(written, "{objective}: {:?}", report.strategy);
+            let limit = 0.2 * problem.n_jobs() as f64;
+            let found = counted(&problem, &decision, CAP);
+            assert!(found <= limit * (1.0 + 1e-6), "{objective}: {found}, {limit}");
+            let mut asked = policy(objective, &rows(&problem), pairs, pairs);
+            let options = ProgramOptions { strategy: Some(before), ..asked.options().clone() };
+            asked = ProgramPolicy::try_new(options).unwrap();
+            let error = asked.allocate(&problem).unwrap_err();
+            assert!(matches!(error, PolicyError::Strategy { .. }), "{objective}: {error}");
+        }
+    }
+}
