@@ -2,8 +2,8 @@
 
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, ObjectiveReport};
+use crate::policy::program::SolvedProgram;
 use crate::problem::Problem;
-use crate::program::Program;
 use crate::program::expression::{Dimension, Subject};
 
 /// An answer to "why does this job get this share".
@@ -22,7 +22,7 @@ pub struct Explanation {
     /// Why no price is shown, where a program was solved and its prices are not known.
     pub prices_unknown: Option<&'static str>,
     /// The program whose dual values these are, over classes of interchangeable jobs; none without one.
-    pub program: Option<Program>,
+    pub program: Option<SolvedProgram>,
 }
 
 /// A worker type's use and price.

@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::Session;
 use crate::allocate;
 use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
+use crate::explain_program::{self, ProgramForm};
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit};
 use apportion::program::expression::Subject;
-use apportion::program::text::{to_lp, to_mps};
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -27,18 +27,9 @@ pub struct ExplainArguments {
     /// Only this job; may be given several times
     #[arg(long, value_name = "ID")]
     job: Vec<String>,
-    /// Print the program instead, with its rows and columns named, for another solver to read
+    /// Print the program instead, for another solver to read; comments say what its optimum and its classes are
     #[arg(long, value_name = "FORM")]
     program: Option<ProgramForm>,
-}
-
-/// How a program is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProgramForm {
-    /// CPLEX LP text
-    Lp,
-    /// Free MPS text
-    Mps,
 }
 
 /// Runs the command.
@@ -54,7 +45,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
         session.note(remark);
     }
     if let Some(form) = arguments.program {
-        return session.output.text(&program_text(&explanation, form)?);
+        return session.output.text(&explain_program::text(&question, &explanation, form)?);
     }
     match session.output.format() {
         OutputFormat::Json => session.output.json(&as_json(&question, &explanation, &jobs)),
@@ -64,16 +55,6 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
             session.output.words(&in_words(&question, &explanation, &jobs, asked))
         }
     }
-}
-
-fn program_text(explanation: &Explanation, form: ProgramForm) -> Result<String, Failure> {
-    let no_program = || Failure::usage("this policy is a rule: it has no program".to_owned(), None);
-    let program = explanation.program.as_ref().ok_or_else(no_program)?;
-    let written = match form {
-        ProgramForm::Lp => to_lp(program),
-        ProgramForm::Mps => to_mps(program),
-    };
-    written.map_err(|error| Failure::usage(error.to_string(), None))
 }
 
 /// What more workers would do for the level at which water filling fixed a job.

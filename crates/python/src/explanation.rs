@@ -20,8 +20,8 @@ pub(crate) fn tree<'py>(py: Python<'py>, explanation: &Explanation) -> PyResult<
     tree.set_item("jobs", PyList::new(py, jobs.collect::<PyResult<Vec<_>>>()?)?)?;
     let constraints = explanation.constraints.iter().map(|part| constraint(py, part));
     tree.set_item("constraints", PyList::new(py, constraints.collect::<PyResult<Vec<_>>>()?)?)?;
-    let lp = explanation.program.as_ref().and_then(|program| to_lp(program).ok());
-    let mps = explanation.program.as_ref().and_then(|program| to_mps(program).ok());
+    let lp = explanation.program.as_ref().and_then(|solved| to_lp(&solved.program).ok());
+    let mps = explanation.program.as_ref().and_then(|solved| to_mps(&solved.program).ok());
     tree.set_item("lp", lp)?;
     tree.set_item("mps", mps)?;
     Ok(tree)

@@ -7,11 +7,14 @@ mod tests;
 
 pub(super) use prices::Held;
 
+use std::sync::Arc;
+
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
 use crate::policy::program::explain::prices::{Prices, is_close};
 use crate::policy::program::explain::reasons::Reasons;
+use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Solved;
 use crate::problem::Problem;
@@ -84,7 +87,14 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         }
     }
     explanation.prices_unknown = prices.err();
-    explanation.program = Some(formulation.program);
+    let levels = solved.fixing.is_some().then_some(solved.price_factor < 0.0);
+    explanation.program = Some(SolvedProgram {
+        purpose: solved.explaining.purpose(levels),
+        value_map: Some(formulation.value_map),
+        optimum: solved.answer.as_ref().map(|answer| formulation.program.objective(&answer.solution.columns)),
+        classes: Arc::new(reduced.classes),
+        program: formulation.program,
+    });
     explanation
 }
 
