@@ -203,6 +203,9 @@ pub struct Conflict {
     /// The part of its right side that the left side reaches at most where no other constraint is kept; none if it can be kept
     /// by itself, or the right side is 0.
     pub possible: Option<f64>,
+    /// The part of its right side with which it could be kept beside the other conflicting constraints; none if that is not
+    /// known, or `possible` says more.
+    pub relaxed: Option<f64>,
 }
 
 /// Conflicting constraints in words, with the names of jobs and worker types.
@@ -212,7 +215,7 @@ pub fn in_words(
     worker_type: impl Fn(WorkerTypeId) -> String,
 ) -> String {
     let of = |conflict: &Conflict| {
-        let Conflict { constraint, n_alike, possible, .. } = conflict;
+        let Conflict { constraint, n_alike, possible, relaxed, .. } = conflict;
         let place = match (conflict.job, conflict.worker_type) {
             (Some(at), _) if *n_alike > 1 => format!("{} and {} more like it", job(at), n_alike - 1),
             (Some(at), _) => job(at),
@@ -220,9 +223,14 @@ pub fn in_words(
             (None, None) => "the whole cluster".to_owned(),
         };
         let alone = possible.map(|part| {
-            format!(" (with no other constraint it reaches {:.1} % of its right side at most)", part * 100.0)
+            let (takes, end) = if part < 1.0 { ("reaches", "most") } else { ("takes", "least") };
+            let percent = part * 100.0;
+            format!(" (with no other constraint it {takes} {percent:.1} % of its right side at {end})")
         });
-        format!("`{constraint}` for {place}{}", alone.unwrap_or_default())
+        let relaxed = relaxed.map(|part| {
+            format!(" (could be kept beside the others with {:.1} % of its right side)", part * 100.0)
+        });
+        format!("`{constraint}` for {place}{}", alone.or(relaxed).unwrap_or_default())
     };
     let parts: Vec<String> = conflicts.iter().map(of).collect();
     match parts.as_slice() {

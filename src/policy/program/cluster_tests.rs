@@ -365,6 +365,21 @@ fn rows_that_cannot_be_kept_are_named() {
     assert_eq!(named, [&text.constraints[1].text, &text.constraints[2].text]);
     assert!(conflicts.iter().all(|of| of.job.is_none() && of.worker_type.is_none() && of.n_alike == 1));
     assert!(error.to_string().contains("for the whole cluster"), "{error}");
+    // Blue has one worker at most: red must have another for two, and has half of one.
+    for (conflict, expected) in conflicts.iter().zip([2.0, 0.75]) {
+        assert_eq!(conflict.possible, None);
+        let relaxed = conflict.relaxed.unwrap();
+        assert!((relaxed - expected).abs() < 1e-6, "{conflict:?}");
+    }
+    // With what is said of either, both can be kept.
+    for (position, row) in [
+        (1, "sum_over_jobs(owned_by(\"red\") * time_on(fast)) <= 0.5 * 2.0"),
+        (2, "sum_over_jobs(owned_by(\"paint\") * time_on(fast)) >= 2 * 0.75"),
+    ] {
+        let mut relaxed = text.clone();
+        relaxed.constraints[position] = ConstraintText::hard(row);
+        decide(&mut ProgramPolicy::try_new(options_of(&relaxed)).unwrap(), &painted());
+    }
 }
 
 /// Objectives for which no two jobs are alike.
