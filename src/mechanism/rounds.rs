@@ -23,6 +23,10 @@ pub struct Rules {
     pub skip_zero_priority: bool,
     /// Pairs without a share may be fillers.
     pub pair_fillers: bool,
+    /// A combination runs no longer than its share of the time that has passed, to half a round: workers may idle beside jobs
+    /// that wait, and there are no fillers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within_shares: bool,
 }
 
 /// When to ask the policy again.
@@ -33,6 +37,9 @@ pub(super) struct Resets {
     /// When the policy wants to be asked again, whatever happens until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<f64>,
+    /// When the round began that is being assigned, where that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) round: Option<f64>,
 }
 
 const NO_LEASE: u32 = u32::MAX;
@@ -56,6 +63,8 @@ pub struct Mechanism {
     n_changes: u64,
     /// Time that counts and has not been recorded.
     pub(super) ahead: Vec<Ahead>,
+    /// When the round began, s.
+    pub(super) round: f64,
 }
 
 impl Mechanism {
@@ -76,6 +85,7 @@ impl Mechanism {
             runs: vec![false; n_types],
             n_changes: 0,
             ahead: Vec::new(),
+            round: 0.0,
         }
     }
 
@@ -221,7 +231,7 @@ impl Mechanism {
     pub fn settle(&mut self, now: Seconds) {
         let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
         self.ledger.settle(elapsed, self.options.initial_credit.get());
-        self.resets = Resets { changed: false, last: Some(now.get()), at: None };
+        self.resets = Resets { last: Some(now.get()), ..Resets::default() };
     }
 
     /// Takes a new allocation, whose jobs are `ids` in the order of its problem.
@@ -318,6 +328,11 @@ impl Mechanism {
         }
     }
 
+    /// A round begins, which is then [assigned](Self::assign).
+    pub fn begin_round(&mut self, now: Seconds) {
+        self.round = now.get();
+    }
+
     /// The leases of the next round, types being filled in the order given: selection, then placement.
     pub fn assign(&mut self, order: &[WorkerTypeId]) {
         for lease in &self.previous.leases {
@@ -343,6 +358,7 @@ impl Mechanism {
             lease.kept = false;
         }
         self.free.start_round(&self.workers);
+        self.selection.within_shares = self.within_shares();
         self.selection.select(&mut self.ledger, &self.workers, (&self.options, self.rules), order);
         for worker_type in order {
             self.place(*worker_type, true);

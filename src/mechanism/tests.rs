@@ -307,7 +307,11 @@ impl History {
         } else {
             self.fast.set_up(worker, true);
         }
-        let rules = Rules { skip_zero_priority: self.draws.below(3) == 0, pair_fillers: self.pair_fillers };
+        let rules = Rules {
+            skip_zero_priority: self.draws.below(3) == 0,
+            pair_fillers: self.pair_fillers,
+            within_shares: false,
+        };
         if self.fast.due(Seconds::new(self.now)) {
             self.recompute(rules);
         }

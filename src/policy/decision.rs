@@ -184,6 +184,9 @@ pub struct RoundRules {
     pub type_order: TypeOrder,
     /// Pairs without a share fill workers left free, as single jobs do: policies that share space.
     pub pair_fillers: bool,
+    /// Nothing runs longer than its share of the time, though workers idle: policies that limit what all jobs have together.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within_shares: bool,
     /// The policy is asked again at the first boundary so long after this decision, though nothing has changed and
     /// the last reset was a moment ago: rules of which time itself is a part. None = when something changes.
     pub recompute_after: Option<Seconds>,

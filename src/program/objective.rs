@@ -135,6 +135,15 @@ impl Constraint {
         self.comparison == Comparison::Equal
     }
 
+    /// Does it limit what the allocation gives, so that more may break it?
+    pub fn is_limit(&self) -> bool {
+        let small = match &self.excess.node {
+            Node::Binary(Operator::Subtract, small, _) => small,
+            _ => &self.excess,
+        };
+        self.is_equality() || small.varies()
+    }
+
     /// The unit of its two sides.
     pub fn dimension(&self, vocabulary: &Vocabulary) -> Dimension {
         facts(&self.excess, vocabulary).ok().and_then(|facts| facts.dimension).unwrap_or(Dimension::NONE)
@@ -290,6 +299,11 @@ impl Objective {
     /// The constraints: those on jobs, then those on worker types, then those on the whole cluster.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
+    }
+
+    /// Does a constraint limit what all jobs have together?
+    pub fn limits_cluster(&self) -> bool {
+        self.constraints.iter().any(|constraint| constraint.subject.is_none() && constraint.is_limit())
     }
 
     /// The names it was checked with.

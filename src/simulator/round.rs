@@ -39,7 +39,8 @@ impl Simulation {
             return Err(Step::Finished);
         }
         let before = self.clock.now;
-        if let Some(next) = self.next_event() {
+        let due = self.driver.next_due().filter(|due| due.get() > before);
+        if let Some(next) = self.next_event().into_iter().chain(due).min_by(Seconds::total_cmp) {
             if !self.resolves(next.get()) {
                 return Err(Step::Unresolved);
             }

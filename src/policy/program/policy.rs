@@ -416,12 +416,11 @@ impl ProgramPolicy {
     }
 
     pub(super) fn rules(&self) -> RoundRules {
-        let type_order = if self.options.view == ThroughputView::Measured {
-            TypeOrder::Speed
-        } else {
-            TypeOrder::Shuffled
-        };
-        RoundRules { type_order, pair_fillers: self.options.pairs, ..RoundRules::default() }
+        let measured = self.options.view == ThroughputView::Measured;
+        let type_order = if measured { TypeOrder::Speed } else { TypeOrder::Shuffled };
+        let within_shares = self.options.objective.limits_cluster();
+        let pair_fillers = self.options.pairs;
+        RoundRules { type_order, pair_fillers, within_shares, ..RoundRules::default() }
     }
 
     fn empty(&self, problem: &Problem) -> Result<Decision, PolicyError> {
