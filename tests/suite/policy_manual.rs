@@ -74,7 +74,7 @@ impl Decided {
     }
 
     fn value(&self) -> f64 {
-        let report = self.decision.objective.as_ref().unwrap();
+        let report = self.decision.objective.as_ref().expect("an objective");
         assert!(report.optimal, "{report:?}");
         report.value
     }
@@ -131,7 +131,7 @@ fn claims() -> BTreeMap<&'static str, Claim> {
     claims.insert("priorities", |of| {
         let weighted = |job: JobIndex| of.level(job) / of.problem.jobs()[job].weight;
         near(least(&of.jobs().map(weighted).collect::<Vec<_>>()), of.value());
-        let search = of.jobs().find(|job| of.is(*job, &["search"]) > 0.0).unwrap();
+        let search = of.jobs().find(|job| of.is(*job, &["search"]) > 0.0).expect("the job is there");
         near(of.share(search, 0), 1.0);
     });
     claims.insert("cost_against_speed", |of| {

@@ -48,7 +48,9 @@ fn comments(question: &Question, explanation: &Explanation, solved: &SolvedProgr
     let mut lines = vec![
         format!("policy {}", plain(question.policy.name())),
         format!("the program {meaning}"),
-        Value::of(solved).map_or_else(|| "objective does not follow from optimum".to_owned(), in_words),
+        Value::of(solved)
+            .as_ref()
+            .map_or_else(|| "objective does not follow from optimum".to_owned(), in_words),
     ];
     lines.extend(solved.optimum.map(|optimum| format!("found here: optimum = {optimum:?}")));
     lines.extend(explanation.objective().map(|of| format!("found here: objective = {:?}", of.value)));
@@ -70,7 +72,7 @@ fn comments(question: &Question, explanation: &Explanation, solved: &SolvedProgr
 }
 
 /// How the objective follows from the optimum, with the numbers for that.
-fn in_words(value: Value) -> String {
+fn in_words(value: &Value) -> String {
     let number = |name: &str, value: Option<f64>| value.map(|value| format!(", {name} = {value:?}"));
     let (scale, level) = (number("scale", value.scale), number("level", value.level));
     let formula = value.formula.replace('·', "*");
