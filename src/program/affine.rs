@@ -83,7 +83,7 @@ impl Builder<'_> {
                 let measure = variable.measure();
                 self.linear(at, |term| {
                     let counts = on.is_none_or(|on| term.worker_type == on);
-                    counts.then(|| measure.of(term.throughput, term.time))
+                    counts.then(|| measure.of(term.throughput, term.time, term.workers))
                 })
             }
             Node::Negate(inner) => scaled(self.form(inner, context.flipped()), -1.0),

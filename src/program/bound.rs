@@ -63,6 +63,19 @@ pub struct Term {
     pub throughput: f64,
     /// Share of time per unit of the column: uses/n.
     pub time: f64,
+    /// Workers that count for the job per unit of the column.
+    pub workers: f64,
+}
+
+/// What a job of a member gets on a worker type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Got {
+    /// Effective throughput, steps/s.
+    pub throughput: f64,
+    /// Share of time.
+    pub time: f64,
+    /// Workers by that share, half of those that are shared.
+    pub workers: f64,
 }
 
 /// Values of an objective's variables at an allocation, for one job of each member.
@@ -81,13 +94,13 @@ impl Point {
         Self { n_types, values: Variable::ALL.map(zeros) }
     }
 
-    /// Adds what a job of a member gets on a worker type: effective throughput and share of time.
-    pub fn add(&mut self, member: usize, worker_type: usize, throughput: f64, time: f64) {
+    /// Adds what a job of a member gets on a worker type.
+    pub fn add(&mut self, member: usize, worker_type: usize, got: Got) {
         for (variable, values) in Variable::ALL.into_iter().zip(&mut self.values) {
             if let Some(values) = values {
                 let by_type = variable.atom().by_type;
                 let place = if by_type { member * self.n_types + worker_type } else { member };
-                values[place] += variable.measure().of(throughput, time);
+                values[place] += variable.measure().of(got.throughput, got.time, got.workers);
             }
         }
     }
@@ -266,7 +279,7 @@ fn member_terms(instance: &Instance, columns: &[Column]) -> Terms {
     for member in 0..instance.n_members() {
         starts[member + 1] += starts[member];
     }
-    let empty = Term { column: 0, worker_type: 0, throughput: 0.0, time: 0.0 };
+    let empty = Term { column: 0, worker_type: 0, throughput: 0.0, time: 0.0, workers: 0.0 };
     let mut terms = vec![empty; starts[instance.n_members()] as usize];
     let mut next = starts.clone();
     for (position, column) in columns.iter().enumerate() {
@@ -274,7 +287,8 @@ fn member_terms(instance: &Instance, columns: &[Column]) -> Terms {
             let time = uses / instance.multiplicity[member];
             let throughput = time * throughput[column.worker_type];
             let worker_type = column.worker_type;
-            terms[next[member] as usize] = Term { column: position, worker_type, throughput, time };
+            let workers = time * instance.workers_each(column.combination);
+            terms[next[member] as usize] = Term { column: position, worker_type, throughput, time, workers };
             next[member] += 1;
         }
     }
@@ -350,8 +364,9 @@ impl<'a> BoundObjective<'a> {
         for (column, given) in self.layout.columns.iter().zip(class_time) {
             for (member, uses, throughput) in self.instance.parts(column.combination) {
                 let time = uses / self.instance.multiplicity[member];
-                let got = time * throughput[column.worker_type] * given;
-                point.add(member, column.worker_type, got, time * given);
+                let workers = time * self.instance.workers_each(column.combination) * given;
+                let throughput = time * throughput[column.worker_type] * given;
+                point.add(member, column.worker_type, Got { throughput, time: time * given, workers });
             }
         }
         point

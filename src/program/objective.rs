@@ -268,9 +268,9 @@ impl Objective {
         !Variable::ALL[1..].iter().any(|variable| self.reads_variable(*variable))
     }
 
-    /// Does it read a job's time on worker types?
+    /// Does it read a job's time on worker types, or the workers that it holds by it?
     pub fn reads_time(&self) -> bool {
-        let of_time = |variable: &Variable| variable.measure() == Measure::Time;
+        let of_time = |variable: &Variable| variable.measure() != Measure::Throughput;
         Variable::ALL.into_iter().filter(of_time).any(|variable| self.reads_variable(variable))
     }
 

@@ -16,8 +16,8 @@ use crate::program::{ConstraintText, ObjectiveText, Program, Range, Sense};
 use crate::solver::{Limits, registry, solve_certified};
 use crate::workload::Combination;
 
-/// What a unit of a job's time on a worker type counts in a row, at its throughput there.
-type Counts = fn(&Problem, JobIndex, usize, f64) -> f64;
+/// What a unit of a job's time on a worker type counts in a row, at its throughput there, among so many that share workers.
+type Counts = fn(&Problem, JobIndex, usize, (f64, f64)) -> f64;
 
 /// A row over all jobs: as policy files have it, with its bound in the place of `LIMIT`, and by hand.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +28,8 @@ struct Row {
 }
 
 const BUDGET: Row = Row {
-    text: "sum_over_jobs(scale_factor * sum_over_worker_types(price(type) * time_on(type))) <= LIMIT[$/h]",
-    counts: |problem, job, kind, _| workers(problem, job) * price(problem, kind),
+    text: "sum_over_jobs(sum_over_worker_types(price(type) * workers_on(type))) <= LIMIT[$/h]",
+    counts: |problem, job, kind, (_, n_jobs)| workers(problem, job) * price(problem, kind) / n_jobs,
     at_most: true,
 };
 
@@ -41,7 +41,7 @@ const QUOTA: Row = Row {
 
 const CAP: Row = Row {
     text: "sum_over_jobs(owned_by(\"one\") * throughput / isolated_throughput) <= LIMIT",
-    counts: |problem, job, _, throughput| of_one(problem, job) * throughput / isolated(problem, job),
+    counts: |problem, job, _, (throughput, _)| of_one(problem, job) * throughput / isolated(problem, job),
     at_most: true,
 };
 
@@ -122,9 +122,10 @@ fn by_hand(problem: &Problem, rows: &[(Row, f64)], pairs: bool, summed: bool) ->
         let share = Range { lower: 0.0, upper: 1.0 };
         program.push_column(share, share, if summed { sum } else { 0.0 });
     }
-    let terms = |counts: &dyn Fn(JobIndex, usize, f64) -> f64| -> Vec<(usize, f64)> {
+    let terms = |counts: &dyn Fn(JobIndex, usize, (f64, f64)) -> f64| -> Vec<(usize, f64)> {
         let of = |(jobs, kind, throughputs): &(Vec<JobIndex>, usize, Vec<f64>)| {
-            jobs.iter().zip(throughputs).map(|(job, throughput)| counts(*job, *kind, *throughput)).sum()
+            let n_jobs = jobs.len() as f64;
+            jobs.iter().zip(throughputs).map(|(job, speed)| counts(*job, *kind, (*speed, n_jobs))).sum()
         };
         combinations.iter().map(of).enumerate().collect()
     };
@@ -133,7 +134,7 @@ fn by_hand(problem: &Problem, rows: &[(Row, f64)], pairs: bool, summed: bool) ->
         let is_it = |other: JobIndex| f64::from(u8::from(other == job));
         program.push_row(Range::at_most(1.0), terms(&|other, _, _| is_it(other)));
         if let Some(level) = level {
-            let had = terms(&|other, _, throughput| is_it(other) * worth(job, throughput));
+            let had = terms(&|other, _, (throughput, _)| is_it(other) * worth(job, throughput));
             program.push_row(Range::at_least(0.0), had.into_iter().chain([(level, -1.0)]));
         }
     }
@@ -144,7 +145,7 @@ fn by_hand(problem: &Problem, rows: &[(Row, f64)], pairs: bool, summed: bool) ->
     }
     for (row, limit) in rows {
         let range = if row.at_most { Range::at_most(*limit) } else { Range::at_least(*limit) };
-        program.push_row(range, terms(&|job, kind, throughput| (row.counts)(problem, job, kind, throughput)));
+        program.push_row(range, terms(&|job, kind, speed| (row.counts)(problem, job, kind, speed)));
     }
     program
 }
@@ -165,8 +166,9 @@ fn counted(problem: &Problem, decision: &Decision, row: Row) -> f64 {
                 Some(_) if *share != 0.0 => together(),
                 Some(_) => [0.0; 2],
             };
+            let n_jobs = combination.members().count() as f64;
             for (job, throughput) in combination.members().zip(throughputs) {
-                sum += share * (row.counts)(problem, job, kind, throughput);
+                sum += share * (row.counts)(problem, job, kind, (throughput, n_jobs));
             }
         }
     }

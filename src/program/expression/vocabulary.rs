@@ -45,6 +45,8 @@ pub enum Variable {
     ThroughputOn,
     /// The share of time that a job has on one worker type.
     TimeOn,
+    /// The workers of one type that a job holds over time, half of those that it shares.
+    WorkersOn,
 }
 
 /// What a job gets from its time on a worker type; a variable adds it up over its worker types.
@@ -54,15 +56,18 @@ pub enum Measure {
     Throughput,
     /// Its share of time.
     Time,
+    /// Workers: those that it holds, half of them where it shares them, by its share of time.
+    Workers,
 }
 
 impl Measure {
-    /// The one of the two that this measures.
+    /// The one of the three that this measures.
     #[inline]
-    pub fn of<T>(self, throughput: T, time: T) -> T {
+    pub fn of<T>(self, throughput: T, time: T, workers: T) -> T {
         match self {
             Self::Throughput => throughput,
             Self::Time => time,
+            Self::Workers => workers,
         }
     }
 }
@@ -131,6 +136,12 @@ static VARIABLES: [Atom; Variable::ALL.len()] = [
         (Dimension::NONE, Sign::NON_NEGATIVE),
         Source::Allocation,
         "its share of time on a worker type",
+    ),
+    Atom::of_job_on_type(
+        "workers_on",
+        (Dimension::WORKERS, Sign::NON_NEGATIVE),
+        Source::Allocation,
+        "workers of a type that it holds, by its share of time there; half of those that it shares",
     ),
 ];
 
@@ -251,7 +262,7 @@ impl Atom {
 
 impl Variable {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::ThroughputOn, Self::TimeOn];
+    pub const ALL: [Self; 4] = [Self::Throughput, Self::ThroughputOn, Self::TimeOn, Self::WorkersOn];
 
     /// The variable of this name.
     pub fn find(name: &str) -> Option<Self> {
@@ -270,6 +281,7 @@ impl Variable {
         match self {
             Self::Throughput | Self::ThroughputOn => Measure::Throughput,
             Self::TimeOn => Measure::Time,
+            Self::WorkersOn => Measure::Workers,
         }
     }
 }
@@ -392,7 +404,7 @@ mod tests {
     #[test]
     fn every_variable_finds_its_own_entry_and_no_two_atoms_share_a_name() {
         let vocabulary = Vocabulary::default();
-        let named = ["throughput", "throughput_on", "time_on"];
+        let named = ["throughput", "throughput_on", "time_on", "workers_on"];
         for (variable, name) in Variable::ALL.into_iter().zip(named) {
             assert_eq!(Variable::find(name), Some(variable), "{name}");
         }
