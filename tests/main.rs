@@ -16,6 +16,10 @@ mod asked_again;
 mod simulation;
 #[path = "suite/properties.rs"]
 mod properties;
+#[path = "suite/cluster_limits.rs"]
+mod cluster_limits;
+#[path = "suite/policy_manual.rs"]
+mod policy_manual;
 #[path = "suite/cannot_run.rs"]
 mod cannot_run;
 #[path = "suite/classes.rs"]

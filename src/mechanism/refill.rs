@@ -45,6 +45,7 @@ impl Mechanism {
         }
         let n_leases = self.current.leases.len();
         let rules = (&self.options, self.rules);
+        self.selection.within_shares = self.within_shares();
         self.selection.admits_arrivals = with_arrivals;
         self.selection.select_beside(&mut self.ledger, rules, order, (&holders, &left));
         self.selection.admits_arrivals = false;

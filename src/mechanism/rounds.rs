@@ -17,6 +17,10 @@ use crate::units::Seconds;
 use crate::workload::Combination;
 
 /// What an allocation's policy needs of the mechanism.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a policy has each of them or not, whatever the others are"
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Combinations with priority 0 are skipped, not used as fillers.
@@ -25,6 +29,10 @@ pub struct Rules {
     pub pair_fillers: bool,
     /// The policy looks at speeds, so the mechanism may.
     pub by_speed: bool,
+    /// A combination runs no longer than its share of the time that has passed, to half a round: workers may idle beside jobs
+    /// that wait, and there are no fillers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within_shares: bool,
 }
 
 /// When to ask the policy again.
@@ -35,6 +43,9 @@ pub(super) struct Resets {
     /// When the policy wants to be asked again, whatever happens until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<f64>,
+    /// When the round began that is being assigned, where that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) round: Option<f64>,
 }
 
 const NO_LEASE: u32 = u32::MAX;
@@ -58,6 +69,8 @@ pub struct Mechanism {
     n_changes: u64,
     /// Time that counts and has not been recorded.
     pub(super) ahead: Vec<Ahead>,
+    /// When the round began, s.
+    pub(super) round: f64,
 }
 
 impl Mechanism {
@@ -78,6 +91,7 @@ impl Mechanism {
             throughput: vec![0.0; n_types],
             n_changes: 0,
             ahead: Vec::new(),
+            round: 0.0,
         }
     }
 
@@ -224,7 +238,7 @@ impl Mechanism {
     pub fn settle(&mut self, now: Seconds) {
         let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
         self.ledger.settle(elapsed, self.options.initial_credit.get());
-        self.resets = Resets { changed: false, last: Some(now.get()), at: None };
+        self.resets = Resets { last: Some(now.get()), ..Resets::default() };
     }
 
     /// Takes a new allocation, whose jobs are `ids` in the order of its problem. `throughput` is as in
@@ -325,6 +339,11 @@ impl Mechanism {
         }
     }
 
+    /// A round begins, which is then [assigned](Self::assign).
+    pub fn begin_round(&mut self, now: Seconds) {
+        self.round = now.get();
+    }
+
     /// The leases of the next round, types being filled in the order given: selection, then placement.
     pub fn assign(&mut self, order: &[WorkerTypeId]) {
         for lease in &self.previous.leases {
@@ -350,6 +369,7 @@ impl Mechanism {
             lease.kept = false;
         }
         self.free.start_round(&self.workers);
+        self.selection.within_shares = self.within_shares();
         self.selection.select(&mut self.ledger, &self.workers, (&self.options, self.rules), order);
         for worker_type in order {
             self.place(*worker_type, true);
@@ -470,17 +490,5 @@ impl Mechanism {
                 !lease.kept && lease.combination.members().any(|job| self.ledger.has_job(job))
             });
         lost.map(|lease| self.previous.granted(lease))
-    }
-
-    /// The deficit of a combination on a worker type; none if it has no account.
-    pub fn deficit(&self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> Option<Seconds> {
-        let slot = self.ledger.slot(combination)?;
-        Some(Seconds::new(self.ledger.deficit[self.ledger.row(slot) + worker_type.index()]))
-    }
-
-    /// Time received since the last reset, the initial credit included; none if it has no account.
-    pub fn received(&self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> Option<Seconds> {
-        let slot = self.ledger.slot(combination)?;
-        Some(Seconds::new(self.ledger.received[self.ledger.row(slot) + worker_type.index()]))
     }
 }

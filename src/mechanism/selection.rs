@@ -55,6 +55,34 @@ struct Sharing {
     share: f64,
 }
 
+/// What of its share a combination may have had, where it may have no more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WithinShares {
+    /// Time since the last reset, s.
+    pub(super) elapsed: f64,
+    /// What counts as received at a reset: half a round.
+    pub(super) credit: f64,
+}
+
+impl WithinShares {
+    /// What a combination lacks to be owed half a round by the end of this one, s.
+    fn lacks(self, ledger: &Ledger, cell: usize) -> f64 {
+        let (share, received) = (ledger.share[cell], ledger.received[cell] - self.credit);
+        let owed = ledger.deficit[cell] + share * self.elapsed - received;
+        self.credit - owed - share * 2.0 * self.credit
+    }
+
+    /// Is a combination that runs in this round nearer to its share at the end than one that does not?
+    fn is_due(self, ledger: &Ledger, cell: usize) -> bool {
+        self.lacks(ledger, cell) <= self.credit * 1e-9
+    }
+
+    /// In how long it will be, s; none if it is now.
+    pub(super) fn due_in(self, ledger: &Ledger, cell: usize) -> Option<f64> {
+        (!self.is_due(ledger, cell)).then(|| self.lacks(ledger, cell) / ledger.share[cell])
+    }
+}
+
 /// What was selected, and room to select in.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
@@ -73,6 +101,8 @@ pub(super) struct Selection {
     pub(super) stale: bool,
     /// Jobs that came after the last allocation may be fillers.
     pub(super) admits_arrivals: bool,
+    /// Only combinations with less than their share of the time are selected, if that is so.
+    pub(super) within_shares: Option<WithinShares>,
 }
 
 impl Selection {
@@ -87,6 +117,7 @@ impl Selection {
             n_taken: 0,
             stale: true,
             admits_arrivals: false,
+            within_shares: None,
         }
     }
 
@@ -164,7 +195,8 @@ impl Selection {
         self.gather_sharing(ledger, column);
         self.take_entries(ledger, column);
         let all_taken = self.n_taken == ledger.n_jobs();
-        if self.left[column] > 0 && !rules.skip_zero_priority && !all_taken {
+        let fills = !rules.skip_zero_priority && !rules.within_shares;
+        if self.left[column] > 0 && fills && !all_taken {
             self.gather_fillers(ledger, options, column);
             self.take_entries(ledger, column);
         }
@@ -232,6 +264,9 @@ impl Selection {
                 continue;
             }
             let cell = ledger.row(slot) + column;
+            if self.within_shares.is_some_and(|within| !within.is_due(ledger, cell)) {
+                continue;
+            }
             let urgency = Priority::of(share, ledger.received[cell], total).urgency();
             self.entries.push(Entry { urgency, deficit: ledger.deficit[cell], share, position, slot });
         }

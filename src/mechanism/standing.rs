@@ -2,6 +2,7 @@
 
 use super::priority::Priority;
 use super::rounds::Mechanism;
+use super::selection::WithinShares;
 use crate::index::{Id, JobId, WorkerTypeId};
 use crate::units::Seconds;
 use crate::workload::Combination;
@@ -34,5 +35,35 @@ impl Mechanism {
             deficit: Seconds::new(ledger.deficit[cell]),
             priority: Priority::of(share, received, ledger.total[column]),
         })
+    }
+
+    /// The time that has passed since the last reset, where nothing may run longer than its share of that.
+    pub(super) fn within_shares(&self) -> Option<WithinShares> {
+        let elapsed = self.round - self.resets.last.unwrap_or(self.round);
+        let credit = self.options.initial_credit.get();
+        self.rules.within_shares.then_some(WithinShares { elapsed, credit })
+    }
+
+    /// When a round must begin, at the earliest, for a combination to be owed time in it that is owed none now: none where
+    /// what is owed does not count.
+    pub fn next_due(&self) -> Option<Seconds> {
+        let within = self.within_shares()?;
+        let ledger = &self.ledger;
+        let cells = ledger.shared().flat_map(|slot| ledger.row(slot)..ledger.row(slot) + ledger.n_types);
+        let runs = cells.filter(|cell| ledger.runs(*cell) && ledger.share[*cell] > 0.0);
+        let due = runs.filter_map(|cell| within.due_in(ledger, cell)).min_by(f64::total_cmp);
+        due.map(|due| Seconds::new(self.round + due))
+    }
+
+    /// The deficit of a combination on a worker type; none if it has no account.
+    pub fn deficit(&self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> Option<Seconds> {
+        let slot = self.ledger.slot(combination)?;
+        Some(Seconds::new(self.ledger.deficit[self.ledger.row(slot) + worker_type.index()]))
+    }
+
+    /// Time received since the last reset, the initial credit included; none if it has no account.
+    pub fn received(&self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> Option<Seconds> {
+        let slot = self.ledger.slot(combination)?;
+        Some(Seconds::new(self.ledger.received[self.ledger.row(slot) + worker_type.index()]))
     }
 }

@@ -85,7 +85,7 @@ impl Mechanism {
         };
         MechanismState {
             rules: self.rules,
-            resets: self.resets,
+            resets: Resets { round: self.rules.within_shares.then_some(self.round), ..self.resets },
             jobs: ledger.jobs().map(|job| (job, scale_factor(job))).collect(),
             accounts: ledger.order.iter().map(account).collect(),
             total: ledger.total.clone(),
@@ -117,7 +117,8 @@ impl Mechanism {
         }
         mechanism.ledger = restore_ledger(cluster.n_types(), &mechanism.options, state)?;
         mechanism.current = restore_leases(&mechanism, state)?;
-        mechanism.resets = state.resets;
+        mechanism.round = state.resets.round.unwrap_or(0.0);
+        mechanism.resets = Resets { round: None, ..state.resets };
         if state.ahead.iter().any(|(_, worker_type, _)| worker_type.index() >= cluster.n_types()) {
             return Err(format!("time ahead is not of {} worker types", cluster.n_types()));
         }

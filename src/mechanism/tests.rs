@@ -368,7 +368,8 @@ impl History {
         }
         let by_speed = self.draws.below(3) > 0;
         let skip_zero_priority = self.draws.below(3) == 0;
-        let rules = Rules { skip_zero_priority, pair_fillers: self.pair_fillers, by_speed };
+        let rules =
+            Rules { skip_zero_priority, pair_fillers: self.pair_fillers, by_speed, ..Rules::default() };
         if self.fast.due(Seconds::new(self.now)) {
             self.recompute(rules);
         }

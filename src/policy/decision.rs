@@ -184,6 +184,9 @@ pub struct RoundRules {
     pub type_order: TypeOrder,
     /// Pairs without a share fill workers left free, as single jobs do: policies that share space.
     pub pair_fillers: bool,
+    /// Nothing runs longer than its share of the time, though workers idle: policies that limit what all jobs have together.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within_shares: bool,
     /// The policy is asked again at the first boundary so long after this decision, though nothing has changed and
     /// the last reset was a moment ago: rules of which time itself is a part. None = when something changes.
     pub recompute_after: Option<Seconds>,
@@ -194,15 +197,18 @@ pub struct RoundRules {
 pub struct Conflict {
     /// The constraint as the policy has it.
     pub constraint: String,
-    /// Position of the job that it is of, the first of several that are alike; none if it is of a worker type.
+    /// Position of the job that it is of, the first of several that are alike; none if it is of no job.
     pub job: Option<usize>,
     /// How many jobs are alike.
     pub n_alike: usize,
-    /// The worker type that it is of; none if it is of a job.
+    /// The worker type that it is of; none if it is of a job, or of the whole cluster.
     pub worker_type: Option<WorkerTypeId>,
     /// The part of its right side that the left side reaches at most where no other constraint is kept; none if it can be kept
     /// by itself, or the right side is 0.
     pub possible: Option<f64>,
+    /// The part of its right side with which it could be kept beside the other conflicting constraints; none if that is not
+    /// known, or `possible` says more.
+    pub relaxed: Option<f64>,
 }
 
 /// Conflicting constraints in words, with the names of jobs and worker types.
@@ -212,17 +218,22 @@ pub fn in_words(
     worker_type: impl Fn(WorkerTypeId) -> String,
 ) -> String {
     let of = |conflict: &Conflict| {
-        let Conflict { constraint, n_alike, possible, .. } = conflict;
+        let Conflict { constraint, n_alike, possible, relaxed, .. } = conflict;
         let place = match (conflict.job, conflict.worker_type) {
             (Some(at), _) if *n_alike > 1 => format!("{} and {} more like it", job(at), n_alike - 1),
             (Some(at), _) => job(at),
             (None, Some(kind)) => worker_type(kind),
-            (None, None) => "all".to_owned(),
+            (None, None) => "the whole cluster".to_owned(),
         };
         let alone = possible.map(|part| {
-            format!(" (with no other constraint it reaches {:.1} % of its right side at most)", part * 100.0)
+            let (takes, end) = if part < 1.0 { ("reaches", "most") } else { ("takes", "least") };
+            let percent = part * 100.0;
+            format!(" (with no other constraint it {takes} {percent:.1} % of its right side at {end})")
         });
-        format!("`{constraint}` for {place}{}", alone.unwrap_or_default())
+        let relaxed = relaxed.map(|part| {
+            format!(" (could be kept beside the others with {:.1} % of its right side)", part * 100.0)
+        });
+        format!("`{constraint}` for {place}{}", alone.or(relaxed).unwrap_or_default())
     };
     let parts: Vec<String> = conflicts.iter().map(of).collect();
     match parts.as_slice() {

@@ -2,8 +2,8 @@
 
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, ObjectiveReport};
+use crate::policy::program::SolvedProgram;
 use crate::problem::Problem;
-use crate::program::Program;
 use crate::program::expression::{Dimension, Subject};
 
 /// An answer to "why does this job get this share".
@@ -17,12 +17,12 @@ pub struct Explanation {
     pub types: Vec<TypeExplanation>,
     /// Job by job: `[n]`.
     pub jobs: Vec<JobExplanation>,
-    /// The policy's own constraints: those on jobs, then those on worker types.
+    /// The policy's own constraints: those on jobs, then those on worker types, then those on the whole cluster.
     pub constraints: Vec<ConstraintExplanation>,
     /// Why no price is shown, where a program was solved and its prices are not known.
     pub prices_unknown: Option<&'static str>,
     /// The program whose dual values these are, over classes of interchangeable jobs; none without one.
-    pub program: Option<Program>,
+    pub program: Option<SolvedProgram>,
 }
 
 /// A worker type's use and price.
@@ -44,19 +44,19 @@ pub struct TypeExplanation {
 pub struct ConstraintExplanation {
     /// As the policy file has it.
     pub text: String,
-    /// What it holds for each of.
-    pub subject: Subject,
+    /// What it holds for each of; none if it is one constraint on the whole cluster.
+    pub subject: Option<Subject>,
     /// The unit of its sides.
     pub unit: Dimension,
     /// What a unit of violation costs, where it may be violated.
     pub penalty: Option<f64>,
     /// May it be dropped for jobs?
     pub droppable: bool,
-    /// One for each job `[n]`, or for each worker type `[K]`.
+    /// One for each job `[n]`, or for each worker type `[K]`, or one for the whole cluster.
     pub rows: Vec<ConstraintRow>,
 }
 
-/// A constraint's row for one job or one worker type.
+/// A constraint's row for one job, for one worker type or for the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConstraintRow {
     /// Change of the objective per unit added to the right side as it is written; none where that is not known, or the
@@ -110,7 +110,8 @@ impl Binding {
 /// A row with a price that a job's share stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The row of one of the policy's own constraints, by position: the job's, or of a worker type that it can run on.
+    /// The row of one of the policy's own constraints, by position: the job's, of a worker type that it can run on, or of the
+    /// whole cluster.
     Constraint(usize),
     /// All of the job's time.
     Time,
@@ -134,7 +135,7 @@ pub struct Fixed {
     /// Its change per unit of time the job had beyond all of it: more than 0 where time bound the job.
     pub time_price: f64,
     /// Its change per unit added to the right side of each of the policy's own constraints, as it is written: of the job's row
-    /// alone, or of each worker type's, [constraints][1, or K].
+    /// alone, of each worker type's, or of the whole cluster's, [constraints][1, or K].
     pub constraints: Vec<Vec<f64>>,
 }
 

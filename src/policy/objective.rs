@@ -27,6 +27,7 @@ pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, Spec
         objective: program.objective.clone(),
         for_each_job: texts(&program.for_each_job),
         for_each_worker_type: texts(&program.for_each_worker_type),
+        constraints: texts(&program.constraints),
     };
     let objective = Objective::check(&text, vocabulary).map_err(|error| placed(document, program, &error))?;
     if program.refine == Refine::WaterFilling && (objective.inversion().is_none() || !program.maximize) {
@@ -87,6 +88,7 @@ fn placed(document: &PolicyDocument, program: &Program, error: &ObjectiveError) 
         Place::ForEachWorkerType(position) => {
             constraint("for_each_worker_type", &program.for_each_worker_type, *position)
         }
+        Place::Cluster(position) => constraint("constraints", &program.constraints, *position),
         Place::Column(name) => {
             let path = format!("columns.{name}");
             return document.source.error_at_key(&path, error.to_string(), error.error.help());

@@ -77,13 +77,13 @@ impl Builder<'_> {
             return Affine { constant: self.bound.constant(expression, at), terms: Vec::new() };
         }
         match &expression.node {
-            Node::Number { .. } | Node::Data { .. } => Affine::default(),
+            Node::Number { .. } | Node::Data { .. } | Node::OwnedBy(_) => Affine::default(),
             Node::Variable(variable, of) => {
                 let on = of.as_ref().map(|of| self.bound.type_position(of, at));
                 let measure = variable.measure();
                 self.linear(at, |term| {
                     let counts = on.is_none_or(|on| term.worker_type == on);
-                    counts.then(|| measure.of(term.throughput, term.time))
+                    counts.then(|| measure.of(term.throughput, term.time, term.workers))
                 })
             }
             Node::Negate(inner) => scaled(self.form(inner, context.flipped()), -1.0),

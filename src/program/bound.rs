@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
-use super::expression::{Expr, Node, Subject, TypeRef, Variable};
+use super::expression::{Expr, Node, Subject, TypeRef, Variable, owned_by};
 use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
 use super::objective::{Constraint, Objective};
@@ -63,6 +63,19 @@ pub struct Term {
     pub throughput: f64,
     /// Share of time per unit of the column: uses/n.
     pub time: f64,
+    /// Workers that count for the job per unit of the column.
+    pub workers: f64,
+}
+
+/// What a job of a member gets on a worker type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Got {
+    /// Effective throughput, steps/s.
+    pub throughput: f64,
+    /// Share of time.
+    pub time: f64,
+    /// Workers by that share, half of those that are shared.
+    pub workers: f64,
 }
 
 /// Values of an objective's variables at an allocation, for one job of each member.
@@ -81,13 +94,13 @@ impl Point {
         Self { n_types, values: Variable::ALL.map(zeros) }
     }
 
-    /// Adds what a job of a member gets on a worker type: effective throughput and share of time.
-    pub fn add(&mut self, member: usize, worker_type: usize, throughput: f64, time: f64) {
+    /// Adds what a job of a member gets on a worker type.
+    pub fn add(&mut self, member: usize, worker_type: usize, got: Got) {
         for (variable, values) in Variable::ALL.into_iter().zip(&mut self.values) {
             if let Some(values) = values {
                 let by_type = variable.atom().by_type;
                 let place = if by_type { member * self.n_types + worker_type } else { member };
-                values[place] += variable.measure().of(throughput, time);
+                values[place] += variable.measure().of(got.throughput, got.time, got.workers);
             }
         }
     }
@@ -110,6 +123,26 @@ pub(crate) struct At {
     pub(crate) worker_type: usize,
 }
 
+impl At {
+    /// The job or the worker type at a position; neither for what is of the whole cluster.
+    pub(crate) fn of(subject: Option<Subject>, position: usize) -> Self {
+        match subject {
+            None => Self::default(),
+            Some(Subject::Job) => Self { member: position, worker_type: 0 },
+            Some(Subject::WorkerType) => Self { member: 0, worker_type: position },
+        }
+    }
+
+    /// Its position among the places of a subject.
+    pub(crate) fn position(self, subject: Option<Subject>) -> usize {
+        match subject {
+            None => 0,
+            Some(Subject::Job) => self.member,
+            Some(Subject::WorkerType) => self.worker_type,
+        }
+    }
+}
+
 /// An objective and the instance it is to be optimized on.
 #[derive(Clone, Debug)]
 pub struct BoundObjective<'a> {
@@ -118,6 +151,8 @@ pub struct BoundObjective<'a> {
     pub(crate) layout: Layout,
     data: Vec<&'a [f64]>,
     named_types: BTreeMap<String, usize>,
+    /// Of the owners that it names, which members are theirs.
+    owned: BTreeMap<&'a str, &'a [f64]>,
 }
 
 /// The results of binding, shared by everything made from them, so that binding the same objective to the same instance again
@@ -160,7 +195,8 @@ impl Objective {
         let layout = Layout { columns: Arc::new(columns), terms: Arc::default(), levels: None };
         let data = self.bind_data(instance, true)?;
         let named_types = self.bind_types(instance)?;
-        let mut bound = BoundObjective { objective: self, instance, layout, data, named_types };
+        let owned = self.bind_owned(instance)?;
+        let mut bound = BoundObjective { objective: self, instance, layout, data, named_types, owned };
         bound.layout.levels = self.inversion().map(|inversion| {
             let data = inversion.steps.iter().map(|step| step.datum.as_ref());
             Arc::new(Levels::new(inversion, bound.step_data(&data.collect::<Vec<_>>())))
@@ -179,7 +215,8 @@ impl Objective {
         layout: &Layout,
     ) -> Result<BoundObjective<'a>, BindError> {
         let (data, named_types) = (self.bind_data(instance, false)?, self.bind_types(instance)?);
-        Ok(BoundObjective { objective: self, instance, layout: layout.clone(), data, named_types })
+        let (owned, layout) = (self.bind_owned(instance)?, layout.clone());
+        Ok(BoundObjective { objective: self, instance, layout, data, named_types, owned })
     }
 
     fn bind_data<'a>(&self, instance: &'a Instance, checked: bool) -> Result<Vec<&'a [f64]>, BindError> {
@@ -203,13 +240,24 @@ impl Objective {
         Ok(bound)
     }
 
+    fn bind_owned<'a>(&'a self, instance: &'a Instance) -> Result<BTreeMap<&'a str, &'a [f64]>, BindError> {
+        let of = |owner: &'a str| {
+            let name = owned_by(owner);
+            let owned = instance.datum(Subject::Job, &name);
+            owned.map(|owned| (owner, owned)).ok_or(BindError::Missing { name })
+        };
+        self.owners().into_iter().map(of).collect()
+    }
+
     fn bind_types(&self, instance: &Instance) -> Result<BTreeMap<String, usize>, BindError> {
         let mut named = BTreeMap::new();
-        let expressions =
-            std::iter::once(self.expression()).chain(self.constraints().iter().map(|c| &c.excess));
-        for expression in expressions {
-            collect_types(expression, &mut named);
-        }
+        self.each_node(&mut |node| {
+            if let Node::Variable(_, Some(TypeRef::Named(name)))
+            | Node::Data { of: Some(TypeRef::Named(name)), .. } = node
+            {
+                named.insert(name.clone(), 0);
+            }
+        });
         for (name, position) in &mut named {
             *position = instance.worker_types.iter().position(|known| known == name).ok_or_else(|| {
                 let known = instance.worker_types.iter().map(String::as_str);
@@ -218,23 +266,6 @@ impl Objective {
             })?;
         }
         Ok(named)
-    }
-}
-
-fn collect_types(expression: &Expr, named: &mut BTreeMap<String, usize>) {
-    match &expression.node {
-        Node::Variable(_, Some(of)) | Node::Data { of: Some(of), .. } => {
-            if let TypeRef::Named(name) = of {
-                named.insert(name.clone(), 0);
-            }
-        }
-        Node::Negate(inner) | Node::Reduce(_, inner) => collect_types(inner, named),
-        Node::Binary(_, left, right) => {
-            collect_types(left, named);
-            collect_types(right, named);
-        }
-        Node::Call(_, arguments) => arguments.iter().for_each(|argument| collect_types(argument, named)),
-        Node::Number { .. } | Node::Variable(_, None) | Node::Data { of: None, .. } => {}
     }
 }
 
@@ -248,7 +279,7 @@ fn member_terms(instance: &Instance, columns: &[Column]) -> Terms {
     for member in 0..instance.n_members() {
         starts[member + 1] += starts[member];
     }
-    let empty = Term { column: 0, worker_type: 0, throughput: 0.0, time: 0.0 };
+    let empty = Term { column: 0, worker_type: 0, throughput: 0.0, time: 0.0, workers: 0.0 };
     let mut terms = vec![empty; starts[instance.n_members()] as usize];
     let mut next = starts.clone();
     for (position, column) in columns.iter().enumerate() {
@@ -256,7 +287,8 @@ fn member_terms(instance: &Instance, columns: &[Column]) -> Terms {
             let time = uses / instance.multiplicity[member];
             let throughput = time * throughput[column.worker_type];
             let worker_type = column.worker_type;
-            terms[next[member] as usize] = Term { column: position, worker_type, throughput, time };
+            let workers = time * instance.workers_each(column.combination);
+            terms[next[member] as usize] = Term { column: position, worker_type, throughput, time, workers };
             next[member] += 1;
         }
     }
@@ -332,8 +364,9 @@ impl<'a> BoundObjective<'a> {
         for (column, given) in self.layout.columns.iter().zip(class_time) {
             for (member, uses, throughput) in self.instance.parts(column.combination) {
                 let time = uses / self.instance.multiplicity[member];
-                let got = time * throughput[column.worker_type] * given;
-                point.add(member, column.worker_type, got, time * given);
+                let workers = time * self.instance.workers_each(column.combination) * given;
+                let throughput = time * throughput[column.worker_type] * given;
+                point.add(member, column.worker_type, Got { throughput, time: time * given, workers });
             }
         }
         point
@@ -353,20 +386,20 @@ impl<'a> BoundObjective<'a> {
     fn penalties(&self, point: &Point) -> f64 {
         let cost = |constraint: &Constraint| {
             let Some(penalty) = constraint.soft else { return 0.0 };
-            let exceeded = self.places(constraint.subject).map(|at| {
+            let exceeded = self.places_of(constraint.subject).map(|at| {
                 let excess = self.evaluate(&constraint.excess, at, point);
                 let excess = if constraint.is_equality() { excess.abs() } else { excess.max(0.0) };
-                self.count(constraint.subject, at) * excess
+                self.count_of(constraint, at) * excess
             });
             penalty * exceeded.sum::<f64>()
         };
         self.objective.constraints().iter().map(cost).sum()
     }
 
-    /// The excess of each constraint at a point, at its worst job or worker type: `[constraints]`; at most 0 where it holds.
+    /// The excess of each constraint at a point, at its worst place: `[constraints]`; at most 0 where it holds.
     pub fn excesses(&self, point: &Point) -> Vec<f64> {
         let excess = |constraint: &Constraint| {
-            let values = self.places(constraint.subject).map(|at| {
+            let values = self.places_of(constraint.subject).map(|at| {
                 let value = self.evaluate(&constraint.excess, at, point);
                 if constraint.is_equality() { value.abs() } else { value }
             });
@@ -377,14 +410,22 @@ impl<'a> BoundObjective<'a> {
 
     /// Every member, or every worker type.
     pub(crate) fn places(&self, subject: Subject) -> impl Iterator<Item = At> + use<> {
+        self.places_of(Some(subject))
+    }
+
+    /// The places that a constraint on such a subject holds for: one, if it is on the whole cluster.
+    pub(crate) fn places_of(&self, subject: Option<Subject>) -> impl Iterator<Item = At> + use<> {
         let n = match subject {
-            Subject::Job => self.instance.n_members(),
-            Subject::WorkerType => self.instance.n_types(),
+            None => 1,
+            Some(Subject::Job) => self.instance.n_members(),
+            Some(Subject::WorkerType) => self.instance.n_types(),
         };
-        (0..n).map(move |position| match subject {
-            Subject::Job => At { member: position, worker_type: 0 },
-            Subject::WorkerType => At { member: 0, worker_type: position },
-        })
+        (0..n).map(move |position| At::of(subject, position))
+    }
+
+    /// The number of jobs for which one row of a constraint counts.
+    pub(crate) fn count_of(&self, constraint: &Constraint, at: At) -> f64 {
+        constraint.subject.map_or(1.0, |subject| self.count(subject, at))
     }
 
     /// The places over which a reduction that stands at `at` ranges.
@@ -415,6 +456,11 @@ impl<'a> BoundObjective<'a> {
             None => self.data[slot][at.member],
             Some(of) => self.data[slot][self.type_position(of, at)],
         }
+    }
+
+    /// Which members are of an owner that the objective names: `[members]`.
+    pub(crate) fn owned_by(&self, owner: &str) -> &'a [f64] {
+        self.owned[owner]
     }
 
     pub(crate) fn members_data(&self, slot: usize) -> &'a [f64] {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::affine::{add, merge, unit};
 use super::bound::{At, BoundObjective};
-use super::expression::Subject;
 use super::inversion::Inversion;
 use super::objective::Constraint;
 use super::program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
@@ -180,11 +179,8 @@ impl<'a> Builder<'a> {
             Sense::Minimize => 1.0,
         };
         for (position, constraint) in objective.constraints().iter().enumerate() {
-            for at in self.bound.places(constraint.subject).filter(|at| !left_out(constraint, *at)) {
-                let place = match constraint.subject {
-                    Subject::Job => at.member,
-                    Subject::WorkerType => at.worker_type,
-                };
+            for at in self.bound.places_of(constraint.subject).filter(|at| !left_out(constraint, *at)) {
+                let place = at.position(constraint.subject);
                 let role = RowRole::Constraint { constraint: position, position: place };
                 if let Some((form, range)) = self.inverted(constraint, at) {
                     self.row(role, range, form);
@@ -199,7 +195,7 @@ impl<'a> Builder<'a> {
                     form.constant *= 1.0 - self.bound.instance.eased;
                 }
                 if let Some(penalty) = constraint.soft {
-                    let count = self.bound.count(constraint.subject, at);
+                    let count = self.bound.count_of(constraint, at);
                     let role = AuxiliaryRole::Slack { constraint: position, position: place };
                     let excess = self.bound.range(&constraint.excess, at, self.reach);
                     let most = excess.upper.abs().max(excess.lower.abs());

@@ -145,6 +145,10 @@ impl BoundObjective<'_> {
                 let data = &self.members_data(*slot)[at.member..at.member + N];
                 std::array::from_fn(|lane| V::Quantity::exactly(data[lane]))
             }
+            Node::OwnedBy(owner) => {
+                let owned = &self.owned_by(owner)[at.member..at.member + N];
+                std::array::from_fn(|lane| V::Quantity::exactly(owned[lane]))
+            }
             Node::Data { slot, of, .. } => [V::Quantity::exactly(self.datum(*slot, of.as_ref(), at)); N],
             Node::Variable(variable, None) => {
                 std::array::from_fn(|lane| variables.value(*variable, at.member + lane))

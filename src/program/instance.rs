@@ -108,6 +108,12 @@ impl Instance {
         pair.map_or_else(|| self.scale_factor[combination], |pair| self.pairs[pair].scale_factor)
     }
 
+    /// The workers that count for each job of a combination while it runs: all of them for a job alone, half for each of two.
+    pub fn workers_each(&self, combination: usize) -> f64 {
+        let n_jobs = if combination < self.n_members() { 1.0 } else { 2.0 };
+        self.scale_factor_of(combination) / n_jobs
+    }
+
     /// The parts of a combination: (member, units of its time that a unit of the combination's spends, throughputs).
     pub fn parts(&self, combination: usize) -> impl Iterator<Item = (usize, f64, &[f64])> {
         let pair = combination.checked_sub(self.n_members());

@@ -24,7 +24,7 @@ pub mod promise;
 pub mod classes;
 pub mod groups;
 
-pub use bound::{BindError, BoundObjective, Layout, Point, Term};
+pub use bound::{BindError, BoundObjective, Got, Layout, Point, Term};
 pub use classes::{Classes, Unlike};
 pub use demand::Demand;
 pub use formulate::HOLD_SLACK;

@@ -5,7 +5,8 @@ use thiserror::Error;
 use super::expression::check::common_dimension;
 use super::expression::{
     Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind, Fold, Measure,
-    Node, Operator, Scope, Span, Subject, Variable, Vocabulary, facts, parse, parse_comparison, shape,
+    Node, Operator, Scope, Span, Subject, Variable, Vocabulary, facts, owned_by, parse, parse_comparison,
+    shape,
 };
 use super::inversion::{Bound, Inversion, LevelForm};
 use super::standard::Sense;
@@ -43,13 +44,16 @@ pub struct ObjectiveText {
     pub for_each_job: Vec<ConstraintText>,
     /// Constraints on every worker type.
     pub for_each_worker_type: Vec<ConstraintText>,
+    /// Constraints on the whole cluster, one row each.
+    pub constraints: Vec<ConstraintText>,
 }
 
 impl ObjectiveText {
     /// An objective without constraints.
     pub fn new(sense: Sense, objective: impl Into<String>) -> Self {
         let objective = objective.into();
-        Self { sense, objective, for_each_job: Vec::new(), for_each_worker_type: Vec::new() }
+        let (for_each_job, for_each_worker_type, constraints) = (Vec::new(), Vec::new(), Vec::new());
+        Self { sense, objective, for_each_job, for_each_worker_type, constraints }
     }
 }
 
@@ -90,6 +94,8 @@ pub enum Place {
     ForEachJob(usize),
     /// A constraint on every worker type, by position.
     ForEachWorkerType(usize),
+    /// A constraint on the whole cluster, by position.
+    Cluster(usize),
     /// A column, by name.
     Column(String),
 }
@@ -104,13 +110,13 @@ pub struct ObjectiveError {
     pub error: ExpressionError,
 }
 
-/// A checked constraint, `excess` ≤ 0 (or = 0) for each job or each worker type.
+/// A checked constraint, `excess` ≤ 0 (or = 0) for each job or each worker type, or once for the whole cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
     /// As it was written.
     pub text: String,
-    /// What it ranges over.
-    pub subject: Subject,
+    /// What it ranges over; none if it is one constraint on the whole cluster.
+    pub subject: Option<Subject>,
     /// The smaller side less the larger one, as it was written.
     pub excess: Expr,
     /// How its left side compares with its right one, as it was written.
@@ -127,6 +133,15 @@ impl Constraint {
     /// Must the excess be 0?
     pub fn is_equality(&self) -> bool {
         self.comparison == Comparison::Equal
+    }
+
+    /// Does it limit what the allocation gives, so that more may break it?
+    pub fn is_limit(&self) -> bool {
+        let small = match &self.excess.node {
+            Node::Binary(Operator::Subtract, small, _) => small,
+            _ => &self.excess,
+        };
+        self.is_equality() || small.varies()
     }
 
     /// The unit of its two sides.
@@ -166,12 +181,17 @@ impl Objective {
         let objective = check_objective(text, &vocabulary).map_err(at(Place::Objective))?;
         let (expression, mut route, inversion) = objective;
         let mut constraints = Vec::new();
-        let lists = [(&text.for_each_job, Subject::Job), (&text.for_each_worker_type, Subject::WorkerType)];
+        let lists = [
+            (&text.for_each_job, Some(Subject::Job)),
+            (&text.for_each_worker_type, Some(Subject::WorkerType)),
+            (&text.constraints, None),
+        ];
         for (list, subject) in lists {
             for (position, constraint) in list.iter().enumerate() {
                 let place = match subject {
-                    Subject::Job => Place::ForEachJob(position),
-                    Subject::WorkerType => Place::ForEachWorkerType(position),
+                    Some(Subject::Job) => Place::ForEachJob(position),
+                    Some(Subject::WorkerType) => Place::ForEachWorkerType(position),
+                    None => Place::Cluster(position),
                 };
                 let (checked, conic) =
                     check_constraint(constraint, subject, &vocabulary).map_err(at(place.clone()))?;
@@ -217,12 +237,30 @@ impl Objective {
         (0..self.vocabulary.len()).filter(depends).any(|slot| self.uses(slot))
     }
 
-    /// Names of the per-job data the objective and its constraints read, sorted by slot: what the policy sees
-    /// of a job beyond its throughputs and scale factor.
-    pub fn job_data(&self) -> Vec<&str> {
+    /// Names of the per-job data the objective and its constraints read, sorted by slot, those of owners last: what the
+    /// policy sees of a job beyond its throughputs and scale factor.
+    pub fn job_data(&self) -> Vec<String> {
         let of_jobs = |slot: &usize| self.vocabulary.datum(*slot).subject == Subject::Job;
         let slots = (0..self.vocabulary.len()).filter(of_jobs).filter(|slot| self.uses(*slot));
-        slots.map(|slot| &*self.vocabulary.datum(slot).name).collect()
+        let stated = slots.map(|slot| self.vocabulary.datum(slot).name.to_string());
+        stated.chain(self.owners().into_iter().map(owned_by)).collect()
+    }
+
+    /// The owners whose jobs the objective or a constraint tells from others, each once.
+    pub fn owners(&self) -> Vec<&str> {
+        let mut owners = std::collections::BTreeSet::new();
+        self.each_node(&mut |node| {
+            if let Node::OwnedBy(owner) = node {
+                owners.insert(owner.as_str());
+            }
+        });
+        owners.into_iter().collect()
+    }
+
+    /// Calls `visit` with each node of the objective and of the constraints.
+    pub(crate) fn each_node<'e>(&'e self, visit: &mut impl FnMut(&'e Node)) {
+        self.expression.each(visit);
+        self.constraints.iter().for_each(|constraint| constraint.excess.each(visit));
     }
 
     /// Is effective throughput the only variable that it reads?
@@ -230,9 +268,9 @@ impl Objective {
         !Variable::ALL[1..].iter().any(|variable| self.reads_variable(*variable))
     }
 
-    /// Does it read a job's time on worker types?
+    /// Does it read a job's time on worker types, or the workers that it holds by it?
     pub fn reads_time(&self) -> bool {
-        let of_time = |variable: &Variable| variable.measure() == Measure::Time;
+        let of_time = |variable: &Variable| variable.measure() != Measure::Throughput;
         Variable::ALL.into_iter().filter(of_time).any(|variable| self.reads_variable(variable))
     }
 
@@ -258,9 +296,14 @@ impl Objective {
         &self.expression
     }
 
-    /// The constraints: those on jobs, then those on worker types.
+    /// The constraints: those on jobs, then those on worker types, then those on the whole cluster.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
+    }
+
+    /// Does a constraint limit what all jobs have together?
+    pub fn limits_cluster(&self) -> bool {
+        self.constraints.iter().any(|constraint| constraint.subject.is_none() && constraint.is_limit())
     }
 
     /// The names it was checked with.
@@ -378,14 +421,15 @@ fn trace_level(expression: &Expr, sense: Sense, vocabulary: &Vocabulary) -> Opti
 /// The constraint, and whether it needs cones.
 fn check_constraint(
     constraint: &ConstraintText,
-    subject: Subject,
+    subject: Option<Subject>,
     vocabulary: &Vocabulary,
 ) -> Result<(Constraint, bool), ExpressionError> {
     let text = &constraint.text;
     let whole = Span { offset: 0, width: text.len().max(1) };
     let scope = match subject {
-        Subject::Job => Scope::JOB,
-        Subject::WorkerType => Scope::WORKER_TYPE,
+        Some(Subject::Job) => Scope::JOB,
+        Some(Subject::WorkerType) => Scope::WORKER_TYPE,
+        None => Scope::GLOBAL,
     };
     let (left, comparison, right) = parse_comparison(text, vocabulary, scope)?;
     let (small, large) = if comparison == Comparison::AtLeast { (right, left) } else { (left, right) };
@@ -405,7 +449,7 @@ fn check_constraint(
     let equality = comparison == Comparison::Equal;
     let convexity = shape(&excess, vocabulary);
     let convexity_of_promise = convexity.clone();
-    let hard_job = subject == Subject::Job && !equality && constraint.soft.is_none();
+    let hard_job = subject == Some(Subject::Job) && !equality && constraint.soft.is_none();
     let inversion = match &convexity {
         Ok(shape) if shape.curvature.is_convex() && shape.piecewise_linear => None,
         _ if hard_job => Inversion::trace(&excess, Bound::AtMost, vocabulary),

@@ -28,7 +28,7 @@ pub enum RowRole {
     Constraint {
         /// Position among the objective's constraints.
         constraint: usize,
-        /// The member, or the worker type, it holds for.
+        /// The member, or the worker type, it holds for; 0 if it is on the whole cluster.
         position: usize,
     },
     /// An auxiliary column is at most (or at least) the part of an expression that it stands for.
@@ -65,7 +65,7 @@ pub enum AuxiliaryRole {
     Slack {
         /// Position among the objective's constraints.
         constraint: usize,
-        /// The member, or the worker type.
+        /// The member, or the worker type; 0 if it is on the whole cluster.
         position: usize,
     },
 }

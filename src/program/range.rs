@@ -62,7 +62,7 @@ impl Reach {
             order.extend(0..k);
             order.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
             for variable in &read {
-                let rate = |j: usize| variable.measure().of(best[j], 1.0);
+                let rate = |j: usize| variable.measure().of(best[j], 1.0, instance.scale_factor[member]);
                 let values = &mut reach.values[*variable as usize];
                 let mut push = |upper| values.push(Range { lower: 0.0, upper });
                 if variable.atom().by_type {

@@ -1,7 +1,7 @@
 //! The two sides of a policy's own constraints at a point, and their prices.
 
 use super::bound::{At, BoundObjective, Point};
-use super::expression::{Comparison, Node, Operator, Subject};
+use super::expression::{Comparison, Node, Operator};
 use super::inversion::Levels;
 use super::objective::Constraint;
 
@@ -22,9 +22,9 @@ impl Sides {
 }
 
 impl BoundObjective<'_> {
-    /// The sides of a constraint at a point, for the member or the worker type at a position.
+    /// The sides of a constraint at a point, for the member or the worker type at a position; 0 for the whole cluster.
     pub fn sides(&self, constraint: &Constraint, position: usize, point: &Point) -> Sides {
-        let at = place(constraint.subject, position);
+        let at = At::of(constraint.subject, position);
         match &constraint.excess.node {
             Node::Binary(Operator::Subtract, small, large) => {
                 Sides { small: self.evaluate(small, at, point), large: self.evaluate(large, at, point) }
@@ -39,7 +39,7 @@ impl BoundObjective<'_> {
         // A row in place of a curved constraint bounds the throughput at which the excess is 0.
         let of_excess = match &constraint.inversion {
             Some(inversion) => {
-                let at = place(constraint.subject, position);
+                let at = At::of(constraint.subject, position);
                 let data = inversion.steps.iter().map(|step| step.datum.as_ref());
                 let data = data.map(|datum| datum.map_or(0.0, |datum| self.constant(datum, at)));
                 of_row * Levels::new(inversion, data.collect()).required(0, 0.0).slope
@@ -50,13 +50,5 @@ impl BoundObjective<'_> {
             Comparison::AtMost | Comparison::Equal => of_excess,
             Comparison::AtLeast => -of_excess,
         }
-    }
-}
-
-/// The job or the worker type at a position.
-fn place(subject: Subject, position: usize) -> At {
-    match subject {
-        Subject::Job => At { member: position, worker_type: 0 },
-        Subject::WorkerType => At { member: 0, worker_type: position },
     }
 }

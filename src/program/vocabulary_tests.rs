@@ -213,6 +213,8 @@ fn data_evaluate_to_the_instances_numbers_and_variables_to_sums_over_columns() {
             own.map(move |(_, uses, speeds)| match measure {
                 Measure::Throughput => uses * time * speeds[column.worker_type],
                 Measure::Time => uses * time,
+                // (pairs of two jobs hold the workers once)
+                Measure::Workers => uses * time * if column.combination < N_MEMBERS { 1.0 } else { 0.5 },
             })
         });
         parts.sum::<f64>() / instance.multiplicity[member]
@@ -225,7 +227,8 @@ fn data_evaluate_to_the_instances_numbers_and_variables_to_sums_over_columns() {
             let expression = parse(&text, &vocabulary, Scope::JOB).unwrap();
             let found = bound.evaluate(&expression, At { member, worker_type: 0 }, &point);
             let expected = if let Some(variable) = Variable::find(&atom.name) {
-                let unit = variable.measure().of(Dimension::STEPS_PER_SECOND, Dimension::NONE);
+                let unit =
+                    variable.measure().of(Dimension::STEPS_PER_SECOND, Dimension::NONE, Dimension::WORKERS);
                 assert_eq!(atom.dimension, unit, "{text}");
                 sum(member, atom.by_type.then_some(j), variable.measure())
             } else {

@@ -3,7 +3,7 @@
 //!
 //! A coefficient is found by evaluating the expression where a member has all of its time on one worker type.
 
-use super::bound::BoundObjective;
+use super::bound::{BoundObjective, Got};
 use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, Variable, shape};
 use super::objective::{Constraint, Route};
 use super::singles::Singles;
@@ -69,7 +69,8 @@ impl BoundObjective<'_> {
     fn all_on(&self, expression: &Expr, worker_type: Option<usize>) -> Vec<f64> {
         let mut point = self.no_time();
         for (member, j) in (0..self.instance.n_members()).zip(worker_type.into_iter().cycle()) {
-            point.add(member, j, self.instance.alone(member)[j], 1.0);
+            let (throughput, workers) = (self.instance.alone(member)[j], self.instance.scale_factor[member]);
+            point.add(member, j, Got { throughput, time: 1.0, workers });
         }
         self.of_members(expression, &point)
     }
@@ -118,7 +119,7 @@ impl BoundObjective<'_> {
         let mut least = vec![0.0_f64; self.instance.n_members()];
         let (dropped, part) = (&self.instance.dropped, 1.0 - self.instance.eased);
         for constraint in self.objective.constraints() {
-            let Constraint { subject: Subject::Job, soft: None, droppable, .. } = *constraint else {
+            let Constraint { subject: Some(Subject::Job), soft: None, droppable, .. } = *constraint else {
                 return None;
             };
             if constraint.is_equality() {

@@ -138,6 +138,7 @@ impl Rounds {
     /// Without a deadline the policy decides on the caller's thread, and a late answer is waited for. With one it decides
     /// on a thread of its own, and is waited for so long at most, all in all; with a deadline of zero, not at all.
     pub fn decide(&mut self, situation: &mut dyn Situation, mut deadline: Option<Duration>) -> Decided {
+        self.mechanism.begin_round(situation.now());
         let mut decided = self.adopt_late(situation, &mut deadline);
         let ask_empty = self.empty_cluster == EmptyCluster::Resets;
         if self.may_ask(&decided)
@@ -286,6 +287,7 @@ impl Rounds {
             skip_zero_priority: decision.rules.skip_zero_priority,
             pair_fillers: decision.rules.pair_fillers,
             by_speed: decision.rules.type_order == TypeOrder::Speed,
+            within_shares: decision.rules.within_shares,
         };
         let throughput = |jobs: Combination<JobId>, worker_type| situation.throughput(jobs, worker_type);
         self.mechanism.adopt(&decision.allocation, &ids, rules, &throughput);

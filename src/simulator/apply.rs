@@ -247,6 +247,14 @@ impl Driver {
         }
     }
 
+    /// When a job is owed time again, where jobs wait for that beside idle workers.
+    pub(super) fn next_due(&self) -> Option<Seconds> {
+        match self {
+            Self::Mechanized(rounds) => rounds.mechanism().next_due(),
+            Self::Direct(_) => None,
+        }
+    }
+
     pub(super) fn n_leases(&self) -> usize {
         match self {
             Self::Mechanized(rounds) => rounds.mechanism().leases().len(),

@@ -45,7 +45,8 @@ impl Simulation {
             return Ok(ControlFlow::Break(Step::Finished));
         }
         let before = self.clock.now;
-        if let Some(next) = self.next_event() {
+        let due = self.driver.next_due().filter(|due| due.get() > before);
+        if let Some(next) = self.next_event().into_iter().chain(due).min_by(Seconds::total_cmp) {
             if !self.resolves(next.get()) {
                 return Ok(ControlFlow::Break(Step::Unresolved));
             }

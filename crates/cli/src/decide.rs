@@ -141,6 +141,9 @@ impl Question {
         let throughputs = load_throughputs(&arguments.throughputs)?;
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
+        if let Some(program) = &program {
+            check_owners(program, &problem)?;
+        }
         let asked = !published && matches!(document.kind, PolicyKind::Program(_));
         let remark = asked.then(|| too_small(&problem)).flatten();
         Ok(Self { snapshot, problem, policy, program, remark })
@@ -223,6 +226,22 @@ impl Question {
         };
         ids.iter().map(position).collect()
     }
+}
+
+/// Refuses a policy that names an owner whom the snapshot does not have: the policy would take it for one without jobs.
+fn check_owners(program: &ProgramPolicy, problem: &Problem) -> Result<(), Failure> {
+    let known = || problem.entities().iter().map(|entity| entity.name.as_str());
+    let options = program.options();
+    let stranger = options.objective.owners().into_iter().find(|owner| known().all(|name| name != *owner));
+    let Some(owner) = stranger else { return Ok(()) };
+    let expected =
+        if known().next().is_some() { name_list(known()) } else { "none: it has no `entities`".to_owned() };
+    let message = format!(
+        "policy `{}` names the owner `{}`, expected one of the snapshot's, {expected}",
+        options.name,
+        plain(owner)
+    );
+    Err(Failure::usage(message, suggestion(owner, known())))
 }
 
 /// A positive number of seconds.

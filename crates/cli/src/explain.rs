@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::Session;
 use crate::allocate;
 use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
+use crate::explain_program::{self, ProgramForm};
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit};
 use apportion::program::expression::Subject;
-use apportion::program::text::{to_lp, to_mps};
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -27,18 +27,9 @@ pub struct ExplainArguments {
     /// Only this job; may be given several times
     #[arg(long, value_name = "ID")]
     job: Vec<String>,
-    /// Print the program instead, with its rows and columns named, for another solver to read
+    /// Print the program instead, for another solver to read; comments say what its optimum and its classes are
     #[arg(long, value_name = "FORM")]
     program: Option<ProgramForm>,
-}
-
-/// How a program is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProgramForm {
-    /// CPLEX LP text
-    Lp,
-    /// Free MPS text
-    Mps,
 }
 
 /// Runs the command.
@@ -54,7 +45,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
         session.note(remark);
     }
     if let Some(form) = arguments.program {
-        return session.output.text(&program_text(&explanation, form)?);
+        return session.output.text(&explain_program::text(&question, &explanation, form)?);
     }
     match session.output.format() {
         OutputFormat::Json => session.output.json(&as_json(&question, &explanation, &jobs)),
@@ -64,16 +55,6 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
             session.output.words(&in_words(&question, &explanation, &jobs, asked))
         }
     }
-}
-
-fn program_text(explanation: &Explanation, form: ProgramForm) -> Result<String, Failure> {
-    let no_program = || Failure::usage("this policy is a rule: it has no program".to_owned(), None);
-    let program = explanation.program.as_ref().ok_or_else(no_program)?;
-    let written = match form {
-        ProgramForm::Lp => to_lp(program),
-        ProgramForm::Mps => to_mps(program),
-    };
-    written.map_err(|error| Failure::usage(error.to_string(), None))
 }
 
 /// What more workers would do for the level at which water filling fixed a job.
@@ -90,7 +71,7 @@ fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed)
     for (constraint, prices) in explanation.constraints.iter().zip(&fixed.constraints) {
         for (row, more) in prices.iter().enumerate().filter(|(_, price)| shown(**price) != 0.0) {
             let of_type =
-                (constraint.subject == Subject::WorkerType).then(|| question.worker_types().nth(row));
+                (constraint.subject == Some(Subject::WorkerType)).then(|| question.worker_types().nth(row));
             let of_type = of_type.flatten().map(|name| format!(" of {name}")).unwrap_or_default();
             let (text_of, unit) = (&constraint.text, unit(constraint));
             let _ = writeln!(
@@ -157,7 +138,7 @@ fn own_in_words(explanation: &Explanation, job: JobIndex, part: &JobExplanation)
             writeln!(text, "  a unit of time more than there is changes the objective by {more:+.6}")
         };
     }
-    for constraint in explanation.constraints.iter().filter(|of| of.subject == Subject::Job) {
+    for constraint in explanation.constraints.iter().filter(|of| of.subject == Some(Subject::Job)) {
         let row = &constraint.rows[job.index()];
         let (state, text_of) = (state(row), &constraint.text);
         let _ = match row.price.map(shown) {
@@ -189,25 +170,26 @@ fn state(row: &ConstraintRow) -> &'static str {
     }
 }
 
-/// Rows of the policy's own constraints, with their positions: of these jobs, and of all worker types.
+/// Rows of the policy's own constraints, with their positions: of these jobs, of all worker types, of the whole cluster.
 fn constraint_rows<'e>(
     explanation: &'e Explanation,
     jobs: &'e [JobIndex],
 ) -> impl Iterator<Item = (&'e ConstraintExplanation, usize, &'e ConstraintRow)> {
     explanation.constraints.iter().flat_map(move |constraint| {
         let rows: Vec<usize> = match constraint.subject {
-            Subject::Job => jobs.iter().map(|job| job.index()).collect(),
-            Subject::WorkerType => (0..constraint.rows.len()).collect(),
+            Some(Subject::Job) => jobs.iter().map(|job| job.index()).collect(),
+            Some(Subject::WorkerType) | None => (0..constraint.rows.len()).collect(),
         };
         rows.into_iter().map(move |row| (constraint, row, &constraint.rows[row]))
     })
 }
 
-/// What a constraint's row stands for: a job by its label, or a worker type by its name.
+/// What a constraint's row stands for: a job by its label, a worker type by its name, or the whole cluster.
 fn subject(question: &Question, constraint: &ConstraintExplanation, row: usize) -> Value {
     match constraint.subject {
-        Subject::Job => json!(question.label(JobIndex::from_index(row))),
-        Subject::WorkerType => json!(question.worker_types().nth(row)),
+        Some(Subject::Job) => json!(question.label(JobIndex::from_index(row))),
+        Some(Subject::WorkerType) => json!(question.worker_types().nth(row)),
+        None => json!("the whole cluster"),
     }
 }
 
@@ -323,7 +305,11 @@ fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) ->
                "binds": part.binds, "one_more": part.one_more})
     });
     let constraints = constraint_rows(explanation, jobs).map(|(constraint, position, row)| {
-        let of = if constraint.subject == Subject::Job { "job" } else { "worker_type" };
+        let of = match constraint.subject {
+            Some(Subject::Job) => "job",
+            Some(Subject::WorkerType) => "worker_type",
+            None => "cluster",
+        };
         // (JSON has no word for room without an end)
         let slack = row.slack.is_finite().then_some(row.slack);
         json!({"constraint": constraint.text, "for_each": of, of: subject(question, constraint, position), "unit": constraint.unit.to_string(),

@@ -24,6 +24,7 @@ mod bench_export;
 pub mod progress;
 pub mod allocate;
 mod bench_tables;
+pub mod explain_program;
 pub mod explain;
 pub mod bench;
 mod check_process;

@@ -33,6 +33,8 @@ mod world;
 mod figure_11;
 #[path = "suite/bench.rs"]
 mod bench;
+#[path = "suite/explain_program.rs"]
+mod explain_program;
 #[path = "suite/bench_export.rs"]
 mod bench_export;
 #[path = "suite/check.rs"]

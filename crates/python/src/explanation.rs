@@ -20,8 +20,8 @@ pub(crate) fn tree<'py>(py: Python<'py>, explanation: &Explanation) -> PyResult<
     tree.set_item("jobs", PyList::new(py, jobs.collect::<PyResult<Vec<_>>>()?)?)?;
     let constraints = explanation.constraints.iter().map(|part| constraint(py, part));
     tree.set_item("constraints", PyList::new(py, constraints.collect::<PyResult<Vec<_>>>()?)?)?;
-    let lp = explanation.program.as_ref().and_then(|program| to_lp(program).ok());
-    let mps = explanation.program.as_ref().and_then(|program| to_mps(program).ok());
+    let lp = explanation.program.as_ref().and_then(|solved| to_lp(&solved.program).ok());
+    let mps = explanation.program.as_ref().and_then(|solved| to_mps(&solved.program).ok());
     tree.set_item("lp", lp)?;
     tree.set_item("mps", mps)?;
     Ok(tree)
@@ -58,7 +58,12 @@ fn job<'py>(py: Python<'py>, part: &JobExplanation) -> PyResult<Bound<'py, PyDic
 fn constraint<'py>(py: Python<'py>, part: &ConstraintExplanation) -> PyResult<Bound<'py, PyDict>> {
     let of = PyDict::new(py);
     of.set_item("text", &part.text)?;
-    of.set_item("subject", if part.subject == Subject::Job { "job" } else { "worker_type" })?;
+    let subject = match part.subject {
+        Some(Subject::Job) => "job",
+        Some(Subject::WorkerType) => "worker_type",
+        None => "cluster",
+    };
+    of.set_item("subject", subject)?;
     of.set_item("penalty", part.penalty)?;
     let column = |value: fn(&ConstraintRow) -> Option<f64>| part.rows.iter().map(value).collect::<Vec<_>>();
     of.set_item("price", column(|row| row.price))?;

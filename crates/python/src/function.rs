@@ -52,7 +52,7 @@ impl Rules {
     fn of_rounds(self, pairs: bool) -> RoundRules {
         let type_order = if self.shuffled { TypeOrder::Shuffled } else { TypeOrder::Speed };
         let skip_zero_priority = self.skip_zero_priority;
-        RoundRules { skip_zero_priority, type_order, pair_fillers: pairs, recompute_after: None }
+        RoundRules { skip_zero_priority, type_order, pair_fillers: pairs, ..RoundRules::default() }
     }
 }
 

@@ -87,6 +87,43 @@ fn jobs_without_a_share_fill_workers_unless_the_policy_forbids() {
     }
 }
 
+/// Two of three workers' time is given: what a job has had is never further from its share than half a round, and a job
+/// without a share has none, at whatever instants accounts are settled. A mechanism that is saved and taken up again goes on.
+#[test]
+fn nothing_runs_beyond_its_share_where_the_policy_forbids() {
+    let shares = [0.9, 0.5, 0.35, 0.25, 0.0];
+    let rules = Rules { within_shares: true, ..Rules::default() };
+    let cluster = Cluster::try_new([("only", 3)]).unwrap();
+    let mut mechanism = mechanism(3, MechanismOptions::corrected());
+    for job in 0..shares.len() {
+        mechanism.add_job(id(job), 1, &|_, _| 1.0);
+    }
+    let mut ran = [0.0; 5];
+    let mut n_idle = 0;
+    for round in 0..200 {
+        let now = 360.0 * f64::from(round);
+        if round % 7 == 0 {
+            mechanism.settle(Seconds::new(now));
+            adopt(&mut mechanism, &shares, rules);
+        }
+        mechanism.begin_round(Seconds::new(now));
+        mechanism.assign(&[id(0)]);
+        let n_leases = mechanism.leases().len();
+        for lease in 0..n_leases {
+            ran[mechanism.lease(lease).combination.first().index()] += 1.0;
+            mechanism.record_lease(lease, Seconds::new(360.0));
+        }
+        n_idle += 3 - n_leases;
+        assert_eq!(mechanism.refill(&[id(0)]), 0, "what is owed to jobs that wait is less than half a round");
+        for (ran, share) in ran.iter().zip(shares) {
+            let owed: f64 = share * f64::from(round + 1);
+            assert!((owed - ran).abs() <= 0.5 + 1e-6, "round {round}: {ran} rounds, share {share}");
+        }
+        mechanism = Mechanism::restore(&cluster, *mechanism.options(), &mechanism.state()).unwrap();
+    }
+    assert!(n_idle > 100, "{n_idle}");
+}
+
 #[test]
 fn pairs_without_a_share_fill_workers_only_where_the_policy_shares_space() {
     for (pair_fillers, found) in [(true, vec![(0, Some(1)), (2, None)]), (false, vec![(2, None)])] {

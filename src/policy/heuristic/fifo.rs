@@ -34,6 +34,7 @@ const RULES: RoundRules = RoundRules {
     skip_zero_priority: true,
     type_order: TypeOrder::Shuffled,
     pair_fillers: false,
+    within_shares: false,
     recompute_after: None,
 };
 

@@ -50,6 +50,7 @@ pub(super) const AGNOSTIC: RoundRules = RoundRules {
     skip_zero_priority: false,
     type_order: TypeOrder::Shuffled,
     pair_fillers: false,
+    within_shares: false,
     recompute_after: None,
 };
 

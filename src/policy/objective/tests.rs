@@ -85,6 +85,30 @@ fn complaints_point_into_constraints_columns_and_refinement() {
     check("for_each_job:\n  - throughput >= 3", (7, 5, 15), "comparison of", "unit");
     let mapped = "for_each_job:\n  - {constraint: throughput >= q, soft: 2}";
     check(mapped, (7, 32, 1), "unknown name `q`", "");
+    let cluster = |row: &str| format!("constraints:\n  - {row}");
+    check(&cluster("throughput <= 3[steps/s]"), (7, 5, 10), "of one job", "`sum_over_jobs(…)`");
+    check(
+        &cluster("sum_over_jobs(price(type)) <= 3"),
+        (7, 19, 10),
+        "of one worker type",
+        "sum_over_worker_types",
+    );
+    let unit = "sum_over_jobs(throughput) <= 3[$/h]";
+    check(&cluster(unit), (7, 5, 35), "comparison of `steps/s` and `$/h`", "unit in brackets");
+    let curved = "sum_over_jobs(sqrt(throughput)) <= 3[$]";
+    check(&cluster(curved), (7, 5, 39), "comparison", "");
+    let concave = "min_over_jobs(throughput) <= 3[steps/s]";
+    check(&cluster(concave), (7, 5, 39), "which is concave", "must be concave");
+    check(&cluster("3 <= 4"), (7, 5, 6), "does not depend on the allocation", "");
+    let dropped = "{constraint: 'sum_over_jobs(throughput) >= 3[steps/s]', droppable: true}";
+    check(&cluster(dropped), (7, 19, 39), "only a hard, linear constraint of `for_each_job`", "soft");
+    check(&cluster("sum_over_jobs(owned_by * throughput) <= 0"), (7, 19, 8), "the name of an owner", "");
+    check(
+        &cluster("sum_over_jobs(throughput) <= owned_by(\"a\")"),
+        (7, 34, 8),
+        "of one job",
+        "sum_over_jobs",
+    );
     check("columns: {bonus: s > 0}", (6, 11, 5), "declared but", "remove it");
     check("columns: {bonus: lightyears}", (6, 18, 10), "expected a unit", "as in");
     check("refine: water_filling", (6, 9, 13), "needs levels", "min_over_jobs");

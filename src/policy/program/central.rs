@@ -23,8 +23,8 @@ pub(super) fn weights(objective: &Objective, reduced: &Reduced, formulation: &Fo
     };
     let of_constraint = |constraint: usize, position: usize| match objective.constraints()[constraint].subject
     {
-        Subject::Job => n_jobs(position),
-        Subject::WorkerType => 1.0,
+        Some(Subject::Job) => n_jobs(position),
+        Some(Subject::WorkerType) | None => 1.0,
     };
     let columns = formulation.columns.iter().map(|column| of_combination(column.combination));
     let auxiliaries = formulation.auxiliaries.iter().map(|auxiliary| match auxiliary.role {

@@ -8,6 +8,9 @@ use crate::program::{BoundObjective, Formulation, Range, RowRole, Sense};
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::{Limits, conflict, registry, solve_certified};
 
+/// Conflicting rows up to which it is found out how far each is from being kept beside the others: a program a row.
+const RELAXED_MAX: usize = 32;
+
 /// Constraints of the policy that no allocation keeps, as few as [`conflict`] finds, in order of jobs; empty if no
 /// contradiction is proven.
 pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &Limits) -> Vec<Conflict> {
@@ -15,25 +18,34 @@ pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &
     let own: Vec<usize> =
         (0..formulation.rows.len()).filter(|row| place(&formulation, *row).is_some()).collect();
     let rows = conflict(&formulation.program, &own, limits).unwrap_or_default();
-    let of = |row: usize| {
-        let (constraint, position) = place(&formulation, row)?;
+    let of = |row: &usize| {
+        let (constraint, position) = place(&formulation, *row)?;
         let constraint = &bound.objective().constraints()[constraint];
-        let on_type = constraint.subject == Subject::WorkerType;
-        let job = || reduced.classes.members(position).first().map(|job| *job as usize);
+        let on_type = constraint.subject == Some(Subject::WorkerType);
+        let of_job = constraint.subject == Some(Subject::Job);
+        let alike = if of_job { reduced.classes.members(position) } else { &[] };
+        let reached = |kept: &[usize]| {
+            let freed: Vec<usize> = own.iter().copied().filter(|other| !kept.contains(other)).collect();
+            reached(&formulation, *row, &freed, limits)
+        };
+        let others: Vec<usize> = rows.iter().copied().filter(|other| other != row).collect();
+        let possible = reached(&[]);
+        let several = possible.is_none() && (1..RELAXED_MAX).contains(&others.len());
         Some(Conflict {
             constraint: constraint.text.clone(),
-            job: if on_type { None } else { job() },
-            n_alike: if on_type { 1 } else { reduced.classes.members(position).len() },
+            job: alike.first().map(|job| *job as usize),
+            n_alike: alike.len().max(1),
             worker_type: on_type.then(|| WorkerTypeId::from_index(position)),
-            possible: possible(&formulation, row, &own, limits),
+            possible,
+            relaxed: if several { reached(&others) } else { None },
         })
     };
-    let mut conflicts: Vec<Conflict> = rows.into_iter().filter_map(of).collect();
+    let mut conflicts: Vec<Conflict> = rows.iter().filter_map(of).collect();
     conflicts.sort_by_key(|conflict| (conflict.worker_type, conflict.job));
     conflicts
 }
 
-/// The constraint and the member, or the worker type, that a row is of, if it is of a constraint of the policy.
+/// The constraint and the place, a member or a worker type or 0, that a row is of, if it is of a constraint of the policy.
 fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
     match formulation.rows[row] {
         RowRole::Constraint { constraint, position } => Some((constraint, position)),
@@ -41,9 +53,9 @@ fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The part of a row's bound that is reached at most where no other row of `own` is kept; `None` where the bound is 0, or the
-/// row can be kept then.
-fn possible(formulation: &Formulation, row: usize, own: &[usize], limits: &Limits) -> Option<f64> {
+/// The part of a row's bound that comes closest to it where these rows, it among them, are not kept; `None` where the bound
+/// is 0, or is reached then.
+fn reached(formulation: &Formulation, row: usize, freed: &[usize], limits: &Limits) -> Option<f64> {
     let mut program = formulation.program.clone();
     let range = program.rows[row];
     let (bound, sense) = match (range.lower.is_finite(), range.upper.is_finite()) {
@@ -51,7 +63,7 @@ fn possible(formulation: &Formulation, row: usize, own: &[usize], limits: &Limit
         (false, true) => (range.upper, Sense::Minimize),
         _ => return None,
     };
-    for row in own {
+    for row in freed {
         program.rows[*row] = Range::FREE;
     }
     (program.sense, program.offset) = (sense, 0.0);

@@ -9,9 +9,17 @@
 
 use crate::allocation::Allocation;
 use crate::index::{CombinationId, Id, JobIndex};
+use crate::policy::program::policy::ProgramOptions;
 use crate::policy::program::reduce::Reduced;
 use crate::program::{Classes, Instance};
 use crate::workload::Combination;
+
+/// May a policy be discounted? What is taken from one job must not be what keeps a constraint that others stand in.
+pub(super) fn fits(options: &ProgramOptions) -> bool {
+    let mut constraints = options.objective.constraints().iter();
+    let together = constraints.any(|constraint| constraint.droppable || constraint.subject.is_none());
+    !(options.pairs || together || options.objective.depends_on_other_jobs())
+}
 
 /// The members without one job of member `left_out`; none if there is no other job. (The classes are still those of all jobs:
 /// only the instance is without that one.)

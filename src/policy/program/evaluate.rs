@@ -7,7 +7,7 @@ use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::reduce::{Selection, reduce};
 use crate::policy::view::ThroughputView;
 use crate::problem::Problem;
-use crate::program::Point;
+use crate::program::{Got, Point};
 
 impl ProgramPolicy {
     /// The policy's objective at an allocation at measured throughputs; `None` if the policy sees these.
@@ -57,8 +57,9 @@ fn point(problem: &Problem, view: &ThroughputView, allocation: &Allocation) -> P
     let (n, k) = (problem.n_jobs(), problem.n_types());
     let mut point = Point::zero(n, k, |_| true);
     let mut seen = vec![0.0; k];
-    let mut add = |job: JobIndex, kind: usize, share: f64, throughput: f64| {
-        point.add(job.index(), kind, share * throughput, share);
+    let mut add = |job: JobIndex, kind: usize, share: f64, (throughput, n_jobs): (f64, f64)| {
+        let workers = share * f64::from(problem.jobs()[job].scale_factor) / n_jobs;
+        point.add(job.index(), kind, Got { throughput: share * throughput, time: share, workers });
     };
     for (id, combination) in allocation.combinations().enumerate() {
         for (kind, share) in allocation.shares().row(id).iter().copied().enumerate() {
@@ -69,12 +70,12 @@ fn point(problem: &Problem, view: &ThroughputView, allocation: &Allocation) -> P
             match combination.second() {
                 None => {
                     view.row(problem, combination.first(), &mut seen);
-                    add(combination.first(), kind, share, seen[kind]);
+                    add(combination.first(), kind, share, (seen[kind], 1.0));
                 }
                 Some(second) => {
                     let together = problem.colocated(*combination, worker_type).unwrap_or_default();
                     for (job, measured) in [combination.first(), second].into_iter().zip(together) {
-                        add(job, kind, share, measured * view.factor(problem, job, worker_type));
+                        add(job, kind, share, (measured * view.factor(problem, job, worker_type), 2.0));
                     }
                 }
             }

@@ -7,11 +7,14 @@ mod tests;
 
 pub(super) use prices::Held;
 
+use std::sync::Arc;
+
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
 use crate::policy::program::explain::prices::{Prices, is_close};
 use crate::policy::program::explain::reasons::Reasons;
+use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Solved;
 use crate::problem::Problem;
@@ -84,7 +87,14 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         }
     }
     explanation.prices_unknown = prices.err();
-    explanation.program = Some(formulation.program);
+    let levels = solved.fixing.is_some().then_some(solved.price_factor < 0.0);
+    explanation.program = Some(SolvedProgram {
+        purpose: solved.explaining.purpose(levels),
+        value_map: Some(formulation.value_map),
+        optimum: solved.answer.as_ref().map(|answer| formulation.program.objective(&answer.solution.columns)),
+        classes: Arc::new(reduced.classes),
+        program: formulation.program,
+    });
     explanation
 }
 
@@ -103,19 +113,20 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    /// Jobs, or worker types, that a constraint holds for.
+    /// Jobs, or worker types, that a constraint holds for; 1 for one on the whole cluster.
     fn n_rows(&self, constraint: &Constraint) -> usize {
         match constraint.subject {
-            Subject::Job => self.reduced.classes.n_jobs(),
-            Subject::WorkerType => self.reduced.instance.n_types(),
+            Some(Subject::Job) => self.reduced.classes.n_jobs(),
+            Some(Subject::WorkerType) => self.reduced.instance.n_types(),
+            None => 1,
         }
     }
 
-    /// The row of a constraint, which is one of the objective's by position, for a job or a worker type.
+    /// The row of a constraint, which is one of the objective's by position, for a job, a worker type or the whole cluster.
     fn row(&self, constraint: &Constraint, position: usize, row: usize) -> ConstraintRow {
         let (place, n_jobs, was_dropped) = match constraint.subject {
-            Subject::WorkerType => (row, 1.0, false),
-            Subject::Job => {
+            Some(Subject::WorkerType) | None => (row, 1.0, false),
+            Some(Subject::Job) => {
                 let member = self.reduced.classes.class_of(row);
                 let dropped = self.reduced.instance.dropped.get(member) == Some(&true);
                 let past = self.decision.dropped.binary_search(&JobIndex::from_index(row)).is_ok();
@@ -146,17 +157,17 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64)
     let n_jobs = bound.instance().multiplicity[member];
     let n_types = bound.instance().n_types();
     let rows = |constraint: &Constraint| match constraint.subject {
-        Subject::Job => vec![0.0],
-        Subject::WorkerType => vec![0.0; n_types],
+        Some(Subject::Job) | None => vec![0.0],
+        Some(Subject::WorkerType) => vec![0.0; n_types],
     };
     let own = bound.objective().constraints();
     let mut constraints: Vec<Vec<f64>> = own.iter().map(rows).collect();
     for ((of, position), price) in &fixing.own[step] {
         let price = factor * bound.price_of_side(&own[*of], *position, *price);
         match own[*of].subject {
-            Subject::Job if *position == member => constraints[*of][0] = price / n_jobs,
-            Subject::Job => {}
-            Subject::WorkerType => constraints[*of][*position] = price,
+            Some(Subject::Job) if *position == member => constraints[*of][0] = price / n_jobs,
+            Some(Subject::Job) => {}
+            Some(Subject::WorkerType) | None => constraints[*of][*position] = price,
         }
     }
     Some(Fixed {

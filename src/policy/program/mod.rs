@@ -50,3 +50,5 @@ mod packed_tests;
 mod expand_tests;
 #[cfg(test)]
 mod strategy_tests;
+#[cfg(test)]
+mod cluster_tests;

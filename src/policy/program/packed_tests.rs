@@ -362,7 +362,7 @@ fn kinds_drop_as_few_as_programs() {
 }
 
 /// Jobs whose pairs are worth more and less than time slicing.
-fn assorted(n: usize, seed: u32) -> Vec<Drawn> {
+pub(super) fn assorted(n: usize, seed: u32) -> Vec<Drawn> {
     let mut state = seed.wrapping_mul(2_654_435_761).max(1);
     let mut next = || {
         // xorshift (Marsaglia 2003)

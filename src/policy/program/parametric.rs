@@ -34,6 +34,8 @@ const STEPS_MAX: u32 = 60;
 pub(super) struct Parametric {
     /// The allocation that reaches it, an optimum of the demands at a level that was tried.
     pub(super) raised: Raised,
+    /// That level.
+    pub(super) tried: f64,
     /// The demands of which it is an optimum.
     pub(super) demands: Vec<Demand>,
     /// The worst level there.
@@ -84,7 +86,7 @@ pub(super) fn best_worst(
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
         let next = cut(&levels, &raised, tried, attained).map_or(ideal, |next| worst(ideal, next));
-        let found = Parametric { raised, demands, value, bound: ideal, proof, formulation: None };
+        let found = Parametric { raised, tried, demands, value, bound: ideal, proof, formulation: None };
         let best = match &mut best {
             Some(best) if !better(value, best.value) => best,
             best => best.insert(found),

@@ -110,7 +110,7 @@ pub enum ProgramPolicyError {
     NotHierarchical,
     /// The discount is that of Nash welfare.
     #[error(
-        "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs` and without constraints that may be dropped"
+        "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs` and without constraints that may be dropped or are on the whole cluster"
     )]
     NotDiscountable,
     /// No such backend.
@@ -144,13 +144,13 @@ impl ProgramPolicy {
         if lexicographic && !fillable {
             return Err(ProgramPolicyError::NotFillable);
         }
-        let data: Vec<String> = objective.job_data().into_iter().map(str::to_owned).collect();
+        let data = objective.job_data();
         if options.hierarchical && !(objective.is_lexicographic() && data.iter().any(|name| name == "weight"))
         {
             return Err(ProgramPolicyError::NotHierarchical);
         }
         let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
-        if options.discounted && (options.pairs || promises || objective.depends_on_other_jobs()) {
+        if options.discounted && !discount::fits(&options) {
             return Err(ProgramPolicyError::NotDiscountable);
         }
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
@@ -416,12 +416,11 @@ impl ProgramPolicy {
     }
 
     pub(super) fn rules(&self) -> RoundRules {
-        let type_order = if self.options.view == ThroughputView::Measured {
-            TypeOrder::Speed
-        } else {
-            TypeOrder::Shuffled
-        };
-        RoundRules { type_order, pair_fillers: self.options.pairs, ..RoundRules::default() }
+        let measured = self.options.view == ThroughputView::Measured;
+        let type_order = if measured { TypeOrder::Speed } else { TypeOrder::Shuffled };
+        let within_shares = self.options.objective.limits_cluster();
+        let pair_fillers = self.options.pairs;
+        RoundRules { type_order, pair_fillers, within_shares, ..RoundRules::default() }
     }
 
     fn empty(&self, problem: &Problem) -> Result<Decision, PolicyError> {

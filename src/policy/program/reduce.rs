@@ -1,9 +1,10 @@
 //! The reduction of a problem to an [`Instance`] over classes: the numbers that a policy's programs see, and no others.
 
-use crate::index::{Id, JobIndex};
+use crate::index::{EntityId, Id, JobIndex};
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, Seen, ThroughputView};
 use crate::problem::{ActiveJob, Colocation, Problem};
+use crate::program::expression::owner_of;
 use crate::program::{Classes, Instance, Unlike};
 use crate::spec::Fidelity;
 use crate::units::{DollarsPerWorkerHour, Seconds};
@@ -82,6 +83,8 @@ enum Datum<'a> {
     IsolatedElapsed,
     /// Throughputs and scale factor: jobs that agree in both agree in the datum, so keys do not hold it.
     Derived(fn(&Followed<'_>) -> f64),
+    /// 1 for jobs of this owner and of those below it, else 0; none if the problem has no such owner, and so no such job.
+    OwnedBy(Option<EntityId>),
     /// A column of the problem's own, by job: none if the problem lacks it.
     Column(Option<&'a [f64]>),
 }
@@ -102,6 +105,10 @@ impl<'a> Datum<'a> {
             "isolated_throughput" => {
                 Self::Derived(|of| view::isolated(of.problem, of.scale_factor, of.throughput))
             }
+            other if let Some(owner) = owner_of(other) => {
+                let entities = problem.entities();
+                Self::OwnedBy(entities.ids().find(|id| entities[*id].name == owner))
+            }
             other => Self::Column(problem.extra().get(other).map(Vec::as_slice)),
         }
     }
@@ -116,6 +123,11 @@ impl<'a> Datum<'a> {
                 kept.unwrap_or(job.isolated_elapsed.get())
             }
             Self::Derived(_) => f64::NAN,
+            Self::OwnedBy(owner) => {
+                let entities = problem.entities();
+                let above = std::iter::successors(job.entity, |id| entities[*id].parent);
+                f64::from(u8::from(owner.is_some() && above.take(entities.len()).any(|id| Some(id) == owner)))
+            }
             Self::Column(column) => column.map_or(f64::NAN, |column| column[index.index()]),
         }
     }

@@ -45,17 +45,27 @@ pub(super) struct Solved {
 pub(super) enum Explaining {
     /// This one.
     Kept(Box<Formulation>),
-    /// The level program of these demands.
-    Demands(Vec<Demand>),
+    /// The program that was tried at this level, of these demands.
+    Tried(f64, Vec<Demand>),
     /// The objective's own, which was not written.
     Unwritten,
 }
 
 impl Explaining {
+    /// The purpose of that program. `levels`: are the levels of water filling, of which it is the first, inverses? None
+    /// without them.
+    pub(super) fn purpose(&self, levels: Option<bool>) -> Purpose {
+        match (self, levels) {
+            (Self::Tried(level, _), _) => Purpose::Tried { level: *level },
+            (_, Some(inverse)) => Purpose::FirstLevel { inverse },
+            _ => Purpose::Optimum,
+        }
+    }
+
     pub(super) fn formulation(self, bound: &BoundObjective<'_>) -> Formulation {
         match self {
             Self::Kept(formulation) => *formulation,
-            Self::Demands(demands) => bound.with_demands(&demands),
+            Self::Tried(_, demands) => bound.with_demands(&demands),
             Self::Unwritten => bound.formulate(),
         }
     }
@@ -238,7 +248,7 @@ impl Task<'_, '_> {
             .sum();
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
         Ok(Solved {
-            explaining: Explaining::Demands(found.demands),
+            explaining: Explaining::Tried(found.tried, found.demands),
             answer: found.proof.answer,
             price_factor,
             ..singles::unwritten(class_time, found.bound)

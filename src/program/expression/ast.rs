@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::dimension::Dimension;
 use super::functions::{Function, Reduction};
-use super::vocabulary::Variable;
+use super::vocabulary::{OWNED_BY, Variable};
 
 /// A stretch of the text, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub enum Node {
     },
     /// `throughput`, `time_on(type)`: a variable of the job at hand, of one worker type or of all.
     Variable(Variable, Option<TypeRef>),
+    /// `owned_by("research")`: 1 if the job at hand belongs to this owner, or to one below it, else 0.
+    OwnedBy(String),
     /// −x.
     Negate(Box<Expr>),
     /// x + y and its kin.
@@ -136,7 +138,34 @@ impl fmt::Display for TypeRef {
     }
 }
 
+/// How the datum of jobs of an owner is written, which is its name in an [`Instance`](crate::program::Instance).
+pub fn owned_by(owner: &str) -> String {
+    let quote = if owner.contains('"') { '\'' } else { '"' };
+    format!("{OWNED_BY}({quote}{owner}{quote})")
+}
+
+/// The owner of a datum of this name, if it is one of the jobs of an owner.
+pub fn owner_of(datum: &str) -> Option<&str> {
+    let quoted = datum.strip_prefix(OWNED_BY)?.strip_prefix('(')?.strip_suffix(')')?;
+    let quote = |text: &str| text.starts_with('"') || text.starts_with('\'');
+    (quoted.len() >= 2 && quote(quoted)).then(|| &quoted[1..quoted.len() - 1])
+}
+
 impl Expr {
+    /// Calls `visit` with each of its nodes.
+    pub fn each<'e>(&'e self, visit: &mut impl FnMut(&'e Node)) {
+        visit(&self.node);
+        match &self.node {
+            Node::Negate(inner) | Node::Reduce(_, inner) => inner.each(visit),
+            Node::Binary(_, left, right) => {
+                left.each(visit);
+                right.each(visit);
+            }
+            Node::Call(_, arguments) => arguments.iter().for_each(|argument| argument.each(visit)),
+            Node::Number { .. } | Node::Data { .. } | Node::Variable(..) | Node::OwnedBy(_) => {}
+        }
+    }
+
     /// Is there a node of this kind anywhere in it?
     pub fn contains(&self, kind: &impl Fn(&Node) -> bool) -> bool {
         kind(&self.node)
@@ -175,6 +204,7 @@ impl fmt::Display for Expr {
             Node::Data { name, of: Some(of), .. } => write!(f, "{name}({of})"),
             Node::Variable(variable, None) => f.write_str(&variable.atom().name),
             Node::Variable(variable, Some(of)) => write!(f, "{}({of})", variable.atom().name),
+            Node::OwnedBy(owner) => f.write_str(&owned_by(owner)),
             Node::Negate(inner) => {
                 f.write_str("-")?;
                 inner.write(f, 3)

@@ -6,7 +6,7 @@ use super::dimension::Dimension;
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
 use super::functions::{Domain, Fold, Function};
 use super::sign::Sign;
-use super::vocabulary::{Atom, Vocabulary};
+use super::vocabulary::{Atom, OWNED_BY_ATOM, Vocabulary};
 
 /// What is known of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +39,7 @@ pub fn facts(expression: &Expr, vocabulary: &Vocabulary) -> Result<Facts, Expres
         }
         Node::Data { slot, .. } => Ok(Facts::of(vocabulary.datum(*slot))),
         Node::Variable(variable, _) => Ok(Facts::of(variable.atom())),
+        Node::OwnedBy(_) => Ok(Facts::of(&OWNED_BY_ATOM)),
         Node::Negate(inner) => {
             let inner = facts(inner, vocabulary)?;
             Ok(Facts { sign: inner.sign.negated(), ..inner })

@@ -20,7 +20,7 @@ pub struct ExpressionError {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ExpressionErrorKind {
-    /// A droppable constraint that is soft, curved, an equality or of worker types.
+    /// A droppable constraint that is soft, curved, an equality, or not one of `for_each_job`.
     #[error("only a hard, linear constraint of `for_each_job` can be droppable")]
     NotDroppable,
     /// A character that no expression has.
@@ -235,6 +235,9 @@ impl ExpressionError {
                 "as in `lexicographic_min_over_jobs(throughput / equal_share_throughput)`".to_owned()
             }
             Kind::SoftParametric => "make the constraint hard, or the objective a sum".to_owned(),
+            Kind::NotDroppable => {
+                "any other may be exceeded at a price, as in `{constraint: \"…\", soft: 10}`".to_owned()
+            }
             Kind::UnusedColumn(_) => "remove it, or use it".to_owned(),
             Kind::Unit(_) => "prices are `$/h/workers`, throughputs `steps/s`".to_owned(),
             _ => return None,

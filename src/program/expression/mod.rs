@@ -14,7 +14,7 @@ pub mod parser;
 pub mod sign;
 pub mod vocabulary;
 
-pub use ast::{Comparison, Expr, Node, Operator, Span, TypeRef};
+pub use ast::{Comparison, Expr, Node, Operator, Span, TypeRef, owned_by, owner_of};
 pub use check::{Facts, facts};
 pub use curvature::{Curvature, Shape, shape};
 pub use dimension::Dimension;

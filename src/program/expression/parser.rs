@@ -10,7 +10,7 @@ use super::dimension::Dimension;
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
 use super::functions::{Function, Reduction};
 use super::lexer::{Token, tokens};
-use super::vocabulary::{Atom, Subject, TYPE, Variable, Vocabulary};
+use super::vocabulary::{Atom, OWNED_BY, Subject, TYPE, Variable, Vocabulary};
 use super::{DEPTH_MAX, LENGTH_MAX};
 
 /// What is at hand where an expression stands.
@@ -176,6 +176,9 @@ impl<'a> Parser<'a> {
         if let Some(function) = Function::find(name) {
             return self.call(function, start);
         }
+        if name == OWNED_BY {
+            return self.owned_by(start);
+        }
         if name == TYPE {
             let expected = "a quantity (`type` stands only inside parentheses, as in `price(type)`)";
             let kind = Kind::Token { expected, found: "`type`".to_owned() };
@@ -213,6 +216,28 @@ impl<'a> Parser<'a> {
     /// The worker type that an atom is of, if it is of one.
     fn type_of(&mut self, atom: &Atom, start: Span) -> Result<Option<TypeRef>, ExpressionError> {
         if atom.by_type { self.type_argument(&atom.name, start).map(Some) } else { Ok(None) }
+    }
+
+    /// `("research")`, behind the name.
+    fn owned_by(&mut self, start: Span) -> Result<Expr, ExpressionError> {
+        if !self.scope.job {
+            let kind = Kind::Unbound { name: OWNED_BY.to_owned(), subject: Subject::Job };
+            return Err(ExpressionError::new(kind, start));
+        }
+        if !self.take('(') {
+            let expected = "one argument, the name of an owner";
+            let kind = Kind::Arguments { name: OWNED_BY.to_owned(), expected, found: 0 };
+            return Err(ExpressionError::new(kind, start));
+        }
+        let (Token::Name(owner) | Token::Quoted(owner)) = self.token().clone() else {
+            return Err(self.unexpected("the name of an owner in quotation marks"));
+        };
+        self.position += 1;
+        let last = self.span();
+        if !self.take(')') {
+            return Err(self.unexpected("`)`"));
+        }
+        Ok(Expr { node: Node::OwnedBy(owner), span: start.to(last) })
     }
 
     /// `(type)`, `(v100)` or `("a100-80gb")`.

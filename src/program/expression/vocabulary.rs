@@ -16,6 +16,17 @@ use super::sign::Sign;
 /// Stands for the worker type at hand, where one is expected.
 pub(super) const TYPE: &str = "type";
 
+/// The name of the datum that tells an owner's jobs from others.
+pub(super) const OWNED_BY: &str = "owned_by";
+
+/// Its entry, which takes an owner's name in parentheses.
+pub(super) static OWNED_BY_ATOM: Atom = Atom::of_job(
+    OWNED_BY,
+    (Dimension::NONE, Sign::NON_NEGATIVE),
+    Source::Derived { among_others: false },
+    "1 for a job of this owner, or of an owner below it; 0 for any other",
+);
+
 /// What an atom is of, and what a reduction ranges over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -34,6 +45,8 @@ pub enum Variable {
     ThroughputOn,
     /// The share of time that a job has on one worker type.
     TimeOn,
+    /// The workers of one type that a job holds over time, half of those that it shares.
+    WorkersOn,
 }
 
 /// What a job gets from its time on a worker type; a variable adds it up over its worker types.
@@ -43,15 +56,18 @@ pub enum Measure {
     Throughput,
     /// Its share of time.
     Time,
+    /// Workers: those that it holds, half of them where it shares them, by its share of time.
+    Workers,
 }
 
 impl Measure {
-    /// The one of the two that this measures.
+    /// The one of the three that this measures.
     #[inline]
-    pub fn of<T>(self, throughput: T, time: T) -> T {
+    pub fn of<T>(self, throughput: T, time: T, workers: T) -> T {
         match self {
             Self::Throughput => throughput,
             Self::Time => time,
+            Self::Workers => workers,
         }
     }
 }
@@ -120,6 +136,12 @@ static VARIABLES: [Atom; Variable::ALL.len()] = [
         (Dimension::NONE, Sign::NON_NEGATIVE),
         Source::Allocation,
         "its share of time on a worker type",
+    ),
+    Atom::of_job_on_type(
+        "workers_on",
+        (Dimension::WORKERS, Sign::NON_NEGATIVE),
+        Source::Allocation,
+        "workers of a type that it holds, by its share of time there; half of those that it shares",
     ),
 ];
 
@@ -240,7 +262,7 @@ impl Atom {
 
 impl Variable {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::ThroughputOn, Self::TimeOn];
+    pub const ALL: [Self; 4] = [Self::Throughput, Self::ThroughputOn, Self::TimeOn, Self::WorkersOn];
 
     /// The variable of this name.
     pub fn find(name: &str) -> Option<Self> {
@@ -259,6 +281,7 @@ impl Variable {
         match self {
             Self::Throughput | Self::ThroughputOn => Measure::Throughput,
             Self::TimeOn => Measure::Time,
+            Self::WorkersOn => Measure::Workers,
         }
     }
 }
@@ -326,7 +349,7 @@ impl Vocabulary {
         let variables = VARIABLES.iter().map(|atom| Cow::Borrowed(&*atom.name));
         let functions = Function::ALL.iter().map(|function| Cow::Borrowed(function.name()));
         let reductions = Reduction::ALL.iter().map(|reduction| Cow::Owned(reduction.to_string()));
-        let data = self.data.iter().map(|atom| Cow::Borrowed(&*atom.name));
+        let data = self.data.iter().chain([&OWNED_BY_ATOM]).map(|atom| Cow::Borrowed(&*atom.name));
         variables.chain(functions).chain(reductions).chain(data)
     }
 }
@@ -336,8 +359,12 @@ impl fmt::Display for Vocabulary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| atom | unit | sign | curvature | where it is not stated | meaning |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
-        for atom in self.atoms() {
-            let of = if atom.by_type { "(type)" } else { "" };
+        for atom in self.atoms().chain([&OWNED_BY_ATOM]) {
+            let of = match atom {
+                _ if atom.by_type => "(type)",
+                _ if atom.name == OWNED_BY => "(\"owner\")",
+                _ => "",
+            };
             let (unit, sign, curvature) = (atom.dimension, atom.sign, atom.curvature().name());
             let Atom { name, meaning, .. } = atom;
             let absent = match atom.source {
@@ -377,7 +404,7 @@ mod tests {
     #[test]
     fn every_variable_finds_its_own_entry_and_no_two_atoms_share_a_name() {
         let vocabulary = Vocabulary::default();
-        let named = ["throughput", "throughput_on", "time_on"];
+        let named = ["throughput", "throughput_on", "time_on", "workers_on"];
         for (variable, name) in Variable::ALL.into_iter().zip(named) {
             assert_eq!(Variable::find(name), Some(variable), "{name}");
         }

@@ -55,6 +55,10 @@ pub struct Document {
     /// Constraints on every worker type.
     #[serde(default)]
     for_each_worker_type: Vec<ConstraintDocument>,
+    /// Constraints on the whole cluster, each one row over all jobs: what stands in them of a job is added up by
+    /// `sum_over_jobs`, or is the least or the most of all jobs.
+    #[serde(default)]
+    constraints: Vec<ConstraintDocument>,
     /// Which of several optima is taken; `utilization` by default.
     refine: Option<Refine>,
     /// Whether each job's weight falls to it through its owners. Needs `lexicographic_min_over_jobs`.
@@ -76,7 +80,7 @@ pub struct Document {
 
 impl Document {
     /// Which of the fields that belong to one kind alone are given, where they may be strange: field, kind, given.
-    fn own_fields(&self) -> [(&'static str, Kind, bool); 12] {
+    fn own_fields(&self) -> [(&'static str, Kind, bool); 13] {
         use Kind::{Heuristic, Program};
         [
             ("throughput", Program, self.throughput.is_some()),
@@ -85,6 +89,7 @@ impl Document {
             ("minimize", Program, self.minimize.is_some()),
             ("for_each_job", Program, !self.for_each_job.is_empty()),
             ("for_each_worker_type", Program, !self.for_each_worker_type.is_empty()),
+            ("constraints", Program, !self.constraints.is_empty()),
             ("refine", Program, self.refine.is_some()),
             ("hierarchical", Program, self.hierarchical),
             ("discounted", Program, self.discounted),
@@ -256,6 +261,8 @@ pub struct Program {
     pub for_each_job: Vec<ConstraintDocument>,
     /// Constraints on every worker type.
     pub for_each_worker_type: Vec<ConstraintDocument>,
+    /// Constraints on the whole cluster.
+    pub constraints: Vec<ConstraintDocument>,
     /// Which of several optima is taken.
     pub refine: Refine,
     /// Does each job's weight fall to it through its owners?
@@ -454,6 +461,7 @@ fn program(document: &Document, source: &Source) -> Result<Program, SpecError> {
         objective: objective.clone(),
         for_each_job: document.for_each_job.clone(),
         for_each_worker_type: document.for_each_worker_type.clone(),
+        constraints: document.constraints.clone(),
         refine: document.refine.unwrap_or_default(),
         hierarchical: document.hierarchical,
         discounted: document.discounted,

@@ -40,7 +40,7 @@ pub(super) const DOCUMENTS: [Document; 13] = [
     Document {
         name: "policy",
         summary: "A policy: an optimization program, a built-in rule, or a learned one",
-        notes: "The language of expressions is in [policies/README.md](../policies/README.md).",
+        notes: "The language of expressions is in [policies.md](policies.md).",
         schema: || Some(policies::schema()),
         example: Some(("yaml", include_str!("../../../../policies/max_min_fairness_perf.yaml"))),
     },

@@ -357,6 +357,53 @@ fn what_the_policy_s_own_constraint_limits_is_explained_by_its_price() {
     assert_eq!(explained["worker_types"][0]["binds"], false);
 }
 
+/// Two jobs of research share one worker's time: each has half, and half of what they had more.
+#[test]
+fn a_constraint_on_the_whole_cluster_is_one_row_with_a_price() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let path = folder.path().join("quota.yaml");
+    let quota = |owner: &str, more: &str| {
+        let row = format!("sum_over_jobs(owned_by(\"{owner}\") * time_on(a)) <= 1");
+        let document = format!(
+            "format: apportion/policy-v1\nname: quota\nsummary: x\nkind: program\n\
+             maximize: min_over_jobs(throughput)\nconstraints:\n  - {row}\n{more}"
+        );
+        std::fs::write(&path, document).expect("written");
+        row
+    };
+    let policy = path.to_str().expect("UTF-8");
+    let snapshot = "format: apportion/snapshot-v1\ncluster: {a: 8}\nentities: [{id: research, weight: 1}]\njobs:\n  \
+                    - {id: x, entity: research, throughput: {a: 1.0}}\n  - {id: y, entity: research, throughput: {a: 1.0}}\n  \
+                    - {id: z, throughput: {a: 1.0}}\n";
+    let row = quota("research", "");
+    let ran = apportion(&["explain", "--policy", policy, "-"], snapshot);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains(&format!("{row}  the whole cluster  binds")), "{}", ran.stdout);
+    let ran = apportion(&["explain", "--policy", policy, "-", "--format", "json"], snapshot);
+    let explained: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let [of] = &explained["constraints"].as_array().expect("rows")[..] else { panic!("{explained:#}") };
+    assert_eq!((&of["constraint"], &of["for_each"]), (&row.into(), &"cluster".into()));
+    assert!((of["price"].as_f64().expect("a price") - 0.5).abs() < 1e-6, "{of}");
+
+    let stranger = quota("reserch", "");
+    let ran = apportion(&["allocate", "--policy", policy, "-"], snapshot);
+    assert_eq!(ran.code, Some(2), "{stranger}: {}", ran.stdout);
+    for words in [
+        "names the owner `reserch`",
+        "expected one of the snapshot's, `research`",
+        "did you mean `research`?",
+    ] {
+        assert!(ran.stderr.contains(words), "`{words}` is not in\n{}", ran.stderr);
+    }
+
+    let _ = quota("research", "  - sum_over_jobs(owned_by(\"research\") * throughput) >= 1.5[steps/s]\n");
+    let ran = apportion(&["allocate", "--policy", policy, "-"], snapshot);
+    assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+    let named =
+        "<= 1` for the whole cluster (could be kept beside the others with 150.0 % of its right side); ";
+    assert!(ran.stderr.contains(named), "{}", ran.stderr);
+}
+
 #[test]
 fn identical_jobs_get_identical_rows_from_a_network() {
     let job = |id: usize| {

@@ -210,6 +210,7 @@ colocation: none
 maximize: sum_over_jobs(bonus * throughput)
 for_each_job: ['throughput >= 0', {constraint: 'throughput >= 0', soft: 2}]
 for_each_worker_type: []
+constraints: ['sum_over_jobs(throughput) >= 0', {constraint: 'sum_over_jobs(throughput) <= 9[steps/s]', soft: 1}]
 refine: none
 hierarchical: false
 discounted: false

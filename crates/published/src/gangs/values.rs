@@ -61,12 +61,7 @@ impl ByValues {
         pairs: bool,
         options: &PolicyOptions,
     ) -> Result<Self, ProgramPolicyError> {
-        let text = ObjectiveText {
-            sense: Sense::Maximize,
-            objective: "sum_over_jobs(throughput)".to_owned(),
-            for_each_job: Vec::new(),
-            for_each_worker_type: Vec::new(),
-        };
+        let text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
         let objective = Objective::check(&text, Vocabulary::default());
         let program = ProgramPolicy::try_new(ProgramOptions {
             name: name.to_owned(),

@@ -62,7 +62,7 @@ class Explanation:
     prices_unknown: str | None
     worker_types: tuple[WorkerTypeExplanation, ...]
     jobs: tuple[JobExplanation, ...]
-    #: The policy's own constraints: `text`, `subject`, and for each of their rows `price`, `slack`, `binds`, `exceeded`, `dropped`.
+    #: The policy's own constraints: `text`, `subject` (`job`, `worker_type` or `cluster`), and for each of their rows `price`, `slack`, `binds`, `exceeded`, `dropped`.
     constraints: tuple[Mapping[str, Any], ...]
     #: The program as CPLEX LP and free MPS text, where one was written and has only linear rows.
     lp: str | None = field(repr=False)

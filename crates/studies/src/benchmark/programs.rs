@@ -170,12 +170,13 @@ fn file(solved: &SolvedProgram, grouping: usize) -> ProgramFile {
         meaning: meaning.to_owned(),
         sense: solved.program.sense.name().to_owned(),
         optimum: solved.optimum,
-        value: value(solved),
+        value: Value::of(solved),
         grouping,
     }
 }
 
-fn stage(purpose: Purpose) -> (&'static str, &'static str) {
+/// The name of what a program is for, and the same in words.
+pub fn stage(purpose: Purpose) -> (&'static str, &'static str) {
     match purpose {
         Purpose::Optimum => ("optimum", "finds the policy's optimum"),
         Purpose::FirstLevel { .. } => {
@@ -203,19 +204,24 @@ fn stage(purpose: Purpose) -> (&'static str, &'static str) {
     }
 }
 
-fn value(solved: &SolvedProgram) -> Option<Value> {
-    let (kind, formula, scale, level) = match (solved.purpose, solved.value_map, solved.objective_map()) {
-        (Purpose::Tried { level }, Some(ValueMap::Scaled(scale)), _) => {
-            ("level", "objective = level where scale · optimum = 1", Some(scale), Some(level))
-        }
-        (_, _, Some(ValueMap::Scaled(scale))) => ("scaled", "objective = scale · optimum", Some(scale), None),
-        (_, _, Some(ValueMap::Inverse(scale))) => {
-            ("inverse", "objective = 1 / (scale · optimum)", Some(scale), None)
-        }
-        (_, _, Some(ValueMap::Level(level))) => ("constant", "objective = level", None, Some(level)),
-        (_, _, None) => return None,
-    };
-    Some(Value { kind: kind.to_owned(), formula: formula.to_owned(), scale, level })
+impl Value {
+    /// That of a program; nothing if the objective does not follow from its optimum.
+    pub fn of(solved: &SolvedProgram) -> Option<Self> {
+        let (kind, formula, scale, level) = match (solved.purpose, solved.value_map, solved.objective_map()) {
+            (Purpose::Tried { level }, Some(ValueMap::Scaled(scale)), _) => {
+                ("level", "objective = level where scale · optimum = 1", Some(scale), Some(level))
+            }
+            (_, _, Some(ValueMap::Scaled(scale))) => {
+                ("scaled", "objective = scale · optimum", Some(scale), None)
+            }
+            (_, _, Some(ValueMap::Inverse(scale))) => {
+                ("inverse", "objective = 1 / (scale · optimum)", Some(scale), None)
+            }
+            (_, _, Some(ValueMap::Level(level))) => ("constant", "objective = level", None, Some(level)),
+            (_, _, None) => return None,
+        };
+        Some(Self { kind: kind.to_owned(), formula: formula.to_owned(), scale, level })
+    }
 }
 
 fn named(classes: &Classes, problem: &Problem) -> Vec<JobClass> {

@@ -66,7 +66,7 @@ pub(super) struct Prices {
     pub(super) time: Vec<Price>,
     /// Per unit of throughput asked of the member: [members]; none where the program asks nothing of single members.
     pub(super) level: Vec<Option<Price>>,
-    /// Per unit of a constraint's right side, as it was written: [constraints][members, or K].
+    /// Per unit of a constraint's right side, as it was written: [constraints][members, K or 1].
     pub(super) own: Vec<Vec<Price>>,
 }
 
@@ -117,8 +117,9 @@ impl Prices {
         let (n, k) = (bound.instance().n_members(), bound.instance().n_types());
         let none = |n: usize| vec![Price::default(); n];
         let rows = |constraint: &Constraint| match constraint.subject {
-            Subject::Job => none(n),
-            Subject::WorkerType => none(k),
+            Some(Subject::Job) => none(n),
+            Some(Subject::WorkerType) => none(k),
+            None => none(1),
         };
         let own = bound.objective().constraints().iter().map(rows).collect();
         Self { capacity: none(k), time: none(n), level: vec![None; n], own }
@@ -170,8 +171,11 @@ impl Prices {
                 if let Some(penalty) = constraint.soft.filter(|_| room < 0.0 || constraint.is_equality()) {
                     // The price is at most the penalty, and is the penalty where the constraint is broken: what must be
                     // 0 is the rest of the penalty times the excess.
-                    let at =
-                        if constraint.subject == Subject::Job { instance.multiplicity[place] } else { 1.0 };
+                    let at = if constraint.subject == Some(Subject::Job) {
+                        instance.multiplicity[place]
+                    } else {
+                        1.0
+                    };
                     value = penalty * at - value.abs();
                     room = room.abs();
                 }

@@ -25,7 +25,7 @@ impl Reasons {
         let open = Columns::of(bound, solved, formulation, prices);
         let limits = |member: usize| {
             let mut limits = own(bound, prices, member);
-            if let Some(later) = later(bound, solved, member).filter(|_| limits.is_empty()) {
+            if let Some(later) = later(bound, solved, formulation, member).filter(|_| limits.is_empty()) {
                 return later;
             }
             if prices.time[member].counts {
@@ -46,15 +46,16 @@ impl Reasons {
 fn own(bound: &BoundObjective<'_>, prices: &Prices, member: usize) -> Vec<Limit> {
     let constraints = bound.objective().constraints().iter().zip(&prices.own).enumerate();
     let held = constraints
-        .filter(|(_, (constraint, rows))| constraint.subject == Subject::Job && rows[member].counts);
+        .filter(|(_, (constraint, rows))| constraint.subject == Some(Subject::Job) && rows[member].counts);
     held.map(|(position, _)| Limit::Constraint(position)).collect()
 }
 
-/// The rows of worker types with a price that limit each column's time: capacity, or a constraint of the policy.
+/// The rows of worker types and of the whole cluster with a price that limit each column's time: capacity, or a constraint of
+/// the policy.
 struct Columns {
     /// Would more of it take workers with a price? [columns]
     capacity: Vec<bool>,
-    /// The constraint on worker types that has a price there, if one has: [columns].
+    /// The constraint on worker types or on the whole cluster that has a price there, if one has: [columns].
     constraint: Vec<Option<usize>>,
 }
 
@@ -68,8 +69,8 @@ impl Columns {
         let duals = solved.answer.as_ref().map_or(&[][..], |answer| &answer.solution.row_duals);
         for ((row, role), dual) in formulation.rows.iter().enumerate().zip(duals) {
             let RowRole::Constraint { constraint: of, position } = *role else { continue };
-            let on_type = bound.objective().constraints()[of].subject == Subject::WorkerType;
-            if !(on_type && prices.own[of][position].counts) {
+            let shared = bound.objective().constraints()[of].subject != Some(Subject::Job);
+            if !(shared && prices.own[of][position].counts) {
                 continue;
             }
             for (column, value) in program.row(row).filter(|(column, _)| *column < columns.len()) {
@@ -102,7 +103,12 @@ impl Columns {
 
 /// The limits of a member that water filling fixed after its first step, by the prices of the step that fixed it; none
 /// for any other member.
-fn later(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<Vec<Limit>> {
+fn later(
+    bound: &BoundObjective<'_>,
+    solved: &Solved,
+    formulation: &Formulation,
+    member: usize,
+) -> Option<Vec<Limit>> {
     let fixing = solved.fixing.as_ref()?;
     let step = fixing.step[member].filter(|step| *step > 0)?;
     let (one_more, time_price, rows) = (&fixing.one_more[step], fixing.time_price[member], &fixing.own[step]);
@@ -110,17 +116,22 @@ fn later(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<V
     let largest = prices.fold(0.0_f64, |most, price| most.max(price.abs()));
     let counts = |price: f64| price.abs() > SHOWN_PRICE_MIN * largest;
     let constraints = bound.objective().constraints();
-    let on = |subject: Subject, place: usize| {
+    let on = |subject: Option<Subject>, place: usize| {
         let rows = rows.iter().filter(move |((_, position), price)| *position == place && counts(*price));
         rows.map(|((constraint, _), _)| *constraint).filter(move |of| constraints[*of].subject == subject)
     };
-    let mut limits: Vec<Limit> = on(Subject::Job, member).map(Limit::Constraint).collect();
+    let mut limits: Vec<Limit> = on(Some(Subject::Job), member).map(Limit::Constraint).collect();
     if counts(time_price) {
         limits.push(Limit::Time);
     }
+    let on_cluster = |column: usize| {
+        let mut rows = on(None, 0);
+        rows.find(|of| has_column(formulation, *of, column)).map(Limit::Constraint)
+    };
     let mut on_types = Vec::new();
     for term in bound.terms(member) {
-        let limit = on(Subject::WorkerType, term.worker_type).map(Limit::Constraint).next();
+        let on_type = on(Some(Subject::WorkerType), term.worker_type);
+        let limit = on_type.map(Limit::Constraint).next().or_else(|| on_cluster(term.column));
         let limit = limit.or(counts(one_more[term.worker_type]).then_some(Limit::Capacity));
         let Some(limit) = limit else { return Some(limits) };
         if !on_types.contains(&limit) {
@@ -129,6 +140,13 @@ fn later(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<V
     }
     limits.extend(on_types);
     Some(limits)
+}
+
+/// Has the row of a constraint on the whole cluster a term in a column?
+fn has_column(formulation: &Formulation, constraint: usize, column: usize) -> bool {
+    let role = RowRole::Constraint { constraint, position: 0 };
+    let row = formulation.rows.iter().position(|other| *other == role);
+    row.is_some_and(|row| formulation.program.row(row).any(|(other, _)| other == column))
 }
 
 /// The binding of a job, by the rows that limit it. `idle`: are there idle workers that it can run on?

@@ -1,0 +1,80 @@
+//! The program of a decision as text for other solvers, with what makes their optimum ours.
+
+use clap::ValueEnum;
+
+use crate::decide::Question;
+use crate::exit::Failure;
+use apportion::index::{Id, JobIndex};
+use apportion::policy::{Explanation, SolvedProgram};
+use apportion::program::text::{to_lp, to_mps};
+use apportion_studies::benchmark::programs::{Value, stage};
+use apportion_studies::report::plain::plain;
+
+/// Characters from which a line of comment goes on in the next: readers limit their length.
+const LINE: usize = 100;
+
+/// How a program is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgramForm {
+    /// CPLEX LP text
+    Lp,
+    /// Free MPS text
+    Mps,
+}
+
+/// The program that explains a decision. Comments ahead of it say what it is for, how the policy's objective follows from
+/// its optimum, and which jobs its classes are.
+///
+/// # Errors
+/// If there is no program, or the format cannot say it.
+pub(super) fn text(
+    question: &Question,
+    explanation: &Explanation,
+    form: ProgramForm,
+) -> Result<String, Failure> {
+    let no_program = || Failure::usage("this policy is a rule: it has no program".to_owned(), None);
+    let solved = explanation.program.as_ref().ok_or_else(no_program)?;
+    let (written, mark) = match form {
+        ProgramForm::Lp => (to_lp(&solved.program), "\\"),
+        ProgramForm::Mps => (to_mps(&solved.program), "*"),
+    };
+    let written = written.map_err(|error| Failure::usage(error.to_string(), None))?;
+    let comments = comments(question, explanation, solved);
+    Ok(comments.iter().map(|line| format!("{mark} {line}\n")).chain([written]).collect())
+}
+
+fn comments(question: &Question, explanation: &Explanation, solved: &SolvedProgram) -> Vec<String> {
+    let (_, meaning) = stage(solved.purpose);
+    let mut lines = vec![
+        format!("policy {}", plain(question.policy.name())),
+        format!("the program {meaning}"),
+        Value::of(solved)
+            .as_ref()
+            .map_or_else(|| "objective does not follow from optimum".to_owned(), in_words),
+    ];
+    lines.extend(solved.optimum.map(|optimum| format!("found here: optimum = {optimum:?}")));
+    lines.extend(explanation.objective().map(|of| format!("found here: objective = {:?}", of.value)));
+    lines.push("columns time_...: shares of time, added up over the jobs of a class".to_owned());
+    for class in 0..solved.classes.len() {
+        let begin = || format!("job_class_{class}:");
+        let mut line = begin();
+        for job in solved.classes.members(class) {
+            let label = question.label(JobIndex::from_index(*job as usize)).to_string();
+            let label = plain(&label);
+            if line.len() > begin().len() && line.len() + label.len() > LINE {
+                lines.push(std::mem::replace(&mut line, begin()));
+            }
+            line = format!("{line} {label}");
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// How the objective follows from the optimum, with the numbers for that.
+fn in_words(value: &Value) -> String {
+    let number = |name: &str, value: Option<f64>| value.map(|value| format!(", {name} = {value:?}"));
+    let (scale, level) = (number("scale", value.scale), number("level", value.level));
+    let formula = value.formula.replace('·', "*");
+    format!("{formula}{}{}", scale.unwrap_or_default(), level.unwrap_or_default())
+}
