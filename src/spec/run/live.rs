@@ -17,8 +17,8 @@ pub enum Refill {
     Never,
     /// Also when a job is done inside a round: until the round ends, by the priorities of its start.
     Completion,
-    /// Also when a job is done or comes inside a round: likewise, and then to jobs that came after the last allocation. A
-    /// policy that gives idle workers to no job without a share is asked at once. So does `apportion serve`.
+    /// Also when a job is done or comes inside a round, as on a live cluster: likewise, and then to jobs that came after the
+    /// last allocation. A policy that gives idle workers to no job without a share is asked at once.
     AtOnce,
 }
 
