@@ -159,3 +159,18 @@ fn each_rank_sees_its_own_worker_of_the_job_s() {
         assert_eq!(said, format!("{rank} on {worker}\n"));
     }
 }
+
+#[test]
+fn the_rank_of_a_shim_that_is_killed_is_over_at_once() {
+    // A process that ignores the end of its parent is left beside the program.
+    let script = "trap '' TERM; sleep 300 & echo $! >\"$APPORTION_LEASE/left\"; wait";
+    let job = Job::start(2, LONG, &["/bin/sh", "-c", script]);
+    let programs = [0, 1].map(|rank| job.pid(rank));
+    let left: i32 =
+        wait_for("the process", || fs::read_to_string(job.rank(0).join("left")).ok()?.trim().parse().ok());
+    let shim = i32::try_from(job.read(0, "shim.json").unwrap()["shim"]["pid"].as_i64().unwrap()).unwrap();
+    kill_process(Pid::from_raw(shim).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(job.end(0), json!({"lost": "its shim was killed"}));
+    assert!(!lives(programs[0]) && !lives(left));
+    assert!(lives(programs[1]) && job.read(1, "end.json").is_none(), "the other rank is another's to stop");
+}

@@ -275,6 +275,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     let (scheduler, explainer) = scheduler(&plan)?;
     if plan.partition.is_some() {
         slurm::check_policy(&plugin::catalog(), &plan.policy)?;
+        slurm::check_time(&arguments.slurm, plan.round_length, plan.settings.grace)?;
     }
     if arguments.shadow.is_some() {
         let log = Log { form: arguments.log, session };

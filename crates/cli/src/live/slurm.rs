@@ -15,7 +15,7 @@ use super::log::Log;
 use crate::Session;
 use crate::exit::Failure;
 use apportion::catalog::Catalog;
-use apportion::spec::nearest::name_list;
+use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::policy::{Colocation, PolicyKind, Rule};
 use apportion::spec::run::WorkerCounts;
 use apportion::throughput::Throughputs;
@@ -129,6 +129,7 @@ impl Partition {
                 asked => break asked.map_err(failed)?,
             }
         };
+        check_types(arguments, &name, &nodes)?;
         let typed = |node: Node| {
             let worker_type = worker_type(&node, arguments, throughputs)?;
             Ok((node, worker_type))
@@ -178,6 +179,54 @@ impl Partition {
         };
         let counts = WorkerCounts(sizes.iter().map(in_all).collect());
         (counts, WorkerCounts(sizes.iter().map(per_server).collect()))
+    }
+}
+
+/// Refuses names of types that no node has.
+fn check_types(arguments: &SlurmArguments, partition: &str, nodes: &[Node]) -> Result<(), Failure> {
+    let known: BTreeSet<&str> =
+        nodes.iter().map(|node| node.gres_type.as_deref().unwrap_or(UNTYPED)).collect();
+    let strange = arguments.slurm_types.iter().find(|(gres, _)| !known.contains(gres.as_str()));
+    let Some((gres, _)) = strange else { return Ok(()) };
+    let message = format!(
+        "--slurm-types: no node of the partition `{partition}` has workers of the type `{gres}`, expected one of {}",
+        name_list(known.iter().copied())
+    );
+    Err(Failure::usage(message, suggestion(gres, known.iter().copied())))
+}
+
+/// The time that Slurm reads in a time limit, in s; none where there is no limit, or the form is not one of Slurm's.
+fn limit(text: &str) -> Option<f64> {
+    let (days, time) = text.split_once('-').map_or((None, text), |(days, time)| (Some(days), time));
+    let parts: Vec<f64> =
+        time.split(':').map(|part| part.parse::<u32>().ok().map(f64::from)).collect::<Option<_>>()?;
+    let seconds = match (days, parts.as_slice()) {
+        (None, [minutes]) => minutes * 60.0,
+        (None, [minutes, seconds]) => minutes * 60.0 + seconds,
+        (_, [hours, minutes, seconds]) => hours * 3600.0 + minutes * 60.0 + seconds,
+        (Some(_), [hours, minutes]) => hours * 3600.0 + minutes * 60.0,
+        (Some(_), [hours]) => hours * 3600.0,
+        _ => return None,
+    };
+    let days: u32 = days.map_or(Some(0), |days| days.parse().ok())?;
+    Some(seconds + f64::from(days) * 86_400.0).filter(|seconds| *seconds > 0.0)
+}
+
+/// Refuses a time limit in which no lease fits.
+///
+/// # Errors
+/// If it is not longer than a round, the grace and a minute.
+pub(super) fn check_time(arguments: &SlurmArguments, round: Seconds, grace: Seconds) -> Result<(), Failure> {
+    let least = round + grace + Seconds::new(60.0);
+    match arguments.slurm_time.as_deref().and_then(|text| Some((text, limit(text)?))) {
+        Some((text, seconds)) if seconds <= least.get() => Err(Failure::usage(
+            format!(
+                "--slurm-time {text} is {seconds} s, expected more than a round, the grace and a minute: {} s",
+                least.get()
+            ),
+            Some("`--slurm-time 30` is half an hour; `--round-length` makes rounds shorter".to_owned()),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -351,6 +400,47 @@ mod tests {
         assert_eq!(of(Some("tesla")).unwrap(), "p100");
         assert!(of(Some("a100")).unwrap_err().to_string().contains("--slurm-types a100=TYPE"));
         assert!(of(None).unwrap_err().to_string().contains("--slurm-types gpu=TYPE"));
+    }
+
+    #[test]
+    fn names_of_types_that_no_node_has_are_refused() {
+        let nodes = [node("a", Some("tesla"), 2), node("b", None, 1)];
+        let of = |gres: &str| {
+            let slurm_types = vec![(gres.to_owned(), "p100".to_owned())];
+            check_types(&SlurmArguments { slurm_types, ..SlurmArguments::default() }, "main", &nodes)
+        };
+        assert!(of("tesla").is_ok() && of("gpu").is_ok());
+        let said = of("telsa").unwrap_err().to_string();
+        assert!(said.contains("has workers of the type `telsa`, expected one of `gpu`, `tesla`"), "{said}");
+    }
+
+    #[test]
+    fn a_time_limit_holds_a_lease() {
+        let all = [
+            ("5", 300.0),
+            ("1:30", 90.0),
+            ("1:00:05", 3605.0),
+            ("2-3", 183_600.0),
+            ("1-0:30", 88_200.0),
+            ("1-0:0:9", 86_409.0),
+        ];
+        for (text, seconds) in all {
+            assert_eq!(limit(text), Some(seconds), "{text}");
+        }
+        for text in ["0", "UNLIMITED", "-1", "1:2:3:4", "1-", "99999999999999999999"] {
+            assert_eq!(limit(text), None, "{text}");
+        }
+        let of = |text: &str| {
+            let slurm_time = Some(text.to_owned());
+            let arguments = SlurmArguments { slurm_time, ..SlurmArguments::default() };
+            check_time(&arguments, Seconds::new(360.0), Seconds::new(60.0))
+        };
+        assert!(of("9").is_ok() && of("0").is_ok() && of("1-0").is_ok());
+        let said = of("8").unwrap_err().to_string();
+        assert!(
+            said.contains("--slurm-time 8 is 480 s, expected more than") && said.contains("480 s"),
+            "{said}"
+        );
     }
 
     #[test]

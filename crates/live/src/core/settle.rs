@@ -97,11 +97,12 @@ impl Core {
         self.record_job(number);
     }
 
-    /// Is nothing on a worker, but the job that shares it, and is its server here?
+    /// Is nothing on a worker, but the job that shares it, and does its server offer it?
     fn is_free(&self, worker: WorkerId, beside: Option<JobNumber>) -> bool {
         let Some((name, place)) = &self.places[worker.index()] else { return false };
         let Some(server) = self.servers.get(name) else { return false };
         server.is_reachable(self.now, self.settings.silence)
+            && *place < server.n_workers
             && server.record.drained.is_none()
             && !server.strays.iter().any(|(_, held)| held == place)
             && self.holders[worker.index()].iter().all(|holder| Some(*holder) == beside)

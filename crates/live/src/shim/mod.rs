@@ -34,6 +34,8 @@ use apportion::Seconds;
 use rustix::process::{Pid, Signal, getpid, getsid, kill_process, set_child_subreaper, setsid};
 
 use crate::clock;
+use crate::files;
+use crate::process::Owned;
 use crate::protocol::End;
 use crate::rank::RankFolder;
 
@@ -89,7 +91,7 @@ pub fn run(folder: &Path) -> Result<(), ShimError> {
 
 /// Starts a shim for each of the folders, and waits for their ends: what a Slurm job of several ranks runs. SIGTERM and
 /// SIGUSR1 are passed on to the shims; if this process is killed, they kill their programs at once, since Slurm takes the
-/// job for over then.
+/// job for over then. Of a shim that was killed, what it has left is killed, and the end of its rank written in its place.
 ///
 /// Must be called on the main thread of a process whose command line is that of [`run`] once its last words, [`EACH`] and
 /// the folders, are replaced by one of these.
@@ -107,7 +109,7 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
         shim.args(&command[..own]).arg(folder).stdin(Stdio::null());
         shim.env(signals::PARENT, getpid().to_string());
         match shim.spawn() {
-            Ok(shim) => shims.push(shim),
+            Ok(shim) => shims.push((shim, RankFolder::at(folder.clone()))),
             Err(error) => failure = Some(failed(folder.display().to_string())(error)),
         }
     }
@@ -115,14 +117,29 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     while !shims.is_empty() {
         if (told.is_told() || failure.is_some()) && !is_passed_on {
             is_passed_on = true;
-            for pid in shims.iter().filter_map(|shim| Pid::from_raw(i32::try_from(shim.id()).ok()?)) {
+            for pid in shims.iter().filter_map(|(shim, _)| Pid::from_raw(i32::try_from(shim.id()).ok()?)) {
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
-        shims.retain_mut(|shim| !matches!(shim.try_wait(), Ok(Some(_))));
+        shims.retain_mut(|(shim, folder)| !matches!(shim.try_wait(), Ok(Some(_))) || !is_buried(folder));
         thread::sleep(LOOK);
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// Sees to a rank whose shim has ended: where that has not written the end, it was killed. Answers whether nothing of the rank
+/// is left.
+fn is_buried(folder: &RankFolder) -> bool {
+    if folder.read_end().is_some() {
+        return true;
+    }
+    let Ok(Some(_lock)) = folder.try_lock() else { return true };
+    if files::read::<Owned>(&folder.owned()).is_ok_and(|owned| !owned.kill_rest()) {
+        return false;
+    }
+    // Where it cannot be written, Slurm's word of the job is all that there is.
+    let _ = folder.write_end(End::Lost("its shim was killed".to_owned()), clock::node_now());
+    true
 }
 
 fn own(folder: &RankFolder) -> Result<(), ShimError> {

@@ -1,6 +1,7 @@
 //! Servers that can start nothing for a while, as the nodes of a Slurm whose controller is away.
 
 use apportion_live::core::State;
+use apportion_live::protocol::End;
 
 use super::small::{Small, job};
 
@@ -26,4 +27,23 @@ fn nothing_is_stopped_for_jobs_that_could_not_begin() {
     small.nodes[0].is_frozen = false;
     small.until(1300.0);
     assert_ne!(starts(&small), before.0, "the other has its turn");
+}
+
+#[test]
+fn a_server_that_offers_no_worker_is_not_asked_to_start_again_and_again() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.start("v100=1");
+    small.until(5.0);
+    let first = small.submit(job(100_000));
+    small.until(20.0);
+    small.doom(first, &End::Lost("its folder cannot be written".to_owned()));
+    small.until(21.0);
+    small.nodes[0].is_paused = true;
+    small.until(58.0);
+    let starts = small.jobs[&first].incarnation;
+    assert!(starts <= 4, "{starts}");
+    small.nodes[0].fates.clear();
+    small.nodes[0].is_paused = false;
+    small.until(70.0);
+    assert_eq!((small.why(first).job.state, small.jobs[&first].incarnation), (State::Running, starts + 1));
 }

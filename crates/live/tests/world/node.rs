@@ -69,6 +69,8 @@ pub(crate) struct Node {
     pub(crate) fates: BTreeMap<JobNumber, End>,
     /// Does it say that it can start nothing now?
     pub(crate) is_frozen: bool,
+    /// Does it offer no worker, as a node on which something could not be started?
+    pub(crate) is_paused: bool,
 }
 
 impl Node {
@@ -90,6 +92,7 @@ impl Node {
             is_off: false,
             fates: BTreeMap::new(),
             is_frozen: false,
+            is_paused: false,
         }
     }
 
@@ -210,7 +213,9 @@ impl Node {
         let clock = self.clock(now);
         let agent = self.agent.as_mut().filter(|_| !self.is_stopped && now >= self.next_beat)?;
         self.next_beat = now + beat;
-        Some(Report { is_frozen: self.is_frozen, ..agent.report(clock) })
+        let report = agent.report(clock);
+        let n_workers = if self.is_paused { 0 } else { report.n_workers };
+        Some(Report { is_frozen: self.is_frozen, n_workers, ..report })
     }
 }
 
