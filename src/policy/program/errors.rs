@@ -8,6 +8,7 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solver_context::SolvingError;
 use crate::program::BindError;
 use crate::solver::{SolveError, Termination};
+use crate::spec::nearest::suggestion;
 
 /// Why options do not make a policy.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -74,6 +75,16 @@ impl ProgramPolicy {
             BindError::Missing { name } => {
                 let problem =
                     "which the problem does not have: give it in the snapshot or the run".to_owned();
+                PolicyError::Data { policy, field: name.clone(), problem }
+            }
+            BindError::UnknownWorkerType { name, named_by, known } => {
+                let expected: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                let meant = suggestion(name, known.iter().map(String::as_str));
+                let problem = format!(
+                    "the worker type that {named_by} names, expected one of the cluster's, {}{}",
+                    expected.join(", "),
+                    meant.map(|meant| format!(" ({meant})")).unwrap_or_default()
+                );
                 PolicyError::Data { policy, field: name.clone(), problem }
             }
             other => PolicyError::Infeasible { policy, reason: other.to_string() },
