@@ -7,12 +7,13 @@ mod tests;
 
 pub(super) use prices::Held;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
-use crate::policy::program::explain::prices::{Prices, is_close};
+use crate::policy::program::explain::prices::{Prices, is_close, row_sizes};
 use crate::policy::program::explain::reasons::Reasons;
 use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
@@ -52,9 +53,10 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     for (worker_type, kind) in explanation.types.iter_mut().enumerate() {
         kind.one_more = known.map(|prices| prices.capacity[worker_type].value);
     }
+    let sizes = &row_sizes(&formulation);
     let constraint = |(position, constraint): (usize, &Constraint)| {
         let (decision, held) = (&explanation.decision, held.as_ref());
-        let of = Of { bound, reduced: &reduced, decision, held, prices: known };
+        let of = Of { bound, reduced: &reduced, decision, held, prices: known, sizes };
         let rows = (0..of.n_rows(constraint)).map(|row| of.row(constraint, position, row));
         ConstraintExplanation {
             text: constraint.text.clone(),
@@ -110,6 +112,7 @@ struct Of<'a> {
     decision: &'a Decision,
     held: Option<&'a Held>,
     prices: Option<&'a Prices>,
+    sizes: &'a BTreeMap<(usize, usize), f64>,
 }
 
 impl Of<'_> {
@@ -141,7 +144,8 @@ impl Of<'_> {
         let sides = self.bound.sides(constraint, place, &held.point);
         let room = sides.slack();
         let slack = if constraint.is_equality() { -room.abs() } else { room };
-        let close = is_close(sides);
+        let size = self.sizes.get(&(position, place));
+        let close = is_close(sides, size.copied().unwrap_or(0.0));
         let exceeded = slack < 0.0 && !close;
         let slack = if slack.is_nan() { f64::INFINITY } else { slack };
         ConstraintRow { price, slack, binds: close || exceeded, exceeded, dropped }

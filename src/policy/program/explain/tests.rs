@@ -300,6 +300,34 @@ fn a_constraint_that_held_a_later_level_is_the_reason_there() {
     assert_eq!(explanation.jobs[0].binding, Binding::Bottleneck);
 }
 
+/// 1e5 units of cost for all of a worker's time, and a job that gets none of it: what is left over is rounding of such a row,
+/// though both sides are nearly 0.
+#[test]
+fn rounding_of_a_row_of_large_numbers_is_no_excess() {
+    use crate::policy::program::explain::prices::is_close;
+    use crate::program::Sides;
+    assert!(is_close(Sides { small: 8e-8, large: 0.0 }, 1e5));
+    assert!(!is_close(Sides { small: 8e-8, large: 0.0 }, 1e-3));
+    let text = |at: f64| per_job(SUM, ConstraintText::hard(format!("1e5 * time_on(fast) <= {at}")));
+    let mut policy = policy(&text(2e4));
+    let problem = problem([4, 4], &jobs([[4.0, 1.0], [3.0, 2.0]]));
+    let explained = policy.solve_to_explain(&problem).unwrap();
+    let objective = policy.options.objective.clone();
+    let bound = objective.bind(&explained.reduced.instance).unwrap();
+    let held = |fast: f64| {
+        let time = |column: &crate::program::Column| if column.worker_type == 0 { fast } else { 0.5 };
+        Some(Held::of(&bound, &bound.columns().iter().map(time).collect::<Vec<_>>()))
+    };
+    for (fast, exceeded) in [(0.2 + 1e-7, false), (0.2 + 1e-3, true)] {
+        let again = policy.solve_to_explain(&problem).unwrap();
+        let explained = Explained { held: held(fast), ..again };
+        let explanation = explain(&problem, &bound, explained);
+        for row in &explanation.constraints[0].rows {
+            assert!(row.binds && row.exceeded == exceeded, "{row:?}");
+        }
+    }
+}
+
 /// A decision with prices that are taken away, or do not belong to it, by one change each.
 #[test]
 fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() {
