@@ -328,6 +328,24 @@ fn rounding_of_a_row_of_large_numbers_is_no_excess() {
     }
 }
 
+/// A worker's hour costs 2.5 on fast workers and 1.25 on slow ones. Both jobs make more than that of the one fast worker, and
+/// of a slow one less: both would take more of the fast one.
+#[test]
+fn workers_that_are_not_worth_their_price_leave_the_others_as_the_reason() {
+    let sum = "sum_over_jobs(throughput - 0.25[steps*h/s/$] * sum_over_worker_types(price(type) * workers_on(type)))";
+    let text = ObjectiveText::new(Sense::Maximize, sum);
+    let explanation = policy(&text).explain(&problem([1, 2], &jobs([[4.0, 1.0]; 2]))).unwrap();
+    near(explanation.types[0].one_more.unwrap(), 1.5);
+    near(explanation.types[1].workers_used, 0.0);
+    for job in &explanation.jobs {
+        assert_eq!((job.binding, &job.limits[..]), (Binding::Capacity, &[Limit::Capacity][..]));
+    }
+    // With fast workers to spare, nothing but the objective keeps the third job from running.
+    let of = problem([3, 2], &jobs([[4.0, 1.0], [4.0, 1.0], [1.0, 1.0]]));
+    let explanation = policy(&text).explain(&of).unwrap();
+    assert_eq!((explanation.jobs[2].binding, explanation.prices_unknown), (Binding::Free, None));
+}
+
 /// A decision with prices that are taken away, or do not belong to it, by one change each.
 #[test]
 fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() {
