@@ -20,7 +20,7 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Solved;
 use crate::problem::Problem;
 use crate::program::expression::Subject;
-use crate::program::{BoundObjective, Constraint};
+use crate::program::{BoundObjective, Constraint, Objective};
 
 /// A discount of less than this part is rounding.
 const DISCOUNT_MIN: f64 = 1e-6;
@@ -53,6 +53,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     for (worker_type, kind) in explanation.types.iter_mut().enumerate() {
         kind.one_more = known.map(|prices| prices.capacity[worker_type].value);
     }
+    explanation.held = derived(objective);
     let sizes = &row_sizes(&formulation);
     let constraint = |(position, constraint): (usize, &Constraint)| {
         let (decision, held) = (&explanation.decision, held.as_ref());
@@ -98,6 +99,13 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         program: formulation.program,
     });
     explanation
+}
+
+/// The data that the objective or a constraint reads and that follow from how many workers there are.
+fn derived(objective: &Objective) -> Vec<String> {
+    let vocabulary = objective.vocabulary();
+    let held = |slot: &usize| objective.uses(*slot) && vocabulary.datum(*slot).is_derived();
+    (0..vocabulary.len()).filter(held).map(|slot| vocabulary.datum(slot).name.to_string()).collect()
 }
 
 /// Are there idle workers that a member can run on?

@@ -346,6 +346,21 @@ fn workers_that_are_not_worth_their_price_leave_the_others_as_the_reason() {
     assert_eq!((explanation.jobs[2].binding, explanation.prices_unknown), (Binding::Free, None));
 }
 
+#[test]
+fn what_a_worker_more_would_change_itself_is_said_to_be_held() {
+    let of = problem([1, 2], &jobs([[4.0, 1.0]; 2]));
+    let held = |objective: &str, row: &str| {
+        let mut text = ObjectiveText::new(Sense::Maximize, objective);
+        text.for_each_worker_type = vec![ConstraintText::hard(row)];
+        policy(&text).explain(&of).unwrap().held
+    };
+    let (sum, row) = ("sum_over_jobs(throughput)", "sum_over_jobs(workers_on(type)) <= 1[workers]");
+    assert!(held(sum, row).is_empty());
+    assert_eq!(held(sum, "sum_over_jobs(workers_on(type)) <= 0.5 * capacity(type)"), ["capacity"]);
+    let level = "min_over_jobs(throughput / isolated_throughput)";
+    assert_eq!(held(level, row), ["isolated_throughput"]);
+}
+
 /// A decision with prices that are taken away, or do not belong to it, by one change each.
 #[test]
 fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() {
