@@ -449,3 +449,20 @@ fn a_worker_type_that_the_cluster_lacks_is_said_with_the_text_that_names_it() {
         named("sum_over_jobs(throughput * price(a100))", 0, "throughput >= 0.1 * isolated_throughput");
     assert!(error.contains("needs `a100`, the worker type that the objective names"), "{error}");
 }
+
+#[test]
+fn no_part_of_a_right_side_is_minus_zero() {
+    let conflict = Conflict {
+        constraint: "a <= b".to_owned(),
+        job: None,
+        n_alike: 1,
+        worker_type: None,
+        possible: None,
+        relaxed: Some(-1e-12),
+    };
+    let words =
+        |conflict: Conflict| crate::policy::in_words(&[conflict], |_| String::new(), |_| String::new());
+    assert!(words(conflict.clone()).contains("with 0.0 %"), "{}", words(conflict.clone()));
+    let alone = Conflict { possible: Some(-0.0), ..conflict };
+    assert!(words(alone.clone()).contains("it reaches 0.0 %"), "{}", words(alone));
+}
