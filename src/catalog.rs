@@ -454,6 +454,14 @@ mod tests {
         let options = PolicyOptions { refine: Some(Refine::WaterFilling), ..PolicyOptions::default() };
         let error = Catalog::embedded().build("proportional_fairness", &options).unwrap_err();
         assert!(matches!(error, CatalogError::Program { .. }), "{error}");
+        let text = "format: apportion/policy-v1\nname: soft\nsummary: s\nkind: program\n\
+                    maximize: min_over_jobs(throughput / isolated_throughput)\n\
+                    constraints: [{constraint: sum_over_jobs(time_on(a)) <= 2, soft: 1}]\n";
+        let mut catalog = Catalog::embedded();
+        catalog.add(Source::new("soft.yaml", text)).unwrap();
+        assert!(catalog.policy("soft").is_ok());
+        let error = catalog.build("soft", &options).unwrap_err().to_string();
+        assert!(error.contains("no constraint can be soft: use `min_over_jobs`"), "{error}");
         let options = PolicyOptions { backend: Some("abacus".to_owned()), ..PolicyOptions::default() };
         assert!(Catalog::embedded().build("max_min_fairness", &options).is_err());
     }

@@ -217,6 +217,8 @@ pub fn in_words(
     job: impl Fn(usize) -> String,
     worker_type: impl Fn(WorkerTypeId) -> String,
 ) -> String {
+    // (0 has no sign)
+    let percent = |part: f64| format!("{:.1}", if part.abs() < 5e-4 { 0.0 } else { part * 100.0 });
     let of = |conflict: &Conflict| {
         let Conflict { constraint, n_alike, possible, relaxed, .. } = conflict;
         let place = match (conflict.job, conflict.worker_type) {
@@ -227,11 +229,11 @@ pub fn in_words(
         };
         let alone = possible.map(|part| {
             let (takes, end) = if part < 1.0 { ("reaches", "most") } else { ("takes", "least") };
-            let percent = part * 100.0;
-            format!(" (with no other constraint it {takes} {percent:.1} % of its right side at {end})")
+            let percent = percent(part);
+            format!(" (with no other constraint it {takes} {percent} % of its right side at {end})")
         });
         let relaxed = relaxed.map(|part| {
-            format!(" (could be kept beside the others with {:.1} % of its right side)", part * 100.0)
+            format!(" (could be kept beside the others with {} % of its right side)", percent(part))
         });
         format!("`{constraint}` for {place}{}", alone.or(relaxed).unwrap_or_default())
     };

@@ -15,6 +15,9 @@ pub struct Explanation {
     pub reason: String,
     /// What the worker types' capacity is worth: `[K]`.
     pub types: Vec<TypeExplanation>,
+    /// Data that the policy reads and that follow from the workers there are: what one worker more changes is said with these
+    /// held as they are.
+    pub held: Vec<String>,
     /// Job by job: `[n]`.
     pub jobs: Vec<JobExplanation>,
     /// The policy's own constraints: those on jobs, then those on worker types, then those on the whole cluster.
@@ -34,8 +37,8 @@ pub struct TypeExplanation {
     pub workers: f64,
     /// Are all of them given away, to a tolerance?
     pub binds: bool,
-    /// Change of the objective if there were one worker more (its dual value); none without a program, or where
-    /// its prices are not known.
+    /// Change of the objective if there were one worker more and all data stayed what they are, those that the number of workers
+    /// is part of, too (its dual value); none without a program, or where its prices are not known.
     pub one_more: Option<f64>,
 }
 
@@ -184,7 +187,7 @@ impl Explanation {
             })
             .collect();
         let (constraints, prices_unknown) = (Vec::new(), None);
-        Self { decision, reason, types, jobs, constraints, prices_unknown, program: None }
+        Self { decision, reason, types, held: Vec::new(), jobs, constraints, prices_unknown, program: None }
     }
 
     /// What holds a job, in words: half a sentence about it.

@@ -1,6 +1,6 @@
 //! The objective of a policy file: its expressions checked, every complaint at its place in the file.
 
-use crate::program::expression::{Dimension, ExpressionErrorKind, Sign, Vocabulary};
+use crate::program::expression::{Dimension, ExpressionError, ExpressionErrorKind, Sign, Span, Vocabulary};
 use crate::program::{ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Sense};
 use crate::spec::nearest::suggestion;
 use crate::spec::policy::{ConstraintDocument, Program, Refine};
@@ -10,7 +10,8 @@ use crate::spec::{PolicyDocument, PolicyKind, SpecError};
 ///
 /// # Errors
 /// With file, line and column of what is wrong: syntax, an unknown name, a dimension, the curvature, a column
-/// that is not used, a refinement that the objective has no levels for.
+/// that is not used, a refinement that the objective has no levels for, a soft
+/// constraint where one level is raised after the other.
 pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, SpecError> {
     let PolicyKind::Program(program) = &document.kind else { return Ok(None) };
     let vocabulary = vocabulary(document, program)?;
@@ -35,7 +36,28 @@ pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, Spec
         let help = "maximize `min_over_jobs(…)` or `lexicographic_min_over_jobs(…)` of an expression that grows with `throughput`, named once";
         return Err(document.source.error_at("refine", message, Some(help.to_owned())));
     }
+    let by =
+        if objective.is_lexicographic() { "lexicographic_min_over_jobs" } else { "refine: water_filling" };
+    let by_level = objective.is_lexicographic() || program.refine == Refine::WaterFilling;
+    if let Some(error) = first_soft(&text, by).filter(|_| by_level) {
+        return Err(placed(document, program, &error));
+    }
     Ok(Some(objective))
+}
+
+/// Why the first soft constraint cannot be one, if there is one; `by`: what raises level after level.
+fn first_soft(text: &ObjectiveText, by: &'static str) -> Option<ObjectiveError> {
+    let lists = [
+        (&text.for_each_job, Place::ForEachJob as fn(usize) -> Place),
+        (&text.for_each_worker_type, Place::ForEachWorkerType),
+        (&text.constraints, Place::Cluster),
+    ];
+    lists.into_iter().find_map(|(list, place)| {
+        let position = list.iter().position(|constraint| constraint.soft.is_some())?;
+        let span = Span { offset: 0, width: list[position].text.len() };
+        let error = ExpressionError::new(ExpressionErrorKind::SoftLexicographic(by), span);
+        Some(ObjectiveError { place: place(position), error })
+    })
 }
 
 /// The built-in names and the file's own columns.

@@ -1,6 +1,7 @@
 //! An objective bound to the numbers of one decision: checked data, throughputs as linear forms, values.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
@@ -33,13 +34,15 @@ pub enum BindError {
         /// What it ought to be.
         expected: String,
     },
-    /// A worker type that the objective names and the cluster lacks.
-    #[error("the objective names worker type `{name}`, expected one of {expected}")]
+    /// A worker type that the objective or a constraint names and the cluster lacks.
+    #[error("{named_by} names worker type `{name}`, expected one of {}", known.join(", "))]
     UnknownWorkerType {
         /// The type.
         name: String,
+        /// Which text names it: the objective, or a constraint as it is written.
+        named_by: String,
         /// The types there are.
-        expected: String,
+        known: Vec<String>,
     },
     /// A member without a column: it can run on no worker type.
     #[error("member {member} can run on no worker type")]
@@ -251,19 +254,31 @@ impl Objective {
 
     fn bind_types(&self, instance: &Instance) -> Result<BTreeMap<String, usize>, BindError> {
         let mut named = BTreeMap::new();
-        self.each_node(&mut |node| {
-            if let Node::Variable(_, Some(TypeRef::Named(name)))
-            | Node::Data { of: Some(TypeRef::Named(name)), .. } = node
-            {
-                named.insert(name.clone(), 0);
+        let constraints = self.constraints().iter();
+        let constraints = constraints.map(|constraint| (Some(&constraint.text), &constraint.excess));
+        for (text, expression) in iter::once((None, self.expression())).chain(constraints) {
+            let mut unknown = None;
+            expression.each(&mut |node| {
+                if let Node::Variable(_, Some(TypeRef::Named(name)))
+                | Node::Data { of: Some(TypeRef::Named(name)), .. } = node
+                {
+                    match instance.worker_types.iter().position(|known| known == name) {
+                        Some(position) => {
+                            named.insert(name.clone(), position);
+                        }
+                        None => unknown = Some(name.clone()),
+                    }
+                }
+            });
+            if let Some(name) = unknown {
+                let constraint = |text: &String| format!("the constraint `{text}`");
+                let named_by = text.map_or_else(|| "the objective".to_owned(), constraint);
+                return Err(BindError::UnknownWorkerType {
+                    name,
+                    named_by,
+                    known: instance.worker_types.clone(),
+                });
             }
-        });
-        for (name, position) in &mut named {
-            *position = instance.worker_types.iter().position(|known| known == name).ok_or_else(|| {
-                let known = instance.worker_types.iter().map(String::as_str);
-                let expected: Vec<String> = known.map(|name| format!("`{name}`")).collect();
-                BindError::UnknownWorkerType { name: name.clone(), expected: expected.join(", ") }
-            })?;
         }
         Ok(named)
     }

@@ -85,7 +85,11 @@ fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed)
         let _ = if more == 0.0 {
             writeln!(text, "  one worker more of {name} changes nothing there")
         } else {
-            writeln!(text, "  one worker more of {name} would have changed the level by {more:+.6}")
+            writeln!(
+                text,
+                "  one worker more of {name} would have changed the level by {more:+.6}{}",
+                held(explanation)
+            )
         };
     }
     text
@@ -98,6 +102,12 @@ fn price(price: Option<f64>) -> Cell {
 /// A price as far as it is shown: rounding is no price, and 0 has no sign.
 fn shown(price: f64) -> f64 {
     if price.abs() < 5e-7 { 0.0 } else { price }
+}
+
+/// The data that one worker more would change and that its price holds, in words; nothing if there are none.
+fn held(explanation: &Explanation) -> String {
+    let names: Vec<String> = explanation.held.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { String::new() } else { format!(", with {} held", names.join(" and ")) }
 }
 
 /// A job's share in a sentence, and what one worker more of each type would bring; nothing of the latter without
@@ -122,7 +132,11 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
         let _ = if more == 0.0 {
             writeln!(text, "  one worker more of {name} changes nothing")
         } else {
-            writeln!(text, "  one worker more of {name} changes the objective by {more:+.6}")
+            writeln!(
+                text,
+                "  one worker more of {name} changes the objective by {more:+.6}{}",
+                held(explanation)
+            )
         };
     }
     text
@@ -264,7 +278,11 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
         let (used, workers) = (Cell::Number(part.workers_used, 2), Cell::Number(part.workers, 0));
         types.push(vec![name.into(), used, workers, price(part.one_more)]);
     }
-    let _ = write!(text, "\n{}\n", types.aligned());
+    let _ = write!(text, "\n{}", types.aligned());
+    if explanation.types.iter().any(|kind| kind.one_more.is_some()) && !explanation.held.is_empty() {
+        let _ = writeln!(text, "(one worker more{} as without it)", held(explanation));
+    }
+    text.push('\n');
     if !explanation.constraints.is_empty() {
         let _ = writeln!(text, "{}", constraint_table(question, explanation, jobs).aligned());
     }
@@ -336,5 +354,6 @@ fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) ->
     let solve = explanation.decision.solve.as_ref().map(allocate::solve);
     json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective, "solve": solve,
            "worker_types": types.collect::<Vec<_>>(), "jobs": jobs_of.collect::<Vec<_>>(),
-           "constraints": constraints.collect::<Vec<_>>(), "prices_unknown": explanation.prices_unknown})
+           "constraints": constraints.collect::<Vec<_>>(), "one_more_holds": explanation.held,
+           "prices_unknown": explanation.prices_unknown})
 }

@@ -122,3 +122,23 @@ fn an_own_column_enters_the_objective() {
     let unsigned = "maximize: sum_over_jobs(bonus * log(throughput))\ncolumns: {bonus: 1}";
     assert!(complaint(unsigned).message.contains("whose sign is not known"));
 }
+
+#[test]
+fn soft_constraints_are_refused_where_one_level_is_raised_after_the_other() {
+    let level = "over_jobs(throughput / isolated_throughput)";
+    for (list, constraint) in [
+        ("for_each_job", "throughput <= 1.1 * isolated_throughput"),
+        ("for_each_worker_type", "sum_over_jobs(workers_on(type)) <= 2[workers]"),
+        ("constraints", "sum_over_jobs(workers_on(v100)) <= 2[workers]"),
+    ] {
+        let soft = format!("{list}:\n  - constraint: {constraint}\n    soft: 0.1\n");
+        assert!(policy(&format!("maximize: min_{level}\n{soft}")).is_ok(), "{list}");
+        let found = complaint(&format!("maximize: lexicographic_min_{level}\n{soft}"));
+        assert_eq!((found.line, found.column), (7, 17), "{list}");
+        assert!(found.message.ends_with("by `lexicographic_min_over_jobs`"), "{}", found.message);
+        assert!(found.help.is_some_and(|help| help.contains("`min_over_jobs(…)`")));
+        let found = complaint(&format!("maximize: min_{level}\n{soft}refine: water_filling\n"));
+        assert_eq!((found.line, found.column), (7, 17), "{list}");
+        assert!(found.message.ends_with("by `refine: water_filling`"), "{}", found.message);
+    }
+}

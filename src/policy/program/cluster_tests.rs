@@ -419,3 +419,50 @@ fn methods_that_see_no_such_row_decline() {
         }
     }
 }
+
+#[test]
+fn a_worker_type_that_the_cluster_lacks_is_said_with_the_text_that_names_it() {
+    let problem = problem_of(&assorted(2, 1), 2, usize::MAX);
+    let level = "min_over_jobs(throughput / isolated_throughput)";
+    let named = |objective: &str, list: usize, row: &str| {
+        let mut text = ObjectiveText::new(Sense::Maximize, objective);
+        let lists = [&mut text.for_each_job, &mut text.for_each_worker_type, &mut text.constraints];
+        lists.into_iter().nth(list).unwrap().push(ConstraintText::hard(row));
+        let error = ProgramPolicy::try_new(options_of(&text)).unwrap().allocate(&problem).unwrap_err();
+        assert!(matches!(error, PolicyError::Data { .. }), "{error:?}");
+        error.to_string()
+    };
+    for (list, row) in [
+        "time_on(a100) <= 0.5",
+        "sum_over_jobs(workers_on(type)) <= capacity(a100)",
+        "sum_over_jobs(workers_on(a100)) <= 2[workers]",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let error = named(level, list, row);
+        let said =
+            format!("needs `a100`, the worker type that the constraint `{row}` names, expected one of");
+        assert!(error.contains(&said) && !error.contains("infeasible"), "{error}");
+    }
+    let error =
+        named("sum_over_jobs(throughput * price(a100))", 0, "throughput >= 0.1 * isolated_throughput");
+    assert!(error.contains("needs `a100`, the worker type that the objective names"), "{error}");
+}
+
+#[test]
+fn no_part_of_a_right_side_is_minus_zero() {
+    let conflict = Conflict {
+        constraint: "a <= b".to_owned(),
+        job: None,
+        n_alike: 1,
+        worker_type: None,
+        possible: None,
+        relaxed: Some(-1e-12),
+    };
+    let words =
+        |conflict: Conflict| crate::policy::in_words(&[conflict], |_| String::new(), |_| String::new());
+    assert!(words(conflict.clone()).contains("with 0.0 %"), "{}", words(conflict.clone()));
+    let alone = Conflict { possible: Some(-0.0), ..conflict };
+    assert!(words(alone.clone()).contains("it reaches 0.0 %"), "{}", words(alone));
+}

@@ -1,4 +1,6 @@
-//! What errors of a policy's programs mean to its users.
+//! Why options make no policy, and what errors of a policy's programs mean to its users.
+
+use thiserror::Error;
 
 use crate::policy::decision::PolicyError;
 use crate::policy::program::policy::ProgramPolicy;
@@ -6,6 +8,34 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solver_context::SolvingError;
 use crate::program::BindError;
 use crate::solver::{SolveError, Termination};
+use crate::spec::nearest::suggestion;
+
+/// Why options do not make a policy.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ProgramPolicyError {
+    /// Lexicographic optima are found for levels that are affine in throughput, or in its inverse.
+    #[error(
+        "the lexicographic optimum needs an objective whose level is affine in throughput or in 1/throughput"
+    )]
+    NotFillable,
+    /// What excess costs the first level is not known to the others.
+    #[error(
+        "one level is raised after the other, where no constraint can be soft: use `min_over_jobs` without `water_filling`"
+    )]
+    SoftLexicographic,
+    /// Weights that fall through owners need a lexicographic objective that divides by `weight`.
+    #[error("a hierarchical policy needs `lexicographic_min_over_jobs` of something divided by `weight`")]
+    NotHierarchical,
+    /// The discount is that of Nash welfare.
+    #[error(
+        "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs` and without constraints that may be dropped or are on the whole cluster"
+    )]
+    NotDiscountable,
+    /// No such backend.
+    #[error(transparent)]
+    Backend(#[from] SolveError),
+}
 
 impl ProgramPolicy {
     /// The error of a program.
@@ -45,6 +75,16 @@ impl ProgramPolicy {
             BindError::Missing { name } => {
                 let problem =
                     "which the problem does not have: give it in the snapshot or the run".to_owned();
+                PolicyError::Data { policy, field: name.clone(), problem }
+            }
+            BindError::UnknownWorkerType { name, named_by, known } => {
+                let expected: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                let meant = suggestion(name, known.iter().map(String::as_str));
+                let problem = format!(
+                    "the worker type that {named_by} names, expected one of the cluster's, {}{}",
+                    expected.join(", "),
+                    meant.map(|meant| format!(" ({meant})")).unwrap_or_default()
+                );
                 PolicyError::Data { policy, field: name.clone(), problem }
             }
             other => PolicyError::Infeasible { policy, reason: other.to_string() },

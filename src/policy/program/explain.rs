@@ -7,19 +7,20 @@ mod tests;
 
 pub(super) use prices::Held;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
-use crate::policy::program::explain::prices::{Prices, is_close};
+use crate::policy::program::explain::prices::{Prices, is_close, row_sizes};
 use crate::policy::program::explain::reasons::Reasons;
 use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Solved;
 use crate::problem::Problem;
 use crate::program::expression::Subject;
-use crate::program::{BoundObjective, Constraint};
+use crate::program::{BoundObjective, Constraint, Objective};
 
 /// A discount of less than this part is rounding.
 const DISCOUNT_MIN: f64 = 1e-6;
@@ -52,9 +53,11 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     for (worker_type, kind) in explanation.types.iter_mut().enumerate() {
         kind.one_more = known.map(|prices| prices.capacity[worker_type].value);
     }
+    explanation.held = derived(objective);
+    let sizes = &row_sizes(&formulation);
     let constraint = |(position, constraint): (usize, &Constraint)| {
         let (decision, held) = (&explanation.decision, held.as_ref());
-        let of = Of { bound, reduced: &reduced, decision, held, prices: known };
+        let of = Of { bound, reduced: &reduced, decision, held, prices: known, sizes };
         let rows = (0..of.n_rows(constraint)).map(|row| of.row(constraint, position, row));
         ConstraintExplanation {
             text: constraint.text.clone(),
@@ -98,6 +101,13 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     explanation
 }
 
+/// The data that the objective or a constraint reads and that follow from how many workers there are.
+fn derived(objective: &Objective) -> Vec<String> {
+    let vocabulary = objective.vocabulary();
+    let held = |slot: &usize| objective.uses(*slot) && vocabulary.datum(*slot).is_derived();
+    (0..vocabulary.len()).filter(held).map(|slot| vocabulary.datum(slot).name.to_string()).collect()
+}
+
 /// Are there idle workers that a member can run on?
 fn idle(explanation: &Explanation, bound: &BoundObjective<'_>, member: usize) -> bool {
     bound.terms(member).iter().any(|term| !explanation.types[term.worker_type].binds)
@@ -110,6 +120,7 @@ struct Of<'a> {
     decision: &'a Decision,
     held: Option<&'a Held>,
     prices: Option<&'a Prices>,
+    sizes: &'a BTreeMap<(usize, usize), f64>,
 }
 
 impl Of<'_> {
@@ -141,7 +152,8 @@ impl Of<'_> {
         let sides = self.bound.sides(constraint, place, &held.point);
         let room = sides.slack();
         let slack = if constraint.is_equality() { -room.abs() } else { room };
-        let close = is_close(sides);
+        let size = self.sizes.get(&(position, place));
+        let close = is_close(sides, size.copied().unwrap_or(0.0));
         let exceeded = slack < 0.0 && !close;
         let slack = if slack.is_nan() { f64::INFINITY } else { slack };
         ConstraintRow { price, slack, binds: close || exceeded, exceeded, dropped }

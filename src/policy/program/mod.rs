@@ -35,7 +35,8 @@ mod strategy;
 mod tolerances;
 mod water_filling;
 
-pub use policy::{ProgramOptions, ProgramPolicy, ProgramPolicyError, Refine};
+pub use errors::ProgramPolicyError;
+pub use policy::{ProgramOptions, ProgramPolicy, Refine};
 pub use recorded::{Purpose, SolvedProgram};
 pub use session::{ClassDecision, Session, SessionError};
 pub use strategy::{GaveUp, Reason, Strategy, Unfit};

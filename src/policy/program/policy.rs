@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use thiserror::Error;
-
 use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
 use crate::policy::program::conflict::conflicts;
 use crate::policy::program::discount;
+use crate::policy::program::errors::ProgramPolicyError;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
@@ -96,28 +95,6 @@ pub struct ProgramOptions {
     pub interrupt: Interrupt,
 }
 
-/// Why options do not make a policy.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[non_exhaustive]
-pub enum ProgramPolicyError {
-    /// Lexicographic optima are found for levels that are affine in throughput, or in its inverse.
-    #[error(
-        "the lexicographic optimum needs an objective whose level is affine in throughput or in 1/throughput"
-    )]
-    NotFillable,
-    /// Weights that fall through owners need a lexicographic objective that divides by `weight`.
-    #[error("a hierarchical policy needs `lexicographic_min_over_jobs` of something divided by `weight`")]
-    NotHierarchical,
-    /// The discount is that of Nash welfare.
-    #[error(
-        "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs` and without constraints that may be dropped or are on the whole cluster"
-    )]
-    NotDiscountable,
-    /// No such backend.
-    #[error(transparent)]
-    Backend(#[from] SolveError),
-}
-
 /// A policy that solves a program.
 #[derive(Debug)]
 pub struct ProgramPolicy {
@@ -143,6 +120,9 @@ impl ProgramPolicy {
         let lexicographic = objective.is_lexicographic() || options.refine == Refine::WaterFilling;
         if lexicographic && !fillable {
             return Err(ProgramPolicyError::NotFillable);
+        }
+        if lexicographic && objective.constraints().iter().any(|constraint| constraint.soft.is_some()) {
+            return Err(ProgramPolicyError::SoftLexicographic);
         }
         let data = objective.job_data();
         if options.hierarchical && !(objective.is_lexicographic() && data.iter().any(|name| name == "weight"))

@@ -177,6 +177,9 @@ pub enum ExpressionErrorKind {
     /// A soft constraint beside an objective that is solved level by level.
     #[error("a soft constraint beside an objective that is not linear or conic")]
     SoftParametric,
+    /// A soft constraint where levels are raised one after the other: what excess costs the first is not known to the others.
+    #[error("a soft constraint where one level is raised after the other, by `{0}`")]
+    SoftLexicographic(&'static str),
     /// A column that is declared and never used.
     #[error("column `{0}` is declared but neither the objective nor a constraint uses it")]
     UnusedColumn(String),
@@ -235,6 +238,9 @@ impl ExpressionError {
                 "as in `lexicographic_min_over_jobs(throughput / equal_share_throughput)`".to_owned()
             }
             Kind::SoftParametric => "make the constraint hard, or the objective a sum".to_owned(),
+            Kind::SoftLexicographic(_) => {
+                "raise the lowest level alone, by `min_over_jobs(…)` without `refine: water_filling`, or make the constraint hard".to_owned()
+            }
             Kind::NotDroppable => {
                 "any other may be exceeded at a price, as in `{constraint: \"…\", soft: 10}`".to_owned()
             }

@@ -253,6 +253,11 @@ impl Atom {
         matches!(self.source, Source::Accumulated | Source::Derived { among_others: true })
     }
 
+    /// Does it follow from the workers of the cluster?
+    pub fn is_derived(&self) -> bool {
+        matches!(self.source, Source::Derived { .. })
+    }
+
     /// Is this a value that it may have?
     pub fn admits(&self, value: f64) -> bool {
         let infinite = value == f64::INFINITY && self.source == Source::Stated(Absent::Is(value));

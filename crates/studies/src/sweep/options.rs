@@ -4,11 +4,13 @@ use crate::sweep::differences::{self, Kept};
 use crate::sweep::run_error::RunError;
 use apportion::catalog::{Catalog, CatalogError, PolicyOptions, Ready};
 use apportion::policy::Refine;
+use apportion::policy::objective::objective_of;
+use apportion::program::Objective;
 use apportion::simulator::{Contention, Live, Options, PreemptionCost, Stragglers, WorkerFaults};
 use apportion::solver::{Interrupt, registry};
-use apportion::spec::Fidelity;
-use apportion::spec::nearest::name_list;
-use apportion::spec::run::{LiveSpec, Refill, RunSpec};
+use apportion::spec::nearest::{name_list, suggestion};
+use apportion::spec::run::{FieldComplaint, LiveSpec, Refill, RunSpec};
+use apportion::spec::{Fidelity, PolicyDocument, PolicyKind};
 use apportion::throughput::Profiling;
 use apportion::throughput::estimator::ProfileColumns;
 use apportion::units::Seconds;
@@ -87,10 +89,40 @@ pub(super) fn make_policy(
     let seed = spec.seed;
     let options = PolicyOptions { fidelity, seed, refine, backend, interrupt, ..PolicyOptions::default() };
     let ready = catalog.ready(name_or_path, &options).map_err(refused)?;
+    check_simulated(&catalog.document(name_or_path).map_err(|error| refused(error.into()))?, spec)?;
     if let Ready::InRounds(_) = ready {
         check_in_rounds(&spec.live)?;
     }
     Ok(ready)
+}
+
+/// Refuses a policy that reads what jobs of a simulation do not have, or that names an owner whom a run that declares its
+/// owners does not declare: it would take that one for an owner without jobs.
+fn check_simulated(document: &PolicyDocument, spec: &RunSpec) -> Result<(), RunError> {
+    let PolicyKind::Program(program) = &document.kind else { return Ok(()) };
+    if let Some((column, _)) = program.columns.first() {
+        let message = format!("jobs of a simulation have no columns, and the policy reads `{column}`");
+        let help = "it is a policy for snapshots, whose jobs state it in `extra`: `allocate`, `explain`";
+        let error =
+            document.source.error_at_key(&format!("columns.{column}"), message, Some(help.to_owned()));
+        return Err(RunError::naming("policy", error));
+    }
+    let declared = || spec.workload.entities.iter().map(|entity| entity.id.as_str());
+    if declared().next().is_none() {
+        return Ok(());
+    }
+    let objective = objective_of(document).map_err(|error| refused(error.into()))?;
+    let named = objective.as_ref().map(Objective::owners).unwrap_or_default();
+    let Some(owner) = named.into_iter().find(|owner| declared().all(|name| name != *owner)) else {
+        return Ok(());
+    };
+    let expected = name_list(declared());
+    let message = format!(
+        "policy `{}` names the owner `{owner}`, expected one of the run's, {expected}",
+        document.name
+    );
+    let (field, help) = ("policy".to_owned(), suggestion(owner, declared()));
+    Err(RunError::Fields(vec![FieldComplaint { field, message, help }]))
 }
 
 /// Refuses what only an allocation makes possible.
@@ -117,5 +149,46 @@ fn refused(error: CatalogError) -> RunError {
     match error {
         CatalogError::Spec(error) => RunError::naming("policy", error),
         other => RunError::field("policy", other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion::spec::Source;
+
+    /// What is said of a simulation by a policy with this body, in which the owner `research` is declared, or nobody.
+    fn said(body: &str, entities: &str) -> Result<(), String> {
+        let head = "format: apportion/policy-v1\nname: mine\nsummary: s\nkind: program\n";
+        let mut catalog = Catalog::embedded();
+        catalog.add(Source::new("mine.yaml", format!("{head}{body}"))).unwrap();
+        let mut spec = RunSpec::default();
+        spec.workload.entities =
+            apportion::spec::entities::read_entities(&Source::new("e.yaml", entities)).unwrap();
+        let made = make_policy(&catalog, "mine", &spec, Interrupt::default());
+        made.map(drop).map_err(|error| format!("{error} {error:?}"))
+    }
+
+    #[test]
+    fn a_policy_of_columns_is_for_snapshots() {
+        let body = "columns: {interactive: 1 >= 0}\nmaximize: sum_over_jobs(interactive * throughput)\n";
+        let error = said(body, "[]").unwrap_err();
+        assert!(error.contains("jobs of a simulation have no columns"), "{error}");
+        assert!(error.contains("`interactive`") && error.contains("for snapshots"), "{error}");
+        assert!(error.contains("mine.yaml") && error.contains("line: 5"), "{error}");
+    }
+
+    #[test]
+    fn an_owner_whom_the_run_does_not_declare_is_refused_where_it_declares_its_owners() {
+        let body = "maximize: sum_over_jobs(throughput)\n\
+                    constraints: ['sum_over_jobs(owned_by(\"reserch\") * time_on(v100)) <= 2']\n";
+        assert_eq!(said(body, "[]"), Ok(()), "owners come with their jobs");
+        let error = said(body, "[{id: research}]").unwrap_err();
+        assert!(
+            error.contains("names the owner `reserch`, expected one of the run's, `research`"),
+            "{error}"
+        );
+        assert!(error.contains("did you mean `research`?"), "{error}");
+        assert_eq!(said(&body.replace("reserch", "research"), "[{id: research}]"), Ok(()));
     }
 }

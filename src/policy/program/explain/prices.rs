@@ -1,5 +1,7 @@
 //! The prices of a program's rows, and whether they are those of the decision shown.
 
+use std::collections::BTreeMap;
+
 use crate::policy::decision::ObjectiveReport;
 use crate::policy::program::solve::Solved;
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
@@ -194,8 +196,27 @@ impl Prices {
     }
 }
 
-/// Is there no room between two sides, to a tolerance?
-pub(super) fn is_close(sides: Sides) -> bool {
-    let size = sides.small.abs().max(sides.large.abs());
+/// Is there no room between two sides, to a tolerance? `size`: how large the terms of the row can be.
+pub(super) fn is_close(sides: Sides, size: f64) -> bool {
+    let size = sides.small.abs().max(sides.large.abs()).max(size);
     sides.slack().is_finite() && sides.slack().abs() <= SIDES_MIN * size + SIDES_ZERO
+}
+
+/// How large the terms of each row of the policy's own constraints can be, by (constraint, member or worker type), as
+/// certificates judge what rows are violated by.
+pub(super) fn row_sizes(formulation: &Formulation) -> BTreeMap<(usize, usize), f64> {
+    let program = &formulation.program;
+    let finite = |bound: f64| if bound.is_finite() { bound.abs() } else { 0.0 };
+    let largest = |row: usize| {
+        let term = |(column, value): (usize, f64)| {
+            let within = program.implied[column];
+            value.abs() * finite(within.lower).max(finite(within.upper))
+        };
+        program.row(row).map(term).fold(0.0, f64::max) * formulation.row_scales[row]
+    };
+    let rows = formulation.rows.iter().enumerate().filter_map(|(row, role)| match role {
+        RowRole::Constraint { constraint, position } => Some(((*constraint, *position), largest(row))),
+        _ => None,
+    });
+    rows.collect()
 }

@@ -57,6 +57,8 @@ struct Columns {
     capacity: Vec<bool>,
     /// The constraint on worker types or on the whole cluster that has a price there, if one has: [columns].
     constraint: Vec<Option<usize>>,
+    /// Would more of it lower the objective by more than rounding, at the prices of all rows? [columns]
+    unasked: Vec<bool>,
 }
 
 impl Columns {
@@ -82,14 +84,17 @@ impl Columns {
                 }
             }
         }
-        Self { capacity, constraint }
+        let unasked = unasked(formulation, duals);
+        Self { capacity, constraint, unasked }
     }
 
-    /// The limits of a member on all worker types that it can run on; none if it has no limit on one of them.
+    /// The limits of a member on all worker types that it can run on, but those where it has no use for more; none if it
+    /// has no limit on one of the others.
     fn limits(&self, bound: &BoundObjective<'_>, member: usize) -> Vec<Limit> {
         let (mut limits, mut capacity) = (Vec::new(), false);
         for term in bound.terms(member) {
             match (self.constraint[term.column], self.capacity[term.column]) {
+                (None, false) if self.unasked[term.column] => {}
                 (None, false) => return Vec::new(),
                 (None, true) => capacity = true,
                 (Some(of), _) if limits.contains(&Limit::Constraint(of)) => {}
@@ -99,6 +104,22 @@ impl Columns {
         limits.extend(capacity.then_some(Limit::Capacity));
         limits
     }
+}
+
+/// The columns of class time of which more would lower the objective, at these prices of the rows: [columns].
+fn unasked(formulation: &Formulation, duals: &[f64]) -> Vec<bool> {
+    let program = &formulation.program;
+    let n = formulation.columns.len();
+    let mut gain = program.cost[..n].to_vec();
+    let mut size: Vec<f64> = gain.iter().map(|cost| cost.abs()).collect();
+    for (row, dual) in duals.iter().enumerate() {
+        for (column, value) in program.row(row).filter(|(column, _)| *column < n) {
+            gain[column] -= dual * value;
+            size[column] += (dual * value).abs();
+        }
+    }
+    let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
+    gain.iter().zip(size).map(|(gain, size)| sign * gain < -SHOWN_PRICE_MIN * size).collect()
 }
 
 /// The limits of a member that water filling fixed after its first step, by the prices of the step that fixed it; none

@@ -300,6 +300,67 @@ fn a_constraint_that_held_a_later_level_is_the_reason_there() {
     assert_eq!(explanation.jobs[0].binding, Binding::Bottleneck);
 }
 
+/// 1e5 units of cost for all of a worker's time, and a job that gets none of it: what is left over is rounding of such a row,
+/// though both sides are nearly 0.
+#[test]
+fn rounding_of_a_row_of_large_numbers_is_no_excess() {
+    use crate::policy::program::explain::prices::is_close;
+    use crate::program::Sides;
+    assert!(is_close(Sides { small: 8e-8, large: 0.0 }, 1e5));
+    assert!(!is_close(Sides { small: 8e-8, large: 0.0 }, 1e-3));
+    let text = |at: f64| per_job(SUM, ConstraintText::hard(format!("1e5 * time_on(fast) <= {at}")));
+    let mut policy = policy(&text(2e4));
+    let problem = problem([4, 4], &jobs([[4.0, 1.0], [3.0, 2.0]]));
+    let explained = policy.solve_to_explain(&problem).unwrap();
+    let objective = policy.options.objective.clone();
+    let bound = objective.bind(&explained.reduced.instance).unwrap();
+    let held = |fast: f64| {
+        let time = |column: &crate::program::Column| if column.worker_type == 0 { fast } else { 0.5 };
+        Some(Held::of(&bound, &bound.columns().iter().map(time).collect::<Vec<_>>()))
+    };
+    for (fast, exceeded) in [(0.2 + 1e-7, false), (0.2 + 1e-3, true)] {
+        let again = policy.solve_to_explain(&problem).unwrap();
+        let explained = Explained { held: held(fast), ..again };
+        let explanation = explain(&problem, &bound, explained);
+        for row in &explanation.constraints[0].rows {
+            assert!(row.binds && row.exceeded == exceeded, "{row:?}");
+        }
+    }
+}
+
+/// A worker's hour costs 2.5 on fast workers and 1.25 on slow ones. Both jobs make more than that of the one fast worker, and
+/// of a slow one less: both would take more of the fast one.
+#[test]
+fn workers_that_are_not_worth_their_price_leave_the_others_as_the_reason() {
+    let sum = "sum_over_jobs(throughput - 0.25[steps*h/s/$] * sum_over_worker_types(price(type) * workers_on(type)))";
+    let text = ObjectiveText::new(Sense::Maximize, sum);
+    let explanation = policy(&text).explain(&problem([1, 2], &jobs([[4.0, 1.0]; 2]))).unwrap();
+    near(explanation.types[0].one_more.unwrap(), 1.5);
+    near(explanation.types[1].workers_used, 0.0);
+    for job in &explanation.jobs {
+        assert_eq!((job.binding, &job.limits[..]), (Binding::Capacity, &[Limit::Capacity][..]));
+    }
+    // With fast workers to spare, nothing but the objective keeps the third job from running.
+    let of = problem([3, 2], &jobs([[4.0, 1.0], [4.0, 1.0], [1.0, 1.0]]));
+    let explanation = policy(&text).explain(&of).unwrap();
+    assert_eq!((explanation.jobs[2].binding, explanation.prices_unknown), (Binding::Free, None));
+}
+
+#[test]
+fn what_a_worker_more_would_change_itself_is_said_to_be_held() {
+    let of = problem([1, 2], &jobs([[4.0, 1.0]; 2]));
+    let held = |objective: &str, row: &str| {
+        let mut text = ObjectiveText::new(Sense::Maximize, objective);
+        text.for_each_worker_type = vec![ConstraintText::hard(row)];
+        policy(&text).explain(&of).unwrap().held
+    };
+    let (sum, row) = ("sum_over_jobs(throughput)", "sum_over_jobs(workers_on(type)) <= 1[workers]");
+    assert!(held(sum, row).is_empty());
+    assert_eq!(held(sum, "sum_over_jobs(workers_on(type)) <= 0.5 * capacity(type)"), ["capacity"]);
+    let level = "min_over_jobs(throughput / isolated_throughput)";
+    assert_eq!(held(level, row), ["isolated_throughput"]);
+}
+
 /// A decision with prices that are taken away, or do not belong to it, by one change each.
 #[test]
 fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() {
