@@ -202,8 +202,8 @@ impl Selection {
         }
     }
 
-    /// Gives fillers workers that are left of a type that they have a share of, where they are faster: of several, of the
-    /// one where they are fastest. Is there any?
+    /// Moves fillers to workers that are left of a type that they have a share of and are faster on: of several, the one on
+    /// which they are fastest. Does any move?
     fn move_slow(&mut self, ledger: &Ledger, order: &[WorkerTypeId]) -> bool {
         if self.left.iter().all(|left| *left == 0) {
             return false;

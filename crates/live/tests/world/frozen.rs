@@ -38,12 +38,12 @@ fn a_server_that_offers_no_worker_is_not_asked_to_start_again_and_again() {
     small.until(20.0);
     small.doom(first, &End::Lost("its folder cannot be written".to_owned()));
     small.until(21.0);
-    small.nodes[0].is_paused = true;
+    small.nodes[0].n_offered = Some(0);
     small.until(58.0);
     let starts = small.jobs[&first].incarnation;
     assert!(starts <= 4, "{starts}");
     small.nodes[0].fates.clear();
-    small.nodes[0].is_paused = false;
+    small.nodes[0].n_offered = None;
     small.until(70.0);
     assert_eq!((small.why(first).job.state, small.jobs[&first].incarnation), (State::Running, starts + 1));
 }

@@ -69,8 +69,8 @@ pub(crate) struct Node {
     pub(crate) fates: BTreeMap<JobNumber, End>,
     /// Does it say that it can start nothing now?
     pub(crate) is_frozen: bool,
-    /// Does it offer no worker, as a node on which something could not be started?
-    pub(crate) is_paused: bool,
+    /// How many workers it offers, where that is not all: none by a node on which something could not be started.
+    pub(crate) n_offered: Option<u32>,
 }
 
 impl Node {
@@ -92,7 +92,7 @@ impl Node {
             is_off: false,
             fates: BTreeMap::new(),
             is_frozen: false,
-            is_paused: false,
+            n_offered: None,
         }
     }
 
@@ -214,7 +214,7 @@ impl Node {
         let agent = self.agent.as_mut().filter(|_| !self.is_stopped && now >= self.next_beat)?;
         self.next_beat = now + beat;
         let report = agent.report(clock);
-        let n_workers = if self.is_paused { 0 } else { report.n_workers };
+        let n_workers = self.n_offered.unwrap_or(report.n_workers);
         Some(Report { is_frozen: self.is_frozen, n_workers, ..report })
     }
 }
