@@ -241,8 +241,8 @@ impl Mechanism {
         self.resets = Resets { last: Some(now.get()), ..Resets::default() };
     }
 
-    /// Takes a new allocation, whose jobs are `ids` in the order of its problem. `throughput` is as in
-    /// [`add_job`](Self::add_job).
+    /// Takes a new allocation, whose jobs are `ids` in the order of its problem. `throughput` gives the throughput of a job
+    /// alone, or of both members of a pair together, in steps/s; 0 where the combination cannot run.
     pub fn adopt(
         &mut self,
         allocation: &Allocation,

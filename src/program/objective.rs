@@ -246,7 +246,7 @@ impl Objective {
         stated.chain(self.owners().into_iter().map(owned_by)).collect()
     }
 
-    /// The owners whose jobs the objective or a constraint tells from others, each once.
+    /// The owners that the objective or a constraint names by `owned_by`, each once, in the order of their names.
     pub fn owners(&self) -> Vec<&str> {
         let mut owners = std::collections::BTreeSet::new();
         self.each_node(&mut |node| {

@@ -137,7 +137,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Grants leases of idle workers to jobs that wait. So many are new, the last ones.
+    /// Grants leases of idle workers to jobs that wait. Returns the number of new leases, which follow all others.
     fn grant_idle(&mut self, observer: &mut dyn Observer) -> Result<usize, SimulationError> {
         if self.setting.options.live.refill != Refill::AtOnce {
             let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(0) };

@@ -228,7 +228,7 @@ impl Question {
     }
 }
 
-/// Refuses a policy that names an owner whom the snapshot does not have: the policy would take it for one without jobs.
+/// Refuses a policy that names an owner which is not in the snapshot. The policy would take it for an owner without jobs.
 fn check_owners(program: &ProgramPolicy, problem: &Problem) -> Result<(), Failure> {
     let known = || problem.entities().iter().map(|entity| entity.name.as_str());
     let options = program.options();

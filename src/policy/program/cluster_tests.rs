@@ -16,7 +16,8 @@ use crate::program::{ConstraintText, ObjectiveText, Program, Range, Sense};
 use crate::solver::{Limits, registry, solve_certified};
 use crate::workload::Combination;
 
-/// What a unit of a job's time on a worker type counts in a row, at its throughput there, among so many that share workers.
+/// The coefficient in a row of a job's share of time on a worker type. The last argument is its throughput there, in steps/s, and
+/// how many jobs share the workers.
 type Counts = fn(&Problem, JobIndex, usize, (f64, f64)) -> f64;
 
 /// A row over all jobs: as policy files have it, with its bound in the place of `LIMIT`, and by hand.

@@ -52,10 +52,15 @@ impl Core {
         }
         self.accounts.add(jobs, worker_type, time);
         let start = now - time;
-        let (end, time_before) = (now, Seconds::ZERO);
-        let (steps, made) = ([0.0; 2], [(0.0, 0.0); 2]);
-        let slice = SliceLog { worker_type, n_workers, start, end, time: time_before, steps, made };
-        let slice = self.slices.entry(jobs).or_insert(slice);
+        let slice = self.slices.entry(jobs).or_insert(SliceLog {
+            worker_type,
+            n_workers,
+            start,
+            end: now,
+            time: Seconds::ZERO,
+            steps: [0.0; 2],
+            made: [(0.0, 0.0); 2],
+        });
         slice.time += time;
         slice.end = now;
     }

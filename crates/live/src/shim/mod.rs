@@ -127,8 +127,8 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Sees to a rank whose shim has ended: where that has not written the end, it was killed. Answers whether nothing of the rank
-/// is left.
+/// Finishes a rank whose shim has ended. A shim that was killed has not written the rank's end: then the rank's processes are
+/// killed here, and its end is written. Answers whether no process of the rank is left.
 fn is_buried(folder: &RankFolder) -> bool {
     if folder.read_end().is_some() {
         return true;

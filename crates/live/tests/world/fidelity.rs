@@ -21,8 +21,8 @@ const STOP: f64 = 2.0;
 /// How much the average completion time may differ.
 const DIFFERENCE_MAX: f64 = 0.05;
 
-/// Jobs that come at most so many seconds one after the other: with their speeds on the fast type, and the ratio of that to the
-/// slow one's.
+/// Jobs whose arrivals are at most `spacing` seconds apart. Each is (steps/s on the fast type, job, its speed on the slow type
+/// as a part of that).
 fn jobs(random: &mut Random, spacing: f64) -> Vec<(f64, Job, f64)> {
     let mut at = 0.0;
     let mut jobs = Vec::new();

@@ -35,7 +35,7 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [apportion::spec::lookup::Embedded; 16] = [
+pub const EMBEDDED: [apportion::spec::lookup::Embedded; 17] = [
     ("common-ground", include_str!("../../../../sweeps/common-ground.yaml")),
     ("common-ground-shifted", include_str!("../../../../sweeps/common-ground-shifted.yaml")),
     ("knee", include_str!("../../../../sweeps/knee.yaml")),
@@ -52,4 +52,5 @@ pub const EMBEDDED: [apportion::spec::lookup::Embedded; 16] = [
     ("quick", include_str!("../../../../sweeps/quick.yaml")),
     ("refinements", include_str!("../../../../sweeps/refinements.yaml")),
     ("semantics", include_str!("../../../../sweeps/semantics.yaml")),
+    ("slow-fillers", include_str!("../../../../sweeps/slow-fillers.yaml")),
 ];

@@ -96,8 +96,8 @@ pub(super) fn make_policy(
     Ok(ready)
 }
 
-/// Refuses a policy that reads what jobs of a simulation do not have, or that names an owner whom a run that declares its
-/// owners does not declare: it would take that one for an owner without jobs.
+/// Refuses a policy with columns, which jobs of a simulation do not have; and one that names an owner which is not among the
+/// owners that the run declares, if it declares any. The policy would take that name for an owner without jobs.
 fn check_simulated(document: &PolicyDocument, spec: &RunSpec) -> Result<(), RunError> {
     let PolicyKind::Program(program) = &document.kind else { return Ok(()) };
     if let Some((column, _)) = program.columns.first() {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use apportion::spec::Source;
 
-    /// What is said of a simulation by a policy with this body, in which the owner `research` is declared, or nobody.
+    /// The error of a simulation by a policy with this body. `entities`: the owners that the run declares.
     fn said(body: &str, entities: &str) -> Result<(), String> {
         let head = "format: apportion/policy-v1\nname: mine\nsummary: s\nkind: program\n";
         let mut catalog = Catalog::embedded();
