@@ -77,7 +77,7 @@ impl Builder<'_> {
             return Affine { constant: self.bound.constant(expression, at), terms: Vec::new() };
         }
         match &expression.node {
-            Node::Number { .. } | Node::Data { .. } | Node::OwnedBy(_) => Affine::default(),
+            Node::Number { .. } | Node::Data { .. } | Node::OwnedBy(_) | Node::Power(..) => Affine::default(),
             Node::Variable(variable, of) => {
                 let on = of.as_ref().map(|of| self.bound.type_position(of, at));
                 let measure = variable.measure();

@@ -21,6 +21,8 @@ pub(super) trait Quantity: Copy {
     fn times(self, other: Self) -> Self;
     /// x/y
     fn over(self, other: Self) -> Self;
+    /// x to a power; x is data, at least 0.
+    fn power(self, exponent: f64) -> Self;
     /// A function of one argument.
     fn of(self, function: Function) -> Self;
     /// The smaller or the larger.
@@ -46,6 +48,10 @@ impl Quantity for f64 {
 
     fn over(self, other: Self) -> Self {
         quotient(self, other)
+    }
+
+    fn power(self, exponent: f64) -> Self {
+        self.powf(exponent)
     }
 
     fn of(self, function: Function) -> Self {
@@ -167,6 +173,7 @@ impl BoundObjective<'_> {
                     Operator::Divide => pairwise(left, right, Quantity::over),
                 }
             }
+            Node::Power(base, exponent) => walk(base).map(|base| base.power(*exponent)),
             Node::Call(function, arguments) if function.rule().several => {
                 let (each, with) = (arguments.iter().map(walk), function.rule().value);
                 let all = each.reduce(|one, other| pairwise(one, other, |x, y| x.select(y, with)));
@@ -264,6 +271,10 @@ mod tests {
             let (weight, steps) = (&instance.data["weight"], &instance.data["steps_remaining"]);
             let (found, point) = value("sum_over_jobs(weight * log(throughput))");
             let part = |m: usize| instance.multiplicity[m] * weight[m] * point.throughput()[m].ln();
+            near(found, folded(n, 0.0, part, |a, b| a + b));
+
+            let (found, point) = value("sum_over_jobs(throughput * weight^-1.5)");
+            let part = |m: usize| instance.multiplicity[m] * point.throughput()[m] * weight[m].powf(-1.5);
             near(found, folded(n, 0.0, part, |a, b| a + b));
 
             let (found, point) = value("max_over_jobs(steps_remaining / throughput)");

@@ -178,6 +178,11 @@ impl Quantity for Range {
         times(self, reciprocal(other))
     }
 
+    fn power(self, exponent: f64) -> Self {
+        let (lower, upper) = (self.lower.powf(exponent), self.upper.powf(exponent));
+        Self { lower: lower.min(upper), upper: lower.max(upper) }
+    }
+
     fn of(self, function: Function) -> Self {
         if function == Function::Inv {
             // (whose argument may reach over 0 here, by rounding or by a bound that is not tight)

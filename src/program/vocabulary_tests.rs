@@ -133,6 +133,8 @@ fn expressions() -> impl Strategy<Value = String> {
             (inner.clone(), prop::sample::select(vec!["+", "-", "*", "/"]), inner.clone())
                 .prop_map(|(x, operator, y)| format!("({x} {operator} {y})")),
             inner.clone().prop_map(|x| format!("(-{x})")),
+            (inner.clone(), prop::sample::select(vec!["2", "0.5", "-1.5", "0"]))
+                .prop_map(|(x, exponent)| format!("({x}^{exponent})")),
             (several(false), inner.clone()).prop_map(|(function, x)| format!("{function}({x})")),
             (several(true), inner.clone(), inner.clone())
                 .prop_map(|(function, x, y)| format!("{function}({x}, {y})")),

@@ -65,6 +65,8 @@ pub enum Node {
     Negate(Box<Expr>),
     /// x + y and its kin.
     Binary(Operator, Box<Expr>, Box<Expr>),
+    /// `x^0.5`: data to a power that is a number.
+    Power(Box<Expr>, f64),
     /// `log(x)` and its kin.
     Call(Function, Vec<Expr>),
     /// `min_over_jobs(x)` and its kin.
@@ -156,7 +158,7 @@ impl Expr {
     pub fn each<'e>(&'e self, visit: &mut impl FnMut(&'e Node)) {
         visit(&self.node);
         match &self.node {
-            Node::Negate(inner) | Node::Reduce(_, inner) => inner.each(visit),
+            Node::Negate(inner) | Node::Power(inner, _) | Node::Reduce(_, inner) => inner.each(visit),
             Node::Binary(_, left, right) => {
                 left.each(visit);
                 right.each(visit);
@@ -170,7 +172,7 @@ impl Expr {
     pub fn contains(&self, kind: &impl Fn(&Node) -> bool) -> bool {
         kind(&self.node)
             || match &self.node {
-                Node::Negate(inner) | Node::Reduce(_, inner) => inner.contains(kind),
+                Node::Negate(inner) | Node::Power(inner, _) | Node::Reduce(_, inner) => inner.contains(kind),
                 Node::Binary(_, left, right) => left.contains(kind) || right.contains(kind),
                 Node::Call(_, arguments) => arguments.iter().any(|argument| argument.contains(kind)),
                 _ => false,
@@ -185,7 +187,8 @@ impl Expr {
     fn binds(&self) -> u8 {
         match &self.node {
             Node::Binary(operator, ..) => operator.binds(),
-            _ => 3,
+            Node::Negate(_) | Node::Power(..) => 3,
+            _ => 4,
         }
     }
 
@@ -213,6 +216,10 @@ impl fmt::Display for Expr {
                 left.write(f, operator.binds())?;
                 write!(f, " {} ", operator.symbol())?;
                 right.write(f, operator.binds() + 1)
+            }
+            Node::Power(base, exponent) => {
+                base.write(f, 4)?;
+                write!(f, "^{exponent:?}")
             }
             Node::Call(function, arguments) => {
                 write!(f, "{}(", function.name())?;

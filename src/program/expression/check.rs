@@ -48,6 +48,7 @@ pub fn facts(expression: &Expr, vocabulary: &Vocabulary) -> Result<Facts, Expres
             let both = (facts(left, vocabulary)?, facts(right, vocabulary)?);
             binary(*operator, both, right, expression)
         }
+        Node::Power(base, exponent) => power(base, *exponent, vocabulary),
         Node::Call(function, arguments) => call(*function, arguments, expression, vocabulary),
         Node::Reduce(reduction, inner) => {
             let inner = facts(inner, vocabulary)?;
@@ -110,6 +111,29 @@ fn binary(
             Ok(Facts { dimension, sign: left.sign.over(right.sign), varies })
         }
     }
+}
+
+fn power(base: &Expr, exponent: f64, vocabulary: &Vocabulary) -> Result<Facts, ExpressionError> {
+    let known = facts(base, vocabulary)?;
+    if known.varies {
+        return Err(ExpressionError::new(Kind::PowerOfVariable(base.to_string()), base.span));
+    }
+    if let Some(dimension) = known.dimension.filter(|dimension| !dimension.is_none()) {
+        return Err(ExpressionError::new(
+            Kind::PowerDimension { base: base.to_string(), dimension },
+            base.span,
+        ));
+    }
+    let below_zero = exponent <= 0.0;
+    if known.sign.below || (below_zero && known.sign.zero) {
+        let expected = if below_zero { "above 0" } else { "at least 0" };
+        let (text, known) = (base.to_string(), known.sign.to_string());
+        return Err(ExpressionError::new(
+            Kind::PowerDomain { base: text, exponent, expected, known },
+            base.span,
+        ));
+    }
+    Ok(Facts { dimension: Some(Dimension::NONE), ..known })
 }
 
 fn call(

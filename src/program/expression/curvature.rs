@@ -70,7 +70,7 @@ pub struct Shape {
 pub fn shape(expression: &Expr, vocabulary: &Vocabulary) -> Result<Shape, ExpressionError> {
     let of = |curvature| Shape { curvature, piecewise_linear: true };
     match &expression.node {
-        Node::Number { .. } | Node::OwnedBy(_) => Ok(of(Curvature::Constant)),
+        Node::Number { .. } | Node::OwnedBy(_) | Node::Power(..) => Ok(of(Curvature::Constant)),
         Node::Data { slot, .. } => Ok(of(vocabulary.datum(*slot).curvature())),
         Node::Variable(variable, _) => Ok(of(variable.atom().curvature())),
         Node::Negate(inner) => {

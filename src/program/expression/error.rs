@@ -104,6 +104,29 @@ pub enum ExpressionErrorKind {
     /// A dimension without a square root.
     #[error("square root of `{0}`, which has no unit")]
     RootDimension(Dimension),
+    /// A power of something that depends on the allocation.
+    #[error("`{0}` depends on the allocation; only data may be raised to a power")]
+    PowerOfVariable(String),
+    /// A power of a quantity with a unit.
+    #[error("a power of `{base}`, which is in {dimension}; the base of a power must have no unit")]
+    PowerDimension {
+        /// The base.
+        base: String,
+        /// Its dimension.
+        dimension: Dimension,
+    },
+    /// A power of what may be 0 or below, where it has no value.
+    #[error("`{base}` to the power of {exponent:?}, where the base must be {expected} and is {known}")]
+    PowerDomain {
+        /// The base.
+        base: String,
+        /// The exponent.
+        exponent: f64,
+        /// What the base must be.
+        expected: &'static str,
+        /// What is known of it.
+        known: String,
+    },
     /// Division by what may be 0.
     #[error("division by `{divisor}`, which may be 0 (it is {known})")]
     DivisionByZero {
@@ -222,6 +245,13 @@ impl ExpressionError {
             }
             Kind::DivisionByZero { .. } => {
                 "keep the divisor above 0, as in `max(elapsed, 1[s])`".to_owned()
+            }
+            Kind::PowerOfVariable(_) => "`sqrt`, `log` and `inv` take what depends on the allocation".to_owned(),
+            Kind::PowerDimension { .. } => {
+                "divide the base by a number with its unit, as in `(elapsed / 3600[s])^0.5`".to_owned()
+            }
+            Kind::PowerDomain { .. } => {
+                "keep the base above 0, as in `max(elapsed / 3600[s], 0.1)^-0.5`".to_owned()
             }
             Kind::Domain { .. } => "keep the argument at 0 or above".to_owned(),
             Kind::Product { .. } => "one factor of a product must be data or a number".to_owned(),

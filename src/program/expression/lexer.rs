@@ -66,7 +66,7 @@ fn token(rest: &str, next: char, offset: usize) -> Result<(Token, usize), Expres
                 _ => Err(ExpressionError::new(Kind::Unit(unit.to_owned()), span)),
             }
         }
-        '+' | '-' | '*' | '/' | '(' | ')' | ',' => Ok((Token::Symbol(next), 1)),
+        '+' | '-' | '*' | '/' | '^' | '(' | ')' | ',' => Ok((Token::Symbol(next), 1)),
         '<' if rest[1..].starts_with('=') => Ok((Token::Compare(Comparison::AtMost), 2)),
         '>' if rest[1..].starts_with('=') => Ok((Token::Compare(Comparison::AtLeast), 2)),
         '=' if rest[1..].starts_with('=') => Ok((Token::Compare(Comparison::Equal), 2)),

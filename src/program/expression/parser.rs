@@ -3,7 +3,8 @@
 //!   comparison = sum ("<=" | ">=" | "==") sum
 //!   sum        = product (("+" | "-") product)*
 //!   product    = factor (("*" | "/") factor)*
-//!   factor     = "-" factor | number unit? | "(" sum ")" | name | name "(" arguments ")"
+//!   factor     = "-" factor | base ("^" "-"? number)?
+//!   base       = number unit? | "(" sum ")" | name | name "(" arguments ")"
 
 use super::ast::{Comparison, Expr, Node, Operator, Span, TypeRef};
 use super::dimension::Dimension;
@@ -136,37 +137,58 @@ impl<'a> Parser<'a> {
             return Err(ExpressionError::new(Kind::TooDeep, self.span()));
         }
         let start = self.span();
-        let token = self.token().clone();
-        let factor = match token {
+        let factor = if self.take('-') {
+            let inner = self.factor()?;
+            Expr { span: start.to(inner.span), node: Node::Negate(Box::new(inner)) }
+        } else {
+            let base = self.base()?;
+            self.power(base)?
+        };
+        self.depth -= 1;
+        Ok(factor)
+    }
+
+    /// What may be raised to a power.
+    fn base(&mut self) -> Result<Expr, ExpressionError> {
+        let start = self.span();
+        match self.token().clone() {
             Token::Number(value) => {
                 self.position += 1;
-                let mut expression =
-                    Expr { node: Node::Number { value, dimension: Dimension::NONE }, span: start };
-                if let Token::Unit(dimension) = *self.token() {
-                    let span = start.to(self.span());
-                    expression = Expr { node: Node::Number { value, dimension }, span };
-                    self.position += 1;
-                }
-                expression
-            }
-            Token::Symbol('-') => {
+                let Token::Unit(dimension) = *self.token() else {
+                    return Ok(Expr {
+                        node: Node::Number { value, dimension: Dimension::NONE },
+                        span: start,
+                    });
+                };
+                let span = start.to(self.span());
                 self.position += 1;
-                let inner = self.factor()?;
-                Expr { span: start.to(inner.span), node: Node::Negate(Box::new(inner)) }
+                Ok(Expr { node: Node::Number { value, dimension }, span })
             }
             Token::Symbol('(') => {
                 self.position += 1;
                 let inner = self.sum()?;
-                Expr { span: start.to(self.close()?), ..inner }
+                Ok(Expr { span: start.to(self.close()?), ..inner })
             }
             Token::Name(name) => {
                 self.position += 1;
-                self.named(&name, start)?
+                self.named(&name, start)
             }
-            _ => return Err(self.unexpected("a number, a name, `-` or `(`")),
+            _ => Err(self.unexpected("a number, a name, `-` or `(`")),
+        }
+    }
+
+    /// `^0.5` behind a base, if it stands there.
+    fn power(&mut self, base: Expr) -> Result<Expr, ExpressionError> {
+        if !self.take('^') {
+            return Ok(base);
+        }
+        let negative = self.take('-');
+        let Token::Number(size) = *self.token() else {
+            return Err(self.unexpected("a number, the exponent"));
         };
-        self.depth -= 1;
-        Ok(factor)
+        let (span, exponent) = (base.span.to(self.span()), if negative { -size } else { size });
+        self.position += 1;
+        Ok(Expr { node: Node::Power(Box::new(base), exponent), span })
     }
 
     fn named(&mut self, name: &str, start: Span) -> Result<Expr, ExpressionError> {

@@ -142,6 +142,29 @@ fn division_by_what_may_be_zero_is_refused() {
 }
 
 #[test]
+fn only_data_without_a_unit_that_cannot_leave_the_domain_is_raised_to_a_power() {
+    for (text, place, message) in [
+        ("weight + throughput^0.5", "throughput", "depends on the allocation; only data may be raised"),
+        ("elapsed^0.5", "elapsed", "which is in s; the base of a power must have no unit"),
+        ("bonus^2", "bonus", "where the base must be at least 0 and is of any sign"),
+        ("(elapsed / 1[s])^-1", "(elapsed / 1[s])", "to the power of -1.0, where the base must be above 0"),
+        ("(elapsed / 1[s])^0", "(elapsed / 1[s])", "must be above 0"),
+        ("weight^throughput", "throughput", "expected a number, the exponent, found `throughput`"),
+        ("weight^2^3", "^", "expected an operator or the end, found `^`"),
+    ] {
+        let (found, error) = complaint(text, BOTH);
+        assert!(error.contains(message), "{text}: {error}");
+        assert_eq!(found, place, "{text}: {error}");
+    }
+    for text in ["(elapsed / 1[s])^0.5", "weight^-2", "-weight^2 * throughput", "2^0.5"] {
+        let (facts, shape) = check(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(facts.varies, shape.curvature == Curvature::Affine, "{text}");
+    }
+    assert_eq!(parse("-weight^2", &vocabulary(), BOTH).unwrap().to_string(), "-weight^2.0");
+    assert_eq!(parse("(-weight)^2", &vocabulary(), BOTH).unwrap().to_string(), "(-weight)^2.0");
+}
+
+#[test]
 fn syntax_and_names_are_complained_about_where_they_stand() {
     for (text, scope, place, message) in [
         ("throughput +", BOTH, "", "expected a number, a name, `-` or `(`, found the end"),
@@ -225,6 +248,7 @@ fn expressions() -> impl Strategy<Value = Expr> {
         let extreme = prop_oneof![Just(Function::Min), Just(Function::Max)];
         prop_oneof![
             inner.clone().prop_map(|inner| Node::Negate(Box::new(inner))),
+            (inner.clone(), -3.0..3.0_f64).prop_map(|(base, exponent)| Node::Power(Box::new(base), exponent)),
             (operators, inner.clone(), inner.clone()).prop_map(|(operator, a, b)| Node::Binary(
                 operator,
                 Box::new(a),
@@ -237,7 +261,8 @@ fn expressions() -> impl Strategy<Value = Expr> {
     })
 }
 
-const VALID: [&str; 8] = [
+const VALID: [&str; 9] = [
+    "sum_over_jobs(throughput / equal_share_throughput * weight^0.5 * max(elapsed / 3600[s], 1)^-0.25)",
     "min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))",
     "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))",
     "sum_over_jobs(weight * log(throughput))",
@@ -296,7 +321,7 @@ proptest! {
     #[test]
     fn no_soup_of_tokens_makes_the_reader_panic(
         tokens in prop::collection::vec(prop::sample::select(vec![
-            "throughput", "weight", "price", "type", "v100", "(", ")", ",", "+", "-", "*", "/", "<=", "==", "1",
+            "throughput", "weight", "price", "type", "v100", "(", ")", ",", "+", "-", "*", "/", "^", "<=", "==", "1",
             "0", "2.5", "[s]", "[steps/s]", "min", "log", "inv", "min_over_jobs", "sum_over_worker_types", "\"x\"",
         ]), 0..24)
     ) {
@@ -305,7 +330,7 @@ proptest! {
 
     #[test]
     fn no_slip_of_the_pen_makes_the_reader_panic(
-        which in 0..VALID.len(), at in 0.0..1.0_f64, cut in 0..6_usize, insert in "[-+*/().,\\[\\]a-z0-9<=>é\" ]{0,4}"
+        which in 0..VALID.len(), at in 0.0..1.0_f64, cut in 0..6_usize, insert in "[-+*/^().,\\[\\]a-z0-9<=>é\" ]{0,4}"
     ) {
         let characters: Vec<char> = VALID[which].chars().collect();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in a short text")]
