@@ -103,6 +103,16 @@ pub struct Basis {
     pub rows: Vec<BasisStatus>,
 }
 
+impl Basis {
+    /// The basis of the rows' own slacks: every column at its lower bound.
+    pub(crate) fn of_rows(program: &Program) -> Self {
+        Self {
+            columns: vec![BasisStatus::Lower; program.n_columns()],
+            rows: vec![BasisStatus::Basic; program.n_rows()],
+        }
+    }
+}
+
 /// What an earlier solve leaves for the next.
 #[derive(Clone, Debug, Default)]
 pub struct WarmStart {

@@ -60,8 +60,8 @@ impl Backend for Simplex {
         let factors = self.factors.take().filter(|factors| basis.is_some() && alike(factors));
         let scaled = factors.map_or_else(|| Scaled::of(program), |factors| Scaled::by(program, factors));
         let tableau = Tableau::of(&scaled.program);
-        let mut state =
-            basis.map_or_else(|| tableau.state(&tableau.slack_basis()), |basis| tableau.state(basis));
+        let mut state = basis
+            .map_or_else(|| tableau.state(&Basis::of_rows(&scaled.program)), |basis| tableau.state(basis));
         let (termination, steps) = walk::walk(&tableau, &mut state, limits);
         let found = match termination {
             Termination::Infeasible | Termination::Unbounded => without_columns(termination),

@@ -68,6 +68,7 @@ pub(super) fn within(
             Err(error) => error,
         };
         let excess = match error {
+            AllocationError::Share { share, .. } if share > 1.0 => share - 1.0,
             AllocationError::Time { time, .. } => time - 1.0,
             AllocationError::Capacity { workers, capacity, .. } if capacity > 0.0 => workers / capacity - 1.0,
             _ => return Err(error),
@@ -77,6 +78,37 @@ pub(super) fn within(
         }
         for time in &mut class_time {
             *time /= 1.0 + excess;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An allocation without jobs.
+    fn nothing() -> Allocation {
+        let cluster: crate::Cluster = "v100=1".parse().unwrap();
+        let problem = crate::problem::ProblemBuilder::new(std::sync::Arc::new(cluster)).build().unwrap();
+        Allocation::check(&problem, []).unwrap()
+    }
+
+    #[test]
+    fn a_little_too_much_of_a_share_a_job_or_a_type_makes_all_shares_smaller_and_more_is_an_error() {
+        let share = |share| AllocationError::Share { combination: 0, worker_type: 0, share };
+        let time = |time| AllocationError::Time { job: 0, time };
+        let capacity = |workers| AllocationError::Capacity { worker_type: 0, workers, capacity: 1.0 };
+        for error in [&share as &dyn Fn(f64) -> AllocationError, &time, &capacity] {
+            let tried = |most: f64| {
+                let given = within(vec![most, 0.25], |times| match times {
+                    [first, _] if *first > 1.0 + 1e-6 => Err(error(*first)),
+                    _ => Ok(nothing()),
+                });
+                given.map(|(_, times)| times)
+            };
+            let times = tried(1.0 + 2.5e-6).unwrap();
+            assert!((times[0] - 1.0).abs() < 1e-12 && (times[1] - 0.25 / (1.0 + 2.5e-6)).abs() < 1e-12);
+            assert_eq!(tried(1.01), Err(error(1.01)));
         }
     }
 }

@@ -109,12 +109,6 @@ impl Tableau {
         }
     }
 
-    /// The basis of all logicals.
-    pub(super) fn slack_basis(&self) -> Basis {
-        let columns = vec![BasisStatus::Lower; self.n_columns()];
-        Basis { columns, rows: vec![BasisStatus::Basic; self.n_rows] }
-    }
-
     /// The state of a basis of this shape, mended where it is none.
     pub(super) fn state(&self, basis: &Basis) -> State {
         let mut status: Vec<BasisStatus> = basis.columns.iter().chain(&basis.rows).copied().collect();

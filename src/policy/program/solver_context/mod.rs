@@ -346,7 +346,8 @@ impl SolverContext {
             }
             Start::Interior => self.try_interior(program)?,
             Start::Crash(crash) => self.try_crash(program, crash)?,
-            Start::Last => None,
+            Start::Last if self.ends_in_vertices() => None,
+            Start::Last => self.try_crash(program, &|| None)?,
         };
         match first {
             Some(answer) => Ok(answer),
@@ -366,7 +367,13 @@ impl SolverContext {
         self.solve(program, Start::Last).ok().filter(|answer| !answer.solution.row_duals.is_empty())
     }
 
-    /// A small linear program by our simplex, from the basis of the last program if that is of its shape, else from `crash`.
+    /// Does the chain for linear programs begin with a method that ends in a vertex? Without HiGHS it does not.
+    fn ends_in_vertices(&self) -> bool {
+        self.linear.first().is_some_and(|first| first.supports(Feature::VertexSolutions))
+    }
+
+    /// A small linear program by our simplex, from the basis of the last program if that is of its shape, else from `crash`;
+    /// where neither gives one, from nothing if the chain does not end in vertices: a vertex gives time to few combinations, which rounds can follow.
     fn try_crash(
         &mut self,
         program: &Program,
@@ -375,7 +382,9 @@ impl SolverContext {
         if self.quick.is_none() || !program.is_linear() || program.n_rows() > ROWS_FEW {
             return Ok(None);
         }
-        match self.basis.take().filter(|basis| fits(basis, program)).or_else(crash) {
+        let ends_in_vertices = self.ends_in_vertices();
+        let nothing = || (!ends_in_vertices).then(|| Basis::of_rows(program));
+        match self.basis.take().filter(|basis| fits(basis, program)).or_else(crash).or_else(nothing) {
             Some(basis) => self.try_simplex(program, basis),
             None => Ok(None),
         }
