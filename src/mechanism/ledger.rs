@@ -12,6 +12,7 @@
 //! proportion to the accounts that have a share or have run, not to all of them.
 
 use super::options::{MechanismOptions, PairStart, Ties};
+use super::priority::Priority;
 use crate::index::JobId;
 use crate::workload::Combination;
 
@@ -31,6 +32,14 @@ pub(super) struct Account {
     pub(super) generation: u64,
 }
 
+impl Account {
+    /// Places of the members, each once.
+    fn places(&self) -> impl Iterator<Item = u32> + use<> {
+        let [first, second] = self.members;
+        std::iter::once(first).chain((second != first).then_some(second))
+    }
+}
+
 /// A job in the ledger.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
@@ -39,6 +48,10 @@ pub(super) struct Member {
     pub(super) alone: Slot,
     /// Its pairs: the other member's place, and where the pair stands.
     pub(super) pairs: Vec<(u32, Slot)>,
+    /// Time that it was allotted between resets without running, less what it has run since, s.
+    pub(super) overdue: f64,
+    /// Has it run since the last reset?
+    pub(super) has_run: bool,
 }
 
 /// All accounts.
@@ -108,6 +121,19 @@ impl Ledger {
         slot as usize * self.n_types
     }
 
+    /// How urgent a combination with a share is on a type: by its shares, or where a member is overdue after so much time.
+    pub(super) fn priority(&self, slot: Slot, column: usize, overdue_after: Option<f64>) -> Priority {
+        let cell = self.row(slot) + column;
+        let share = if self.runs(cell) { self.share[cell] } else { 0.0 };
+        let members = self.accounts[slot as usize].members;
+        let allotted = members.map(|place| self.members[place as usize].overdue);
+        let allotted = allotted[0].max(allotted[1]);
+        if share > 0.0 && overdue_after.is_some_and(|after| allotted >= after) {
+            return Priority::Overdue { allotted };
+        }
+        Priority::of(share, self.received[cell], self.total[column])
+    }
+
     /// Can the combination of a row run on the type of this cell?
     pub(super) fn runs(&self, cell: usize) -> bool {
         self.throughput[cell] > 0.0
@@ -162,6 +188,16 @@ impl Ledger {
         self.jobs.iter().map(|(job, _)| *job)
     }
 
+    /// Jobs with what tells how overdue they are: the time that was allotted to them without their running, less what they
+    /// have run since, s, and whether they have run since the last reset. Without those for which nothing was and that have not.
+    pub(super) fn overdue(&self) -> impl Iterator<Item = (JobId, f64, bool)> {
+        let of = |(job, place): &(JobId, u32)| {
+            let member = &self.members[*place as usize];
+            (*job, member.overdue, member.has_run)
+        };
+        self.jobs.iter().map(of).filter(|(_, allotted, has_run)| *allotted > 0.0 || *has_run)
+    }
+
     /// Places of the jobs, by id.
     pub(super) fn places(&self) -> impl Iterator<Item = u32> {
         self.jobs.iter().map(|(_, place)| *place)
@@ -177,13 +213,20 @@ impl Ledger {
             panic!("job {job} is in the ledger already");
         };
         let place = self.free_places.pop().unwrap_or_else(|| {
-            self.members.push(Member { scale_factor, alone: 0, pairs: Vec::new() });
+            self.members.push(Member {
+                scale_factor,
+                alone: 0,
+                pairs: Vec::new(),
+                overdue: 0.0,
+                has_run: false,
+            });
             self.taken.push(0);
             u32::try_from(self.members.len() - 1).expect("fewer than 2^32 jobs")
         });
         let member = &mut self.members[place as usize];
         member.scale_factor = scale_factor;
         member.pairs.clear();
+        (member.overdue, member.has_run) = (0.0, false);
         self.taken[place as usize] = 0;
         self.jobs.insert(position, (job, place));
         let slot = self.open(Combination::single(job), [place, place], throughput, (credit, credit));
@@ -294,6 +337,10 @@ impl Ledger {
     /// A combination ran on a type.
     pub(super) fn receive(&mut self, slot: Slot, column: usize, time: f64) {
         self.touch(slot);
+        for place in self.accounts[slot as usize].places() {
+            let member = &mut self.members[place as usize];
+            (member.overdue, member.has_run) = ((member.overdue - time).max(0.0), true);
+        }
         let cell = self.row(slot) + column;
         self.received[cell] += time;
         self.total[column] += time;
@@ -351,6 +398,7 @@ impl Ledger {
             let (slot, generation) = self.shared[index];
             if self.is_current(slot, generation) {
                 self.touch(slot);
+                self.age(slot, elapsed);
             }
         }
         let mut touched = std::mem::take(&mut self.touched);
@@ -359,6 +407,9 @@ impl Ledger {
                 continue;
             }
             self.is_touched[slot as usize] = false;
+            for place in self.accounts[slot as usize].members {
+                self.members[place as usize].has_run = false;
+            }
             let row = self.row(slot);
             for cell in row..row + self.n_types {
                 let run = self.received[cell] - credit;
@@ -368,6 +419,16 @@ impl Ledger {
         }
         self.touched = touched;
         self.total.fill(repeated(credit, self.order.len()));
+    }
+
+    /// Counts what a combination was allotted in `elapsed` seconds as overdue to its members that have not run.
+    fn age(&mut self, slot: Slot, elapsed: f64) {
+        let row = self.row(slot);
+        let allotted = self.share[row..row + self.n_types].iter().sum::<f64>() * elapsed;
+        for place in self.accounts[slot as usize].places() {
+            let member = &mut self.members[place as usize];
+            member.overdue += if member.has_run { 0.0 } else { allotted };
+        }
     }
 
     /// The first deficit of a pair that would have been there, uncredited, at the last settlement.

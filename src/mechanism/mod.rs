@@ -27,8 +27,8 @@ mod tests;
 
 pub use leases::GrantedLease;
 pub use options::{
-    Fillers, Gangs, IdleWorkers, LastReset, LastServer, MechanismOptions, PairStart, SlowFillers, Ties,
-    Unallocated,
+    Fillers, Gangs, IdleWorkers, LastReset, LastServer, MechanismOptions, OverdueJobs, PairStart,
+    SlowFillers, Ties, Unallocated,
 };
 pub use placement::Workers;
 pub use priority::Priority;

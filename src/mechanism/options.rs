@@ -75,6 +75,18 @@ pub enum SlowFillers {
     Move,
 }
 
+/// What becomes of a job that has a share and has not run for long: new allocations, each of which begins with equal credits,
+/// can come so often that a small share is never served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverdueJobs {
+    /// It waits for its priority, which starts anew with each allocation.
+    Wait,
+    /// It comes before others where it has a share, once two rounds were allotted to it between resets without its running,
+    /// beyond what it has run since.
+    First,
+}
+
 /// How a gang is placed that does not keep its workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -119,6 +131,8 @@ pub struct MechanismOptions {
     pub fillers: Fillers,
     /// Combinations that fill workers on which they are slower than need be.
     pub slow_fillers: SlowFillers,
+    /// Jobs that have a share and have not run for long.
+    pub overdue_jobs: OverdueJobs,
     /// The placement of gangs.
     pub gangs: Gangs,
     /// Workers that fill no server.
@@ -138,6 +152,7 @@ impl MechanismOptions {
             pair_start: PairStart::Credited,
             fillers: Fillers::Allocated,
             slow_fillers: SlowFillers::Move,
+            overdue_jobs: OverdueJobs::First,
             gangs: Gangs::FewestServers,
             last_server: LastServer::Smaller,
         }
@@ -155,9 +170,17 @@ impl MechanismOptions {
             pair_start: PairStart::Uncredited,
             fillers: Fillers::EveryCombination,
             slow_fillers: SlowFillers::Stay,
+            overdue_jobs: OverdueJobs::Wait,
             gangs: Gangs::LowestIds,
             last_server: LastServer::Dropped,
         }
+    }
+}
+
+impl MechanismOptions {
+    /// How long a job waits beside its share before it comes first: two rounds of it, as time allotted; none = for ever.
+    pub(super) fn overdue_after(&self) -> Option<f64> {
+        (self.overdue_jobs == OverdueJobs::First).then(|| 4.0 * self.initial_credit.get())
     }
 }
 

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 /// The share allotted over the share received, on one worker type. Ordered: nothing allotted, then ratios, then
-/// combinations that have received nothing at all, among which the larger share is the more urgent.
+/// combinations that have received nothing at all, among which the larger share is the more urgent, then those of overdue
+/// jobs, the longest overdue first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Priority {
     /// No share, or it cannot run there.
@@ -14,6 +15,11 @@ pub enum Priority {
     Starved {
         /// The share allotted, > 0.
         share: f64,
+    },
+    /// A share, and a job that has not run while so much time was allotted to it.
+    Overdue {
+        /// Time allotted to the job without its running, less what it has run since, s.
+        allotted: f64,
     },
 }
 
@@ -33,6 +39,8 @@ impl Priority {
             Self::Nothing => 0,
             Self::Ratio(ratio) => ratio.to_bits(),
             Self::Starved { share } => share.to_bits() | 1 << 63,
+            // (a share is at most 1, so the second bit tells the two apart)
+            Self::Overdue { allotted } => allotted.to_bits() >> 1 | 3 << 62,
         }
     }
 
@@ -52,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn starvation_outranks_every_ratio_and_nothing_is_last() {
+    fn overdue_jobs_outrank_starved_ones_those_every_ratio_and_nothing_is_last() {
         let mut all = [
             Priority::of(0.0, 1.0, 2.0),
             Priority::of(0.5, 1.0, 1e12),
@@ -60,9 +68,15 @@ mod tests {
             Priority::of(0.5, 0.0, 10.0),
             Priority::of(0.5, 5.0, 10.0),
             Priority::of(0.1, 0.0, 0.0),
+            Priority::Starved { share: 1.0 },
+            Priority::Overdue { allotted: 0.5 },
+            Priority::Overdue { allotted: 900.0 },
         ];
         all.sort_by(|one, other| one.descending(*other));
         let expected = [
+            Priority::Overdue { allotted: 900.0 },
+            Priority::Overdue { allotted: 0.5 },
+            Priority::Starved { share: 1.0 },
             Priority::Starved { share: 0.5 },
             Priority::Starved { share: 0.25 },
             Priority::Starved { share: 0.1 },

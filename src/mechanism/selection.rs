@@ -192,7 +192,7 @@ impl Selection {
         (options, rules): (&MechanismOptions, Rules),
         column: usize,
     ) {
-        self.gather_sharing(ledger, column);
+        self.gather_sharing(ledger, options, column);
         self.take_entries(ledger, column);
         let all_taken = self.n_taken == ledger.n_jobs();
         let fills = !rules.skip_zero_priority && !rules.within_shares;
@@ -254,9 +254,9 @@ impl Selection {
         self.stale = false;
     }
 
-    fn gather_sharing(&mut self, ledger: &Ledger, column: usize) {
+    fn gather_sharing(&mut self, ledger: &Ledger, options: &MechanismOptions, column: usize) {
         self.entries.clear();
-        let total = ledger.total[column];
+        let overdue_after = options.overdue_after();
         for Sharing { position, slot, members: [first, second], share } in
             self.sharing[column].iter().copied()
         {
@@ -267,7 +267,7 @@ impl Selection {
             if self.within_shares.is_some_and(|within| !within.is_due(ledger, cell)) {
                 continue;
             }
-            let urgency = Priority::of(share, ledger.received[cell], total).urgency();
+            let urgency = ledger.priority(slot, column, overdue_after).urgency();
             self.entries.push(Entry { urgency, deficit: ledger.deficit[cell], share, position, slot });
         }
     }

@@ -16,8 +16,11 @@ pub struct Standing {
     pub received: Seconds,
     /// Time that it was allotted up to the last reset and has not received; below 0, what it has received beyond that.
     pub deficit: Seconds,
-    /// How it compares with others when workers of the type are given out.
+    /// How it compares with others when workers of the type are given out, if none of them is overdue.
     pub priority: Priority,
+    /// Time that was allotted to one of its jobs without its running, less what that has run since: where it is so much that
+    /// the combination comes before all that are not overdue, or less so.
+    pub overdue: Option<Seconds>,
 }
 
 impl Mechanism {
@@ -34,6 +37,10 @@ impl Mechanism {
             received: Seconds::new(received - self.options.initial_credit.get()),
             deficit: Seconds::new(ledger.deficit[cell]),
             priority: Priority::of(share, received, ledger.total[column]),
+            overdue: match ledger.priority(slot, column, self.options.overdue_after()) {
+                Priority::Overdue { allotted } => Some(Seconds::new(allotted)),
+                _ => None,
+            },
         })
     }
 

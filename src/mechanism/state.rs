@@ -22,6 +22,10 @@ pub struct MechanismState {
     total: Vec<f64>,
     leases: Vec<LeaseState>,
     down: Vec<WorkerId>,
+    /// Jobs with the time that was allotted to them without their running, less what they have run since, s, and whether they
+    /// have run since the last reset.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    overdue: Vec<(JobId, f64, bool)>,
     /// Time that counts and has not been recorded, s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ahead: Vec<(Combination<JobId>, WorkerTypeId, f64)>,
@@ -89,6 +93,7 @@ impl Mechanism {
             jobs: ledger.jobs().map(|job| (job, scale_factor(job))).collect(),
             accounts: ledger.order.iter().map(account).collect(),
             total: ledger.total.clone(),
+            overdue: ledger.overdue().collect(),
             leases: self.current.leases.iter().map(lease).collect(),
             down: (0..self.workers.len())
                 .map(WorkerId::from_index)
@@ -167,6 +172,11 @@ fn restore_ledger(
         return Err(format!("the totals are not of {n_types} worker types"));
     }
     ledger.total.copy_from_slice(&state.total);
+    for (job, allotted, has_run) in &state.overdue {
+        let place = ledger.place(*job).ok_or_else(|| format!("job {job} is overdue and has no account"))?;
+        let member = &mut ledger.members[place as usize];
+        (member.overdue, member.has_run) = (*allotted, *has_run);
+    }
     Ok(ledger)
 }
 

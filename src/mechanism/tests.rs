@@ -1,6 +1,7 @@
 //! A slow, obvious mechanism beside the real one.
 
 mod by_hand;
+mod slow;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,202 +17,12 @@ use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use crate::units::Seconds;
 use crate::workload::Combination;
 use crate::workload::random::{SeedStreams, Stream};
+use slow::{Slow, World};
 
 type Jobs = Combination<JobId>;
 
 fn id<I: Id>(index: usize) -> I {
     I::from_index(index)
-}
-
-/// What runs where: the definition, in maps, with nothing kept that can be computed.
-#[derive(Default)]
-struct Slow {
-    received: BTreeMap<(Jobs, usize), f64>,
-    deficit: BTreeMap<(Jobs, usize), f64>,
-    total: Vec<f64>,
-    share: BTreeMap<Jobs, Vec<f64>>,
-    allocated: BTreeSet<Jobs>,
-    last_reset: f64,
-}
-
-/// The world that both see.
-struct World {
-    cluster: Cluster,
-    options: MechanismOptions,
-    scale_factor: BTreeMap<JobId, u32>,
-    throughput: BTreeMap<Jobs, Vec<f64>>,
-}
-
-impl World {
-    fn throughput(&self, jobs: Jobs, worker_type: usize) -> f64 {
-        self.throughput.get(&jobs).map_or(0.0, |speeds| speeds[worker_type])
-    }
-
-    fn runs(&self, jobs: Jobs, worker_type: usize) -> bool {
-        self.throughput(jobs, worker_type) > 0.0
-    }
-
-    /// Every two active jobs of the same scale factor.
-    fn pairs(&self) -> Vec<Jobs> {
-        let active = |job: JobId| self.scale_factor.contains_key(&job);
-        self.throughput.keys().filter(|jobs| jobs.is_pair() && jobs.members().all(active)).copied().collect()
-    }
-}
-
-impl Slow {
-    fn open(&mut self, world: &World, jobs: Jobs, (received, deficit): (f64, f64)) {
-        for column in 0..world.cluster.n_types() {
-            self.received.insert((jobs, column), received);
-            self.deficit.insert((jobs, column), deficit);
-        }
-    }
-
-    /// Opens a pair as if it had been there, uncredited, at the last settlement.
-    fn open_late(&mut self, world: &World, pair: Jobs) {
-        if !self.received.contains_key(&(pair, 0)) {
-            let credit = world.options.initial_credit.get();
-            let late = world.options.pair_start == PairStart::Uncredited;
-            self.open(world, pair, (credit, if late { credit } else { 0.0 }));
-            for total in &mut self.total {
-                *total += credit;
-            }
-        }
-    }
-
-    fn remove(&mut self, job: JobId) {
-        self.received.retain(|(jobs, _), _| !jobs.contains(job));
-        self.deficit.retain(|(jobs, _), _| !jobs.contains(job));
-        self.share.retain(|jobs, _| !jobs.contains(job));
-        self.allocated.retain(|jobs| !jobs.contains(job));
-    }
-
-    fn settle(&mut self, world: &World, now: f64) {
-        let credit = world.options.initial_credit.get();
-        self.total = vec![0.0; world.cluster.n_types()];
-        for ((jobs, column), received) in &mut self.received {
-            let share = self.share.get(jobs).map_or(0.0, |shares| shares[*column]);
-            *self.deficit.get_mut(&(*jobs, *column)).unwrap() +=
-                share * (now - self.last_reset) - (*received - credit);
-            *received = credit;
-            self.total[*column] += credit;
-        }
-        self.last_reset = now;
-    }
-
-    fn adopt(&mut self, world: &World, rows: &[(Jobs, Vec<f64>)], rules: Rules) {
-        self.share = rows.iter().cloned().collect();
-        self.allocated = world.scale_factor.keys().map(|job| Combination::single(*job)).collect();
-        self.allocated.extend(rows.iter().map(|(jobs, _)| *jobs));
-        if rules.pair_fillers && world.options.fillers == Fillers::EveryCombination {
-            for pair in world.pairs() {
-                self.open_late(world, pair);
-            }
-        }
-        for (jobs, _) in rows {
-            self.open_late(world, *jobs);
-        }
-        if rules.pair_fillers {
-            self.allocated.extend(self.received.keys().map(|(jobs, _)| *jobs));
-        }
-    }
-
-    /// What is selected on each type, in order.
-    fn select(&self, world: &World, rules: Rules, up: &[u32], order: &[usize]) -> BTreeMap<usize, Vec<Jobs>> {
-        let mut taken: BTreeSet<JobId> = BTreeSet::new();
-        let mut selected: BTreeMap<usize, Vec<Jobs>> = BTreeMap::new();
-        let mut left = up.to_vec();
-        for column in order {
-            self.select_for((world, rules), *column, &mut left[*column], (&mut taken, &mut selected));
-        }
-        if rules.by_speed
-            && world.options.slow_fillers == SlowFillers::Move
-            && self.move_slow(world, order, (&mut left, &mut selected))
-        {
-            for column in order {
-                self.select_for((world, rules), *column, &mut left[*column], (&mut taken, &mut selected));
-            }
-        }
-        selected
-    }
-
-    /// Moves fillers, one after the other, to the fastest type that they have a share of and that has workers left, if they
-    /// are faster there. Does any move?
-    fn move_slow(
-        &self,
-        world: &World,
-        order: &[usize],
-        (left, selected): (&mut [u32], &mut BTreeMap<usize, Vec<Jobs>>),
-    ) -> bool {
-        let share = |jobs: Jobs, kind: usize| self.share.get(&jobs).map_or(0.0, |shares| shares[kind]);
-        let mut has_moved = false;
-        for from in order {
-            for jobs in selected[from].clone() {
-                let needs = world.scale_factor[&jobs.first()];
-                let mut best = None;
-                for to in order.iter().filter(|to| share(jobs, **to) > 0.0 && left[**to] >= needs) {
-                    let speed = world.throughput(jobs, *to);
-                    let than =
-                        best.map_or(world.throughput(jobs, *from), |best| world.throughput(jobs, best));
-                    if speed > than || (best.is_some() && speed >= than) {
-                        best = Some(*to);
-                    }
-                }
-                if let (Some(to), true) = (best, share(jobs, *from) == 0.0) {
-                    selected.get_mut(from).unwrap().retain(|other| *other != jobs);
-                    selected.get_mut(&to).unwrap().push(jobs);
-                    left[*from] += needs;
-                    left[to] -= needs;
-                    has_moved = true;
-                }
-            }
-        }
-        has_moved
-    }
-
-    /// Selects for one type, of the workers that are left.
-    fn select_for(
-        &self,
-        (world, rules): (&World, Rules),
-        column: usize,
-        left: &mut u32,
-        (taken, selected): (&mut BTreeSet<JobId>, &mut BTreeMap<usize, Vec<Jobs>>),
-    ) {
-        let mut queue: Vec<Jobs> =
-            self.received.keys().filter(|(_, other)| *other == column).map(|(jobs, _)| *jobs).collect();
-        queue.sort_by_key(|jobs| match world.options.ties {
-            Ties::JobId => (jobs.first(), false, jobs.second().unwrap_or(id(0))),
-            Ties::Insertion => (jobs.second().unwrap_or(jobs.first()), jobs.is_pair(), jobs.first()),
-        });
-        let key = |jobs: &Jobs| {
-            let share = self.share.get(jobs).map_or(0.0, |shares| shares[column]);
-            let share = if world.runs(*jobs, column) { share } else { 0.0 };
-            let received = self.received[&(*jobs, column)];
-            let priority = Priority::of(share, received, self.total.get(column).copied().unwrap_or(0.0));
-            (priority, self.deficit[&(*jobs, column)], share)
-        };
-        queue.sort_by(|one, other| {
-            let (one, other) = (key(one), key(other));
-            (one.0.descending(other.0))
-                .then(other.1.partial_cmp(&one.1).unwrap())
-                .then(other.2.partial_cmp(&one.2).unwrap())
-        });
-        for jobs in queue {
-            let zero = key(&jobs).0 == Priority::Nothing;
-            let known = self.allocated.contains(&jobs) || world.options.unallocated == Unallocated::Block;
-            let scale_factor = world.scale_factor[&jobs.first()];
-            if !world.runs(jobs, column)
-                || jobs.members().any(|job| taken.contains(&job))
-                || (zero && (rules.skip_zero_priority || !known))
-                || scale_factor > *left
-            {
-                continue;
-            }
-            *left -= scale_factor;
-            taken.extend(jobs.members());
-            selected.entry(column).or_default().push(jobs);
-        }
-        selected.entry(column).or_default();
-    }
 }
 
 /// A random history in which both mechanisms must agree after every round.
@@ -233,6 +44,9 @@ impl History {
         let mut options = if gavel { MechanismOptions::gavel() } else { MechanismOptions::corrected() };
         if draws.below(2) == 1 {
             options.slow_fillers = if gavel { SlowFillers::Move } else { SlowFillers::Stay };
+        }
+        if draws.below(2) == 1 {
+            options.overdue_jobs = if gavel { OverdueJobs::First } else { OverdueJobs::Wait };
         }
         let mut cluster = Cluster::try_new((0..3).map(|kind| (format!("t{kind}"), 4))).unwrap();
         for kind in 0..3 {
@@ -392,6 +206,11 @@ impl History {
                 (self.fast.lease(index).combination, self.fast.lease(index).worker_type.index());
             self.fast.record_lease(index, Seconds::new(time));
             *self.slow.received.get_mut(&(jobs, kind)).unwrap() += time;
+            for job in jobs.members() {
+                let overdue = self.slow.overdue.entry(job).or_default();
+                *overdue = (*overdue - time).max(0.0);
+                self.slow.has_run.insert(job);
+            }
             if let Some(total) = self.slow.total.get_mut(kind) {
                 *total += time;
             }

@@ -203,3 +203,40 @@ fn a_filler_moves_to_idle_workers_on_which_it_is_faster_and_makes_room() {
         assert_eq!(places(&mechanism), [(0, 0)], "{slow_fillers:?}");
     }
 }
+
+#[test]
+fn a_small_share_is_served_however_often_allocations_are_computed_anew() {
+    // One worker; nine tenths of it are job 0's, a tenth is job 1's, and every second round begins with equal credits.
+    let throughput = |_: Jobs, _: WorkerTypeId| 1.0;
+    let cluster = Cluster::try_new([("only", 1)]).unwrap();
+    let mut builder = ProblemBuilder::new(Arc::new(cluster.clone()));
+    for job in 0..2 {
+        builder.job(ActiveJob::new(id(job)), &[1.0]);
+    }
+    let problem = builder.build().unwrap();
+    let ids = problem.jobs().iter().map(|job| job.id).collect();
+    let rows = [(Combination::single(id(0)), vec![0.9]), (Combination::single(id(1)), vec![0.1])];
+    let allocation = Allocation::check(&problem, rows).unwrap();
+    for (overdue_jobs, expected) in [
+        (OverdueJobs::Wait, vec![]),
+        // A tenth of twenty rounds is two. Then what is left after a round, and a tenth of ten, beside the two in which it runs.
+        (OverdueJobs::First, vec![20, 32, 44, 56, 68, 80, 92]),
+    ] {
+        let options = MechanismOptions { overdue_jobs, ..MechanismOptions::corrected() };
+        let mut mechanism = Mechanism::new(&cluster, options);
+        (0..2).for_each(|job| mechanism.add_job(id(job), 1, &throughput));
+        let mut served = Vec::new();
+        for round in 0..100_u32 {
+            if round % 2 == 0 {
+                mechanism.settle(Seconds::new(f64::from(round) * 360.0));
+                mechanism.adopt(&allocation, &ids, Rules::default(), &throughput);
+            }
+            mechanism.assign(&[id(0)]);
+            if mechanism.lease(0).combination.first() == id(1) {
+                served.push(round);
+            }
+            mechanism.record_lease(0, Seconds::new(360.0));
+        }
+        assert_eq!(served, expected, "{overdue_jobs:?}");
+    }
+}

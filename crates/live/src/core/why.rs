@@ -30,6 +30,10 @@ pub struct TypeView {
     /// Its share by the part that it has received of what all have: those with the highest priority get workers. None where
     /// it has no share.
     pub priority: Option<f64>,
+    /// Time that was allotted to it without its running, less what it has run since, in s, where that is two rounds or more:
+    /// it comes before all that are not overdue, or less so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overdue_s: Option<f64>,
     /// How many workers of the type there are, up.
     pub n_up: u32,
     /// The jobs that hold workers of the type.
@@ -118,6 +122,7 @@ impl Core {
             since_reset_s: standing.received.get(),
             deficit_s: standing.deficit.get(),
             priority: self.priority(job, worker_type),
+            overdue_s: self.overdue(job, worker_type).map(Seconds::get),
             n_up: self.scheduler.workers().n_up(worker_type),
             holders: held_by.iter().filter_map(|number| self.holder(*number, worker_type)).collect(),
             held_by,
@@ -136,9 +141,16 @@ impl Core {
         match self.scheduler.mechanism().standing(jobs, worker_type)?.priority {
             Priority::Nothing => None,
             Priority::Ratio(ratio) => Some(ratio),
-            // (it has received nothing: no number is as high)
-            Priority::Starved { .. } => Some(f64::MAX),
+            // (it has received nothing, or waited long: no number is as high)
+            Priority::Starved { .. } | Priority::Overdue { .. } => Some(f64::MAX),
         }
+    }
+
+    /// How overdue a job is on a worker type, alone or beside another.
+    fn overdue(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<Seconds> {
+        let own = self.scheduler.in_force()?.shares.iter().filter(|(jobs, _)| jobs.contains(job.id));
+        let standings = own.filter_map(|(jobs, _)| self.scheduler.mechanism().standing(*jobs, worker_type));
+        standings.filter_map(|standing| standing.overdue).reduce(Seconds::max)
     }
 
     fn holder(&self, number: JobNumber, worker_type: WorkerTypeId) -> Option<HolderView> {
@@ -160,6 +172,11 @@ impl Core {
             let holders: Vec<_> = holders.iter().map(holder).collect();
             let own = number(view.priority);
             said.push(format!("Its priority on {worker_type} is {own}: {}.", holders.join(", ")));
+        }
+        if let Some(overdue) = view.overdue_s {
+            said.push(format!(
+                "It comes first on {worker_type}: {overdue:.0} s of it were allotted, and it did not run."
+            ));
         }
         let behind = if *deficit_s >= 0.0 { "less" } else { "more" };
         let by = deficit_s.abs();

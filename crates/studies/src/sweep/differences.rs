@@ -37,7 +37,7 @@ const fn simulator(
 }
 
 /// All of them. The fields' own documentation says what `corrected` does instead.
-pub const DIFFERENCES: [Difference; 18] = [
+pub const DIFFERENCES: [Difference; 19] = [
     simulator(
         "ties",
         "equals are served in the order in which they came to exist, pairs after their later job",
@@ -81,6 +81,13 @@ pub const DIFFERENCES: [Difference; 18] = [
         "a job that fills workers of one type stays there while another that it has a share of, and is faster on, idles",
         |to, from| {
             to.mechanism.slow_fillers = from.mechanism.slow_fillers;
+        },
+    ),
+    simulator(
+        "overdue_jobs",
+        "a job with a small share is not served where allocations are computed anew often enough",
+        |to, from| {
+            to.mechanism.overdue_jobs = from.mechanism.overdue_jobs;
         },
     ),
     simulator("gangs", "a gang takes the free workers of lowest id, on however many servers", |to, from| {
