@@ -28,5 +28,7 @@ mod classes;
 mod badly_scaled;
 #[path = "suite/live.rs"]
 mod live;
+#[path = "suite/low_average_jct.rs"]
+mod low_average_jct;
 #[path = "suite/standstill.rs"]
 mod standstill;

@@ -3,7 +3,7 @@
 use crate::spec::lookup::Embedded;
 
 /// Every program and heuristic in `policies/`, by its name there.
-pub const EMBEDDED: [Embedded; 32] = [
+pub const EMBEDDED: [Embedded; 34] = [
     ("allox", include_str!("../../../policies/allox.yaml")),
     ("fifo", include_str!("../../../policies/fifo.yaml")),
     ("fifo_packed", include_str!("../../../policies/fifo_packed.yaml")),
@@ -14,6 +14,8 @@ pub const EMBEDDED: [Embedded; 32] = [
     ("gandiva", include_str!("../../../policies/gandiva.yaml")),
     ("isolated", include_str!("../../../policies/isolated.yaml")),
     ("las", include_str!("../../../policies/las.yaml")),
+    ("low_average_jct", include_str!("../../../policies/low_average_jct.yaml")),
+    ("low_average_jct_packed", include_str!("../../../policies/low_average_jct_packed.yaml")),
     ("max_min_fairness", include_str!("../../../policies/max_min_fairness.yaml")),
     ("max_min_fairness_hierarchical", include_str!("../../../policies/max_min_fairness_hierarchical.yaml")),
     (

@@ -44,7 +44,9 @@ pub enum Worth {
     PerDollar,
     /// The sum of weight · logarithm of throughput.
     Logarithms,
-    /// The same of throughput / throughput with an equal share, before time is discounted.
+    /// The sum of weight · √scale factor · throughput / throughput with an equal share · (hours left with that)^−0.15.
+    RelativeRate,
+    /// The sum of logarithms of throughput / throughput with an equal share, before time is discounted.
     Welfare,
     /// Not known here.
     Unknown,
@@ -67,6 +69,7 @@ impl Worth {
             "max_sum_throughput_normalized_by_cost_perf"
             | "max_sum_throughput_normalized_by_cost_perf_SLOs"
             | "max_sum_throughput_normalized_by_cost_packed_SLOs" => Self::PerDollar,
+            "low_average_jct" | "low_average_jct_packed" => Self::RelativeRate,
             "proportional_fairness" => Self::Logarithms,
             "max_min_fairness_strategy_proof" => Self::Welfare,
             _ => Self::Unknown,
@@ -271,16 +274,21 @@ impl<'a> Numbers<'a> {
         let made = self.made(rows, View::Measured);
         let total = |job: usize| made[job].iter().sum::<f64>();
         let all: f64 = self.workers.iter().sum();
-        let of_job = |job: usize| -> Option<f64> {
+        let equal =
+            |job: usize| self.speeds[job].iter().zip(&self.workers).map(|(s, w)| s * w).sum::<f64>() / all;
+        let of_job = |position: usize| -> Option<f64> {
+            let (job, total) = (&self.jobs[position], total(position));
             Some(match worth {
-                Worth::Total => total(job),
+                Worth::Total => total,
                 Worth::PerDollar => {
-                    made[job].iter().zip(self.prices.as_ref()?).map(|(made, price)| made / price).sum()
+                    made[position].iter().zip(self.prices.as_ref()?).map(|(made, price)| made / price).sum()
                 }
-                Worth::Logarithms => self.jobs[job].weight * total(job).ln(),
-                Worth::Welfare => {
-                    let equal: f64 = self.speeds[job].iter().zip(&self.workers).map(|(s, w)| s * w).sum();
-                    (total(job) / (equal / all)).ln()
+                Worth::Logarithms => job.weight * total.ln(),
+                Worth::Welfare => (total / equal(position)).ln(),
+                Worth::RelativeRate => {
+                    let hours = job.steps_remaining? / equal(position) / 3600.0;
+                    let relative = total / equal(position) * hours.powf(-0.15);
+                    job.weight * f64::from(job.scale_factor).sqrt() * relative
                 }
                 _ => return None,
             })
