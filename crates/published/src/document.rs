@@ -20,6 +20,9 @@ pub struct LearnedFields {
     /// The weights: a name of weights that ship with the program, or the path of a file that `apportion train` made, from
     /// this file's folder.
     weights: Option<String>,
+    /// The part of the value of an isolated share that every job has at least, from 0 to 1; 0 by default, where jobs can
+    /// starve. For `actor: values`.
+    floor: Option<f64>,
     /// When the policy decides anew; `events` by default.
     asked: Option<AskedName>,
     /// How an action is chosen from probabilities; `most_probable` by default.
@@ -98,6 +101,8 @@ pub struct Learned {
     /// The weights: a name, or the path of a file. What the policy's file says relative to its own folder is a path from
     /// there already.
     pub weights: Option<String>,
+    /// The part of the value of an isolated share that every job has at least, if any.
+    pub floor: Option<f64>,
     /// When it decides anew.
     pub asked: AskedName,
     /// How an action is chosen.
@@ -125,6 +130,14 @@ impl Learned {
                 help,
             ));
         }
+        let floor = fields.floor.filter(|floor| *floor != 0.0);
+        if fields.floor.is_some_and(|floor| !(0.0..=1.0).contains(&floor)) {
+            return Err(source.error_at_key("floor", "`floor` is not from 0 to 1", None));
+        }
+        if floor.is_some() && actor != ActorName::Values {
+            let help = Some("`actor: values` has a program that can keep one".to_owned());
+            return Err(source.error_at_key("floor", "this actor has no floor", help));
+        }
         if actor.decides_inside_rounds() && fields.asked.is_some() {
             let help = Some("leave `asked` out".to_owned());
             return Err(source.error_at_key("asked", "this actor is asked in every round", help));
@@ -144,6 +157,7 @@ impl Learned {
                 actor,
                 colocation,
                 weights: fields.weights.as_deref().map(|weights| from_folder(&source.folder(), weights)),
+                floor,
                 asked: fields.asked.unwrap_or_default(),
                 choice: fields.choice.unwrap_or_default(),
             }),

@@ -159,7 +159,7 @@ fn gang_policy(
                 None => None,
             };
             let pairs = learned.colocation == Colocation::Pairs;
-            let values = ByValues::new(&document.name, scorer, pairs, options);
+            let values = ByValues::new(&document.name, scorer, (pairs, learned.floor), options);
             let values = values.map_err(|source| CatalogError::Program { policy: policy(), source })?;
             Decider::Values(Box::new(values))
         }
@@ -225,6 +225,8 @@ mod tests {
             ("actor: pairs\n", 5, "this actor needs `weights`"),
             ("actor: uniform\nweights: x\n", 6, "would ignore `weights`"),
             ("actor: uniform\ncolocation: pairs\n", 6, "places one job at a time, alone"),
+            ("actor: uniform\nfloor: 0.5\n", 6, "this actor has no floor"),
+            ("actor: values\nfloor: 1.5\n", 6, "`floor` is not from 0 to 1"),
             ("actor: uniform\nrefine: none\n", 6, "unknown key `refine`"),
             ("actor: unifrom\n", 5, "unknown name `unifrom`"),
         ] {

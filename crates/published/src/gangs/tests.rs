@@ -207,7 +207,7 @@ fn rules_give_what_fits_and_never_leave_a_cluster_empty() {
 #[test]
 fn values_are_placed_by_an_optimum() {
     // Completions per hour: job 0 2 or 1, job 1 8 or 6. One worker of each type: 2 + 6 beats 8 + 1? No: 9 > 8.
-    let mut values = ByValues::new("values", None, false, &PolicyOptions::default()).unwrap();
+    let mut values = ByValues::new("values", None, (false, None), &PolicyOptions::default()).unwrap();
     let made = problem("fast=1,slow=1", &[(1, 3600.0, &[2.0, 1.0]), (1, 3600.0, &[8.0, 6.0])]);
     let partial = PartialDecision::new("values", &made, nothing).unwrap();
     let decision = values.decide("values", &made, &partial).unwrap();
@@ -221,10 +221,26 @@ fn values_are_placed_by_an_optimum() {
     assert_eq!(shares(&decision, &made), ["0 fast 1.00", "1 slow 1.00"]);
     // With scores: the first network prefers short jobs so much that their time counts twice.
     let mut scored =
-        ByValues::new("values", Some(Arc::new(shortest())), false, &PolicyOptions::default()).unwrap();
+        ByValues::new("values", Some(Arc::new(shortest())), (false, None), &PolicyOptions::default()).unwrap();
     let decision = scored.decide("values", &made, &partial).unwrap();
     // V = rate², as the score is ln of the rate: 9 + 56.25 < 64 + 4.
     assert_eq!(shares(&decision, &made), ["0 slow 1.00", "1 fast 1.00"]);
+}
+
+#[test]
+fn with_a_floor_every_job_has_a_part_of_an_isolated_share() {
+    let made = problem("only=1", &[(1, 7200.0, &[1.0]), (1, 3600.0, &[1.0]), (1, 36e6, &[1.0])]);
+    let partial = PartialDecision::new("values", &made, nothing).unwrap();
+    for (floor, expected) in [(None, [0.0, 1.0, 0.0]), (Some(0.25), [1.0 / 12.0, 10.0 / 12.0, 1.0 / 12.0])] {
+        let mut values = ByValues::new("values", None, (false, floor), &PolicyOptions::default()).unwrap();
+        let decision = values.decide("values", &made, &partial).unwrap();
+        for (jobs, row) in
+            decision.allocation.combinations().iter().zip(decision.allocation.shares().rows())
+        {
+            assert!((row[0] - expected[jobs.first().index()]).abs() < 1e-9, "{floor:?} {jobs:?} {row:?}");
+        }
+        assert!(floor.is_none() || decision.allocation.combinations().len() == 3);
+    }
 }
 
 /// One worker and two jobs of two hours and of one, which each keep this part of their speed beside the other.
@@ -245,7 +261,7 @@ fn values_have_jobs_share_workers_where_that_is_worth_it() {
     // Completions per hour: the short one alone 1, both beside each other 1.5 of what they keep.
     for (kept, together, pairs) in [(0.7, true, true), (0.6, false, true), (0.7, false, false)] {
         let made = shared(kept);
-        let mut values = ByValues::new("values", None, pairs, &PolicyOptions::default()).unwrap();
+        let mut values = ByValues::new("values", None, (pairs, None), &PolicyOptions::default()).unwrap();
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
         let decision = values.decide("values", &made, &partial).unwrap();
         let shares = decision.allocation.shares();
@@ -269,7 +285,7 @@ fn more_pairs_than_memory_holds_are_refused() {
         }
         let made = builder.build().unwrap();
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
-        ByValues::new("values", None, pairs, &PolicyOptions::default())
+        ByValues::new("values", None, (pairs, None), &PolicyOptions::default())
             .unwrap()
             .decide("values", &made, &partial)
     };
@@ -283,7 +299,7 @@ fn more_pairs_than_memory_holds_are_refused() {
 fn jobs_that_share_workers_still_do_at_the_next_round_and_after_a_restart() {
     let made = shared(0.7);
     let policy = || {
-        let values = ByValues::new("values", None, true, &PolicyOptions::default()).unwrap();
+        let values = ByValues::new("values", None, (true, None), &PolicyOptions::default()).unwrap();
         GangPolicy::new("values", Decider::Values(Box::new(values)), Asked::Events, 0)
     };
     let mut first = policy();
@@ -363,7 +379,7 @@ proptest! {
             made.jobs().enumerate().map(|(job, active)| speeds[job] / active.steps_remaining.get()).sum()
         };
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
-        let decision = ByValues::new("values", None, pairs, &PolicyOptions::default()).unwrap().decide("values", &made, &partial).unwrap();
+        let decision = ByValues::new("values", None, (pairs, None), &PolicyOptions::default()).unwrap().decide("values", &made, &partial).unwrap();
         let written = completion_rate(pairs).allocate(&made).unwrap();
         let (one, other) = (completed(&decision), completed(&written));
         prop_assert!((one - other).abs() <= 1e-6 * other, "{one} {other}");

@@ -10,6 +10,8 @@
 //!
 //!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
 //!
+//! With a floor φ, every job has φ of the value that it would have with 1/n of the cluster to itself, so that none starves.
+//!
 //! Where two jobs may share workers, a job's value beside another is reduced as its throughput is.
 //!
 //! Without a network every score is 0, which completes the most jobs per hour at this moment: Smith's rule for preemptive
@@ -29,7 +31,7 @@ use apportion::policy::{
 };
 use apportion::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use apportion::program::expression::Vocabulary;
-use apportion::program::{Objective, ObjectiveText, Sense};
+use apportion::program::{ConstraintText, Objective, ObjectiveText, Sense};
 use apportion::spec::Fidelity;
 use apportion::workload::Combination;
 use apportion_learn::actor::{Actor, ActorError, Scratch};
@@ -51,17 +53,20 @@ pub struct ByValues {
 }
 
 impl ByValues {
-    /// With these scores; without, all are 0. With `pairs`, two jobs may share workers.
+    /// With these scores; without, all are 0. With `pairs`, two jobs may share workers. With a `floor`, from 0 to 1, every job
+    /// has this part of the value of an isolated share.
     ///
     /// # Errors
     /// If there is no such backend.
     pub fn new(
         name: &str,
         scorer: Option<Arc<dyn Actor>>,
-        pairs: bool,
+        (pairs, floor): (bool, Option<f64>),
         options: &PolicyOptions,
     ) -> Result<Self, ProgramPolicyError> {
-        let text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
+        let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
+        let least = |floor| ConstraintText::hard(format!("throughput >= {floor} * isolated_throughput"));
+        text.for_each_job.extend(floor.map(least));
         let objective = Objective::check(&text, Vocabulary::default());
         let program = ProgramPolicy::try_new(ProgramOptions {
             name: name.to_owned(),

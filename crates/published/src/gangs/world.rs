@@ -127,7 +127,7 @@ impl GangsWorld {
     fn play(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
         let decider = if self.actor == ActorName::Values {
             let pairs = self.colocation == Colocation::Pairs;
-            let values = ByValues::new("gangs", Some(actor), pairs, &PolicyOptions::default())
+            let values = ByValues::new("gangs", Some(actor), (pairs, None), &PolicyOptions::default())
                 .map_err(|error| error.to_string())?;
             Decider::Values(Box::new(values))
         } else {
