@@ -40,13 +40,13 @@ fn run(jobs: Vec<Job>, policy: Box<dyn Policy>) -> Recorder {
 /// A gang of all four workers, and short jobs of one that keep them busy for 400 hours, each worth more per worker.
 #[test]
 fn a_stream_of_short_jobs_does_not_starve_a_gang() {
-    let job = |hours: f64, arrival: f64| {
+    let job = |minutes: u32, arrival: f64| {
         let job = Job::new("hand-made").arrival(Seconds::new(arrival * HOUR));
-        job.steps((hours * HOUR) as u32).throughput("v100", StepsPerSecond::new(1.0))
+        job.steps(60 * minutes).throughput("v100", StepsPerSecond::new(1.0))
     };
     let jobs = || {
-        let stream = (0..2960).map(|number| job(0.5, 0.135_f64 * f64::from(number)));
-        std::iter::once(job(10.0, 0.0).scale_factor(4)).chain(stream).collect::<Vec<Job>>()
+        let stream = (0..2960).map(|number| job(30, 0.135_f64 * f64::from(number)));
+        std::iter::once(job(600, 0.0).scale_factor(4)).chain(stream).collect::<Vec<Job>>()
     };
     for name in ["low_average_jct", "low_average_jct_packed"] {
         let gang = |floored: bool| {

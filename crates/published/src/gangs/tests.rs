@@ -221,7 +221,8 @@ fn values_are_placed_by_an_optimum() {
     assert_eq!(shares(&decision, &made), ["0 fast 1.00", "1 slow 1.00"]);
     // With scores: the first network prefers short jobs so much that their time counts twice.
     let mut scored =
-        ByValues::new("values", Some(Arc::new(shortest())), (false, None), &PolicyOptions::default()).unwrap();
+        ByValues::new("values", Some(Arc::new(shortest())), (false, None), &PolicyOptions::default())
+            .unwrap();
     let decision = scored.decide("values", &made, &partial).unwrap();
     // V = rate², as the score is ln of the rate: 9 + 56.25 < 64 + 4.
     assert_eq!(shares(&decision, &made), ["0 slow 1.00", "1 fast 1.00"]);
@@ -234,8 +235,7 @@ fn with_a_floor_every_job_has_a_part_of_an_isolated_share() {
     for (floor, expected) in [(None, [0.0, 1.0, 0.0]), (Some(0.25), [1.0 / 12.0, 10.0 / 12.0, 1.0 / 12.0])] {
         let mut values = ByValues::new("values", None, (false, floor), &PolicyOptions::default()).unwrap();
         let decision = values.decide("values", &made, &partial).unwrap();
-        for (jobs, row) in
-            decision.allocation.combinations().iter().zip(decision.allocation.shares().rows())
+        for (jobs, row) in decision.allocation.combinations().iter().zip(decision.allocation.shares().rows())
         {
             assert!((row[0] - expected[jobs.first().index()]).abs() < 1e-9, "{floor:?} {jobs:?} {row:?}");
         }

@@ -2,10 +2,9 @@
 
 mod broken_off;
 mod claims;
+mod error;
 
 use std::time::Duration;
-
-use thiserror::Error;
 
 use crate::decomposition::WarmPrices;
 use crate::policy::decision::SolveReport;
@@ -20,30 +19,7 @@ use crate::solver::{
     solve_certified,
 };
 
-/// Why a decision was not found.
-#[derive(Clone, Debug, Error)]
-pub(super) enum SolvingError {
-    #[error(transparent)]
-    Solve(#[from] SolveError),
-    /// The strategy that was asked for does not fit the problem, or gave up on it.
-    #[error("no decision by `{strategy}`: {why}")]
-    Strategy { strategy: Strategy, why: GaveUp },
-    /// A program without members.
-    #[error("there is nothing to decide")]
-    Empty,
-}
-
-impl SolvingError {
-    /// Is it that no point satisfies the constraints?
-    pub(super) fn is_infeasible(&self) -> bool {
-        matches!(self, Self::Solve(SolveError::NotOptimal { termination: Termination::Infeasible, .. }))
-    }
-
-    /// Was there a program that no backend found a certified optimum of, for whatever reason?
-    pub(super) fn is_unsolved(&self) -> bool {
-        matches!(self, Self::Solve(SolveError::NotOptimal { termination, .. }) if *termination != Termination::Interrupted)
-    }
-}
+pub(super) use error::SolvingError;
 
 /// A certified answer: the solver's vectors, and the bound that the certificate proves.
 #[derive(Clone, Debug)]

@@ -1,0 +1,31 @@
+//! Why a decision was not found.
+
+use thiserror::Error;
+
+use crate::policy::program::strategy::{GaveUp, Strategy};
+use crate::solver::{SolveError, Termination};
+
+/// Why a decision was not found.
+#[derive(Clone, Debug, Error)]
+pub(in crate::policy::program) enum SolvingError {
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// The strategy that was asked for does not fit the problem, or gave up on it.
+    #[error("no decision by `{strategy}`: {why}")]
+    Strategy { strategy: Strategy, why: GaveUp },
+    /// A program without members.
+    #[error("there is nothing to decide")]
+    Empty,
+}
+
+impl SolvingError {
+    /// Is it that no point satisfies the constraints?
+    pub(in crate::policy::program) fn is_infeasible(&self) -> bool {
+        matches!(self, Self::Solve(SolveError::NotOptimal { termination: Termination::Infeasible, .. }))
+    }
+
+    /// Was there a program that no backend found a certified optimum of, for whatever reason?
+    pub(in crate::policy::program) fn is_unsolved(&self) -> bool {
+        matches!(self, Self::Solve(SolveError::NotOptimal { termination, .. }) if *termination != Termination::Interrupted)
+    }
+}
