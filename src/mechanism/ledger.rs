@@ -11,8 +11,9 @@
 //! Where every two jobs have an account most of the n²/2 never receive a thing: what is done at a reset is in
 //! proportion to the accounts that have a share or have run, not to all of them.
 
+mod overdue;
+
 use super::options::{MechanismOptions, PairStart, Ties};
-use super::priority::Priority;
 use crate::index::JobId;
 use crate::workload::Combination;
 
@@ -48,10 +49,15 @@ pub(super) struct Member {
     pub(super) alone: Slot,
     /// Its pairs: the other member's place, and where the pair stands.
     pub(super) pairs: Vec<(u32, Slot)>,
-    /// Time that it was allotted between resets without running, less what it has run since, s.
-    pub(super) overdue: f64,
-    /// Has it run since the last reset?
-    pub(super) has_run: bool,
+    /// Time that it was allotted between resets while it ran less than half of that, less what it has run since, s. All time
+    /// counts by its speed alone there, over its mean speed by its shares.
+    overdue: f64,
+    /// What it has run since the last reset, counted in the same way, s.
+    run: f64,
+    /// The sum of its shares.
+    share: f64,
+    /// The sum of its shares, each times its speed alone there, steps/s.
+    rate: f64,
 }
 
 /// All accounts.
@@ -121,19 +127,6 @@ impl Ledger {
         slot as usize * self.n_types
     }
 
-    /// How urgent a combination with a share is on a type: by its shares, or where a member is overdue after so much time.
-    pub(super) fn priority(&self, slot: Slot, column: usize, overdue_after: Option<f64>) -> Priority {
-        let cell = self.row(slot) + column;
-        let share = if self.runs(cell) { self.share[cell] } else { 0.0 };
-        let members = self.accounts[slot as usize].members;
-        let allotted = members.map(|place| self.members[place as usize].overdue);
-        let allotted = allotted[0].max(allotted[1]);
-        if share > 0.0 && overdue_after.is_some_and(|after| allotted >= after) {
-            return Priority::Overdue { allotted };
-        }
-        Priority::of(share, self.received[cell], self.total[column])
-    }
-
     /// Can the combination of a row run on the type of this cell?
     pub(super) fn runs(&self, cell: usize) -> bool {
         self.throughput[cell] > 0.0
@@ -188,16 +181,6 @@ impl Ledger {
         self.jobs.iter().map(|(job, _)| *job)
     }
 
-    /// Jobs with what tells how overdue they are: the time that was allotted to them without their running, less what they
-    /// have run since, s, and whether they have run since the last reset. Without those for which nothing was and that have not.
-    pub(super) fn overdue(&self) -> impl Iterator<Item = (JobId, f64, bool)> {
-        let of = |(job, place): &(JobId, u32)| {
-            let member = &self.members[*place as usize];
-            (*job, member.overdue, member.has_run)
-        };
-        self.jobs.iter().map(of).filter(|(_, allotted, has_run)| *allotted > 0.0 || *has_run)
-    }
-
     /// Places of the jobs, by id.
     pub(super) fn places(&self) -> impl Iterator<Item = u32> {
         self.jobs.iter().map(|(_, place)| *place)
@@ -218,7 +201,9 @@ impl Ledger {
                 alone: 0,
                 pairs: Vec::new(),
                 overdue: 0.0,
-                has_run: false,
+                run: 0.0,
+                share: 0.0,
+                rate: 0.0,
             });
             self.taken.push(0);
             u32::try_from(self.members.len() - 1).expect("fewer than 2^32 jobs")
@@ -226,7 +211,7 @@ impl Ledger {
         let member = &mut self.members[place as usize];
         member.scale_factor = scale_factor;
         member.pairs.clear();
-        (member.overdue, member.has_run) = (0.0, false);
+        (member.overdue, member.run, member.share, member.rate) = (0.0, 0.0, 0.0, 0.0);
         self.taken[place as usize] = 0;
         self.jobs.insert(position, (job, place));
         let slot = self.open(Combination::single(job), [place, place], throughput, (credit, credit));
@@ -338,8 +323,10 @@ impl Ledger {
     pub(super) fn receive(&mut self, slot: Slot, column: usize, time: f64) {
         self.touch(slot);
         for place in self.accounts[slot as usize].places() {
+            let speed = self.speed_alone(place, column);
             let member = &mut self.members[place as usize];
-            (member.overdue, member.has_run) = ((member.overdue - time).max(0.0), true);
+            let counted = if member.rate > 0.0 { time * speed * member.share / member.rate } else { time };
+            (member.overdue, member.run) = ((member.overdue - counted).max(0.0), member.run + counted);
         }
         let cell = self.row(slot) + column;
         self.received[cell] += time;
@@ -348,6 +335,9 @@ impl Ledger {
 
     /// Nobody has a share.
     pub(super) fn clear_shares(&mut self) {
+        for member in &mut self.members {
+            (member.share, member.rate) = (0.0, 0.0);
+        }
         for (slot, generation) in std::mem::take(&mut self.shared) {
             if self.is_current(slot, generation) {
                 let row = self.row(slot);
@@ -379,6 +369,16 @@ impl Ledger {
     pub(super) fn set_shares(&mut self, slot: Slot, shares: &[f64]) {
         let row = self.row(slot);
         self.share[row..row + self.n_types].copy_from_slice(shares);
+        for place in self.accounts[slot as usize].places() {
+            let rate: f64 = shares
+                .iter()
+                .enumerate()
+                .map(|(column, share)| share * self.speed_alone(place, column))
+                .sum();
+            let member = &mut self.members[place as usize];
+            member.share += shares.iter().sum::<f64>();
+            member.rate += rate;
+        }
         if shares.iter().any(|share| *share != 0.0) {
             self.shared.push((slot, self.accounts[slot as usize].generation));
         }
@@ -398,8 +398,14 @@ impl Ledger {
             let (slot, generation) = self.shared[index];
             if self.is_current(slot, generation) {
                 self.touch(slot);
-                self.age(slot, elapsed);
             }
+        }
+        for index in 0..self.jobs.len() {
+            let (_, place) = self.jobs[index];
+            let member = &mut self.members[place as usize];
+            let allotted = member.share * elapsed;
+            member.overdue += if member.run < allotted / 2.0 { allotted } else { 0.0 };
+            member.run = 0.0;
         }
         let mut touched = std::mem::take(&mut self.touched);
         for (slot, generation) in touched.drain(..) {
@@ -407,9 +413,6 @@ impl Ledger {
                 continue;
             }
             self.is_touched[slot as usize] = false;
-            for place in self.accounts[slot as usize].members {
-                self.members[place as usize].has_run = false;
-            }
             let row = self.row(slot);
             for cell in row..row + self.n_types {
                 let run = self.received[cell] - credit;
@@ -419,16 +422,6 @@ impl Ledger {
         }
         self.touched = touched;
         self.total.fill(repeated(credit, self.order.len()));
-    }
-
-    /// Counts what a combination was allotted in `elapsed` seconds as overdue to its members that have not run.
-    fn age(&mut self, slot: Slot, elapsed: f64) {
-        let row = self.row(slot);
-        let allotted = self.share[row..row + self.n_types].iter().sum::<f64>() * elapsed;
-        for place in self.accounts[slot as usize].places() {
-            let member = &mut self.members[place as usize];
-            member.overdue += if member.has_run { 0.0 } else { allotted };
-        }
     }
 
     /// The first deficit of a pair that would have been there, uncredited, at the last settlement.

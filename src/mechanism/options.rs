@@ -82,8 +82,8 @@ pub enum SlowFillers {
 pub enum OverdueJobs {
     /// It waits for its priority, which starts anew with each allocation.
     Wait,
-    /// It comes before others where it has a share, once two rounds were allotted to it between resets without its running,
-    /// beyond what it has run since.
+    /// It comes before others where it has a share, once two rounds were allotted to it between resets while it ran less than
+    /// half of that, beyond what it has run since. Time counts by the job's speed there over its mean speed by its shares.
     First,
 }
 
@@ -180,7 +180,8 @@ impl MechanismOptions {
 impl MechanismOptions {
     /// How long a job waits beside its share before it comes first: two rounds of it, as time allotted; none = for ever.
     pub(super) fn overdue_after(&self) -> Option<f64> {
-        (self.overdue_jobs == OverdueJobs::First).then(|| 4.0 * self.initial_credit.get())
+        let after = 4.0 * self.initial_credit.get();
+        (self.overdue_jobs == OverdueJobs::First && after > 0.0).then_some(after)
     }
 }
 

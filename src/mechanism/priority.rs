@@ -16,9 +16,9 @@ pub enum Priority {
         /// The share allotted, > 0.
         share: f64,
     },
-    /// A share, and a job that has not run while so much time was allotted to it.
+    /// A share, and a job that ran less than half of what was allotted to it.
     Overdue {
-        /// Time allotted to the job without its running, less what it has run since, s.
+        /// Time allotted to the job while it ran less than half of it, less what it has run since, s.
         allotted: f64,
     },
 }

@@ -18,8 +18,8 @@ pub struct Standing {
     pub deficit: Seconds,
     /// How it compares with others when workers of the type are given out, if none of them is overdue.
     pub priority: Priority,
-    /// Time that was allotted to one of its jobs without its running, less what that has run since: where it is so much that
-    /// the combination comes before all that are not overdue, or less so.
+    /// Time that was allotted to one of its jobs while that ran less than half of it, less what it has run since: where it is so
+    /// much that the combination comes before all that are not overdue, or less so.
     pub overdue: Option<Seconds>,
 }
 

@@ -22,10 +22,9 @@ pub struct MechanismState {
     total: Vec<f64>,
     leases: Vec<LeaseState>,
     down: Vec<WorkerId>,
-    /// Jobs with the time that was allotted to them without their running, less what they have run since, s, and whether they
-    /// have run since the last reset.
+    /// Jobs with what tells how overdue they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    overdue: Vec<(JobId, f64, bool)>,
+    overdue: Vec<(JobId, [f64; 4])>,
     /// Time that counts and has not been recorded, s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ahead: Vec<(Combination<JobId>, WorkerTypeId, f64)>,
@@ -172,10 +171,9 @@ fn restore_ledger(
         return Err(format!("the totals are not of {n_types} worker types"));
     }
     ledger.total.copy_from_slice(&state.total);
-    for (job, allotted, has_run) in &state.overdue {
+    for (job, numbers) in &state.overdue {
         let place = ledger.place(*job).ok_or_else(|| format!("job {job} is overdue and has no account"))?;
-        let member = &mut ledger.members[place as usize];
-        (member.overdue, member.has_run) = (*allotted, *has_run);
+        ledger.restore_overdue(place, *numbers);
     }
     Ok(ledger)
 }

@@ -207,9 +207,7 @@ impl History {
             self.fast.record_lease(index, Seconds::new(time));
             *self.slow.received.get_mut(&(jobs, kind)).unwrap() += time;
             for job in jobs.members() {
-                let overdue = self.slow.overdue.entry(job).or_default();
-                *overdue = (*overdue - time).max(0.0);
-                self.slow.has_run.insert(job);
+                self.slow.ran(&self.world, (job, kind), time);
             }
             if let Some(total) = self.slow.total.get_mut(kind) {
                 *total += time;

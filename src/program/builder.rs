@@ -187,9 +187,13 @@ impl<'a> Builder<'a> {
                     continue;
                 }
                 let mut form = self.at_least(&constraint.excess, at, None);
-                if !form.constant.is_finite() {
-                    // A side of +∞ is no limit.
+                if form.constant == f64::NEG_INFINITY && !constraint.is_equality() {
+                    // The larger side is +∞, which is no limit.
                     continue;
+                }
+                if !form.constant.is_finite() || form.terms.iter().any(|(_, value)| !value.is_finite()) {
+                    // No allocation keeps this, or its numbers overflow: the program is refused, with this row's name.
+                    form.constant = f64::NAN;
                 }
                 if constraint.droppable {
                     form.constant *= 1.0 - self.bound.instance.eased;

@@ -139,6 +139,25 @@ fn floors(constraint: &str) -> Result<Decision, PolicyError> {
 }
 
 #[test]
+fn constraints_whose_numbers_overflow_are_refused_and_limits_of_infinity_are_none() {
+    for constraint in [
+        "throughput >= (weight + 1)^2000 * isolated_throughput",
+        "(weight + 1)^2000 * throughput <= 1[steps/s]",
+        "throughput == (weight + 1)^2000 * isolated_throughput",
+        "((weight + 1)^2000 - (weight + 1)^2000) * throughput >= 100[steps/s]",
+        "throughput >= 1e200 * 1e200 * isolated_throughput",
+        "throughput >= slo_remaining * 1[steps/s] / 1[s]",
+        "{constraint: throughput >= (weight + 1)^2000 * isolated_throughput, soft: 1}",
+    ] {
+        let error = floors(constraint).expect_err(constraint).to_string();
+        assert!(error.contains("numbers that are less far apart") && error.contains("constraint"), "{error}");
+    }
+    let value = |constraint| floors(constraint).unwrap().objective.unwrap().value;
+    let limit = value("throughput <= slo_remaining * 1[steps/s] / 1[s]");
+    assert!((limit - value("throughput >= 0[steps/s]")).abs() < 1e-7, "{limit}");
+}
+
+#[test]
 fn constraints_that_no_allocation_keeps_are_named_and_no_others() {
     // (each job has 4 at most)
     let Err(PolicyError::Conflict { conflicts, .. }) = floors("throughput >= 5[steps/s]") else {

@@ -28,7 +28,11 @@ fn policy(name: &str, floored: bool) -> Box<dyn Policy> {
 }
 
 fn run(jobs: Vec<Job>, policy: Box<dyn Policy>) -> Recorder {
-    let cluster: Cluster = "v100=4".parse().unwrap();
+    run_on("v100=4", jobs, policy)
+}
+
+fn run_on(cluster: &str, jobs: Vec<Job>, policy: Box<dyn Policy>) -> Recorder {
+    let cluster: Cluster = cluster.parse().unwrap();
     let system = (&cluster, Throughputs::embedded("osdi20").unwrap());
     let mut simulation =
         Simulation::new(system, Box::new(Listed::new(jobs)), policy, Options::corrected()).unwrap();
@@ -56,6 +60,26 @@ fn a_stream_of_short_jobs_does_not_starve_a_gang() {
         let ((starved, _), (floored, rho)) = (gang(false), gang(true));
         assert!(starved > 395.0, "{name}: {starved} h");
         assert!(floored < 250.0 && rho < 4.5, "{name}: {floored} h, rho {rho}");
+    }
+}
+
+/// A gang that could use slow workers all of the time, where short jobs keep the fast ones busy, on which it is a hundred times
+/// faster and has a part of its shares.
+#[test]
+fn time_on_slow_workers_is_not_taken_for_a_share_of_fast_ones() {
+    let speed = StepsPerSecond::new;
+    let gang = Job::new("gang").scale_factor(4).steps(1_080_000).arrival(Seconds::ZERO);
+    let gang = gang.throughput("v100", speed(100.0)).throughput("k80", speed(1.0));
+    let short = |number: u32| {
+        let job = Job::new("short").steps(1000).arrival(Seconds::new(300.0 * f64::from(number)));
+        job.throughput("v100", speed(1.0))
+    };
+    let jobs = || std::iter::once(gang.clone()).chain((1..=1500).map(short)).collect::<Vec<Job>>();
+    for name in ["low_average_jct", "max_min_fairness_perf"] {
+        let policy = Catalog::embedded().policy(name).unwrap();
+        let summary = run_on("v100=4,k80=4", jobs(), policy).summary();
+        let (jct, rho) = (summary.jobs[0].jct.unwrap().get() / HOUR, summary.jobs[0].rho.unwrap());
+        assert!(jct < 60.0 && rho < 5.0, "{name}: {jct} h, rho {rho}");
     }
 }
 

@@ -19,9 +19,12 @@ pub(super) struct Slow {
     pub(super) share: BTreeMap<Jobs, Vec<f64>>,
     pub(super) allocated: BTreeSet<Jobs>,
     pub(super) last_reset: f64,
-    /// Time allotted to each job between resets without running, less what it has run since.
+    /// The sum of each job's shares in the last allocation, and of its shares times its speeds alone.
+    pub(super) allotted: BTreeMap<JobId, (f64, f64)>,
+    /// Time allotted to each job between resets while it ran less than half of it, less what it has run since.
     pub(super) overdue: BTreeMap<JobId, f64>,
-    pub(super) has_run: BTreeSet<JobId>,
+    /// What each job has run since the last reset.
+    pub(super) run: BTreeMap<JobId, f64>,
 }
 
 /// The world that both see.
@@ -74,17 +77,27 @@ impl Slow {
         self.share.retain(|jobs, _| !jobs.contains(job));
         self.allocated.retain(|jobs| !jobs.contains(job));
         self.overdue.remove(&job);
-        self.has_run.remove(&job);
+        self.run.remove(&job);
+        self.allotted.remove(&job);
+    }
+
+    /// A job ran on a type: time counts by its speed over its mean speed by its shares.
+    pub(super) fn ran(&mut self, world: &World, (job, kind): (JobId, usize), time: f64) {
+        let (share, rate) = self.allotted.get(&job).copied().unwrap_or_default();
+        let speed = world.throughput(Combination::single(job), kind);
+        let counted = if rate > 0.0 { time * speed * share / rate } else { time };
+        let overdue = self.overdue.entry(job).or_default();
+        *overdue = (*overdue - counted).max(0.0);
+        *self.run.entry(job).or_default() += counted;
     }
 
     pub(super) fn settle(&mut self, world: &World, now: f64) {
         let credit = world.options.initial_credit.get();
         for job in world.scale_factor.keys() {
-            let own = self.share.iter().filter(|(jobs, _)| jobs.contains(*job));
-            let share: f64 = own.map(|(_, shares)| shares.iter().sum::<f64>()).sum();
-            let overdue = self.overdue.entry(*job).or_default();
-            if !self.has_run.remove(job) {
-                *overdue += share * (now - self.last_reset);
+            let share = self.allotted.get(job).map_or(0.0, |(share, _)| *share);
+            let allotted = share * (now - self.last_reset);
+            if self.run.remove(job).unwrap_or(0.0) < allotted / 2.0 {
+                *self.overdue.entry(*job).or_default() += allotted;
             }
         }
         self.total = vec![0.0; world.cluster.n_types()];
@@ -100,6 +113,15 @@ impl Slow {
 
     pub(super) fn adopt(&mut self, world: &World, rows: &[(Jobs, Vec<f64>)], rules: Rules) {
         self.share = rows.iter().cloned().collect();
+        self.allotted.clear();
+        for (jobs, shares) in rows {
+            for job in jobs.members() {
+                let speed = |kind: usize| world.throughput(Combination::single(job), kind);
+                let (share, rate) = self.allotted.entry(job).or_default();
+                *share += shares.iter().sum::<f64>();
+                *rate += shares.iter().enumerate().map(|(kind, share)| share * speed(kind)).sum::<f64>();
+            }
+        }
         self.allocated = world.scale_factor.keys().map(|job| Combination::single(*job)).collect();
         self.allocated.extend(rows.iter().map(|(jobs, _)| *jobs));
         if rules.pair_fillers && world.options.fillers == Fillers::EveryCombination {

@@ -30,8 +30,8 @@ pub struct TypeView {
     /// Its share by the part that it has received of what all have: those with the highest priority get workers. None where
     /// it has no share.
     pub priority: Option<f64>,
-    /// Time that was allotted to it without its running, less what it has run since, in s, where that is two rounds or more:
-    /// it comes before all that are not overdue, or less so.
+    /// Time that was allotted to it while it ran less than half of it, less what it has run since, in s, where that is two
+    /// rounds or more: it comes before all that are not overdue, or less so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overdue_s: Option<f64>,
     /// How many workers of the type there are, up.
@@ -175,7 +175,7 @@ impl Core {
         }
         if let Some(overdue) = view.overdue_s {
             said.push(format!(
-                "It comes first on {worker_type}: {overdue:.0} s of it were allotted, and it did not run."
+                "It comes first on {worker_type}: {overdue:.0} s were allotted while it ran less than half of that."
             ));
         }
         let behind = if *deficit_s >= 0.0 { "less" } else { "more" };

@@ -1,0 +1,50 @@
+//! Jobs that have shares and run less than half of them: they come first.
+
+use super::{Ledger, Member, Slot};
+use crate::index::JobId;
+use crate::mechanism::priority::Priority;
+
+impl Ledger {
+    /// How urgent a combination with a share is on a type: by its shares, or where a member is overdue after so much time.
+    pub(in crate::mechanism) fn priority(
+        &self,
+        slot: Slot,
+        column: usize,
+        overdue_after: Option<f64>,
+    ) -> Priority {
+        let cell = self.row(slot) + column;
+        let share = if self.runs(cell) { self.share[cell] } else { 0.0 };
+        let members = self.accounts[slot as usize].members;
+        let allotted = members.map(|place| self.members[place as usize].overdue);
+        let allotted = allotted[0].max(allotted[1]);
+        if share > 0.0 && overdue_after.is_some_and(|after| allotted >= after) {
+            return Priority::Overdue { allotted };
+        }
+        Priority::of(share, self.received[cell], self.total[column])
+    }
+
+    /// Of each job: how overdue it is and what it has run since the last reset, s, the sum of its shares, and of its shares times
+    /// its speeds, as they were when the allocation was adopted. Without jobs for which all are 0.
+    pub(in crate::mechanism) fn overdue(&self) -> impl Iterator<Item = (JobId, [f64; 4])> {
+        let of = |(job, place): &(JobId, u32)| {
+            let Member { overdue, run, share, rate, .. } = self.members[*place as usize];
+            (*job, [overdue, run, share, rate])
+        };
+        self.jobs.iter().map(of).filter(|(_, numbers)| numbers.iter().any(|number| *number > 0.0))
+    }
+
+    /// Takes back what [`overdue`](Self::overdue) said of the job at a place.
+    pub(in crate::mechanism) fn restore_overdue(
+        &mut self,
+        place: u32,
+        [overdue, run, share, rate]: [f64; 4],
+    ) {
+        let member = &mut self.members[place as usize];
+        (member.overdue, member.run, member.share, member.rate) = (overdue, run, share, rate);
+    }
+
+    /// The throughput of the job at a place, alone on a type, steps/s.
+    pub(super) fn speed_alone(&self, place: u32, column: usize) -> f64 {
+        self.throughput[self.row(self.members[place as usize].alone) + column]
+    }
+}
