@@ -191,7 +191,7 @@ impl<'a> Builder<'a> {
                     // The larger side is +∞, which is no limit.
                     continue;
                 }
-                if !form.constant.is_finite() || form.terms.iter().any(|(_, value)| !value.is_finite()) {
+                if !form.constant.is_finite() {
                     // No allocation keeps this, or its numbers overflow: the program is refused, with this row's name.
                     form.constant = f64::NAN;
                 }
