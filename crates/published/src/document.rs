@@ -132,7 +132,8 @@ impl Learned {
         }
         let floor = fields.floor.filter(|floor| *floor != 0.0);
         if fields.floor.is_some_and(|floor| !(0.0..=1.0).contains(&floor)) {
-            return Err(source.error_at_key("floor", "`floor` is not from 0 to 1", None));
+            let help = Some("as in `floor: 0.25`, a quarter of an isolated share".to_owned());
+            return Err(source.error_at_key("floor", "`floor` is not from 0 to 1", help));
         }
         if floor.is_some() && actor != ActorName::Values {
             let help = Some("`actor: values` has a program that can keep one".to_owned());
