@@ -175,10 +175,8 @@ impl MechanismOptions {
             last_server: LastServer::Dropped,
         }
     }
-}
 
-impl MechanismOptions {
-    /// How long a job waits beside its share before it comes first: two rounds of it, as time allotted; none = for ever.
+    /// The allotted time, s, from which a job is overdue: two rounds, which are four credits; none if no job ever is.
     pub(super) fn overdue_after(&self) -> Option<f64> {
         let after = 4.0 * self.initial_credit.get();
         (self.overdue_jobs == OverdueJobs::First && after > 0.0).then_some(after)

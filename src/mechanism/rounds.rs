@@ -241,8 +241,8 @@ impl Mechanism {
         self.resets = Resets { last: Some(now.get()), ..Resets::default() };
     }
 
-    /// Takes a new allocation, whose jobs are `ids` in the order of its problem. `throughput` gives the throughput of a job
-    /// alone, or of both members of a pair together, in steps/s; 0 where the combination cannot run.
+    /// Replaces the allocation in force. `ids` are the jobs of the new one, in the order of its problem. `throughput` is the speed
+    /// of a combination on a worker type in steps/s, for a pair the sum of both jobs' speeds; 0 where it cannot run.
     pub fn adopt(
         &mut self,
         allocation: &Allocation,

@@ -5,7 +5,8 @@ use crate::index::JobId;
 use crate::mechanism::priority::Priority;
 
 impl Ledger {
-    /// How urgent a combination with a share is on a type: by its shares, or where a member is overdue after so much time.
+    /// The priority of a combination on a type: [overdue](Priority::Overdue) if it has a share there and one of its jobs is
+    /// overdue by `overdue_after` seconds or more, else the ratio of its share to what it received. None = no job is overdue.
     pub(in crate::mechanism) fn priority(
         &self,
         slot: Slot,

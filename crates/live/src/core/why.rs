@@ -141,7 +141,7 @@ impl Core {
         match self.scheduler.mechanism().standing(jobs, worker_type)?.priority {
             Priority::Nothing => None,
             Priority::Ratio(ratio) => Some(ratio),
-            // (it has received nothing, or waited long: no number is as high)
+            // (no number is as high)
             Priority::Starved { .. } | Priority::Overdue { .. } => Some(f64::MAX),
         }
     }

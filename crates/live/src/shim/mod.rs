@@ -127,8 +127,8 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Finishes a rank whose shim has ended. A shim that was killed has not written the rank's end: then the rank's processes are
-/// killed here, and its end is written. Answers whether no process of the rank is left.
+/// Ends a rank whose shim process has ended: true once no process of the rank is left. A shim that was killed did not write the
+/// rank's end to its folder; in that case the rank's processes are killed here and the end is written.
 fn is_buried(folder: &RankFolder) -> bool {
     if folder.read_end().is_some() {
         return true;

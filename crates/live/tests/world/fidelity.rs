@@ -21,8 +21,8 @@ const STOP: f64 = 2.0;
 /// How much the average completion time may differ.
 const DIFFERENCE_MAX: f64 = 0.05;
 
-/// Jobs whose arrivals are at most `spacing` seconds apart. Each is (steps/s on the fast type, job, its speed on the slow type
-/// as a part of that).
+/// Random jobs with at most `spacing` seconds between two arrivals. For each job: its speed on the fast worker type in steps/s, the
+/// job itself, and its speed on the slow type divided by that on the fast one.
 fn jobs(random: &mut Random, spacing: f64) -> Vec<(f64, Job, f64)> {
     let mut at = 0.0;
     let mut jobs = Vec::new();

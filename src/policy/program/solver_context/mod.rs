@@ -348,8 +348,9 @@ impl SolverContext {
         self.linear.first().is_some_and(|first| first.supports(Feature::VertexSolutions))
     }
 
-    /// A small linear program by our simplex, from the basis of the last program if that is of its shape, else from `crash`;
-    /// where neither gives one, from nothing if the chain does not end in vertices: a vertex gives time to few combinations, which rounds can follow.
+    /// A small linear program by our simplex, from the basis of the last program if that is of its shape, else from `crash`.
+    /// Where neither gives a basis and the chain does not end in vertices, it begins with all columns at their lower bounds: a
+    /// vertex gives time to few combinations, which rounds can follow.
     fn try_crash(
         &mut self,
         program: &Program,
